@@ -1,0 +1,29 @@
+"""The exceptions a user may meet. Each message names the file, the key, the value and the choices."""
+
+
+class DlperfStudyError(Exception):
+    """Stand for any mistake or event the command line reports in one message, without a traceback."""
+
+
+class StudyFileError(DlperfStudyError):
+    """A study or cluster file that can't be read as what it claims to be."""
+
+
+class UnsupportedError(DlperfStudyError):
+    """A configuration that can't run here; the message is the reason shown in the plan."""
+
+
+class EvidenceError(DlperfStudyError):
+    """Evidence that is missing, truncated or contradicts itself."""
+
+
+class BaselineError(DlperfStudyError):
+    """A speedup asked for without the measured baseline it is declared against."""
+
+
+class BusyError(DlperfStudyError):
+    """Another study is measuring on this machine, so nothing measured now could be trusted."""
+
+
+class RunError(DlperfStudyError):
+    """A run that did not complete; its evidence is already on disk when this is raised."""

@@ -1,0 +1,120 @@
+"""Every path under ``outputs/``. No other module joins a path below that folder.
+
+The folder is ``outputs/`` beside the package unless ``DLPERF_STUDY_OUTPUTS`` names another one.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+OUTPUTS_VARIABLE = "DLPERF_STUDY_OUTPUTS"
+
+
+def outputs_folder() -> Path:
+    """Return the folder that holds all evidence and all reports."""
+    return Path(os.environ.get(OUTPUTS_VARIABLE) or PROJECT / "outputs").resolve()
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """The evidence of one repetition."""
+
+    folder: Path
+
+    @property
+    def run_file(self) -> Path:
+        return self.folder / "run.json"
+
+    @property
+    def configuration_file(self) -> Path:
+        return self.folder / "configuration.json"
+
+    @property
+    def submission_file(self) -> Path:
+        return self.folder / "submission.json"
+
+    @property
+    def scratch(self) -> Path:
+        """What launchers write for themselves; deleted when the run ends."""
+        return self.folder / "scratch"
+
+    def rank_log(self, rank: int) -> Path:
+        return self.folder / f"rank-{rank:05d}.jsonl"
+
+    def rank_logs(self) -> list[Path]:
+        return sorted(self.folder.glob("rank-*.jsonl"))
+
+    def task_log(self, task: str) -> Path:
+        return self.folder / f"{task}.log"
+
+
+@dataclass(frozen=True)
+class ConfigurationPaths:
+    """What one configuration of a study left behind."""
+
+    folder: Path
+
+    @property
+    def notebook(self) -> Path:
+        return self.folder / "run_configuration.ipynb"
+
+    @property
+    def failure(self) -> Path:
+        """Why the notebook stopped, when it did not end by itself."""
+        return self.folder / "failure.txt"
+
+    def run(self, repetition: int) -> RunPaths:
+        return RunPaths(self.folder / "runs" / str(repetition))
+
+    def interrupted(self) -> Path:
+        """The next free folder for a run that was cut off: kept, never counted."""
+        parent = self.folder / "interrupted"
+        taken = [int(p.name) for p in parent.glob("*") if p.name.isdigit()]
+        return parent / str(max(taken, default=0) + 1)
+
+    def runs(self) -> Iterator[RunPaths]:
+        """Yield the runs in order of repetition."""
+        folders = (self.folder / "runs").glob("*")
+        for folder in sorted((f for f in folders if f.name.isdigit()), key=lambda f: int(f.name)):
+            yield RunPaths(folder)
+
+
+@dataclass(frozen=True)
+class StudyPaths:
+    """Everything one study writes."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, study: str) -> "StudyPaths":
+        return cls(outputs_folder() / study)
+
+    @property
+    def plan_file(self) -> Path:
+        return self.folder / "plan.json"
+
+    def configuration(self, identity: str) -> ConfigurationPaths:
+        return ConfigurationPaths(self.folder / "configurations" / identity)
+
+    @property
+    def dataset(self) -> Path:
+        return self.folder / "dataset"
+
+    @property
+    def tables(self) -> Path:
+        return self.folder / "tables"
+
+    @property
+    def figures(self) -> Path:
+        return self.folder / "figures"
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report"
+
+    @property
+    def report_page(self) -> Path:
+        """The page a person opens first."""
+        return self.report / "index.html"

@@ -1,0 +1,39 @@
+"""What must be started for one run: pure data between the frameworks and the launchers."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a task does for the run."""
+
+    TRAINER = "trainer"
+    SERVER = "server"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One command on one node.
+
+    A run is over when every trainer has exited; servers are then stopped.
+    ``{run}`` in an argument or a value stands for the run's folder on that node and ``{port_N}``
+    for the N-th of ``Job.ports`` free ports; the launcher fills them in.
+    """
+
+    name: str
+    role: Role
+    node: int
+    argv: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """All tasks of one run, and how many free ports they share."""
+
+    tasks: tuple[Task, ...]
+    ports: int = 0
+
+    @property
+    def trainers(self) -> tuple[Task, ...]:
+        return tuple(task for task in self.tasks if task.role is Role.TRAINER)
