@@ -1,5 +1,5 @@
 """What to measure: frozen values shared by the measuring and the reading arm.
 
-``configuration``, ``job`` and ``outcome`` need the standard library alone, because every training
-process imports them; ``study``, ``cluster`` and ``plan`` validate files and need pydantic.
+Every training process imports the values, so they need the standard library alone; ``study_file`` and
+``cluster_file`` read and check YAML, and need pydantic and PyYAML.
 """

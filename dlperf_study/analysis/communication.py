@@ -1,0 +1,79 @@
+"""What the exchange of gradients costs, and how much of it hides behind the computation."""
+
+import numpy as np
+
+from dlperf_study.analysis.throughput import slowest_training
+from dlperf_study.logs.evidence import COMPUTATION, EXCHANGE, TRAINING, Run, Window
+
+ALL_REDUCE, NO_EXCHANGE = "all_reduce", "none"
+
+
+def communication_of(run: Run) -> dict[str, float | None]:
+    """Return the columns on computation and communication of a completed run."""
+    exchange = run.slowest(EXCHANGE)
+    return {
+        "computation_seconds": computation_seconds(run),
+        "exposed_seconds": exposed_seconds(run),
+        "exchange_seconds": exchange.mean_seconds if exchange else None,
+        "overlap": overlap(run),
+        "bus_bandwidth": bus_bandwidth(run),
+        "load_balance": load_balance(run),
+    }
+
+
+def exchange_kind(run: Run) -> str:
+    """Return how gradients travel: all_reduce, push_pull or none."""
+    return str(run.ranks[0].facts["exchange"])
+
+
+def computation_seconds(run: Run) -> float | None:
+    """Return seconds per step without exchange, of the slowest rank, or None if that was not measured."""
+    window = max(computation_windows(run), key=lambda window: window.seconds, default=None)
+    return window.mean_seconds if window else None
+
+
+def computation_windows(run: Run) -> list[Window]:
+    """Return each rank's computation-only window; where nothing is exchanged that is the training window."""
+    return run.windows(TRAINING if exchange_kind(run) == NO_EXCHANGE else COMPUTATION)
+
+
+def unclipped_exposed_seconds(run: Run) -> float | None:
+    """Return step − computation per step; negative when the step was faster than its computation alone."""
+    computation = computation_seconds(run)
+    return None if computation is None else slowest_training(run).mean_seconds - computation
+
+
+def exposed_seconds(run: Run) -> float | None:
+    """Return the communication the step had to wait for, never below 0."""
+    exposed = unclipped_exposed_seconds(run)
+    return None if exposed is None else max(0.0, exposed)
+
+
+def exposed_noise_seconds(run: Run) -> float:
+    """Return two standard errors of step − computation: what the spread of the steps alone explains."""
+    longest = max(computation_windows(run), key=lambda window: window.seconds)
+    variances = [w.step_seconds.var(ddof=1) / w.steps for w in (slowest_training(run), longest) if w.steps > 1]
+    return float(2 * np.sqrt(sum(variances)))
+
+
+def overlap(run: Run) -> float | None:
+    """Return 1 − exposed / pure communication: 1 is wholly hidden, below 0 the step waits for more than that."""
+    exposed, exchange = exposed_seconds(run), run.slowest(EXCHANGE)
+    return None if exposed is None or exchange is None else 1 - exposed / exchange.mean_seconds
+
+
+def bus_bandwidth(run: Run) -> float | None:
+    """Return bytes/s on the links during an all-reduce: bytes / t × 2(n−1)/n.
+
+    None for any other exchange and for one device. Formula: nccl-tests, doc/PERFORMANCE.md.
+    """
+    devices, exchange = run.configuration.world_size, run.slowest(EXCHANGE)
+    if exchange_kind(run) != ALL_REDUCE or devices < 2 or exchange is None or exchange.bytes is None:
+        return None
+    return exchange.bytes / exchange.mean_seconds * 2 * (devices - 1) / devices
+
+
+def load_balance(run: Run) -> float | None:
+    """Return mean / maximum over ranks of the computation time (POP Centre of Excellence); 1 is even."""
+    seconds = [window.mean_seconds for window in computation_windows(run)]
+    return float(np.mean(seconds) / max(seconds)) if seconds else None

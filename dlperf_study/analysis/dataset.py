@@ -1,0 +1,115 @@
+"""From a study's evidence to its four tables."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.analysis import tables
+from dlperf_study.analysis.configurations import configurations_table
+from dlperf_study.analysis.quality import run_complaints
+from dlperf_study.analysis.repetitions import study_complaints
+from dlperf_study.analysis.runs import run_row
+from dlperf_study.analysis.scaling import curve_complaints
+from dlperf_study.analysis.steps import StepColumns
+from dlperf_study.columns import Table, columns_of
+from dlperf_study.errors import EvidenceError
+from dlperf_study.logs.complaint import Complaint, Severity
+from dlperf_study.logs.evidence import read_run
+from dlperf_study.paths import RunPaths, StudyPaths
+from dlperf_study.study.plan import Plan
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The tables of one study, with the columns that ``columns`` defines, and its plan."""
+
+    plan: Plan
+    runs: pd.DataFrame
+    steps: pd.DataFrame
+    configurations: pd.DataFrame
+    complaints: pd.DataFrame
+
+    @classmethod
+    def load(cls, paths: StudyPaths) -> "Dataset":
+        """Read the tables that ``collect`` wrote; raises EvidenceError when it hasn't."""
+        return cls(Plan.read(paths.plan_file), **{table: tables.read(table, paths.dataset) for table in Table})
+
+    def write(self, paths: StudyPaths) -> None:
+        """Write every table as Parquet and as CSV."""
+        for table in Table:
+            tables.write(table, getattr(self, table), paths.dataset)
+
+
+def collect(paths: StudyPaths) -> Dataset:
+    """Read all evidence of a study, write its tables, and return them.
+
+    Broken evidence becomes a complaint of severity error, and its run is not counted.
+
+    Raises:
+        EvidenceError: the study has no readable plan.
+
+    """
+    plan = Plan.read(paths.plan_file)
+    reading = _read(paths, plan)
+    runs = tables.frame_of_rows(Table.RUNS, reading.rows)
+    configurations, baseline_complaints = configurations_table(plan, runs)
+    complaints = [
+        *reading.complaints,
+        *study_complaints(plan, runs),
+        *baseline_complaints,
+        *curve_complaints(configurations, plan.scaling),
+    ]
+    dataset = Dataset(plan, runs, reading.steps.frame(), configurations, _complaints_table(complaints))
+    dataset.write(paths)
+    return dataset
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What is kept of the runs read so far."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    steps: StepColumns = field(default_factory=StepColumns)
+    complaints: list[Complaint] = field(default_factory=list)
+
+
+def _read(paths: StudyPaths, plan: Plan) -> _Reading:
+    """Read one run after the other, in the order of the plan."""
+    reading = _Reading()
+    for identity in (entry.configuration.identity for entry in plan.entries):
+        for run_paths in paths.configuration(identity).runs():
+            _read_run(identity, run_paths, reading)
+    reading.complaints.extend(_unplanned(paths, plan))
+    return reading
+
+
+def _read_run(identity: str, paths: RunPaths, reading: _Reading) -> None:
+    try:
+        run = read_run(paths)
+    except EvidenceError as error:
+        reading.complaints.append(_unreadable(identity, paths, error))
+        return
+    reading.rows.append(run_row(run))
+    reading.steps.add(run)
+    reading.complaints.extend(run_complaints(run))
+
+
+def _unreadable(identity: str, paths: RunPaths, error: EvidenceError) -> Complaint:
+    interrupted = "interrupted, it has no run.json" if not paths.run_file.exists() else str(error)
+    return Complaint("evidence", f"not counted: {interrupted}", Severity.ERROR, identity, int(paths.folder.name))
+
+
+def _unplanned(paths: StudyPaths, plan: Plan) -> Iterator[Complaint]:
+    """Yield a complaint for every measured configuration that the plan no longer knows."""
+    planned = {entry.configuration.identity for entry in plan.entries}
+    for folder in sorted(paths.configuration(next(iter(planned))).folder.parent.glob("*")):
+        if folder.name not in planned:
+            yield Complaint("plan", "measured, but not in the plan: not counted", identity=folder.name)
+
+
+def _complaints_table(complaints: Iterable[Complaint]) -> pd.DataFrame:
+    names = [column.name for column in columns_of(Table.COMPLAINTS)]
+    rows = [{name: getattr(complaint, name) for name in names} for complaint in complaints]
+    return tables.frame_of_rows(Table.COMPLAINTS, rows)

@@ -1,0 +1,85 @@
+"""Doubts about the runs of a configuration beside each other, and about all runs of a study."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from dlperf_study.analysis.configurations import throughputs_of
+from dlperf_study.analysis.statistics import median_deviation
+from dlperf_study.logs.complaint import Complaint, Severity
+from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.plan import Plan
+
+#: A run is far from its siblings beyond this share of their median and this many of their deviations.
+FAR_SHARE, FAR_DEVIATIONS = 0.05, 5.0
+
+#: What must be the same for all runs of a study, and what for those of one framework or configuration.
+SAME = {
+    "device_name": None,
+    "cpu_model": None,
+    "cores": None,
+    "memory_bytes": None,
+    "git_commit": None,
+    "python_version": "framework",
+    "library_version": "framework",
+    "fingerprint": "identity",
+}
+
+
+def study_complaints(plan: Plan, runs: pd.DataFrame) -> list[Complaint]:
+    """Return the doubts that only several runs together raise."""
+    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    return [
+        *missing_runs(plan, completed),
+        *far_runs(completed),
+        *mixed_environments(completed),
+        *mixed_hosts(completed),
+    ]
+
+
+def missing_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Complaint]:
+    """Fewer runs completed than were planned; without any, there is no number."""
+    counts = completed["identity"].value_counts().to_dict()
+    for asked in (entry.configuration for entry in plan.runnable):
+        done = counts.get(asked.identity, 0)
+        if done < asked.repeats:
+            severity = Severity.DOUBT if done else Severity.ERROR
+            yield Complaint("runs_completed", f"{done} of {asked.repeats} runs completed", severity, asked.identity)
+
+
+def far_runs(completed: pd.DataFrame) -> Iterator[Complaint]:
+    """A repetition lies far from the others of its configuration."""
+    repetitions = {identity: part.tolist() for identity, part in completed.groupby("identity")["repetition"]}
+    for identity, rates in throughputs_of(completed).items():
+        for position in range(rates.size if rates.size > 1 else 0):
+            siblings = np.delete(rates, position)
+            middle = float(np.median(siblings))
+            far = max(FAR_SHARE * middle, FAR_DEVIATIONS * median_deviation(siblings))
+            if abs(rates[position] - middle) > far:
+                message = f"{rates[position]:.4g} samples/s, but its siblings' median is {middle:.4g}"
+                yield Complaint("throughput", message, identity=identity, repetition=repetitions[identity][position])
+
+
+def mixed_environments(completed: pd.DataFrame) -> Iterator[Complaint]:
+    """Runs that are compared were not measured in the same environment."""
+    for column, within in SAME.items():
+        groups = completed.groupby(within, sort=False) if within else [("the study", completed)]
+        for name, group in groups:
+            values = group[column].dropna().unique()
+            if len(values) > 1:
+                listed = ", ".join(map(str, values))
+                identity = str(name) if within == "identity" else None
+                yield Complaint(
+                    column, f"the runs of {name} were measured with different {column}: {listed}", identity=identity
+                )
+
+
+def mixed_hosts(completed: pd.DataFrame) -> Iterator[Complaint]:
+    """Runs took other hosts than those of the largest run; a run on some of its hosts is fine."""
+    hosts = [set(text.split(", ")) for text in completed["host"].dropna().unique()]
+    largest = max(hosts, key=len, default=set())
+    others = set().union(*hosts) - largest
+    if others:
+        message = f"the study was measured on different hosts: {', '.join(sorted(largest | others))}"
+        yield Complaint("host", message)

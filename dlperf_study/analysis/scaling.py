@@ -1,0 +1,109 @@
+"""Speedup and efficiency against the declared baseline, and points that no law explains."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dlperf_study.analysis.statistics import Interval, coverage, median_interval, ratio_interval
+from dlperf_study.errors import BaselineError
+from dlperf_study.logs.complaint import Complaint
+from dlperf_study.study.configuration import FIELD_NAMES
+from dlperf_study.study.plan import Entry
+
+#: The throughputs of the completed runs of each configuration, in samples/s, by identity.
+Throughputs = Mapping[str, NDArray[np.float64]]
+
+#: What a missing interval is replaced by when two points are compared: this share of the value to each side.
+MARGIN = 0.03
+#: What may change along a scaling curve; a factor among them that varies at equal devices splits it.
+_ALONG = ("servers", "nodes", "devices_per_node")
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """A ratio of two medians, its interval, and the baseline without which it means nothing."""
+
+    ratio: float
+    interval: Interval | None
+    baseline_throughput: float
+    baseline_interval: Interval | None
+
+
+def speedup(entry: Entry, throughputs: Throughputs) -> Speedup:
+    """Return the speedup of a measured configuration over its declared baseline.
+
+    Raises:
+        BaselineError: no run of the baseline completed.
+
+    """
+    identity, baseline = entry.configuration.identity, entry.baseline_identity
+    own, other = throughputs[identity], throughputs.get(baseline, np.empty(0))
+    if not other.size:
+        raise BaselineError(f"{identity}: no speedup, because no run of its declared baseline {baseline} completed")
+    ratio = float(np.median(own) / np.median(other))
+    interval = _itself(own.size) if entry.is_baseline else ratio_interval(own, other)
+    return Speedup(ratio, interval, float(np.median(other)), median_interval(other))
+
+
+def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
+    """Return speedup × baseline devices / devices; 1 is linear scaling."""
+    return speedup * baseline_devices / devices
+
+
+def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
+    """Return the parameters that tell scaling curves apart: all but what changes along a curve."""
+    along = (*_ALONG, "batch_per_device") if scaling == "strong" else _ALONG
+    factors = [name for name in FIELD_NAMES if name not in along]
+    for name in along:
+        if configurations.duplicated([*factors, "world_size"]).any() and configurations[name].nunique() > 1:
+            factors.append(name)
+    return factors
+
+
+def curve_complaints(configurations: pd.DataFrame, scaling: str) -> Iterator[Complaint]:
+    """Yield a complaint for every step of a curve that rises faster than its devices, or falls."""
+    measured = configurations[configurations["throughput"].notna()]
+    ordered = measured.sort_values("world_size", kind="stable")
+    points = ordered[["identity", "world_size", "throughput", "throughput_low", "throughput_high"]].to_dict("records")
+    for positions in ordered.groupby(series_factors(measured, scaling), sort=False).indices.values():
+        for fewer, more in pairwise(positions):
+            yield from _step_complaints(points[fewer], points[more])
+
+
+def _step_complaints(fewer: dict[Any, Any], more: dict[Any, Any]) -> Iterator[Complaint]:
+    (few_low, few_high), (more_low, more_high) = _bounds(fewer), _bounds(more)
+    devices = more["world_size"] / fewer["world_size"]
+    seen = f"from {fewer['world_size']} to {more['world_size']} devices it goes from "
+    seen += f"{fewer['throughput']:.4g} to {more['throughput']:.4g} samples/s"
+    if more_low > few_high * devices:
+        yield Complaint("speedup", f"above linear: {seen}. {_ABOVE_LINEAR}", identity=more["identity"])
+    if devices > 1 and more_high < few_low:
+        yield Complaint("throughput", f"falls: {seen}. {_FALLING}", identity=more["identity"])
+
+
+_ABOVE_LINEAR = (
+    "It may be innocent: a smaller share per device fits a cache, more servers or more input workers came along, "
+    "or the smaller configuration was measured on a busy machine or takes another path through the framework."
+)
+_FALLING = (
+    "It may be innocent: more processes than cores, a link or a server that all share, or a slower link between "
+    "nodes than inside one."
+)
+
+
+def _bounds(row: dict[Any, Any]) -> tuple[float, float]:
+    """Return the interval of a row's throughput, or a margin around it where there is none."""
+    value = row["throughput"]
+    known = not np.isnan(row["throughput_low"])
+    return (row["throughput_low"], row["throughput_high"]) if known else (value * (1 - MARGIN), value * (1 + MARGIN))
+
+
+def _itself(runs: int) -> Interval | None:
+    """Return the interval of a configuration's ratio to itself, which is 1 whatever its runs were."""
+    covered = coverage(runs)
+    return Interval(1.0, 1.0, covered) if covered else None

@@ -1,0 +1,83 @@
+"""Intervals over runs, and what they can promise.
+
+Follows Hoefler and Belli, "Scientific benchmarking of parallel computing systems" (SC'15), and Kalibera
+and Jones, "Quantifying performance changes with effect size confidence intervals" (2012) for ratios.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+CONFIDENCE = 0.95
+MINIMUM_RUNS = 3
+RESAMPLES = 4000
+
+Real = NDArray[np.float64]
+Values = Sequence[float] | Real
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Two bounds, and the best chance that they hold the true value."""
+
+    low: float
+    high: float
+    coverage: float
+
+
+def coverage(runs: int) -> float | None:
+    """Return the best chance that an interval of the median over that many runs holds the true median.
+
+    All runs fall on one side of the median with chance 2^(1−n), so not even their whole range covers it
+    more often than 1 − 2^(1−n) unless a distribution is assumed: 75 % for three runs. None below 3 runs.
+    """
+    return min(CONFIDENCE, 1 - 2.0 ** (1 - runs)) if runs >= MINIMUM_RUNS else None
+
+
+def median_interval(values: Values, seed: int = 0) -> Interval | None:
+    """Return the percentile-bootstrap interval of the median over runs, or None below 3 runs."""
+    covered = coverage(len(values))
+    return _interval(_resampled_medians(values, seed), covered) if covered else None
+
+
+def ratio_interval(numerators: Values, denominators: Values, seed: int = 0) -> Interval | None:
+    """Return the interval of median(numerators) / median(denominators), the runs of both resampled.
+
+    None when either has fewer than 3 runs. Numerators and denominators must be different runs: the ratio
+    of a configuration to itself is 1 and has no interval to estimate.
+    """
+    covered = coverage(min(len(numerators), len(denominators)))
+    if not covered:
+        return None
+    above, below = _resampled_medians(numerators, seed), _resampled_medians(denominators, seed + 1)
+    return _interval(above / below, covered)
+
+
+def distinguishable(a: Interval | None, b: Interval | None) -> bool:
+    """Say whether two values may be ranked: both have an interval and the intervals don't touch."""
+    return a is not None and b is not None and (a.high < b.low or b.high < a.low)
+
+
+def median_deviation(values: Real) -> float:
+    """Return the scaled median absolute deviation: the standard deviation of normal data, robust to outliers."""
+    return float(1.4826 * np.median(np.abs(values - np.median(values))))
+
+
+def _interval(estimates: Real, covered: float) -> Interval:
+    low, high = np.quantile(estimates, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Interval(float(low), float(high), covered)
+
+
+def _resampled_medians(values: Values, seed: int) -> Real:
+    """Return the medians of RESAMPLES draws with replacement."""
+    draws: Real = np.median(np.asarray(values, dtype=np.float64)[_draws(len(values), seed)], axis=1)
+    return draws
+
+
+@cache
+def _draws(runs: int, seed: int) -> NDArray[np.int64]:
+    """Return indices [RESAMPLES, runs]; the same for every configuration with as many runs."""
+    return np.random.default_rng([seed, runs]).integers(0, runs, size=(RESAMPLES, runs))

@@ -1,0 +1,1 @@
+"""From a configuration to evidence: the papermill call, supervision, resume."""

@@ -1,0 +1,166 @@
+"""A whole study: one execution of the notebook per configuration, in order, resumed where it stopped."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from dlperf_study.execution.fingerprint import fingerprint
+from dlperf_study.execution.gate import Load, end_survivors, machine_lock
+from dlperf_study.execution.progress import Progress
+from dlperf_study.execution.record import Circumstances, read, record, write
+from dlperf_study.execution.run import missing_repetitions, paths_of
+from dlperf_study.execution.support import unsupported_here
+from dlperf_study.launchers.base import Ending
+from dlperf_study.launchers.processes import DRIVER_MARK, end_marked
+from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT, ConfigurationPaths, StudyPaths, outputs_folder
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.cluster_file import load_cluster
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.plan import Plan, build_plan
+from dlperf_study.study.study_file import load_study
+
+NOTEBOOK = PROJECT / "notebooks" / "run_configuration.ipynb"
+#: Beyond the deadlines of its runs, how long a notebook may take: kernel start, waiting for an idle machine.
+NOTEBOOK_SECONDS = 300.0
+
+#: The load of a run that could not be recorded by the one who saw it.
+NOTHING_KNOWN = Load(waited_seconds=None, busy_cores_before=None, survivors_ended=())
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Result:
+    """What a call measured: numbers of runs, and the configurations with a run that did not complete."""
+
+    measured: int = 0
+    found: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+def make_plan(study: str, cluster: str, quick: bool) -> tuple[Plan, Cluster]:
+    """Return the plan of a study on a cluster, and that cluster."""
+    place = load_cluster(cluster)
+    return build_plan(load_study(study, quick), place, lambda c: unsupported_here(c, place)), place
+
+
+def run_study(plan: Plan, cluster: Cluster, say: Say) -> Result:
+    """Measure every run of the plan that is not measured yet.
+
+    A configuration that fails is recorded and reported, and the rest of the study runs.
+
+    Raises:
+        BusyError: another study measures on this machine.
+
+    """
+    plan.write(StudyPaths.of(plan.study).plan_file)
+    configurations = [entry.configuration for entry in plan.runnable]
+    missing = {c.identity: missing_repetitions(c, cluster) for c in configurations}
+    result = Result(found=sum(c.repeats - len(missing[c.identity]) for c in configurations))
+    waiting = [c for c in configurations if missing[c.identity]]
+    if waiting:
+        with machine_lock(f"study {plan.study}"):
+            _measure(waiting, missing, cluster, result, say)
+    return result
+
+
+def _measure(
+    waiting: list[Configuration], missing: dict[str, list[int]], cluster: Cluster, result: Result, say: Say
+) -> None:
+    for survivor in end_survivors():
+        say(f"ended what an earlier study left running: {survivor}")
+    progress = Progress([len(missing[c.identity]) for c in waiting], say)
+    for configuration in waiting:
+        repetitions = missing[configuration.identity]
+        progress.starts(configuration.identity)
+        execute(configuration, cluster, repetitions)
+        verdict, completed = _verdict(configuration, repetitions)
+        result.measured += completed
+        if completed < len(repetitions):
+            result.failures.append(f"{configuration.identity}: {verdict}")
+        progress.ended(verdict)
+
+
+def execute(configuration: Configuration, cluster: Cluster, repetitions: list[int]) -> None:
+    """Execute the notebook for one configuration, in its own process, and leave nothing of it behind.
+
+    Runs that the notebook began and could not record, because its kernel died, are recorded here.
+    """
+    paths = paths_of(configuration)
+    paths.folder.mkdir(parents=True, exist_ok=True)
+    begun = datetime.now(UTC).isoformat()
+    with open(paths.failure, "w") as errors, _notebook_process(errors) as process:
+        ending = _converse(process, configuration, paths)
+    if ending is None:
+        paths.failure.unlink()
+        return
+    for repetition in repetitions:
+        run = paths.run(repetition)
+        if run.configuration_file.exists() and not run.run_file.exists():
+            known = Circumstances(configuration, repetition, fingerprint(configuration, cluster), cluster, begun)
+            write(record(known, NOTHING_KNOWN, ending, run), run)
+
+
+@contextmanager
+def _notebook_process(errors: IO[str]) -> Iterator["subprocess.Popen[str]"]:
+    """Yield a process for one notebook; whatever ends the block, everything below that process is gone after it."""
+    mark = f"{os.getpid()}-{uuid.uuid4().hex}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dlperf_study.execution.notebook"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, DRIVER_MARK: mark, OUTPUTS_VARIABLE: str(outputs_folder())},
+    )
+    try:
+        yield process
+    finally:
+        end_marked(DRIVER_MARK, mark)
+        process.wait()
+        end_survivors()
+
+
+def _converse(
+    process: "subprocess.Popen[str]", configuration: Configuration, paths: ConfigurationPaths
+) -> Ending | None:
+    """Give the process its order and wait, with the lifeline open; return how it failed, or None."""
+    assert process.stdin
+    order = {"notebook": str(NOTEBOOK), "output": str(paths.notebook), "parameters": configuration.as_dict()}
+    deadline = configuration.repeats * configuration.timeout_seconds + NOTEBOOK_SECONDS
+    process.stdin.write(json.dumps(order) + "\n")
+    process.stdin.flush()
+    try:
+        code = process.wait(deadline)
+    except subprocess.TimeoutExpired:
+        return Ending(Outcome.TIMEOUT, f"the notebook did not end within {deadline:.0f} s", deadline)
+    lines = paths.failure.read_text().strip().splitlines()
+    return Ending(Outcome.KILLED, lines[-1] if lines else f"the notebook ended with code {code}", 0.0) if code else None
+
+
+def _verdict(configuration: Configuration, repetitions: list[int]) -> tuple[str, int]:
+    """Return what became of these repetitions in words, and how many completed."""
+    paths = paths_of(configuration)
+    records = [read(paths.run(repetition)) for repetition in repetitions]
+    completed = sum(facts is not None and facts["outcome"] == Outcome.COMPLETED for facts in records)
+    if completed == len(repetitions):
+        return f"{completed} of {completed} runs completed", completed
+    failed = next((facts for facts in records if facts and facts["outcome"] != Outcome.COMPLETED), None)
+    if failed:
+        return f"run {failed['repetition']} {failed['outcome']}: {failed['reason']}", completed
+    return _last_line(paths.failure), completed
+
+
+def _last_line(file: Path) -> str:
+    lines = file.read_text().strip().splitlines() if file.exists() else []
+    return lines[-1] if lines else "the notebook ended without a run"

@@ -1,0 +1,156 @@
+"""What a framework and its trainer must offer. Standard library only: every training process imports this."""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dlperf_study import models
+from dlperf_study.errors import DlperfStudyError
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job
+
+CONFIGURATION_VARIABLE = "DLPERF_STUDY_CONFIGURATION"
+RUN_VARIABLE = "DLPERF_STUDY_RUN"
+
+#: What is built for every framework; all other levels are listed as unsupported, never replaced.
+BUILT_LEVELS = {
+    "data_source": ("synthetic_device",),
+    "precision": ("fp32",),
+    "loss_scaling": ("none",),
+    "compiler": ("none",),
+}
+
+
+class ClusterView(Protocol):
+    """The part of a cluster that a framework needs in order to describe a job."""
+
+    device: str
+
+    def python_for(self, framework: str) -> str:
+        """Return the Python interpreter that has the framework's library."""
+
+
+class Stopwatch(Protocol):
+    """Marks moments without waiting for the device, and reads them afterwards."""
+
+    def mark(self) -> None:
+        """Note the present moment in the stream of work."""
+
+    def seconds(self) -> list[float]:
+        """Return the seconds between successive marks; waits until the work is done."""
+
+
+class Trainer(Protocol):
+    """One rank of one run. Losses stay on the device until ``loss_value`` is asked for."""
+
+    rank: int
+    world_size: int
+    exchange_kind: str
+
+    def description(self) -> dict[str, Any]:
+        """Return what the ``rank`` line of the rank log says about library, device and model."""
+
+    def train_step(self) -> Any:
+        """Do forward, backward, exchange and update of one batch; return the loss."""
+
+    def computation_step(self) -> Any:
+        """Do the same step without the exchange of gradients; return the loss."""
+
+    def exchange(self) -> None:
+        """Do the exchange alone: the same bytes, with nothing to hide behind."""
+
+    def local_updates(self) -> AbstractContextManager[None]:
+        """Switch the exchange of gradients off for a whole window."""
+
+    def barrier(self) -> None:
+        """Wait for all ranks, and for this rank's device."""
+
+    def stopwatch(self) -> Stopwatch:
+        """Return a stopwatch for this rank's device."""
+
+    def loss_value(self, loss: Any) -> float:
+        """Return a loss as a number; may wait for the device."""
+
+    def settle(self) -> float:
+        """Wait until all updates are applied everywhere; return the seconds it took."""
+
+    def parameter_checksum(self) -> str:
+        """Return a digest of the parameters that every rank must hold alike."""
+
+    def close(self) -> None:
+        """Leave the job."""
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One way to train: how to start it, and how to be one rank of it."""
+
+    name: str
+    library: str
+    distributions: tuple[str, ...]
+    strategies: tuple[str, ...]
+    unsupported: Callable[[Configuration, ClusterView, str | None], str | None]
+    job: Callable[[Configuration, ClusterView], Job]
+    trainer: Callable[[Configuration], Trainer]
+    server: Callable[[Configuration], None] | None = None
+
+
+class HostStopwatch:
+    """A stopwatch for devices that finish an operation before they return: the CPU."""
+
+    def __init__(self) -> None:
+        self._marks: list[int] = []
+
+    def mark(self) -> None:
+        """Note the present moment on the monotonic clock."""
+        self._marks.append(time.perf_counter_ns())
+
+    def seconds(self) -> list[float]:
+        """Return the seconds between successive marks."""
+        return [(end - start) / 1e9 for start, end in zip(self._marks, self._marks[1:], strict=False)]
+
+
+def unbuilt_level(configuration: Configuration, strategies: tuple[str, ...]) -> str | None:
+    """Return why a configuration asks for something no code here does, or None."""
+    for field, built in (*BUILT_LEVELS.items(), ("strategy", strategies)):
+        value = getattr(configuration, field)
+        if value not in built:
+            return f"{field} {value} is not built for {configuration.framework} (built: {', '.join(built)})"
+    return None
+
+
+def unbuilt_model(configuration: Configuration, library: str) -> str | None:
+    """Return why the model can't be built with the library as the configuration wants it, or None."""
+    try:
+        model = models.load(configuration.model)
+        model.builder(library)
+        model.check(configuration)
+    except DlperfStudyError as error:
+        return str(error)
+    return None
+
+
+def missing_library(library: str, version: str | None) -> str | None:
+    """Return the reason and the remedy when a library isn't installed."""
+    return None if version else f"{library} is not installed in the Python that the cluster file names for it"
+
+
+def common_environment(configuration: Configuration) -> dict[str, str]:
+    """Return the environment every training process gets: where its run lies, and how many threads it has."""
+    threads = str(configuration.threads_per_device)
+    return {
+        CONFIGURATION_VARIABLE: "{run}/configuration.json",
+        RUN_VARIABLE: "{run}",
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def environment_rank() -> tuple[int, int]:
+    """Return (rank, world size) as Paddle's launcher and parameter-server protocol name them."""
+    return int(os.environ.get("PADDLE_TRAINER_ID", "0")), int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))

@@ -1,0 +1,178 @@
+"""Paddle, dynamic graph, gradients averaged by all-reduce: gloo between CPUs, NCCL between GPUs."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from dlperf_study.frameworks import paddle_common
+from dlperf_study.frameworks.base import (
+    ClusterView,
+    Framework,
+    Stopwatch,
+    common_environment,
+    environment_rank,
+    missing_library,
+    unbuilt_level,
+    unbuilt_model,
+)
+from dlperf_study.models.base import replicated_parameters, trainable_parameters
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job, Role, Task
+
+STRATEGIES = ("all_reduce",)
+
+
+def unsupported(configuration: Configuration, cluster: ClusterView, version: str | None) -> str | None:
+    """Return why the configuration can't run here, or None."""
+    if configuration.servers:
+        return f"servers is {configuration.servers}, but all-reduce has no parameter servers"
+    return (
+        missing_library("paddlepaddle", version)
+        or unbuilt_level(configuration, STRATEGIES)
+        or unbuilt_model(configuration, "paddle")
+    )
+
+
+def job(configuration: Configuration, cluster: ClusterView) -> Job:
+    """Return one launcher per node; each starts the ranks of its node.
+
+    ``--max_restart 0``: a rank restarted in silence would be averaged into the result.
+    """
+    nodes, python = configuration.nodes, cluster.python_for("paddle_collective")
+    rendezvous = ("--master", "{host_0}:{port_0}", "--nnodes", str(nodes)) if nodes > 1 else ()
+    environment = common_environment(configuration) | _visible_devices(configuration, cluster)
+    tasks = tuple(
+        Task(
+            name=f"node-{node}",
+            role=Role.TRAINER,
+            node=node,
+            argv=(
+                *(python, "-m", "paddle.distributed.launch"),
+                *rendezvous,
+                *(("--rank", str(node)) if nodes > 1 else ()),
+                *("--nproc_per_node", str(configuration.devices_per_node)),
+                *("--max_restart", "0", "--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
+                *(python, "-u", "-m", "dlperf_study.worker"),
+            ),
+            environment=environment,
+        )
+        for node in range(nodes)
+    )
+    return Job(tasks, ports=1 if nodes > 1 else 0)
+
+
+class CollectiveTrainer:
+    """One rank of a data-parallel run."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        import paddle
+        import paddle.distributed as dist
+
+        self.rank, self.world_size = environment_rank()
+        self.exchange_kind = "all_reduce" if self.world_size > 1 else "none"
+        if self.world_size > 1:
+            dist.init_parallel_env()
+        self._configuration = configuration
+        self._layer = paddle_common.build_layer(configuration)
+        self._model = paddle.DataParallel(self._layer) if self.world_size > 1 else self._layer
+        self._optimizer = _optimizer(configuration, trainable_parameters(self._layer))
+        self._images, self._labels = (paddle.to_tensor(a) for a in paddle_common.synthetic_batch(configuration))
+        self._buffers = [paddle.zeros([elements]) for elements in self._bucket_elements()]
+
+    def description(self) -> dict[str, Any]:
+        """Return what the rank log says about this rank."""
+        parameters = sum(int(p.size) for p in trainable_parameters(self._layer))
+        return paddle_common.description(self._configuration, parameters, self._gradient_bytes())
+
+    def train_step(self) -> Any:
+        """Do one step; the exchange runs inside ``backward``."""
+        loss = self._model(self._images, self._labels)
+        loss.backward()
+        self._optimizer.step()
+        self._optimizer.clear_grad()
+        return loss.detach()
+
+    computation_step = train_step
+
+    def local_updates(self) -> AbstractContextManager[None]:
+        """Keep ``backward`` from exchanging gradients."""
+        return self._without_exchange() if self.world_size > 1 else nullcontext()
+
+    def exchange(self) -> None:
+        """All-reduce buffers of the sizes that ``DataParallel`` fuses the gradients into."""
+        import paddle.distributed as dist
+
+        for buffer in self._buffers:
+            dist.all_reduce(buffer)
+
+    def barrier(self) -> None:
+        """Wait for all ranks, each with its device idle."""
+        import paddle.distributed as dist
+
+        paddle_common.synchronise()
+        if self.world_size > 1:
+            dist.barrier()
+
+    def stopwatch(self) -> Stopwatch:
+        """Return a stopwatch for this rank's device."""
+        return paddle_common.stopwatch()
+
+    def loss_value(self, loss: Any) -> float:
+        """Return a loss as a number."""
+        return float(loss)
+
+    def settle(self) -> float:
+        """Return 0: under all-reduce a step ends with its update applied."""
+        paddle_common.synchronise()
+        return 0.0
+
+    def parameter_checksum(self) -> str:
+        """Return a digest of all parameters but those of a class shard, which belong to one rank."""
+        return paddle_common.checksum([p.numpy() for p in replicated_parameters(self._layer)])
+
+    def close(self) -> None:
+        """Wait for the others, so that no rank leaves while one still exchanges."""
+        self.barrier()
+
+    @contextmanager
+    def _without_exchange(self) -> Iterator[None]:
+        with self._model.no_sync():
+            yield
+
+    def _bucket_elements(self) -> list[int]:
+        if self.world_size == 1:
+            return []
+        exchanged = replicated_parameters(self._layer)
+        return [sum(int(exchanged[i].size) for i in group) for group in self._model.group_indices]
+
+    def _gradient_bytes(self) -> int:
+        return sum(int(buffer.size) * buffer.element_size() for buffer in self._buffers)
+
+
+def _optimizer(configuration: Configuration, parameters: Any) -> Any:
+    import paddle
+
+    if configuration.optimizer == "momentum":
+        return paddle.optimizer.Momentum(paddle_common.LEARNING_RATE, paddle_common.MOMENTUM, parameters=parameters)
+    return paddle.optimizer.SGD(paddle_common.LEARNING_RATE, parameters=parameters)
+
+
+def _visible_devices(configuration: Configuration, cluster: ClusterView) -> dict[str, str]:
+    """Name the devices of a node that a run may use: the first ones.
+
+    On a CPU the variable stays unset: an empty one makes Paddle's launcher fail.
+    """
+    if cluster.device != "gpu":
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(configuration.devices_per_node)))}
+
+
+FRAMEWORK = Framework(
+    name="paddle_collective",
+    library="paddle",
+    distributions=paddle_common.DISTRIBUTIONS,
+    strategies=STRATEGIES,
+    unsupported=unsupported,
+    job=job,
+    trainer=CollectiveTrainer,
+)

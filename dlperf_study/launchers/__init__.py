@@ -1,0 +1,25 @@
+"""One file a place to run. The folder is the registry: a file's name is its name in the cluster file.
+
+A part offers ``render(job, cluster, run_folder)`` (pure) and ``execute(submission, timeout_seconds)``.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from dlperf_study.errors import StudyFileError
+from dlperf_study.launchers.base import Launcher
+
+_SHARED = ("base", "guard", "processes")
+
+
+def names() -> tuple[str, ...]:
+    """Return the launchers there are, in alphabetical order."""
+    return tuple(sorted(module.name for module in iter_modules(__path__) if module.name not in _SHARED))
+
+
+def load(name: str) -> Launcher:
+    """Return the launcher called ``name``."""
+    if name not in names():
+        raise StudyFileError(f"launcher is {name!r}; the launchers are {', '.join(names())}")
+    launcher: Launcher = import_module(f"{__name__}.{name}").LAUNCHER
+    return launcher

@@ -1,0 +1,130 @@
+"""This machine: every task is a process here, under a guard."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.launchers.base import Command, Ending, Launcher, Submission, passed_environment
+from dlperf_study.launchers.processes import RUN_MARK, end_marked
+from dlperf_study.study.job import Job, Task
+from dlperf_study.study.outcome import Outcome
+
+HOST = "127.0.0.1"
+
+
+def render(job: Job, cluster: Any, folder: Path) -> Submission:
+    """Return the commands of a job, each with its log; starts nothing."""
+    hosts = {f"host_{task.node}": HOST for task in job.tasks}
+    return Submission(
+        launcher="local",
+        folder=str(folder),
+        commands=tuple(_command(task, folder, hosts) for task in job.tasks),
+        ports=job.ports,
+    )
+
+
+def execute(submission: Submission, timeout_seconds: float) -> Ending:
+    """Run the commands to their end, within ``timeout_seconds``; leaves no process behind.
+
+    An interrupt ends the run; the ending says so, and the caller raises once it is on disk.
+    """
+    mark = uuid.uuid4().hex
+    guard = _start_guard()
+    interrupted = False
+    try:
+        output = _converse(guard, _order(submission, timeout_seconds, mark))
+    except KeyboardInterrupt:
+        interrupted = True
+        output, _ = guard.communicate()
+    finally:
+        end_marked(RUN_MARK, mark)
+    _keep_rank_logs(Path(submission.folder))
+    return _ending(output, guard.returncode, interrupted)
+
+
+def _command(task: Task, folder: Path, hosts: dict[str, str]) -> Command:
+    values = hosts | {"run": str(folder)}
+    environment = {name: _fill(value, values) for name, value in task.environment.items()}
+    argv = tuple(_fill(argument, values) for argument in task.argv)
+    return Command(task.name, task.role, argv, environment, str(folder / f"{task.name}.log"))
+
+
+def _fill(text: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", value)
+    return text
+
+
+def _start_guard() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "dlperf_study.launchers.guard"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _converse(guard: "subprocess.Popen[bytes]", order: bytes) -> bytes:
+    """Give the guard its order, keep the lifeline open, and return what it says at the end."""
+    assert guard.stdin
+    assert guard.stdout
+    guard.stdin.write(order)
+    guard.stdin.flush()
+    output = guard.stdout.read()
+    guard.wait()
+    guard.stdin.close()
+    return output
+
+
+def _order(submission: Submission, timeout_seconds: float, mark: str) -> bytes:
+    ports = {f"port_{n}": str(port) for n, port in enumerate(_free_ports(submission.ports))}
+    inherited = passed_environment()
+    commands = [
+        {
+            "name": command.name,
+            "role": command.role,
+            "argv": [_fill(argument, ports) for argument in command.argv],
+            "environment": inherited | {name: _fill(v, ports) for name, v in command.environment.items()},
+            "log": command.log,
+        }
+        for command in submission.commands
+    ]
+    order = {"mark": mark, "timeout_seconds": timeout_seconds, "commands": commands}
+    return json.dumps(order).encode() + b"\n"
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return ``count`` ports that nothing listens on; all are held until all are chosen."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def _keep_rank_logs(folder: Path) -> None:
+    """Keep what the ranks printed; drop the launcher's own files, which hold the whole environment."""
+    scratch = folder / "scratch"
+    for log in sorted(scratch.glob("ranks-of-node-*/workerlog.*")):
+        node = log.parent.name.removeprefix("ranks-of-")
+        log.replace(folder / f"{node}-rank-{log.suffix.removeprefix('.')}.log")
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _ending(output: bytes, code: int, interrupted: bool) -> Ending:
+    if not output.strip():
+        return Ending(Outcome.KILLED, f"the guard of the run was killed (exit code {code})", 0.0)
+    values = json.loads(output)
+    outcome = Outcome(values.pop("outcome"))
+    if interrupted and outcome is Outcome.KILLED:
+        values["reason"] = "interrupted"
+    return Ending(outcome, **values | {"interrupted": interrupted})
+
+
+LAUNCHER = Launcher("local", render, execute)

@@ -1,0 +1,65 @@
+"""Find and end processes by a mark in their environment.
+
+Children inherit the mark however deep they are and whoever adopts them, so nothing a run started can
+hide: not a rank whose launcher was killed, not a process that made a session of its own.
+"""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+
+import psutil
+
+#: Carried by everything one run started.
+RUN_MARK = "DLPERF_STUDY_RUN_MARK"
+#: Carried by the notebook processes and kernels that one driver started.
+DRIVER_MARK = "DLPERF_STUDY_DRIVER_MARK"
+KILL_SECONDS = 10.0
+
+
+def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
+    """Return the other processes whose environment holds ``variable`` (with ``value``, if given)."""
+    own = os.getpid()
+    found = []
+    for process in psutil.process_iter():
+        mark = None if process.pid == own else _variable(process, variable)
+        if mark is not None and value in (None, mark):
+            found.append(process)
+    return found
+
+
+def end_marked(variable: str, value: str) -> list[str]:
+    """End all processes with this mark, until none is left; return what was ended."""
+    ended: list[str] = []
+    while processes := marked(variable, value):
+        ended += end(processes)
+    return ended
+
+
+def end(processes: Iterable[psutil.Process]) -> list[str]:
+    """Kill processes and wait until they are gone; return ``pid: command`` of each.
+
+    Kill and not terminate: nothing they hold is worth waiting for, and a rank that hangs would not listen.
+    """
+    processes = list(processes)
+    names = [_describe(process) for process in processes]
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=KILL_SECONDS)
+    return names
+
+
+def _variable(process: psutil.Process, variable: str) -> str | None:
+    """Return a variable of a living process; None for one that is gone, a zombie, or not ours to read."""
+    try:
+        return process.environ().get(variable)
+    except (psutil.Error, OSError):
+        return None
+
+
+def _describe(process: psutil.Process) -> str:
+    try:
+        return f"{process.pid}: {' '.join(process.cmdline())[:120]}"
+    except psutil.Error:
+        return f"{process.pid}: already gone"

@@ -1,0 +1,1 @@
+"""One file a format: files to records and complaints."""

@@ -1,0 +1,22 @@
+"""One doubt about a number: always shown, never dropped."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How much a complaint weighs."""
+
+    DOUBT = "doubt"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What was seen, about which run; no ``identity`` means the whole study, no ``repetition`` all runs."""
+
+    subject: str
+    message: str
+    severity: Severity = Severity.DOUBT
+    identity: str | None = None
+    repetition: int | None = None

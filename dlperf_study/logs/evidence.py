@@ -1,0 +1,266 @@
+"""Reads what a run left, as ``docs/evidence.md`` describes it: ``run.json`` and one log per rank."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlperf_study.errors import EvidenceError, StudyFileError
+from dlperf_study.logs.complaint import Complaint
+from dlperf_study.paths import RunPaths
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.outcome import Outcome
+
+FORMAT = 1
+TRAINING, COMPUTATION, EXCHANGE, WARMUP = "training", "computation", "exchange", "warmup"
+#: By how much the steps of a window may outlast it: the clocks of a device and of its host differ a little.
+CLOCK_TOLERANCE = 0.01
+
+Real = NDArray[np.float64]
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Measured steps of one kind. ``step_seconds`` has one value per step; ``losses`` too, or none."""
+
+    name: str
+    seconds: float
+    step_seconds: Real
+    losses: Real
+    bytes: int | None
+
+    @property
+    def steps(self) -> int:
+        """How many steps it holds."""
+        return self.step_seconds.size
+
+    @property
+    def mean_seconds(self) -> float:
+        """Seconds of the window / its steps."""
+        return self.seconds / self.steps
+
+
+@dataclass(frozen=True)
+class RankLog:
+    """The whole log of one rank; ``facts`` is its ``rank`` line, ``end`` its last."""
+
+    rank: int
+    facts: Object
+    windows: Mapping[str, Window]
+    end: Object
+
+
+@dataclass(frozen=True)
+class Run:
+    """One repetition. ``ranks`` is empty unless it completed and every rank's log is whole."""
+
+    configuration: Configuration
+    identity: str
+    repetition: int
+    outcome: Outcome
+    reason: str
+    facts: Object
+    ranks: tuple[RankLog, ...]
+    complaints: tuple[Complaint, ...]
+
+    @property
+    def completed(self) -> bool:
+        """Whether it may be counted."""
+        return self.outcome is Outcome.COMPLETED
+
+    def windows(self, name: str) -> list[Window]:
+        """Return the window of that name of every rank that has it, in order of rank."""
+        return [log.windows[name] for log in self.ranks if name in log.windows]
+
+    def slowest(self, name: str) -> Window | None:
+        """Return the longest window of that name among the ranks, or None where there is none."""
+        return max(self.windows(name), key=lambda window: window.seconds, default=None)
+
+
+def read_run(paths: RunPaths) -> Run:
+    """Read one repetition.
+
+    A run that says it completed but lacks a whole log of some rank is returned as failed, with that as reason.
+
+    Raises:
+        EvidenceError: ``run.json`` is missing, unreadable, or speaks of another run.
+
+    """
+    facts = _run_facts(paths.run_file)
+    configuration = _configuration(facts, paths)
+    identity = facts["configuration_identity"]
+    outcome, reason = Outcome(facts["outcome"]), facts["reason"] or ""
+    ranks: tuple[RankLog, ...] = ()
+    if outcome is Outcome.COMPLETED:
+        try:
+            ranks = _rank_logs(paths, configuration)
+        except EvidenceError as error:
+            outcome, reason = Outcome.FAILED, str(error)
+    return Run(configuration, identity, facts["repetition"], outcome, reason, facts, ranks, _own_complaints(facts))
+
+
+def read_rank_log(path: Path) -> RankLog:
+    """Read the log of one rank.
+
+    Raises:
+        EvidenceError: the log is missing, truncated, or contradicts itself.
+
+    """
+    lines = [_object(text, f"{path}: line {number}") for number, text in enumerate(_text(path).splitlines(), 1)]
+    kinds = [line.get("kind") for line in lines]
+    if kinds[-1:] != ["end"]:
+        raise EvidenceError(f"{path}: truncated, it has no end line")
+    if kinds[:1] != ["rank"] or set(kinds[1:-1]) - {"window"}:
+        raise EvidenceError(f"{path}: its lines are {', '.join(map(str, kinds))}, not rank, window, …, end")
+    return _rank_log(lines, str(path))
+
+
+def _rank_log(lines: list[Object], source: str) -> RankLog:
+    facts, *middle, end = lines
+    _need(facts, source, **_RANK_KEYS)
+    _need(end, source, **_END_KEYS)
+    if end["windows"] != len(middle):
+        raise EvidenceError(f"{source}: truncated, it has {len(middle)} of {end['windows']} windows")
+    windows = {window.name: window for window in (_window(line, source) for line in middle)}
+    if len(windows) < len(middle) or TRAINING not in windows:
+        raise EvidenceError(f"{source}: needs one {TRAINING} window and no window twice, has {', '.join(windows)}")
+    return RankLog(facts["rank"], facts, windows, end)
+
+
+def _window(line: Object, source: str) -> Window:
+    _need(line, source, name=str, steps=int, seconds=(int, float), step_seconds=list, losses=list)
+    try:
+        steps = np.asarray(line["step_seconds"], dtype=np.float64)
+        losses = np.asarray(line["losses"], dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise EvidenceError(f"{source}: window {line['name']}: {error}") from error
+    window = Window(line["name"], float(line["seconds"]), steps, losses, line.get("bytes"))
+    _check_window(window, line["steps"], source)
+    return window
+
+
+def _check_window(window: Window, steps: int, source: str) -> None:
+    if window.step_seconds.shape != (steps,) or window.losses.shape not in ((steps,), (0,)):
+        raise EvidenceError(f"{source}: window {window.name} does not hold one time and one loss for each step")
+    whole = float(window.step_seconds.sum())
+    if steps and not (window.step_seconds.min() > 0 and 0 < whole <= window.seconds * (1 + CLOCK_TOLERANCE)):
+        raise EvidenceError(f"{source}: window {window.name} lasts {window.seconds} s but its steps {whole} s")
+    if not steps and window.name != WARMUP:
+        raise EvidenceError(f"{source}: window {window.name} has no step")
+
+
+def _rank_logs(paths: RunPaths, configuration: Configuration) -> tuple[RankLog, ...]:
+    """Return the logs of ranks 0 … world size − 1, each checked against what was asked."""
+    logs = tuple(read_rank_log(paths.rank_log(rank)) for rank in range(configuration.world_size))
+    for rank, log in enumerate(logs):
+        steps = log.windows[TRAINING].steps
+        asked = (rank, configuration.world_size, configuration.measured_steps)
+        if (log.rank, log.facts["world_size"], steps) != asked:
+            found = f"rank {log.rank} of {log.facts['world_size']} with {steps} steps"
+            wanted = f"rank {rank} of {configuration.world_size} with {configuration.measured_steps}"
+            raise EvidenceError(f"{paths.rank_log(rank)}: is the log of {found}; asked was {wanted}")
+    if len({tuple(log.windows) for log in logs}) > 1:
+        raise EvidenceError(f"{paths.folder}: the ranks measured different windows")
+    return logs
+
+
+Types = type | tuple[type, ...]
+
+_RANK_KEYS: dict[str, Types] = {
+    "format": int,
+    "rank": int,
+    "world_size": int,
+    "host": str,
+    "device": str,
+    "library": str,
+    "library_version": str,
+    "parameters": int,
+    "gradient_bytes": int,
+    "flops_per_sample": (int, float, type(None)),
+    "exchange": str,
+}
+_END_KEYS: dict[str, Types] = {
+    "windows": int,
+    "parameter_checksum": str,
+    "initial_checksum": str,
+    "drain_seconds": (int, float),
+}
+_RUN_KEYS: dict[str, Types] = {
+    "format": int,
+    "configuration": dict,
+    "configuration_identity": str,
+    "repetition": int,
+    "fingerprint": str,
+    "outcome": str,
+    "reason": (str, type(None)),
+    "started": str,
+    "seconds": (int, float),
+    "ranks_expected": int,
+    "ranks_seen": list,
+    "cluster": dict,
+    "environment": dict,
+    "load": dict,
+    "complaints": list,
+}
+
+
+def _run_facts(path: Path) -> Object:
+    facts = _object(_text(path), str(path))
+    _need(facts, str(path), **_RUN_KEYS)
+    if facts["format"] != FORMAT:
+        raise EvidenceError(f"{path}: format is {facts['format']}; this program reads format {FORMAT}")
+    if facts["outcome"] not in list(Outcome):
+        raise EvidenceError(f"{path}: outcome is {facts['outcome']!r}; the outcomes are {', '.join(Outcome)}")
+    for complaint in facts["complaints"]:
+        _need(complaint, f"{path}: complaints", subject=str, message=str)
+    return facts
+
+
+def _configuration(facts: Object, paths: RunPaths) -> Configuration:
+    """Return the configuration, which must be the one whose folder this is."""
+    here = paths.folder.parents[1].name, paths.folder.name
+    try:
+        configuration = Configuration.from_mapping(facts["configuration"], f"{paths.run_file}: configuration")
+    except StudyFileError as error:
+        raise EvidenceError(str(error)) from error
+    said = facts["configuration_identity"], str(facts["repetition"])
+    if said != here or configuration.identity != here[0]:
+        raise EvidenceError(
+            f"{paths.run_file}: is run {said[1]} of {said[0]}, in the folder of run {here[1]} of {here[0]}"
+        )
+    return configuration
+
+
+def _own_complaints(facts: Object) -> tuple[Complaint, ...]:
+    return tuple(Complaint(complaint["subject"], complaint["message"]) for complaint in facts["complaints"])
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise EvidenceError(f"{path}: is missing") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvidenceError(f"{path}: can't be read: {error}") from error
+
+
+def _object(text: str, source: str) -> Object:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise EvidenceError(f"{source}: is not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise EvidenceError(f"{source}: is not a JSON object")
+    return value
+
+
+def _need(values: Object, source: str, **types: Types) -> None:
+    """Check that every key is there with its type."""
+    for key, expected in types.items():
+        if key not in values or not isinstance(values[key], expected):
+            raise EvidenceError(f"{source}: {key} is {values.get(key)!r}, which is not what belongs there")

@@ -1,0 +1,106 @@
+"""What is known of a network before any framework is imported."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dlperf_study.errors import UnsupportedError
+
+#: Two FLOPs for a multiply-accumulate; the backward pass costs twice the forward one, so three
+#: passes. Source: D. Amodei and D. Hernandez, "AI and Compute", 2018, appendix "Methods".
+TRAINING_FLOPS_PER_FORWARD_MAC = 3 * 2
+
+
+class NetworkConfiguration(Protocol):
+    """The part of a Configuration that shapes a network."""
+
+    @property
+    def image_size(self) -> int: ...  # noqa: D102
+    @property
+    def classes(self) -> int: ...  # noqa: D102
+    @property
+    def classifier(self) -> str: ...  # noqa: D102
+    @property
+    def sample_ratio(self) -> float: ...  # noqa: D102
+    @property
+    def seed(self) -> int: ...  # noqa: D102
+
+
+#: ``build(configuration, rank, world_size)`` returns the library's own layer, whose forward takes
+#: images [N, 3, S, S] float32 and labels [N] int64 and returns the mean loss, a scalar.
+Builder = Callable[[NetworkConfiguration, int, int], Any]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One network: its sizes, their sources, and how each library builds it.
+
+    ``image_size`` and ``classes`` are those of its publication. ``parameters`` counts the trainable
+    parameters, by number of classes. ``forward_macs`` maps image size and classes to the
+    multiply-accumulates of one sample's forward pass, in convolutions and fully connected layers.
+    """
+
+    name: str
+    image_size: int
+    classes: int
+    parameters: Mapping[int, int]
+    parameters_source: str
+    forward_macs: Callable[[int, int], int] | None
+    flops_source: str
+    builders: Mapping[str, Builder]
+    classifiers: tuple[str, ...] = ("replicated",)
+    smallest_image_size: int = 1
+
+    def flops_per_sample(self, image_size: int, classes: int, sample_ratio: float = 1.0) -> float | None:
+        """Return the FLOPs of one sample's forward and backward pass, or None where not known.
+
+        Partial FC computes ``sample_ratio`` of the classifier's columns, so only those count.
+        """
+        if self.forward_macs is None:
+            return None
+        return float(TRAINING_FLOPS_PER_FORWARD_MAC * self.forward_macs(image_size, round(classes * sample_ratio)))
+
+    def builder(self, library: str) -> Builder:
+        """Return what builds this model in ``library``, after checking the configuration.
+
+        Raises UnsupportedError for a library without a builder.
+        """
+        if library not in self.builders:
+            choices = ", ".join(self.builders) or "none"
+            raise UnsupportedError(f"model {self.name} has no builder for {library!r}; its libraries: {choices}")
+        build = self.builders[library]
+
+        def checked(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+            self.check(configuration)
+            return build(configuration, rank, world_size)
+
+        return checked
+
+    def check(self, configuration: NetworkConfiguration) -> None:
+        """Raise UnsupportedError when this model can't be built as configured."""
+        classifier, ratio = configuration.classifier, configuration.sample_ratio
+        if classifier not in self.classifiers:
+            raise self._unsupported("classifier", classifier, f"has {', '.join(self.classifiers)}")
+        if not 0 < ratio <= 1:
+            raise self._unsupported("sample_ratio", ratio, "takes more than 0 and at most 1")
+        if ratio < 1 and classifier != "sharded":
+            raise self._unsupported("sample_ratio", ratio, "samples classes only with classifier 'sharded'")
+        if configuration.image_size < self.smallest_image_size:
+            raise self._unsupported("image_size", configuration.image_size, f"needs {self.smallest_image_size} or more")
+
+    def _unsupported(self, key: str, value: object, rule: str) -> UnsupportedError:
+        return UnsupportedError(f"{key} is {value!r}, but model {self.name} {rule}")
+
+
+def trainable_parameters(layer: Any) -> list[Any]:
+    """Return what an optimizer updates; Paddle lists the statistics of batch norm as parameters too."""
+    return [parameter for parameter in layer.parameters() if not parameter.stop_gradient]
+
+
+def replicated_parameters(layer: Any) -> list[Any]:
+    """Return the trainable parameters every rank holds alike; a shard of a classifier is not among them.
+
+    A shard carries ``no_sync``, the attribute by which ``paddle.DataParallel`` leaves it alone. Statistics
+    of batch norm are not among them either: each rank keeps its own.
+    """
+    return [parameter for parameter in trainable_parameters(layer) if not getattr(parameter, "no_sync", False)]

@@ -1,0 +1,58 @@
+"""MobileNetV2 at width 1.0 (Sandler et al., 2018)."""
+
+from typing import Any
+
+from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs, strided
+from dlperf_study.models.base import Model, NetworkConfiguration
+
+#: Expansion, output channels, blocks and stride of the first block: table 2 of the paper.
+STAGES = (
+    (1, 16, 1, 1),
+    (6, 24, 2, 2),
+    (6, 32, 3, 2),
+    (6, 64, 4, 2),
+    (6, 96, 3, 1),
+    (6, 160, 3, 2),
+    (6, 320, 1, 1),
+)
+FEATURES = 1280
+
+
+def forward_macs(image_size: int, classes: int) -> int:
+    """Return the multiply-accumulates of one forward pass."""
+    channels, size = 32, strided(image_size, 2)
+    macs = convolution_macs(3, channels, 3, size)
+    for expansion, outputs, blocks, first_stride in STAGES:
+        for stride in (first_stride, *[1] * (blocks - 1)):
+            macs += _block_macs(channels, expansion, outputs, size, strided(size, stride))
+            channels, size = outputs, strided(size, stride)
+    return macs + convolution_macs(channels, FEATURES, 1, size) + FEATURES * classes
+
+
+def _block_macs(inputs: int, expansion: int, outputs: int, before: int, after: int) -> int:
+    """Return the count of an inverted residual; a block that doesn't expand has no first 1x1 convolution."""
+    hidden = inputs * expansion
+    expand = convolution_macs(inputs, hidden, 1, before) if expansion > 1 else 0
+    depthwise = convolution_macs(hidden, hidden, 3, after, groups=hidden)
+    return expand + depthwise + convolution_macs(hidden, outputs, 1, after)
+
+
+def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build Paddle's own MobileNetV2 with cross-entropy."""
+    from paddle.vision.models import mobilenet_v2
+
+    from dlperf_study.models._paddle_losses import cross_entropy_layer
+
+    return cross_entropy_layer(mobilenet_v2(num_classes=configuration.classes))
+
+
+MODEL = Model(
+    name="mobilenet_v2",
+    image_size=224,
+    classes=1000,
+    parameters={10: 2_236_682, 1000: 3_504_872},
+    parameters_source="ElasticDL, docs/benchmark/ftlib_benchmark.md (10 classes); torchvision, num_params (1000)",
+    forward_macs=forward_macs,
+    flops_source=f"{FLOPS_SOURCE}; torchvision gives 0.301e9 multiply-accumulates at 224",
+    builders={"paddle": build_paddle},
+)

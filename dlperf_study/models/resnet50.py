@@ -1,0 +1,55 @@
+"""ResNet-50 v1.5 (He et al., 2016; the stride of a stage lies on its first 3x3 convolution)."""
+
+from typing import Any
+
+from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs, strided
+from dlperf_study.models.base import Model, NetworkConfiguration
+
+#: Width, bottleneck blocks and stride of each stage; a stage puts out four times its width.
+STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
+FEATURES = 2048
+
+
+def forward_macs(image_size: int, classes: int) -> int:
+    """Return the multiply-accumulates of one forward pass."""
+    return backbone_macs(image_size) + FEATURES * classes
+
+
+def backbone_macs(image_size: int) -> int:
+    """Return the multiply-accumulates of everything before the last fully connected layer."""
+    size = strided(image_size, 2)
+    macs, channels, size = convolution_macs(3, 64, 7, size), 64, strided(size, 2)
+    for width, blocks, stride in STAGES:
+        before, size = size, strided(size, stride)
+        macs += _stage_macs(channels, width, blocks, before, size)
+        channels = 4 * width
+    return macs
+
+
+def _stage_macs(channels: int, width: int, blocks: int, before: int, after: int) -> int:
+    """Return the count of one stage, which gets ``channels`` of side ``before`` and puts out side ``after``."""
+    entry = convolution_macs(channels, width, 1, before) + convolution_macs(channels, 4 * width, 1, after)
+    others = (blocks - 1) * convolution_macs(4 * width, width, 1, after)
+    every = convolution_macs(width, width, 3, after) + convolution_macs(width, 4 * width, 1, after)
+    return entry + others + blocks * every
+
+
+def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build Paddle's own ResNet-50, which is the v1.5, with cross-entropy."""
+    from paddle.vision.models import resnet50
+
+    from dlperf_study.models._paddle_losses import cross_entropy_layer
+
+    return cross_entropy_layer(resnet50(num_classes=configuration.classes))
+
+
+MODEL = Model(
+    name="resnet50",
+    image_size=224,
+    classes=1000,
+    parameters={10: 23_528_522, 1000: 25_557_032},
+    parameters_source="torchvision, ResNet50_Weights.IMAGENET1K_V1, num_params; less 990 x 2,049 for 10 classes",
+    forward_macs=forward_macs,
+    flops_source=f"{FLOPS_SOURCE}; torchvision gives 4.089e9 multiply-accumulates at 224",
+    builders={"paddle": build_paddle},
+)

@@ -1,0 +1,46 @@
+"""VGG16 for ImageNet (Simonyan and Zisserman, 2015, configuration D), without batch norm."""
+
+from typing import Any
+
+from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs
+from dlperf_study.models.base import Model, NetworkConfiguration
+
+#: Channels and number of 3x3 convolutions of each group; a group ends in a 2x2 max pooling.
+GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
+
+
+def convolutions_macs(image_size: int) -> int:
+    """Return the multiply-accumulates of the thirteen convolutions."""
+    macs, inputs, size = 0, 3, image_size
+    for channels, layers in GROUPS:
+        macs += convolution_macs(inputs, channels, 3, size)
+        macs += (layers - 1) * convolution_macs(channels, channels, 3, size)
+        inputs, size = channels, size // 2
+    return macs
+
+
+def forward_macs(image_size: int, classes: int) -> int:
+    """Return the multiply-accumulates of one forward pass; features are pooled to 7x7 at any size."""
+    return convolutions_macs(image_size) + 512 * 7 * 7 * 4096 + 4096 * 4096 + 4096 * classes
+
+
+def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build Paddle's own VGG16 with cross-entropy."""
+    from paddle.vision.models import vgg16
+
+    from dlperf_study.models._paddle_losses import cross_entropy_layer
+
+    return cross_entropy_layer(vgg16(num_classes=configuration.classes))
+
+
+MODEL = Model(
+    name="vgg16",
+    image_size=224,
+    classes=1000,
+    parameters={1000: 138_357_544},
+    parameters_source="torchvision, VGG16_Weights.IMAGENET1K_V1, num_params",
+    forward_macs=forward_macs,
+    flops_source=f"{FLOPS_SOURCE}; torchvision gives 15.47e9 multiply-accumulates at 224",
+    builders={"paddle": build_paddle},
+    smallest_image_size=32,
+)

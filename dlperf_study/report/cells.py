@@ -1,0 +1,120 @@
+"""Cells of a table of configurations: each value with its interval, its doubts, or the reason why it is missing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.columns import COLUMNS
+from dlperf_study.report import numbers
+from dlperf_study.report.context import RUNS_FOR_AN_INTERVAL
+from dlperf_study.report.missing import why_missing, why_no_interval
+from dlperf_study.report.names import human
+from dlperf_study.report.numbers import is_missing
+from dlperf_study.report.table import Cell, Heading
+from dlperf_study.report.units import Unit, unit_of
+
+#: The columns that hold the ends of a column's interval.
+INTERVALS = {
+    "throughput": ("throughput_low", "throughput_high"),
+    "baseline_throughput": ("baseline_low", "baseline_high"),
+    "speedup": ("speedup_low", "speedup_high"),
+    "efficiency": ("efficiency_low", "efficiency_high"),
+}
+AGAINST_BASELINE = "Against baseline"
+UNDECIDED = "not distinguishable"
+
+
+@dataclass(frozen=True)
+class ColumnOfCells:
+    """One column of a table: its heading, and how a row of the configurations becomes a cell of it."""
+
+    heading: Heading
+    cell: Callable[[Any], Cell]
+
+
+def factor_column(name: str) -> ColumnOfCells:
+    """Return a column of levels, as they are named in a paper."""
+    known = COLUMNS[name]
+    numeric = "int" in known.dtype.lower() or "float" in known.dtype.lower()
+    heading = Heading(known.label, known.unit, numeric=numeric)
+    return ColumnOfCells(heading, lambda row: Cell(human(getattr(row, name))))
+
+
+def measured_column(dataset: Dataset, name: str) -> ColumnOfCells:
+    """Return a column of measured values in the unit that fits most of them."""
+    if name in _OWN_WAYS:
+        return _OWN_WAYS[name](dataset)
+    unit = unit_of(name, dataset.configurations[name])
+    heading = Heading(unit.label, unit.symbol, numeric=True, interval=name in INTERVALS)
+    return ColumnOfCells(heading, lambda row: _value_cell(dataset, row, name, unit))
+
+
+def verdict(row: Any) -> str:
+    """Say how a configuration compares with its baseline, or that its interval can't tell."""
+    if row.speedup_low <= 1 <= row.speedup_high:
+        return UNDECIDED
+    return "faster" if row.speedup > 1 else "slower"
+
+
+def _value_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
+    value = getattr(row, name)
+    if is_missing(value):
+        return Cell.missing(why_missing(dataset, row, name))
+    doubts = _doubts(dataset, row, name)
+    if name not in INTERVALS:
+        return Cell(numbers.plain(value / unit.size), note="; ".join(doubts))
+    low, high = (getattr(row, end) for end in INTERVALS[name])
+    if is_missing(low) or is_missing(high):
+        return Cell(numbers.plain(value / unit.size), note="; ".join([_why_bare(row), *doubts]))
+    text, interval = numbers.with_interval(value / unit.size, low / unit.size, high / unit.size)
+    return Cell(text, interval, "; ".join(doubts))
+
+
+def _why_bare(row: Any) -> str:
+    if row.is_baseline:
+        return "the baseline itself"
+    if row.runs_completed < RUNS_FOR_AN_INTERVAL:
+        return why_no_interval(row)
+    return f"its baseline has fewer than {RUNS_FOR_AN_INTERVAL} completed runs: no interval"
+
+
+def _doubts(dataset: Dataset, row: Any, name: str) -> list[str]:
+    """Return the complaints about one number."""
+    about = dataset.complaints[
+        (dataset.complaints["identity"] == row.identity) & (dataset.complaints["subject"] == name)
+    ]
+    return list(dict.fromkeys(about["message"]))
+
+
+def _runs_column(_: Dataset) -> ColumnOfCells:
+    heading = Heading(COLUMNS["runs_completed"].label, numeric=True)
+    return ColumnOfCells(heading, lambda row: Cell(f"{row.runs_completed} of {row.runs_planned}"))
+
+
+def _ratio_column(dataset: Dataset) -> ColumnOfCells:
+    name = "computation_to_communication"
+
+    def cell(row: Any) -> Cell:
+        value = getattr(row, name)
+        return Cell.missing(why_missing(dataset, row, name)) if is_missing(value) else Cell(numbers.ratio(value))
+
+    return ColumnOfCells(Heading(COLUMNS[name].label, numeric=True), cell)
+
+
+def _verdict_column(dataset: Dataset) -> ColumnOfCells:
+    def cell(row: Any) -> Cell:
+        if row.is_baseline:
+            return Cell("baseline")
+        if is_missing(row.speedup):
+            return Cell.missing(why_missing(dataset, row, "speedup"))
+        return Cell.missing(_why_bare(row)) if is_missing(row.speedup_low) else Cell(verdict(row))
+
+    return ColumnOfCells(Heading(AGAINST_BASELINE), cell)
+
+
+_OWN_WAYS: dict[str, Callable[[Dataset], ColumnOfCells]] = {
+    "runs_completed": _runs_column,
+    "computation_to_communication": _ratio_column,
+    AGAINST_BASELINE: _verdict_column,
+}

@@ -1,0 +1,88 @@
+"""Parts that the figures share: panels, lines with intervals, rows of categories, legends."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.report.cells import INTERVALS
+from dlperf_study.report.series import Series
+from dlperf_study.report.style import PAGE_INCHES, SOFT, category_axes, colour, marker, quantity_axes
+
+QUICK = "quick: not for publication"
+IDEAL = "ideal"
+ROW_INCHES = 0.21
+#: From this ratio of the largest to the smallest number of devices on, axes are logarithmic.
+WIDE_RANGE = 8
+_LETTERS_PER_INCH = 15
+
+
+def panels(
+    dataset: Dataset, rows: int, columns: int, height_inches: float, share_y: bool = False
+) -> tuple[Drawing, list[Axes]]:
+    """Return a page-wide drawing with a grid of panels; a quick study's drawing says that it is one."""
+    drawing = Drawing(figsize=(PAGE_INCHES, height_inches), layout="constrained")
+    if dataset.plan.quick:
+        drawing.suptitle(QUICK, x=0.995, ha="right", fontsize=6, color=SOFT)
+    axes = drawing.subplots(rows, columns, squeeze=False, sharey=share_y)
+    return drawing, list(axes.flat)
+
+
+def category_panel(dataset: Dataset, labels: Sequence[str], extra_inches: float = 0.75) -> tuple[Drawing, Axes]:
+    """Return a page-wide drawing with one horizontal row per label."""
+    drawing, (axes,) = panels(dataset, 1, 1, extra_inches + ROW_INCHES * len(labels))
+    category_axes(axes, list(labels))
+    return drawing, axes
+
+
+def interval_line(axes: Axes, series: Series, column: str) -> None:
+    """Draw one series against its devices; a point without an interval has an open marker."""
+    rows = series.measured
+    low, high = (rows[end].to_numpy(float) for end in INTERVALS[column])
+    values = rows[column].to_numpy(float)
+    shown = {"color": colour(series.position), "marker": marker(series.position)}
+    lengths = np.nan_to_num(np.vstack([values - low, high - values]))
+    axes.errorbar(rows["world_size"], values, yerr=lengths, capsize=2, elinewidth=0.9, label=series.label, **shown)
+    bare = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
+    axes.plot(bare["world_size"], bare[column], linestyle="none", markerfacecolor="white", zorder=3, **shown)
+
+
+def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], tone: str = SOFT) -> None:
+    """Draw what perfect scaling from the baseline would give."""
+    axes.plot(devices, values, linestyle=(0, (1, 1.5)), linewidth=0.9, color=tone, zorder=1, label=IDEAL)
+
+
+def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None:
+    """Put a tick at each number of devices that was measured; wide ranges are logarithmic to the base of two."""
+    ticks = sorted(set(devices))
+    quantity_axes(axes)
+    axes.set_ylim(bottom=0)
+    if ticks[-1] >= WIDE_RANGE * ticks[0]:
+        axes.set_xscale("log", base=2)
+        if logarithmic_y:
+            axes.set_yscale("log", base=2)
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
+
+
+def legend_below(drawing: Drawing, axes: Axes, labels: dict[str, str]) -> None:
+    """Name the lines of a drawing below it, once each; ``labels`` says how."""
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    handles |= {IDEAL: handles.pop(IDEAL)} if IDEAL in handles else {}
+    names = [labels.get(label, label) for label in handles]
+    fitting = math.floor(PAGE_INCHES * _LETTERS_PER_INCH / (max(map(len, names)) + 6))
+    drawing.legend(handles.values(), names, loc="outside lower center", ncols=max(1, min(fitting, len(names))))
+
+
+def rows_of(table: pd.DataFrame, identities: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of some configurations, each with its ``place`` in the order of ``identities``."""
+    places = {identity: place for place, identity in enumerate(identities)}
+    kept = table[table["identity"].isin(places)]
+    return kept.assign(place=kept["identity"].map(places).astype(int))

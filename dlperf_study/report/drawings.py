@@ -1,0 +1,211 @@
+"""The drawings: from the series of one model to a matplotlib figure, or to None where there is nothing to draw."""
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.report import charts, numbers
+from dlperf_study.report.context import completed_runs
+from dlperf_study.report.numbers import is_missing, plain
+from dlperf_study.report.series import SEPARATOR, Series, devices_of, short_labels
+from dlperf_study.report.style import (
+    COMPUTATION,
+    EXCHANGE,
+    EXPOSED,
+    FAINT,
+    INK,
+    PALETTE,
+    SOFT,
+    colour,
+    quantity_axes,
+)
+from dlperf_study.report.units import unit_of
+
+STEP_COLUMNS = 3
+#: How much of a label fits above one of them.
+PANEL_LETTERS = 38
+
+
+def overview(dataset: Dataset, series: list[Series]) -> Drawing | None:
+    """Draw one row per measured configuration: its runs, their median and its interval."""
+    rows = _rows(series)
+    if rows.empty:
+        return None
+    unit = unit_of("throughput", rows["throughput"])
+    drawing, axes = charts.category_panel(dataset, list(rows["label"]))
+    runs = charts.rows_of(completed_runs(dataset), list(rows["identity"]))
+    for place, row in enumerate(rows.itertuples()):
+        tone = colour(row.position)
+        axes.plot([row.throughput_low, row.throughput_high], [place, place], color=tone, linewidth=3.5, alpha=0.35)
+        axes.plot(row.throughput, place, marker="|", markersize=9, markeredgewidth=1.6, color=tone)
+    axes.plot(runs["throughput"], runs["place"], linestyle="none", marker="o", markersize=2.4, color=INK, alpha=0.7)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(unit.axis)
+    return drawing
+
+
+def scaling(dataset: Dataset, series: list[Series]) -> Drawing | None:
+    """Draw throughput, speedup and efficiency against devices, one line per series."""
+    shown = [one for one in series if len(one.measured)]
+    devices = sorted({size for one in shown for size in one.measured["world_size"]})
+    if len(devices) < 2:
+        return None
+    drawing, axes = charts.panels(dataset, 1, 3, 2.6)
+    for column, panel in zip(("throughput", "speedup", "efficiency"), axes, strict=True):
+        for one in shown:
+            charts.interval_line(panel, one, column)
+        charts.device_axes(panel, devices, logarithmic_y=column != "efficiency")
+        panel.set_title(unit_of(column, []).axis)
+        panel.set_xlabel(unit_of("world_size", []).axis)
+    _ideal_throughputs(axes[0], shown)
+    _ideal_speedups(axes[1], axes[2], shown, devices)
+    charts.legend_below(drawing, axes[0], _baselines(dataset, shown))
+    return drawing
+
+
+def communication(dataset: Dataset, series: list[Series]) -> Drawing | None:
+    """Draw each step as computation and exposed communication, with the pure communication as a thin line."""
+    rows = _rows(series)
+    if rows["exchange_seconds"].isna().all():
+        return None
+    unit = unit_of("step_seconds", rows["step_seconds"])
+    drawing, axes = charts.category_panel(dataset, list(rows["label"]), extra_inches=1.0)
+    places = np.arange(len(rows))
+    computation, exposed, exchange = (
+        rows[name].to_numpy(float) / unit.size
+        for name in ("computation_seconds", "exposed_seconds", "exchange_seconds")
+    )
+    axes.barh(places, computation, height=0.62, color=COMPUTATION, label=_label("computation_seconds"))
+    axes.barh(places, exposed, height=0.62, left=computation, color=EXPOSED, label=_label("exposed_seconds"))
+    axes.hlines(
+        places, computation, computation + exchange, color=EXCHANGE, linewidth=1, label=_label("exchange_seconds")
+    )
+    for place, row, end in zip(places, rows.itertuples(), computation + np.fmax(exposed, exchange), strict=True):
+        axes.annotate(_ratio(row), (end, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=6)
+    axes.set_xlim(left=0)
+    axes.margins(x=0.12)
+    axes.set_xlabel(unit.axis)
+    charts.legend_below(drawing, axes, {})
+    return drawing
+
+
+def steps(dataset: Dataset, series: list[Series]) -> Drawing | None:
+    """Draw one panel per measured configuration: every step of every run, relative to the run's median."""
+    rows = _rows(series)
+    if rows.empty:
+        return None
+    height = math.ceil(len(rows) / STEP_COLUMNS)
+    drawing, axes = charts.panels(dataset, height, STEP_COLUMNS, 0.5 + 1.3 * height, share_y=True)
+    for panel, row in zip(axes, rows.itertuples(), strict=False):
+        panel.set_title(_wrapped(row), fontsize=6, fontweight="normal")
+        panel.axvspan(-row.warmup_steps - 0.5, -0.5, color=FAINT, linewidth=0)
+        for number, run in enumerate(_relative_steps(dataset, row)):
+            panel.plot(
+                run.index, run.to_numpy(), linewidth=0.8, color=PALETTE[number % len(PALETTE)], label=f"run {number}"
+            )
+        _relative_axes(panel)
+    for panel in axes[len(rows) :]:
+        panel.set_visible(False)
+    drawing.supxlabel("step (measured from 0)", fontsize=7)
+    drawing.supylabel("step time / median", fontsize=7)
+    return drawing
+
+
+def stragglers(dataset: Dataset, series: list[Series]) -> Drawing | None:
+    """Draw the mean computation step of each rank relative to the slowest of its run."""
+    rows = _rows(series)
+    rows = rows[rows["world_size"] > 1]
+    ranks = _relative_ranks(dataset.steps, list(rows["identity"]))
+    if ranks.empty:
+        return None
+    drawing, axes = charts.category_panel(dataset, list(rows["label"]))
+    axes.plot(ranks["share"], ranks["place"], linestyle="none", marker="o", markersize=3, color=PALETTE[0], alpha=0.55)
+    axes.axvline(1, color=SOFT, linewidth=0.8)
+    axes.set_xlim(min(0.9, float(ranks["share"].min()) - 0.02), 1.01)
+    axes.set_xlabel("rank's computation / slowest rank's")
+    return drawing
+
+
+def _rows(series: list[Series]) -> pd.DataFrame:
+    """Return the measured configurations of some series, labelled, with the position of their series."""
+    labels = short_labels(series)
+    parts = [
+        one.measured.assign(position=one.position, series=label) for one, label in zip(series, labels, strict=True)
+    ]
+    rows = pd.concat(parts)
+    names = [SEPARATOR.join(filter(None, [row.series, devices_of(row)])) for row in rows.itertuples()]
+    return rows.assign(label=names)
+
+
+def _ideal_throughputs(axes: Axes, series: list[Series]) -> None:
+    for one in series:
+        rows = one.measured.dropna(subset=["speedup"])
+        ideal = rows["baseline_throughput"] * rows["speedup"] / rows["efficiency"]
+        charts.ideal_line(axes, rows["world_size"], ideal, colour(one.position))
+
+
+def _ideal_speedups(speedup: Axes, efficiency: Axes, series: list[Series], devices: Sequence[int]) -> None:
+    """Draw the line through each distinct number of baseline devices; efficiency's ideal is one."""
+    rows = pd.concat([one.measured.dropna(subset=["speedup"]) for one in series])
+    for baseline_devices in sorted(set((rows["world_size"] * rows["efficiency"] / rows["speedup"]).round(6))):
+        charts.ideal_line(speedup, devices, [size / baseline_devices for size in devices])
+    charts.ideal_line(efficiency, devices, [1.0] * len(devices))
+
+
+def _baselines(dataset: Dataset, series: list[Series]) -> dict[str, str]:
+    """Return the legend's text of each series: its short label and the absolute throughput of its baseline."""
+    return {one.label: f"{short} ({_baseline(one)})" for one, short in zip(series, short_labels(series), strict=True)}
+
+
+def _baseline(series: Series) -> str:
+    known = dict.fromkeys(series.measured["baseline_throughput"].dropna())
+    unit = unit_of("baseline_throughput", known)
+    return f"1× = {' or '.join(map(plain, known))} {unit.symbol}" if known else "no baseline measured"
+
+
+def _label(column: str) -> str:
+    return unit_of(column, []).label
+
+
+def _wrapped(row: Any) -> str:
+    return "\n".join([*textwrap.wrap(row.series, PANEL_LETTERS), devices_of(row)])
+
+
+def _ratio(row: Any) -> str:
+    value = row.computation_to_communication
+    return "" if is_missing(value) else numbers.ratio(value)
+
+
+def _relative_steps(dataset: Dataset, row: Any) -> Iterator[pd.Series]:
+    """Yield, per run, step times over the median measured one, numbered from minus the warm-up."""
+    taken = dataset.steps[
+        (dataset.steps["identity"] == row.identity) & dataset.steps["window"].isin(["warmup", "training"])
+    ]
+    for _, run in taken.groupby("repetition"):
+        number = run["step"] - (run["window"] == "warmup") * row.warmup_steps
+        slowest = run.groupby(number)["seconds"].max()
+        yield slowest / slowest[slowest.index >= 0].median()
+
+
+def _relative_axes(axes: Axes) -> None:
+    quantity_axes(axes)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(FixedLocator([0.25, 0.5, 1, 2, 4, 8, 16]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _relative_ranks(steps: pd.DataFrame, identities: list[str]) -> pd.DataFrame:
+    """Return a row per run and rank: ``place`` and ``share``, its mean over the slowest rank's."""
+    computation = charts.rows_of(steps[steps["window"] == "computation"], identities)
+    means = computation.groupby(["place", "repetition", "rank"], as_index=False)["seconds"].mean()
+    slowest = means.groupby(["place", "repetition"])["seconds"].transform("max")
+    return means.assign(share=means["seconds"] / slowest)

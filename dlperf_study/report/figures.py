@@ -1,0 +1,70 @@
+"""The figures of the report: each takes the dataset and yields one figure per model, with all its caption owes."""
+
+from collections.abc import Callable, Iterator
+
+from matplotlib.figure import Figure as Drawing
+
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.report import context, drawings
+from dlperf_study.report.figure import Figure
+from dlperf_study.report.names import human
+from dlperf_study.report.series import Series, all_series
+from dlperf_study.report.style import publication_style
+
+Draw = Callable[[Dataset, list[Series]], Drawing | None]
+
+_NOTHING_MEASURED = "No configuration of this model has a completed run."
+_ONE_SIZE = "Fewer than two numbers of devices were measured, so there is no scaling to show."
+_NO_EXCHANGE = "No measured configuration of this model exchanges anything."
+
+
+def overview(dataset: Dataset) -> Iterator[Figure]:
+    """Yield the throughput of every measured configuration, with its runs and its interval."""
+    said = f"Dots: runs. Mark: their median. Bar: its interval. {context.repetition(dataset)} {context.MERGED}"
+    return _per_model(dataset, "overview", "throughput", said, drawings.overview, _NOTHING_MEASURED)
+
+
+def scaling(dataset: Dataset) -> Iterator[Figure]:
+    """Yield throughput, speedup and efficiency against the number of devices, each with its ideal line."""
+    said = (
+        "Dotted: ideal scaling from the declared baseline, whose absolute throughput the legend gives. "
+        f"Bars: intervals; an open marker has none. {context.repetition(dataset)} {context.MERGED}"
+    )
+    return _per_model(dataset, "scaling", "scaling", said, drawings.scaling, _ONE_SIZE)
+
+
+def communication(dataset: Dataset) -> Iterator[Figure]:
+    """Yield what a step consists of, beside the pure time of its exchange."""
+    said = (
+        "Bars: the step as computation and the communication that it doesn't hide; their ratio stands behind. "
+        f"Thin line: the pure communication, as long as if nothing hid it. {context.MERGED}"
+    )
+    return _per_model(dataset, "communication", "one step", said, drawings.communication, _NO_EXCHANGE)
+
+
+def steps(dataset: Dataset) -> Iterator[Figure]:
+    """Yield every step of warm-up and measured window, of each run."""
+    said = (
+        "One line per run. A step's time is that of its slowest rank, relative to the median of the run's measured "
+        "steps. Grey: warm-up, not counted."
+    )
+    return _per_model(dataset, "steps", "step by step", said, drawings.steps, _NOTHING_MEASURED)
+
+
+def stragglers(dataset: Dataset) -> Iterator[Figure]:
+    """Yield the computation time of each rank relative to the slowest."""
+    said = (
+        "One dot per rank and run: the rank's mean computation-only step, relative to that of the run's slowest rank. "
+        "The further left, the longer a rank waits for the others."
+    )
+    return _per_model(dataset, "stragglers", "ranks", said, drawings.stragglers, _NO_EXCHANGE)
+
+
+def _per_model(dataset: Dataset, name: str, title: str, said: str, draw: Draw, empty: str) -> Iterator[Figure]:
+    series = all_series(dataset)
+    for model in dict.fromkeys(dataset.configurations["model"]):
+        ours = [one for one in series if set(one.rows["model"]) == {model}]
+        caption = f"{said} {context.conditions(dataset, model)}"
+        with publication_style():
+            drawing = draw(dataset, ours)
+        yield Figure(f"{name}-{model}".replace("_", "-"), f"{human(model)}: {title}", caption, drawing, empty)

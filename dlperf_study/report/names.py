@@ -1,0 +1,40 @@
+"""Human names of the words in a study file; a word that isn't here is shown with spaces for underscores."""
+
+_NAMES = {
+    "paddle_collective": "PaddlePaddle all-reduce",
+    "paddle_ps": "PaddlePaddle parameter server",
+    "horovod_torch": "Horovod (PyTorch)",
+    "torch_ddp": "PyTorch DDP",
+    "resnet18": "ResNet-18",
+    "resnet34": "ResNet-34",
+    "resnet50": "ResNet-50",
+    "resnet101": "ResNet-101",
+    "resnet152": "ResNet-152",
+    "vgg16": "VGG16",
+    "mobilenet_v2": "MobileNetV2",
+    "bert_base": "BERT-base",
+    "arcface": "ArcFace",
+    "data_parallel": "data parallel",
+    "async": "asynchronous",
+    "sync": "synchronous",
+    "synthetic_device": "synthetic, on the device",
+    "synthetic_host": "synthetic, from the host",
+    "sgd": "SGD",
+    "cpu": "CPU",
+    "gpu": "GPU",
+}
+
+
+def human(word: object) -> str:
+    """Return the name a reader knows; numbers stay as they are."""
+    return _NAMES.get(str(word), str(word).replace("_", " "))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 device``, ``2 devices``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(words: list[str]) -> str:
+    """Join words as a sentence does: ``1, 2 and 4``."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

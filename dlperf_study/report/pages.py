@@ -1,0 +1,55 @@
+"""The report of a study: notebooks executed, pages written, and only then shown in place of the old ones."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dlperf_study.analysis.dataset import collect
+from dlperf_study.paths import StudyPaths
+from dlperf_study.report.execute import execute_notebooks
+from dlperf_study.report.html import Masthead, Page, page_html
+
+SUMMARY = Page("summary", "Summary", "index.html")
+#: The page that answers each question a study may ask.
+ANSWERS = (
+    Page("scaling", "Scaling", "scaling.html"),
+    Page("communication", "Communication", "communication.html"),
+    Page("quality", "Quality", "quality.html"),
+)
+
+
+def build(study: str) -> Path:
+    """Collect the evidence of ``study`` afresh and write its pages; return the page a person opens first.
+
+    Raises :class:`DlperfStudyError` with the cell and its error when a notebook fails; the executed notebooks
+    then stay in a folder beside the report, and the last good report is left as it was.
+    """
+    paths = StudyPaths.of(study)
+    plan = collect(paths).plan
+    pages = (SUMMARY, *(page for page in ANSWERS if page.notebook in plan.questions))
+    with _swapped_in(paths.report) as folder:
+        executed = execute_notebooks([page.notebook for page in pages], study, _made(folder / "notebooks"))
+        for page, notebook in zip(pages, executed, strict=True):
+            html = page_html(notebook, page, pages, Masthead(study, plan.title, plan.quick))
+            (folder / page.file).write_text(html, encoding="utf-8")
+    return paths.report_page
+
+
+@contextmanager
+def _swapped_in(final: Path) -> Iterator[Path]:
+    """Yield an empty folder beside ``final`` that takes its place when all went well, and stays when not."""
+    unfinished = final.with_name(f"{final.name}.unfinished")
+    previous = final.with_name(f"{final.name}.previous")
+    for leftover in (unfinished, previous):
+        shutil.rmtree(leftover, ignore_errors=True)
+    yield _made(unfinished)
+    if final.exists():
+        final.rename(previous)
+    unfinished.rename(final)
+    shutil.rmtree(previous, ignore_errors=True)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder

@@ -1,0 +1,79 @@
+"""Which configurations form one line of a plot, and what a configuration is called where there is little room."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.analysis.scaling import series_factors
+from dlperf_study.columns import COLUMNS
+from dlperf_study.report.names import counted, human
+
+SEPARATOR = " · "
+
+
+@dataclass(frozen=True)
+class Series:
+    """Configurations that differ only in how many devices they use, in the order of that number.
+
+    The position is the same in every figure, so that a colour means one series on all pages.
+    """
+
+    label: str
+    position: int
+    rows: pd.DataFrame
+
+    @property
+    def measured(self) -> pd.DataFrame:
+        """The configurations with at least one completed run."""
+        return self.rows[self.rows["throughput"].notna()]
+
+
+def split_factors(dataset: Dataset) -> list[str]:
+    """Return the varying parameters that tell lines apart, as the analysis splits its curves."""
+    rows = dataset.configurations
+    return [name for name in series_factors(rows, dataset.plan.scaling) if rows[name].nunique() > 1]
+
+
+def all_series(dataset: Dataset) -> list[Series]:
+    """Return every line of the study, in the order of the plan."""
+    split = split_factors(dataset)
+    rows = dataset.configurations
+    groups = [part for _, part in rows.groupby(split, sort=False)] if split else [rows]
+    return [_series(split, position, part) for position, part in enumerate(groups)]
+
+
+def short_labels(series: list[Series]) -> list[str]:
+    """Return the labels of series without the words they all have in common."""
+    words = [one.label.split(SEPARATOR) for one in series]
+    common = set.intersection(*map(set, words)) if len(words) > 1 else set()
+    return [SEPARATOR.join(word for word in label if word not in common) for label in words]
+
+
+def configuration_labels(dataset: Dataset) -> dict[str, str]:
+    """Return what each configuration is called, by identity: its series and its devices."""
+    series = all_series(dataset)
+    return {
+        str(row.identity): SEPARATOR.join(filter(None, [label, devices_of(row)]))
+        for one, label in zip(series, short_labels(series), strict=True)
+        for row in one.rows.itertuples()
+    }
+
+
+def devices_of(row: Any) -> str:
+    """Return how many devices and servers a row of the configurations uses, in words."""
+    servers = f" + {counted(row.servers, 'server')}" if row.servers else ""
+    return counted(row.world_size, "device") + servers
+
+
+def level(factor: str, value: Any) -> str:
+    """Return one level of a factor so that it is understood alone: ``ResNet-50``, ``Batch per device 32``."""
+    named = isinstance(value, str) and value not in {"none", "replicated"}
+    return human(value) if named else f"{COLUMNS[factor].label} {value}"
+
+
+def _series(split: list[str], position: int, rows: pd.DataFrame) -> Series:
+    first = rows.iloc[0]
+    label = SEPARATOR.join(level(factor, first[factor]) for factor in split)
+    return Series(label, position, rows.sort_values("world_size", kind="stable"))

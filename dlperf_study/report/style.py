@@ -1,0 +1,81 @@
+"""How figures look: one palette, one set of sizes, made for a column of a two-column paper."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+
+COLUMN_INCHES = 3.4
+PAGE_INCHES = 7.0
+#: Okabe and Ito's palette for all kinds of colour vision, without its yellow, too light for a line.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+COMPUTATION, EXPOSED, EXCHANGE = PALETTE[4], PALETTE[1], "#1c2126"
+INK, SOFT, FAINT = "#1c2126", "#5d6770", "#e3e7ea"
+
+_RC = {
+    "figure.dpi": 100,
+    "figure.constrained_layout.use": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 7,
+    "axes.titlesize": 7.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 7,
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.5,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "legend.fontsize": 6.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.5,
+    # Outlines look the same on every reader's machine; a PDF embeds its fonts.
+    "svg.fonttype": "path",
+    "svg.hashsalt": "dlperf_study",
+    "pdf.fonttype": 42,
+}
+
+
+@contextmanager
+def publication_style() -> Iterator[None]:
+    """Draw figures in this style, and leave the reader's own settings as they were."""
+    with mpl.rc_context(_RC):
+        yield
+
+
+def colour(position: int) -> str:
+    """Return the colour of the n-th series; after the last one it begins again, with another marker."""
+    return PALETTE[position % len(PALETTE)]
+
+
+def marker(position: int) -> str:
+    """Return the marker of the n-th series; colour and marker repeat together only after 49 series."""
+    return MARKERS[(position + position // len(PALETTE)) % len(MARKERS)]
+
+
+def quantity_axes(axes: Axes) -> None:
+    """Draw a light grid behind both axes."""
+    axes.grid(True)
+
+
+def category_axes(axes: Axes, labels: list[str]) -> None:
+    """Name the rows of a horizontal chart, the first on top; categories get no grid lines of their own."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(True, axis="x")
+    axes.spines["left"].set_visible(False)

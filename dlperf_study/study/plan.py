@@ -1,0 +1,150 @@
+"""The configurations of a study on one cluster, in order. Standard library only."""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.errors import EvidenceError
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.configuration import FIELD_NAMES, Configuration
+from dlperf_study.study.grid import Point
+from dlperf_study.study.study import Study
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One configuration, the identity of its declared baseline, and why it can't run here (or None).
+
+    Every entry has a baseline, which is an entry of the same plan and its own baseline, whether or not
+    they can run: the declaration belongs to the study and not to the machine.
+    """
+
+    configuration: Configuration
+    baseline_identity: str
+    unsupported: str | None = None
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether others are compared with this configuration, or it stands alone."""
+        return self.configuration.identity == self.baseline_identity
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be run, in order; ``factors`` are the names of the parameters that vary."""
+
+    study: str
+    cluster: str
+    title: str
+    about: str
+    scaling: str
+    questions: tuple[str, ...]
+    factors: tuple[str, ...]
+    quick: bool
+    entries: tuple[Entry, ...]
+
+    @property
+    def runnable(self) -> tuple[Entry, ...]:
+        """The entries that can run here."""
+        return tuple(entry for entry in self.entries if entry.unsupported is None)
+
+    @property
+    def unsupported(self) -> tuple[Entry, ...]:
+        """The entries that can't run here, each with its reason."""
+        return tuple(entry for entry in self.entries if entry.unsupported is not None)
+
+    def write(self, path: Path) -> None:
+        """Write the plan as JSON, all of it or nothing."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        unfinished.write_text(json.dumps(self._as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        unfinished.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> "Plan":
+        """Read a plan; raises EvidenceError when it is missing, damaged or of another version of this package."""
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise EvidenceError(f"{path}: there is no plan yet; make one with `python -m dlperf_study plan`") from None
+        except ValueError as error:
+            raise EvidenceError(f"{path}: not a plan: {error}") from error
+        return cls._from_json(content, path)
+
+    def _as_json(self) -> dict[str, Any]:
+        head = {name: value for name, value in vars(self).items() if name != "entries"}
+        entries = [{"identity": entry.configuration.identity, **asdict(entry)} for entry in self.entries]
+        return {"format": FORMAT, **head, "entries": entries}
+
+    @classmethod
+    def _from_json(cls, content: Any, path: Path) -> "Plan":
+        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+            raise EvidenceError(f"{path}: not a plan of format {FORMAT}; plan the study again")
+        try:
+            entries = tuple(_entry_from_json(entry, path) for entry in content.pop("entries"))
+            lists = {name: tuple(content[name]) for name in ("questions", "factors")}
+            return cls(**{**content, **lists, "entries": entries})
+        except (KeyError, TypeError) as error:
+            raise EvidenceError(f"{path}: a damaged plan ({error}); plan the study again") from error
+
+
+def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configuration], str | None]) -> Plan:
+    """Return the plan of a study on a cluster.
+
+    ``unsupported`` returns why the frameworks and models at hand can't do a configuration, or None. Whether
+    the cluster is large enough is found out here.
+    Raises StudyFileError when a baseline is not in the plan or a point comes twice.
+    """
+    points = study.points()
+    configurations = [study.configuration(point, cluster.name) for point in points]
+    reasons = [_reason(*pair, cluster, unsupported) for pair in zip(points, configurations, strict=True)]
+    return Plan(
+        study=study.name,
+        cluster=cluster.name,
+        title=study.title,
+        about=study.about,
+        scaling=study.scaling,
+        questions=study.questions,
+        factors=_varying(configurations, list(study.factors)),
+        quick=study.quick,
+        entries=tuple(map(Entry, configurations, _baselines(study, points, cluster), reasons)),
+    )
+
+
+def _baselines(study: Study, points: Sequence[Point], cluster: Cluster) -> list[str]:
+    """Return the identity of each point's baseline, which must be one of the points."""
+    baselines = [study.baseline_of(point) for point in points]
+    for point, baseline in zip(points, baselines, strict=True):
+        if baseline not in points:
+            raise study.missing_baseline(point)
+    return [study.configuration(baseline, cluster.name).identity for baseline in baselines]
+
+
+def _reason(
+    point: Point,
+    configuration: Configuration,
+    cluster: Cluster,
+    unsupported: Callable[[Configuration], str | None],
+) -> str | None:
+    if not configuration.batch_per_device:
+        return f"global_batch {point['global_batch']} can't be shared equally by {configuration.world_size} devices"
+    reasons = (cluster.too_small_for(configuration), unsupported(configuration))
+    return "; ".join(filter(None, reasons)) or None
+
+
+def _varying(configurations: Sequence[Configuration], first: Sequence[str]) -> tuple[str, ...]:
+    """Return the parameters with more than one value: the study's factors first, in their order."""
+    names = dict.fromkeys([*(name for name in first if name in FIELD_NAMES), *FIELD_NAMES])
+    return tuple(name for name in names if len({getattr(c, name) for c in configurations}) > 1)
+
+
+def _entry_from_json(entry: dict[str, Any], path: Path) -> Entry:
+    configuration = Configuration.from_mapping(entry["configuration"], str(path))
+    if configuration.identity != entry["identity"]:
+        raise EvidenceError(f"{path}: planned by another version of this package; plan the study again")
+    return Entry(configuration, entry["baseline_identity"], entry["unsupported"])

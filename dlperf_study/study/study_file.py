@@ -1,0 +1,120 @@
+"""Study files: strict YAML to a Study."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from dlperf_study.errors import StudyFileError
+from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Choices, Factors, Measurement, Values
+from dlperf_study.study.problems import validate
+from dlperf_study.study.strict_yaml import find_file, read_mapping, shown
+from dlperf_study.study.study import BaselineRule, Study
+
+QUICK_SUFFIX = "-quick"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class RuleSection(_Section):
+    """The baseline of the configurations that match ``where``."""
+
+    where: Choices = Field(default={}, description="which configurations; left out: all")
+    values: Values = Field(description="put into a configuration, these make its baseline")
+
+
+def _as_rules(baseline: Any) -> Any:
+    """Return a baseline that is given as one mapping of values as a list of rules."""
+    return [{"values": baseline}] if isinstance(baseline, dict) else baseline
+
+
+Baseline = Annotated[
+    list[RuleSection],
+    Field(min_length=1),
+    BeforeValidator(_as_rules, json_schema_input_type=Values | list[RuleSection]),
+]
+Question = Literal["scaling", "communication", "quality"]
+
+
+class QuickSection(_Section):
+    """What the quick variant changes: mappings key by key, lists as a whole."""
+
+    fixed: Values = {}
+    factors: Factors = {}
+    include: list[Choices] = []
+    exclude: list[Choices] = []
+    baseline: Baseline | None = None
+    measurement: Measurement = {}
+
+
+class StudyFile(_Section):
+    """One study: what is varied, what stays, and what a speedup is declared against."""
+
+    title: str = Field(min_length=1, description="one line")
+    about: str = Field(min_length=1, description="a paragraph: where the study comes from, what differs")
+    questions: list[Question] = Field(min_length=1, description="what its report answers")
+    scaling: Literal["weak", "strong"] = Field(description="weak: batch per device fixed; strong: global batch fixed")
+    fixed: Values = Field(default={}, description="the same in every configuration")
+    factors: Factors = Field(min_length=1, description="levels by parameter; their product is the grid")
+    include: list[Choices] = Field(default=[], description="further points, with a value of every factor")
+    exclude: list[Choices] = Field(default=[], description="points that match all keys are dropped")
+    baseline: Baseline = Field(
+        description="values that make a configuration its baseline, or rules, the first match counts"
+    )
+    measurement: Measurement = Field(default={}, description="how each configuration is measured")
+    quick: QuickSection = Field(default=QuickSection(), description="changes of the variant that takes about a minute")
+
+
+KEYS = {
+    "": tuple(StudyFile.model_fields),
+    "quick": tuple(QuickSection.model_fields),
+    "baseline": tuple(RuleSection.model_fields),
+    "measurement": tuple(MEASUREMENT),
+    **dict.fromkeys(("fixed", "factors", "include", "exclude", "values", "where"), tuple(PARAMETERS)),
+}
+
+
+def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
+    """Return a study by its name in ``params/studies`` or by the path of its file, or its quick variant.
+
+    Raises StudyFileError for any mistake in the file, the quick variant's included.
+    """
+    path = find_file("study", name_or_path)
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", path.stem):
+        raise StudyFileError(f"{shown(path)}: a study's name is made of lower-case letters, digits and underscores")
+    content = read_mapping(path)
+    full = _study(path.stem, shown(path), content, quick=False)
+    small = _study(path.stem + QUICK_SUFFIX, f"{shown(path)} (quick)", _merged(content), quick=True)
+    return small if quick else full
+
+
+def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Study:
+    file = validate(StudyFile, content, source, KEYS)
+    rules = tuple(BaselineRule(rule.values, rule.where) for rule in file.baseline)
+    return Study(
+        name=name,
+        source=source,
+        title=file.title,
+        about=file.about.strip(),
+        questions=tuple(file.questions),
+        scaling=file.scaling,
+        fixed=file.fixed,
+        factors=file.factors,
+        baseline=rules,
+        include=tuple(file.include),
+        exclude=tuple(file.exclude),
+        measurement=file.measurement,
+        quick=quick,
+    )
+
+
+def _merged(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content with what ``quick`` changes: mappings key by key, everything else as a whole."""
+    merged = {key: value for key, value in content.items() if key != "quick"}
+    for key, change in content.get("quick", {}).items():
+        both = isinstance(change, dict) and isinstance(merged.get(key), dict)
+        merged[key] = {**merged[key], **change} if both else change
+    return merged

@@ -1,0 +1,1 @@
+"""Inside each training process: the timed windows and the rank log."""

@@ -1,0 +1,56 @@
+"""One training process: started by a framework's launcher as ``python -m dlperf_study.worker``."""
+
+import json
+import os
+from pathlib import Path
+
+from dlperf_study import frameworks
+from dlperf_study.frameworks.base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework, Trainer
+from dlperf_study.lifeline import die_with_parent
+from dlperf_study.paths import RunPaths
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker.rank_log import RankLog
+from dlperf_study.worker.windows import breakdown_windows, training_windows
+
+
+def main() -> None:
+    """Read what this process is to do from its environment, and do it."""
+    die_with_parent()
+    file = Path(os.environ[CONFIGURATION_VARIABLE])
+    configuration = Configuration.from_mapping(json.loads(file.read_text()), str(file))
+    framework = frameworks.load(configuration.framework)
+    if framework.server and os.environ.get("TRAINING_ROLE") == "PSERVER":
+        framework.server(configuration)
+    else:
+        train(framework, configuration, RunPaths(Path(os.environ[RUN_VARIABLE])))
+
+
+def train(framework: Framework, configuration: Configuration, run: RunPaths) -> None:
+    """Be one rank: measure all windows, then write the log.
+
+    What was measured before a failure is written too, without an ``end`` line.
+    """
+    trainer = framework.trainer(configuration)
+    log = RankLog(run.rank_log(trainer.rank))
+    try:
+        _measure(trainer, configuration, log)
+    finally:
+        log.write()
+    trainer.close()
+
+
+def _measure(trainer: Trainer, configuration: Configuration, log: RankLog) -> None:
+    description = trainer.description()
+    log.begin(trainer, description, configuration.devices_per_node)
+    initial_checksum = trainer.parameter_checksum()
+    for window in training_windows(trainer, configuration):
+        log.window(window)
+    drain_seconds = trainer.settle()
+    checksum = trainer.parameter_checksum()
+    for window in breakdown_windows(trainer, configuration, description["gradient_bytes"]):
+        log.window(window)
+    log.end(initial_checksum, checksum, drain_seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,273 @@
+"""Writes evidence folders as ``docs/evidence.md`` describes them, with constructed timings.
+
+The numbers are made up and must never be shown as measurements.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlperf_study.paths import RunPaths, StudyPaths
+from dlperf_study.study.configuration import FIELD_NAMES, Configuration
+from dlperf_study.study.plan import Entry, Plan
+
+PEAK_FLOPS = 1.0e12
+PARAMETERS = 1_000_000
+GRADIENT_BYTES = 4 * PARAMETERS
+FLOPS_PER_SAMPLE = 2.0e9
+
+Lines = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a constructed run behaves. Times are per step, in seconds, of the slowest rank (rank 0)."""
+
+    computation_seconds: float = 0.080
+    exposed_seconds: float = 0.010
+    exchange_seconds: float = 0.020
+    noise: float = 0.01
+    rank_advantage: float = 0.0
+    exchange: str = "all_reduce"
+    final_loss: float = 2.0
+    first_step_slowdown: float = 3.0
+    drain_seconds: float = 0.0
+    outcome: str = "completed"
+    reason: str = ""
+    host: str = "host-a"
+    library_version: str = "3.0.0"
+    cores: int = 64
+    busy_cores: float = 0.0
+    waited_seconds: float = 0.0
+    peak_flops: float | None = PEAK_FLOPS
+    flops_per_sample: float | None = FLOPS_PER_SAMPLE
+    commit: str = "0" * 40
+    complaints: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def step_seconds(self) -> float:
+        return self.computation_seconds + self.exposed_seconds
+
+
+def configuration(**changes: Any) -> Configuration:
+    """Return a small configuration, with some parameters changed."""
+    values: dict[str, Any] = {
+        "study": "example",
+        "cluster": "local",
+        "framework": "paddle_collective",
+        "strategy": "data_parallel",
+        "model": "resnet50",
+        **changes,
+    }
+    return Configuration(**values)
+
+
+def write_run(paths: StudyPaths, asked: Configuration, repetition: int, recipe: Recipe | None = None) -> RunPaths:
+    """Write one run: ``run.json`` and, if it completed, one log per rank."""
+    recipe = recipe or Recipe()
+    run = paths.configuration(asked.identity).run(repetition)
+    run.folder.mkdir(parents=True)
+    completed = recipe.outcome == "completed"
+    for rank in range(asked.world_size if completed else 0):
+        write_lines(run.rank_log(rank), rank_lines(asked, rank, repetition, recipe))
+    run.run_file.write_text(json.dumps(run_json(asked, repetition, recipe)), encoding="utf-8")
+    return run
+
+
+def write_lines(path: Path, lines: Lines) -> None:
+    """Write one JSON object a line."""
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str, Any]:
+    """Return the content of ``run.json``."""
+    completed = recipe.outcome == "completed"
+    return {
+        "format": 1,
+        "configuration": asked.as_dict(),
+        "configuration_identity": asked.identity,
+        "repetition": repetition,
+        "fingerprint": f"fingerprint-of-{asked.identity}-{recipe.commit[:8]}-{recipe.library_version}",
+        "outcome": recipe.outcome,
+        "reason": recipe.reason,
+        "started": f"2024-05-01T10:{repetition % 60:02d}:00+00:00",
+        "seconds": 12.5,
+        "ranks_expected": asked.world_size,
+        "ranks_seen": list(range(asked.world_size)) if completed else [],
+        "cluster": _cluster(asked, recipe),
+        "environment": _environment(recipe),
+        "load": {
+            "waited_seconds": recipe.waited_seconds,
+            "busy_cores_before": 0.0,
+            "busy_cores_during": recipe.busy_cores,
+            "survivors_ended": [],
+        },
+        "complaints": [dict(complaint) for complaint in recipe.complaints],
+        "tail": {} if completed else {"trainer-0": ["the last line it printed"]},
+    }
+
+
+def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> Lines:
+    """Return the lines of one rank's log."""
+    windows = _windows(asked, rank, repetition, recipe)
+    end = {
+        "kind": "end",
+        "windows": len(windows),
+        "parameter_checksum": "trained",
+        "initial_checksum": "initial",
+        "drain_seconds": recipe.drain_seconds,
+    }
+    return [_rank_line(asked, rank, recipe), *windows, end]
+
+
+def _rank_line(asked: Configuration, rank: int, recipe: Recipe) -> dict[str, Any]:
+    return {
+        "kind": "rank",
+        "format": 1,
+        "rank": rank,
+        "world_size": asked.world_size,
+        "node": rank // asked.devices_per_node,
+        "local_rank": rank % asked.devices_per_node,
+        "host": recipe.host,
+        "pid": 4000 + rank,
+        "device": "cpu",
+        "library": "paddle",
+        "library_version": recipe.library_version,
+        "clock": "perf_counter_ns",
+        "wall_anchor": {"unix_ns": 1_714_557_600_000_000_000, "clock_ns": 1_000_000_000},
+        "parameters": PARAMETERS,
+        "gradient_bytes": GRADIENT_BYTES,
+        "flops_per_sample": recipe.flops_per_sample,
+        "flops_source": "constructed",
+        "exchange": exchange_of(asked, recipe),
+    }
+
+
+def exchange_of(asked: Configuration, recipe: Recipe) -> str:
+    """Return how gradients travel; a single device with no server exchanges nothing."""
+    return recipe.exchange if asked.world_size > 1 or asked.servers else "none"
+
+
+def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> Lines:
+    generator = np.random.default_rng([asked.seed, rank, repetition])
+    alone = exchange_of(asked, recipe) == "none"
+    faster = 1.0 - recipe.rank_advantage * (rank > 0)
+    step = recipe.computation_seconds if alone else recipe.step_seconds
+    warmup = _steps(generator, step, asked.warmup_steps, recipe.noise)
+    warmup[:1] *= recipe.first_step_slowdown
+    windows = [
+        _window("warmup", warmup, _losses(warmup.size, recipe.final_loss)),
+        _training(generator, step, asked.measured_steps, recipe),
+    ]
+    if alone:
+        return windows
+    computation = _steps(generator, recipe.computation_seconds * faster, asked.computation_steps, recipe.noise)
+    exchange = _steps(generator, recipe.exchange_seconds, asked.exchange_steps, recipe.noise)
+    computation_window = _window("computation", computation, _losses(computation.size, recipe.final_loss))
+    return [*windows, computation_window, {**_window("exchange", exchange, []), "bytes": GRADIENT_BYTES}]
+
+
+def _training(generator: np.random.Generator, step: float, count: int, recipe: Recipe) -> dict[str, Any]:
+    return _window("training", _steps(generator, step, count, recipe.noise), _losses(count, recipe.final_loss))
+
+
+def _window(name: str, step_seconds: NDArray[np.float64], losses: list[float]) -> dict[str, Any]:
+    return {
+        "kind": "window",
+        "name": name,
+        "steps": step_seconds.size,
+        "seconds": float(step_seconds.sum()),
+        "step_seconds": step_seconds.tolist(),
+        "losses": losses,
+    }
+
+
+def _steps(generator: np.random.Generator, seconds: float, count: int, noise: float) -> NDArray[np.float64]:
+    return seconds * (1.0 + noise * generator.standard_normal(count))
+
+
+def _losses(count: int, final_loss: float) -> list[float]:
+    return [*np.linspace(final_loss + 1.0, final_loss, count).tolist()]
+
+
+def _cluster(asked: Configuration, recipe: Recipe) -> dict[str, Any]:
+    return {
+        "name": asked.cluster,
+        "launcher": "local",
+        "device": "cpu",
+        "device_name": "Constructed CPU",
+        "devices_per_node": asked.devices_per_node,
+        "nodes": asked.nodes,
+        "device_peak_flops": recipe.peak_flops,
+        "link": "loopback",
+    }
+
+
+def _environment(recipe: Recipe) -> dict[str, Any]:
+    return {
+        "hardware": {
+            "host": recipe.host,
+            "cpu_model": "Constructed CPU",
+            "cpu_cores_usable": recipe.cores,
+            "memory_bytes": 2**34,
+        },
+        "software": {"python": "3.11.9", "paddlepaddle": recipe.library_version},
+        "variables": {"OMP_NUM_THREADS": "1"},
+        "git": {"commit": recipe.commit, "dirty": False},
+    }
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One entry of a constructed plan, and how its runs behave."""
+
+    configuration: Configuration
+    recipe: Recipe = field(default_factory=Recipe)
+    runs: int = 3
+    baseline: Configuration | None = None
+    unsupported: str | None = None
+
+
+def write_plan(paths: StudyPaths, planned: Iterable[Planned], scaling: str = "weak") -> Plan:
+    """Write ``plan.json``; without a declared baseline, the first entry is everyone's."""
+    planned = list(planned)
+    entries = tuple(_entry(item, planned[0].configuration) for item in planned)
+    varying = tuple(n for n in FIELD_NAMES if len({getattr(item.configuration, n) for item in planned}) > 1)
+    plan = Plan(
+        study="example",
+        cluster="local",
+        title="An example",
+        about="Constructed evidence, for tests.",
+        scaling=scaling,
+        questions=(),
+        factors=varying,
+        quick=False,
+        entries=entries,
+    )
+    plan.write(paths.plan_file)
+    return plan
+
+
+def write_study(paths: StudyPaths, planned: Iterable[Planned], scaling: str = "weak") -> Plan:
+    """Write the plan and all runs of a study."""
+    planned = list(planned)
+    for item in planned:
+        for repetition in range(1, 1 + (0 if item.unsupported else item.runs)):
+            write_run(paths, item.configuration, repetition, item.recipe)
+    return write_plan(paths, planned, scaling)
+
+
+def example_study(paths: StudyPaths, devices: Iterable[int] = (1, 2, 4), **changes: Any) -> Plan:
+    """Write a weak-scaling study: 3 runs on 1, 2, 4 … devices, and one configuration that is unsupported."""
+    planned = [Planned(configuration(devices_per_node=count, **changes)) for count in devices]
+    half = configuration(precision="fp16", **changes)
+    return write_study(paths, [*planned, Planned(half, unsupported="precision fp16 is not built", baseline=half)])
+
+
+def _entry(item: Planned, first: Configuration) -> Entry:
+    return Entry(item.configuration, (item.baseline or first).identity, item.unsupported)

@@ -1,0 +1,94 @@
+"""Each network is the one its file says it is."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+
+from dlperf_study import models
+from dlperf_study.models.base import replicated_parameters, trainable_parameters
+from tests.models.paddle_layers import batch, build, count
+
+#: Odd at every stage of these networks, so that the rounding of strides is tested too.
+ODD_IMAGE_SIZE = 71
+
+PUBLISHED = [(name, classes) for name in models.names() for classes in models.load(name).parameters]
+
+
+@pytest.mark.parametrize(("name", "classes"), PUBLISHED)
+def test_the_built_network_has_the_published_number_of_parameters(name, classes):
+    model = models.load(name)
+    layer = build(name, image_size=model.image_size, classes=classes)
+    assert count(trainable_parameters(layer)) == model.parameters[classes]
+
+
+def test_the_network_of_the_elasticdl_report_has_its_number_of_tensors():
+    assert len(trainable_parameters(build("resnet50_convolution_biases"))) == 214
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_a_step_gives_a_finite_loss_and_a_gradient_for_every_parameter(name):
+    layer = build(name)
+    loss = layer(*batch(4, classes=10))
+    loss.backward()
+    assert loss.shape == []
+    assert numpy.isfinite(loss.item())
+    assert all(numpy.isfinite(p.grad.numpy()).all() for p in trainable_parameters(layer))
+
+
+def test_statistics_of_batch_norm_are_neither_trained_nor_compared_between_ranks():
+    layer = build("resnet50")
+    assert len(layer.parameters()) == 267
+    assert len(trainable_parameters(layer)) == len(replicated_parameters(layer)) == 161
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_declared_multiply_accumulates_are_those_of_the_built_layers(name):
+    layer = build(name, image_size=ODD_IMAGE_SIZE)
+    layer.eval()
+    counted = _counted_macs(layer, *batch(1, classes=10, image_size=ODD_IMAGE_SIZE))
+    assert models.load(name).forward_macs(ODD_IMAGE_SIZE, 10) == counted
+
+
+@pytest.mark.parametrize(("name", "published"), [("vgg16", 15.47), ("resnet50", 4.089), ("mobilenet_v2", 0.301)])
+def test_declared_multiply_accumulates_are_those_torchvision_publishes(name, published):
+    assert round(models.load(name).forward_macs(224, 1000) / 1e9, 3) == pytest.approx(published, abs=0.0005)
+
+
+@pytest.fixture(scope="module")
+def static_losses():
+    """Two losses of every model from a static program, in a process of its own: the mode is global."""
+    environment = {**os.environ, "FLAGS_enable_pir_api": "0", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(Path(__file__).with_name("static_programs.py"))]
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    return json.loads(finished.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_a_static_program_trains_with_labels_in_a_column(name, static_losses):
+    first, second = static_losses[name]
+    assert numpy.isfinite([first, second]).all()
+    assert first != second
+
+
+def _counted_macs(layer, images, labels):
+    """Count each convolution and linear layer as it runs, and the class centers of ArcFace."""
+    from paddle import nn
+
+    macs = [count([layer.centers]) if hasattr(layer, "centers") else 0]
+
+    def add(sublayer, _inputs, output):
+        # A convolution's weight is [out, in / groups, k, k], a linear layer's [in, out].
+        each = sublayer.weight[0].size if isinstance(sublayer, nn.Conv2D) else sublayer.weight.shape[0]
+        macs.append(int(each) * int(output.size))
+
+    for sublayer in layer.sublayers():
+        if isinstance(sublayer, nn.Conv2D | nn.Linear):
+            sublayer.register_forward_post_hook(add)
+    layer(images, labels)
+    return sum(macs)

@@ -1,0 +1,49 @@
+"""A small valid study as a file's content, and as a file."""
+
+from pathlib import Path
+from textwrap import dedent
+
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.study import BaselineRule, Study
+
+STUDY = """\
+title: An example
+about: Made for a test.
+questions: [scaling]
+scaling: weak
+fixed: {framework: paddle_collective, strategy: all_reduce}
+factors:
+  model: [resnet50, mobilenet_v2]
+  devices_per_node: [1, 2]
+baseline: {devices_per_node: 1}
+"""
+
+
+def write(folder: Path, text: str = STUDY, name: str = "example") -> Path:
+    path = folder / f"{name}.yaml"
+    path.write_text(dedent(text), encoding="utf-8")
+    return path
+
+
+def study(**changes: object) -> Study:
+    values: dict[str, object] = {
+        "name": "example",
+        "source": "example.yaml",
+        "title": "An example",
+        "about": "Made for a test.",
+        "questions": ("scaling",),
+        "scaling": "weak",
+        "fixed": {"framework": "paddle_collective", "strategy": "all_reduce", "model": "resnet50"},
+        "factors": {"nodes": [1, 2], "devices_per_node": [1, 4]},
+        "baseline": (BaselineRule({"nodes": 1, "devices_per_node": 1}),),
+    }
+    return Study(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def cluster(nodes: int = 4, devices_per_node: int = 8, name: str = "example") -> Cluster:
+    return Cluster(name, nodes, devices_per_node, device="cpu", device_name="a CPU")
+
+
+def anything_goes(configuration: Configuration) -> str | None:
+    return None

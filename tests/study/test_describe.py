@@ -1,0 +1,36 @@
+from dlperf_study.study.describe import describe
+from dlperf_study.study.plan import build_plan
+from tests.study.examples import cluster, study
+
+
+def test_a_plan_shows_what_runs_and_what_cannot():
+    def refuse(configuration):
+        return "xla is not built" if configuration.compiler == "xla" else None
+
+    example = study(
+        factors={"compiler": ["none", "xla"], "devices_per_node": [1, 2, 4]},
+        exclude=({"compiler": ["xla"], "devices_per_node": [4]},),
+        measurement={"repeats": 5},
+    )
+    assert describe(build_plan(example, cluster(1, 2), refuse)) == (
+        "An example\n"
+        "Study example on cluster example, weak scaling: 2 of 5 configurations can run here, in 10 runs.\n"
+        "\n"
+        "#  compiler  devices_per_node\n"
+        "1  none      1                 baseline\n"
+        "2  none      2\n"
+        "\n"
+        "Can't run here:\n"
+        "compiler  devices_per_node  reason\n"
+        "none      4                 needs 4 devices on 1 node; cluster example has 2 devices on 1 node\n"
+        "xla       1                 xla is not built\n"
+        "xla       2                 xla is not built"
+    )
+
+
+def test_a_configuration_whose_baseline_cannot_run_is_marked():
+    def refuse(configuration):
+        return "refused" if configuration.world_size == 1 else None
+
+    text = describe(build_plan(study(factors={"devices_per_node": [1, 2]}), cluster(), refuse))
+    assert "2  2                 no speedup: its baseline can't run here" in text.splitlines()

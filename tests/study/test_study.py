@@ -1,0 +1,109 @@
+import pytest
+
+from dlperf_study.errors import StudyFileError
+from dlperf_study.study.study import BaselineRule
+from tests.study.examples import study
+
+
+def levels(points, *names):
+    return [tuple(point[name] for name in names) for point in points]
+
+
+def test_the_grid_is_the_product_with_the_last_factor_fastest():
+    assert levels(study().points(), "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 1), (2, 4)]
+
+
+def test_points_are_complete():
+    point = study().points()[0]
+    assert (point["image_size"], point["servers"], point["precision"]) == (224, 0, "fp32")
+
+
+def test_include_adds_the_product_of_its_lists_to_the_fixed_values():
+    points = study(include=({"nodes": [4], "devices_per_node": [4, 8], "strategy": ["async"]},)).points()
+    assert levels(points[4:], "nodes", "devices_per_node", "strategy", "model") == [
+        (4, 4, "async", "resnet50"),
+        (4, 8, "async", "resnet50"),
+    ]
+
+
+def test_exclude_drops_what_matches_all_keys():
+    points = study(exclude=({"nodes": [2], "devices_per_node": [1, 8]},)).points()
+    assert levels(points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 4)]
+
+
+def test_exclude_matches_defaults_too():
+    with pytest.raises(StudyFileError, match="exclude leaves no configuration"):
+        study(exclude=({"servers": [0]},)).points()
+
+
+def test_an_exclude_that_matches_nothing_is_an_error():
+    with pytest.raises(StudyFileError) as caught:
+        study(exclude=({"nodes": [2]}, {"nodes": [3, 5], "servers": [0]})).points()
+    assert str(caught.value) == (
+        "example.yaml: exclude[1] (nodes 3 or 5, servers 0) matches no configuration of the study"
+    )
+
+
+def test_an_include_that_duplicates_is_an_error():
+    with pytest.raises(StudyFileError) as caught:
+        study(include=({"nodes": [2], "devices_per_node": [4], "servers": [0]},)).points()
+    assert str(caught.value) == (
+        "example.yaml: include[0] gives nodes 2, devices_per_node 4, servers 0 again; it is already in factors"
+    )
+
+
+def test_a_baseline_is_the_same_point_with_the_values_put_in():
+    example = study()
+    last = example.points()[-1]
+    assert example.baseline_of(last) == {**last, "nodes": 1, "devices_per_node": 1}
+
+
+SERIES = {
+    "factors": {"framework": ["paddle_collective"], "strategy": ["all_reduce"], "devices_per_node": [1, 2]},
+    "fixed": {"model": "resnet50"},
+    "include": (
+        {"framework": ["paddle_ps"], "strategy": ["local"], "devices_per_node": [1]},
+        {"framework": ["paddle_ps"], "strategy": ["async"], "servers": [1], "devices_per_node": [1, 2]},
+    ),
+}
+PS_RULE = BaselineRule({"strategy": "local", "servers": 0, "devices_per_node": 1}, {"framework": ["paddle_ps"]})
+
+
+def test_each_series_has_its_own_baseline():
+    example = study(**SERIES, baseline=(PS_RULE, BaselineRule({"devices_per_node": 1})))
+    points = example.points()
+    baselines = [points.index(example.baseline_of(point)) for point in points]
+    assert baselines == [0, 0, 2, 2, 2]
+
+
+def test_a_point_no_rule_matches_is_an_error():
+    example = study(**SERIES, baseline=(PS_RULE,))
+    with pytest.raises(StudyFileError) as caught:
+        example.baseline_of(example.points()[0])
+    assert str(caught.value) == (
+        "example.yaml: baseline: no rule's where matches framework paddle_collective, strategy all_reduce, "
+        "devices_per_node 1, servers 0"
+    )
+
+
+def test_a_baseline_with_another_baseline_is_an_error():
+    rules = (
+        BaselineRule({"devices_per_node": 1}, {"devices_per_node": [4]}),
+        BaselineRule({"nodes": 2}, {"devices_per_node": [1]}),
+    )
+    example = study(baseline=rules)
+    with pytest.raises(StudyFileError, match="the baseline of nodes 1, devices_per_node 4 has another baseline itself"):
+        example.baseline_of(example.points()[1])
+
+
+def test_a_configuration_has_the_studys_name_the_cluster_and_the_measurement():
+    example = study(measurement={"repeats": 5, "warmup_steps": 2}, quick=True, name="example-quick")
+    configuration = example.configuration(example.points()[3], "local")
+    assert (configuration.study, configuration.cluster, configuration.quick) == ("example-quick", "local", True)
+    assert (configuration.repeats, configuration.warmup_steps, configuration.world_size) == (5, 2, 8)
+
+
+def test_strong_scaling_shares_the_global_batch():
+    example = study(scaling="strong", factors={"global_batch": [96], "devices_per_node": [1, 2, 3, 5]}, baseline=())
+    shares = [example.configuration(point, "local").batch_per_device for point in example.points()]
+    assert shares == [96, 48, 32, 0]

@@ -1,0 +1,58 @@
+import os
+
+import pytest
+
+from dlperf_study.study.this_machine import cpu_name, gpu_names, usable_cpus
+
+ALLOWED = len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("quota", "cpus"),
+    [("max 100000\n", ALLOWED), ("100000 100000\n", 1), ("30000 100000\n", 1), ("90000000 100000\n", ALLOWED)],
+)
+def test_a_containers_quota_limits_the_cpus(tmp_path, quota, cpus):
+    file = tmp_path / "cpu.max"
+    file.write_text(quota)
+    assert usable_cpus(file) == cpus
+
+
+def test_without_a_quota_the_affinity_counts(tmp_path):
+    assert usable_cpus(tmp_path / "none") == ALLOWED
+
+
+def test_the_cpu_has_the_name_its_maker_gives_it(tmp_path):
+    file = tmp_path / "cpuinfo"
+    file.write_text("processor\t: 0\nmodel name\t: A CPU @ 2.10GHz\n\nprocessor\t: 1\nmodel name\t: A CPU @ 2.10GHz\n")
+    assert cpu_name(file) == "A CPU @ 2.10GHz"
+
+
+@pytest.fixture
+def smi(tmp_path):
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nprintf '0, GPU-aa, First\\n1, GPU-bb, Second\\n'\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    ("visible", "names"),
+    [
+        (None, ["First", "Second"]),
+        ("", []),
+        ("1", ["Second"]),
+        ("1,0", ["Second", "First"]),
+        ("GPU-b", ["Second"]),
+        ("0,-1,1", ["First"]),
+    ],
+)
+def test_gpus_are_those_cuda_may_see(smi, monkeypatch, visible, names):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpu_names(smi) == names
+
+
+def test_without_a_driver_there_is_no_gpu(tmp_path):
+    assert gpu_names(str(tmp_path / "nvidia-smi")) == []
+    assert gpu_names("false") == []
