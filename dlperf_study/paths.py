@@ -17,6 +17,20 @@ def outputs_folder() -> Path:
     return Path(os.environ.get(OUTPUTS_VARIABLE) or PROJECT / "outputs").resolve()
 
 
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that whoever looks finds the old one or the whole new one, also after a crash."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(unfinished, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
 @dataclass(frozen=True)
 class RunPaths:
     """The evidence of one repetition."""
@@ -25,14 +39,17 @@ class RunPaths:
 
     @property
     def run_file(self) -> Path:
+        """The record of the run; written last."""
         return self.folder / "run.json"
 
     @property
     def configuration_file(self) -> Path:
+        """What was asked for."""
         return self.folder / "configuration.json"
 
     @property
     def submission_file(self) -> Path:
+        """What was started."""
         return self.folder / "submission.json"
 
     @property
@@ -41,13 +58,8 @@ class RunPaths:
         return self.folder / "scratch"
 
     def rank_log(self, rank: int) -> Path:
+        """What one rank measured."""
         return self.folder / f"rank-{rank:05d}.jsonl"
-
-    def rank_logs(self) -> list[Path]:
-        return sorted(self.folder.glob("rank-*.jsonl"))
-
-    def task_log(self, task: str) -> Path:
-        return self.folder / f"{task}.log"
 
 
 @dataclass(frozen=True)
@@ -58,6 +70,7 @@ class ConfigurationPaths:
 
     @property
     def notebook(self) -> Path:
+        """The executed notebook of the configuration."""
         return self.folder / "run_configuration.ipynb"
 
     @property
@@ -66,6 +79,7 @@ class ConfigurationPaths:
         return self.folder / "failure.txt"
 
     def run(self, repetition: int) -> RunPaths:
+        """Return where one repetition lies; the first is 1."""
         return RunPaths(self.folder / "runs" / str(repetition))
 
     def interrupted(self) -> Path:
@@ -89,29 +103,36 @@ class StudyPaths:
 
     @classmethod
     def of(cls, study: str) -> "StudyPaths":
+        """Return where a study lies, by its name."""
         return cls(outputs_folder() / study)
 
     @property
     def plan_file(self) -> Path:
+        """What was to be measured, and what could not be."""
         return self.folder / "plan.json"
 
     def configuration(self, identity: str) -> ConfigurationPaths:
+        """Return where one configuration lies."""
         return ConfigurationPaths(self.folder / "configurations" / identity)
 
     @property
     def dataset(self) -> Path:
+        """The tables, as Parquet and CSV."""
         return self.folder / "dataset"
 
     @property
     def tables(self) -> Path:
+        """The tables of the report, as HTML and LaTeX."""
         return self.folder / "tables"
 
     @property
     def figures(self) -> Path:
+        """The figures of the report, as SVG and PDF."""
         return self.folder / "figures"
 
     @property
     def report(self) -> Path:
+        """The pages; they need nothing outside this folder."""
         return self.folder / "report"
 
     @property

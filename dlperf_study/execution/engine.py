@@ -7,7 +7,7 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine
 
 
-class IpcKernelManager(AsyncKernelManager):
+class IpcKernelManager(AsyncKernelManager):  # type: ignore[misc]
     """A kernel manager that nobody else on the machine or the network can talk to.
 
     It also ends papermill's race for free TCP ports between kernels started at the same time.

@@ -21,7 +21,19 @@ PACKAGES = (
     *("papermill", "nbclient", "ipykernel", "jupyterlab", "pandas"),
 )
 #: The instruction sets that decide how fast a CPU multiplies matrices.
-FLAGS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_bf16", "asimd", "sve")
+FLAGS = (
+    "sse4_2",
+    "avx",
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512_vnni",
+    "avx512_bf16",
+    "amx_tile",
+    "amx_bf16",
+    "asimd",
+    "sve",
+)
 #: Say where this person's files are, and nothing about speed.
 PRIVATE = ("HOME", "PATH", "USER", "TMPDIR", "LD_LIBRARY_PATH")
 COMMAND_SECONDS = 10
@@ -46,7 +58,7 @@ def hardware() -> dict[str, Any]:
         "cpu_flags": " ".join(flag for flag in FLAGS if flag in flags),
         "cpu_cores_physical": psutil.cpu_count(logical=False),
         "cpu_cores_logical": psutil.cpu_count(),
-        "cpu_cores_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "cpu_governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
     }
@@ -68,7 +80,11 @@ def gpus() -> dict[str, Any]:
 @cache
 def software() -> dict[str, Any]:
     """Return the versions of Python, the system and the packages that take part."""
-    system = {"python": platform.python_version(), "system": platform.platform(), "executable": Path(sys.executable).name}
+    system = {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "executable": Path(sys.executable).name,
+    }
     return system | {name: found for name in PACKAGES if (found := _version(name))}
 
 
@@ -83,7 +99,7 @@ def git() -> dict[str, Any]:
 
 def _processor() -> tuple[str, set[str]]:
     lines = (_text("/proc/cpuinfo") or "").splitlines()
-    facts = dict(line.split("\t")[0:1] + [line.partition(":")[2].strip()] for line in lines if ":" in line)
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     flags = facts.get("flags") or facts.get("Features") or ""
     return facts.get("model name") or platform.processor() or platform.machine(), set(flags.split())
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from dlperf_study.execution.environment import environment
 from dlperf_study.execution.gate import Load
 from dlperf_study.launchers.base import Ending
 from dlperf_study.logs.evidence import RankLog, read_rank_log
-from dlperf_study.paths import RunPaths
+from dlperf_study.paths import RunPaths, write_atomically
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
@@ -62,12 +61,7 @@ def record(circumstances: Circumstances, load: Load, ending: Ending, paths: RunP
 
 def write(facts: dict[str, Any], paths: RunPaths) -> None:
     """Write ``run.json`` in one piece, behind everything else the run wrote."""
-    temporary = paths.run_file.with_suffix(".partial")
-    with open(temporary, "w") as file:
-        json.dump(facts, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, paths.run_file)
+    write_atomically(paths.run_file, json.dumps(facts, indent=1) + "\n")
 
 
 def read(paths: RunPaths) -> dict[str, Any] | None:

@@ -15,8 +15,8 @@ from dlperf_study.execution.support import require_support
 from dlperf_study.launchers.base import Submission
 from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
 from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.cluster_file import load_cluster
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
 
 #: Logs and evidence of one run are far smaller; less than this is a disk about to be full.
@@ -85,7 +85,9 @@ def _prepare(configuration: Configuration, paths: RunPaths) -> None:
     paths.folder.mkdir(parents=True)
     free = shutil.disk_usage(paths.folder).free
     if free < FREE_BYTES:
-        raise RunError(f"{paths.folder}: only {free / 1e6:.0f} MB free on this disk; a run needs {FREE_BYTES / 1e6:.0f}")
+        raise RunError(
+            f"{paths.folder}: only {free / 1e6:.0f} MB free on this disk; a run needs {FREE_BYTES / 1e6:.0f}"
+        )
     paths.configuration_file.write_text(json.dumps(configuration.as_dict(), indent=1))
 
 

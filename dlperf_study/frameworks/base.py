@@ -21,13 +21,16 @@ BUILT_LEVELS = {
     "precision": ("fp32",),
     "loss_scaling": ("none",),
     "compiler": ("none",),
+    "optimizer": ("sgd", "momentum"),
 }
 
 
 class ClusterView(Protocol):
     """The part of a cluster that a framework needs in order to describe a job."""
 
-    device: str
+    @property
+    def device(self) -> str:
+        """What a process trains on: ``cpu`` or ``gpu``."""
 
     def python_for(self, framework: str) -> str:
         """Return the Python interpreter that has the framework's library."""

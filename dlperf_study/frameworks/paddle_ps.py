@@ -71,9 +71,11 @@ def _contradiction(configuration: Configuration) -> str | None:
 
 def _without_servers(version: str | None) -> str | None:
     numbers = tuple(int(part) for part in (version or "0").split(".")[:2])
-    return f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)" if (
-        numbers >= FIRST_WITHOUT_SERVERS
-    ) else None
+    return (
+        f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
+        if (numbers >= FIRST_WITHOUT_SERVERS)
+        else None
+    )
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:

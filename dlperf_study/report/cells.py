@@ -14,13 +14,14 @@ from dlperf_study.report.numbers import is_missing
 from dlperf_study.report.table import Cell, Heading
 from dlperf_study.report.units import Unit, unit_of
 
-#: The columns that hold the ends of a column's interval.
+#: The columns that hold the ends of a column's interval. A baseline has its interval in its own row.
 INTERVALS = {
     "throughput": ("throughput_low", "throughput_high"),
-    "baseline_throughput": ("baseline_low", "baseline_high"),
     "speedup": ("speedup_low", "speedup_high"),
     "efficiency": ("efficiency_low", "efficiency_high"),
 }
+#: What is one for a baseline, whatever was measured.
+BY_DEFINITION = ("speedup", "efficiency")
 AGAINST_BASELINE = "Against baseline"
 UNDECIDED = "not distinguishable"
 
@@ -62,6 +63,8 @@ def _value_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     if is_missing(value):
         return Cell.missing(why_missing(dataset, row, name))
     doubts = _doubts(dataset, row, name)
+    if row.is_baseline and name in BY_DEFINITION:
+        return Cell("1")
     if name not in INTERVALS:
         return Cell(numbers.plain(value / unit.size), note="; ".join(doubts))
     low, high = (getattr(row, end) for end in INTERVALS[name])
@@ -72,8 +75,6 @@ def _value_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
 
 
 def _why_bare(row: Any) -> str:
-    if row.is_baseline:
-        return "the baseline itself"
     if row.runs_completed < RUNS_FOR_AN_INTERVAL:
         return why_no_interval(row)
     return f"its baseline has fewer than {RUNS_FOR_AN_INTERVAL} completed runs: no interval"

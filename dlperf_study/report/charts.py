@@ -60,13 +60,16 @@ def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], tone
 def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None:
     """Put a tick at each number of devices that was measured; wide ranges are logarithmic to the base of two."""
     ticks = sorted(set(devices))
+    wide = ticks[-1] >= WIDE_RANGE * ticks[0]
     quantity_axes(axes)
-    axes.set_ylim(bottom=0)
-    if ticks[-1] >= WIDE_RANGE * ticks[0]:
+    axes.margins(y=0.1)
+    if wide:
         axes.set_xscale("log", base=2)
-        if logarithmic_y:
-            axes.set_yscale("log", base=2)
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if wide and logarithmic_y:
+        axes.set_yscale("log", base=2)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))

@@ -29,6 +29,7 @@ from dlperf_study.report.style import (
 )
 from dlperf_study.report.units import unit_of
 
+SCALED = ("throughput", "speedup", "efficiency")
 STEP_COLUMNS = 3
 #: How much of a label fits above one of them.
 PANEL_LETTERS = 38
@@ -59,14 +60,15 @@ def scaling(dataset: Dataset, series: list[Series]) -> Drawing | None:
     if len(devices) < 2:
         return None
     drawing, axes = charts.panels(dataset, 1, 3, 2.6)
-    for column, panel in zip(("throughput", "speedup", "efficiency"), axes, strict=True):
+    for column, panel in zip(SCALED, axes, strict=True):
         for one in shown:
             charts.interval_line(panel, one, column)
-        charts.device_axes(panel, devices, logarithmic_y=column != "efficiency")
         panel.set_title(unit_of(column, []).axis)
         panel.set_xlabel(unit_of("world_size", []).axis)
     _ideal_throughputs(axes[0], shown)
     _ideal_speedups(axes[1], axes[2], shown, devices)
+    for column, panel in zip(SCALED, axes, strict=True):
+        charts.device_axes(panel, devices, logarithmic_y=column != "efficiency")
     charts.legend_below(drawing, axes[0], _baselines(dataset, shown))
     return drawing
 

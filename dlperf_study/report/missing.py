@@ -4,6 +4,7 @@ from typing import Any
 
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.report.context import completed_runs, runs_said
+from dlperf_study.report.names import human
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.study.outcome import Outcome
 
@@ -40,7 +41,7 @@ def why_not_measured(dataset: Dataset, row: Any) -> str:
     if not is_missing(row.unsupported_reason):
         return f"unsupported: {row.unsupported_reason}"
     runs = dataset.runs[dataset.runs["identity"] == row.identity]
-    ends = [f"{outcome} ({reason})" if reason else outcome for outcome, reason in _ends(runs)]
+    ends = [f"{human(outcome)} ({reason})" if reason else human(outcome) for outcome, reason in _ends(runs)]
     return f"no run completed: {'; '.join(dict.fromkeys(ends))}" if ends else "not run yet"
 
 

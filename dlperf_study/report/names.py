@@ -22,6 +22,10 @@ _NAMES = {
     "sgd": "SGD",
     "cpu": "CPU",
     "gpu": "GPU",
+    "paddle": "PaddlePaddle",
+    "torch": "PyTorch",
+    "True": "yes",
+    "False": "no",
 }
 
 

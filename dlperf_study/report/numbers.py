@@ -16,6 +16,8 @@ THIN_SPACE = "\u202f"
 PLAIN_DIGITS = 3
 #: Significant digits of an interval's width.
 WIDTH_DIGITS = 2
+#: Beyond these the clock, the machine's temperature and the next run differ, however narrow the interval is.
+MOST_DIGITS = 5
 
 
 def is_missing(value: Any) -> bool:
@@ -32,7 +34,7 @@ def with_interval(value: float, low: float, high: float) -> tuple[str, str]:
     """Return a value and its interval, both with the digits that the interval's width allows."""
     if high == low:
         return plain(value), f"[{plain(low)}, {plain(high)}]"
-    decimals = min(_decimals(high - low, WIDTH_DIGITS), _decimals(value, 6))
+    decimals = min(_decimals(high - low, WIDTH_DIGITS), _decimals(value, MOST_DIGITS))
     return _rounded(value, decimals), f"[{_rounded(low, decimals)}, {_rounded(high, decimals)}]"
 
 

@@ -82,12 +82,17 @@ def unsupported(dataset: Dataset) -> Table:
 
 def doubts(dataset: Dataset, topic: str = "") -> Table:
     """Return all complaints, or those that belong on the page of one topic; every complaint has its page."""
-    rows = dataset.complaints.fillna({"identity": ""})
+    rows = dataset.complaints.fillna({"identity": ""}).sort_values("severity", key=_errors_first, kind="stable")
     rows = rows[rows["subject"].map(_topic) == topic] if topic else rows
     labels = configuration_labels(dataset)
     groups = rows.groupby(["severity", "identity", "subject", "message"], sort=False)
     cells = tuple(
-        tuple(map(Cell, (severity, labels.get(identity, identity) or "study", _repetitions(group), subject, message)))
+        tuple(
+            map(
+                Cell,
+                (severity, labels.get(identity, identity) or "study", _repetitions(group), _subject(subject), message),
+            )
+        )
         for (severity, identity, subject, message), group in groups
     )
     headings = tuple(map(_heading, ("severity", "identity", "repetition", "subject", "message")))
@@ -198,8 +203,16 @@ def _defined(name: str) -> str:
     return f"{COLUMNS[name].label}: {COLUMNS[name].definition}."
 
 
+def _errors_first(severities: pd.Series) -> pd.Series:
+    return severities != "error"
+
+
 def _repetitions(group: pd.DataFrame) -> str:
     return ", ".join(str(value) for value in group["repetition"].dropna().unique()) or "all"
+
+
+def _subject(subject: str) -> str:
+    return COLUMNS[subject].label if subject in COLUMNS else human(subject)
 
 
 def _topic(subject: str) -> str:

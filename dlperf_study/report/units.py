@@ -13,6 +13,7 @@ _PREFIXED = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes")),
     "bytes/s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "bytes/s")),
+    "FLOP/s": ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s")),
     "FLOP": ((1e9, "GFLOP"), (1e6, "MFLOP"), (1.0, "FLOP")),
 }
 

@@ -34,9 +34,12 @@ class Cluster:
 
     def too_small_for(self, configuration: Configuration) -> str | None:
         """Return why the configuration needs more than there is, or None."""
-        if configuration.nodes <= self.nodes and configuration.devices_per_node <= self.devices_per_node:
-            return None
-        return f"needs {_size(configuration)}; cluster {self.name} has {_size(self)}"
+        if configuration.nodes > self.nodes or configuration.devices_per_node > self.devices_per_node:
+            return f"needs {_size(configuration)}; cluster {self.name} has {_size(self)}"
+        threads = configuration.devices_per_node * configuration.threads_per_device
+        if self.device == "cpu" and threads > self.devices_per_node:
+            return f"needs {_count(threads, 'thread')} on a node; cluster {self.name} has {self.devices_per_node} cores"
+        return None
 
 
 def _size(machines: Cluster | Configuration) -> str:

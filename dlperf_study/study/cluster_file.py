@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.problems import validate
-from dlperf_study.study.strict_yaml import find_file, read_mapping, shown
+from dlperf_study.study.strict_yaml import PARAMS, find_file, read_mapping, shown
 from dlperf_study.study.this_machine import cpu_name, gpu_names, usable_cpus
 
 AUTO = "auto"
@@ -66,7 +66,7 @@ def load_cluster(name_or_path: str | Path) -> Cluster:
     _check_auto(file, shown(path))
     device = _device(file)
     return Cluster(
-        name=path.stem,
+        name=path.stem if path.parent == PARAMS / "clusters" else str(path.resolve()),
         nodes=file.nodes,
         devices_per_node=file.devices_per_node or _devices(device, shown(path)),
         device=device,

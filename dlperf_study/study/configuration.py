@@ -93,7 +93,7 @@ class Configuration:
 FIELD_NAMES = tuple(field.name for field in fields(Configuration))
 
 
-def _scalar(source: str, name: str, value: Any, expected: Any) -> Scalar:
+def _scalar(source: str, name: str, value: Any, expected: Any) -> Any:
     """Return ``value`` as the field's type; an int may stand for a float, nothing else is converted."""
     if expected is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)

@@ -36,4 +36,5 @@ class Job:
 
     @property
     def trainers(self) -> tuple[Task, ...]:
+        """The tasks whose end is the end of the run."""
         return tuple(task for task in self.tasks if task.role is Role.TRAINER)

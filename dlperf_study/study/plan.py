@@ -1,13 +1,13 @@
 """The configurations of a study on one cluster, in order. Standard library only."""
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dlperf_study.errors import EvidenceError
+from dlperf_study.paths import write_atomically
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from dlperf_study.study.grid import Point
@@ -60,10 +60,7 @@ class Plan:
 
     def write(self, path: Path) -> None:
         """Write the plan as JSON, all of it or nothing."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_text(json.dumps(self._as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        unfinished.replace(path)
+        write_atomically(path, json.dumps(self._as_json(), indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> "Plan":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.frameworks.base import Trainer
+from dlperf_study.paths import write_atomically
 from dlperf_study.worker.windows import Window
 
 FORMAT = 1
@@ -46,9 +47,7 @@ class RankLog:
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or whole."""
-        temporary = self._path.with_suffix(".partial")
-        temporary.write_text("".join(json.dumps(line) + "\n" for line in self._lines))
-        os.replace(temporary, self._path)
+        write_atomically(self._path, "".join(json.dumps(line) + "\n" for line in self._lines))
 
     def _add(self, kind: str, values: dict[str, Any]) -> None:
         self._lines.append({"kind": kind} | values)

@@ -23,8 +23,9 @@ python: {horovod_torch: /opt/horovod/bin/python}
 
 
 def test_a_cluster_file_becomes_a_cluster(tmp_path):
-    cluster = load_cluster(write(tmp_path, CLUSTER, "v100"))
-    assert (cluster.name, cluster.launcher, cluster.nodes, cluster.devices_per_node) == ("v100", "slurm", 4, 8)
+    file = write(tmp_path, CLUSTER, "v100")
+    cluster = load_cluster(file)
+    assert (cluster.name, cluster.launcher, cluster.nodes, cluster.devices_per_node) == (str(file), "slurm", 4, 8)
     assert (cluster.device, cluster.device_name, cluster.device_peak_flops) == ("gpu", "Tesla V100-SXM2-16GB", 15.7e12)
     assert (cluster.link, cluster.idle_max_busy_cores, cluster.idle_wait_seconds) == ("100 Gbit/s InfiniBand", 0.5, 60)
 
@@ -95,4 +96,5 @@ def test_a_missing_cluster_lists_those_there_are():
 
 
 def test_a_path_may_be_given_as_text(tmp_path):
-    assert load_cluster(str(write(tmp_path, CLUSTER, "v100"))).name == Path("v100.yaml").stem
+    file = write(tmp_path, CLUSTER, "v100")
+    assert load_cluster(str(file)).name == str(file)

@@ -1,0 +1,68 @@
+"""The hand-made run: 2 devices, batch 32 each, 4 steps; the slowest rank needs 1 + 1 + 1 + 3 = 6 s."""
+
+import pytest
+
+from dlperf_study.analysis.throughput import (
+    drain_seconds,
+    final_loss,
+    mean_of_rates,
+    model_flops_utilisation,
+    slowest_training,
+    step_variation,
+    throughput,
+    throughput_of,
+    warmup_slowdown,
+)
+from tests.evidence_factory import Recipe
+
+
+def test_throughput_is_global_batch_times_steps_over_the_slowest_ranks_window(hand_made_run):
+    assert throughput(hand_made_run()) == pytest.approx(64 * 4 / 6.0)
+
+
+def test_the_mean_of_rates_is_that_of_the_slowest_rank_and_above_the_throughput(hand_made_run):
+    run = hand_made_run()
+    assert mean_of_rates(run) == pytest.approx((64 + 64 + 64 + 64 / 3) / 4)
+    assert mean_of_rates(run) > throughput(run)
+
+
+def test_the_mean_of_rates_is_never_below_the_throughput(make_run):
+    for seed in range(5):
+        run = make_run(recipe=Recipe(noise=0.2), seed=seed)
+        assert mean_of_rates(run) >= throughput(run)
+
+
+def test_a_step_is_the_window_over_its_steps(hand_made_run):
+    assert throughput_of(hand_made_run())["step_seconds"] == pytest.approx(1.5)
+
+
+def test_step_variation_is_standard_deviation_over_mean(hand_made_run):
+    assert step_variation(slowest_training(hand_made_run())) == pytest.approx(1.0 / 1.5)
+
+
+def test_a_single_step_has_no_variation(make_run):
+    assert step_variation(slowest_training(make_run(measured_steps=1))) is None
+
+
+def test_mfu_is_the_share_of_the_peak_of_all_devices(hand_made_run):
+    assert model_flops_utilisation(hand_made_run()) == pytest.approx(64 * 4 / 6.0 * 2e9 / (2 * 1e12))
+
+
+@pytest.mark.parametrize("unknown", [{"peak_flops": None}, {"flops_per_sample": None}])
+def test_mfu_is_missing_where_peak_or_flops_are_unknown(make_run, unknown):
+    assert model_flops_utilisation(make_run(recipe=Recipe(**unknown))) is None
+
+
+def test_the_warmup_slowdown_compares_the_first_step_with_the_median_measured_one(make_run):
+    run = make_run({0: {"warmup": [6.0, 1.0, 1.0, 1.0, 1.0], "training": [1.0, 2.0, 3.0]}}, measured_steps=3)
+    assert warmup_slowdown(run) == pytest.approx(3.0)
+
+
+def test_without_warmup_there_is_no_slowdown(make_run):
+    assert warmup_slowdown(make_run(warmup_steps=0)) is None
+
+
+def test_drain_and_loss_are_taken_from_the_ranks(make_run):
+    run = make_run(recipe=Recipe(drain_seconds=0.25, final_loss=1.5), devices_per_node=2)
+    assert drain_seconds(run) == 0.25
+    assert final_loss(run) == pytest.approx(1.5)

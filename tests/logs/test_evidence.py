@@ -1,0 +1,129 @@
+import json
+
+import pytest
+
+from dlperf_study.errors import EvidenceError
+from dlperf_study.logs.evidence import read_rank_log, read_run
+from dlperf_study.paths import StudyPaths
+from dlperf_study.study.outcome import Outcome
+from tests.evidence_factory import Recipe, configuration, rank_lines, write_lines, write_run
+
+ASKED = configuration(devices_per_node=2)
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return write_run(StudyPaths(tmp_path), ASKED, 1)
+
+
+def change(path, **values):
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def write_log(path, lines):
+    write_lines(path, lines)
+    return path
+
+
+def lines(rank=0, asked=ASKED):
+    return rank_lines(asked, rank, 1, Recipe())
+
+
+def test_a_whole_run_is_read(paths):
+    run = read_run(paths)
+    assert (run.identity, run.repetition, run.outcome) == (ASKED.identity, 1, Outcome.COMPLETED)
+    assert [log.rank for log in run.ranks] == [0, 1]
+    assert list(run.ranks[0].windows) == ["warmup", "training", "computation", "exchange"]
+
+
+def test_a_window_holds_the_numbers_of_its_line(tmp_path):
+    written = lines()
+    window = read_rank_log(write_log(tmp_path / "log", written)).windows["training"]
+    assert window.step_seconds.tolist() == written[2]["step_seconds"]
+    assert window.losses.tolist() == written[2]["losses"]
+    assert window.mean_seconds == pytest.approx(sum(written[2]["step_seconds"]) / ASKED.measured_steps)
+
+
+def test_only_the_exchange_says_its_bytes(paths):
+    windows = read_run(paths).ranks[0].windows
+    assert {name: window.bytes for name, window in windows.items() if window.bytes} == {"exchange": 4_000_000}
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda whole: whole[:-1], "truncated, it has no end line"),
+        (lambda whole: [], "truncated, it has no end line"),
+        (lambda whole: whole[:2] + whole[3:], "has 3 of 4 windows"),
+        (lambda whole: whole[1:], "its lines are window"),
+        (lambda whole: [whole[0], *[whole[1]] * 4, whole[-1]], "no window twice"),
+        (lambda whole: [*whole[:2], whole[2] | {"step_seconds": [0.1]}, *whole[3:]], "one time and one loss"),
+        (lambda whole: [*whole[:2], whole[2] | {"seconds": 0.5}, *whole[3:]], "lasts 0.5 s but its steps"),
+        (lambda whole: [*whole[:2], whole[2] | {"losses": ["x"] * 20}, *whole[3:]], "window training"),
+        (lambda whole: [whole[0] | {"host": None}, *whole[1:]], "host is None"),
+        (lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": "0"}], "drain_seconds is '0'"),
+    ],
+)
+def test_a_damaged_rank_log_is_refused(tmp_path, damage, message):
+    with pytest.raises(EvidenceError, match=message):
+        read_rank_log(write_log(tmp_path / "log", damage(lines())))
+
+
+def test_a_log_cut_off_within_a_line_is_refused(tmp_path):
+    path = write_log(tmp_path / "log", lines())
+    path.write_text(path.read_text()[:-30])
+    with pytest.raises(EvidenceError, match="line 6: is not JSON"):
+        read_rank_log(path)
+
+
+def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):
+    paths.rank_log(1).unlink()
+    run = read_run(paths)
+    assert (run.outcome, run.ranks) == (Outcome.FAILED, ())
+    assert "rank-00001.jsonl: is missing" in run.reason
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [configuration(devices_per_node=2, measured_steps=19), configuration(devices_per_node=3)],
+)
+def test_a_log_of_another_run_is_not_counted(paths, asked):
+    write_lines(paths.rank_log(1), lines(rank=1, asked=asked))
+    assert "asked was rank 1 of 2 with 20" in read_run(paths).reason
+
+
+def test_a_log_of_another_rank_is_not_counted(paths):
+    write_lines(paths.rank_log(1), lines(rank=0))
+    assert "is the log of rank 0 of 2" in read_run(paths).reason
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"format": 2}, "format is 2; this program reads format 1"),
+        ({"outcome": "fine"}, "outcome is 'fine'; the outcomes are completed, failed"),
+        ({"load": None}, "load is None"),
+        ({"repetition": 2}, "is run 2 of"),
+        ({"configuration_identity": "another"}, "is run 1 of another"),
+        ({"configuration": {}}, "missing study"),
+        ({"configuration": ASKED.as_dict() | {"seed": 9}}, "in the folder of run 1"),
+        ({"complaints": [{"subject": "x"}]}, "message is None"),
+    ],
+)
+def test_a_run_file_that_contradicts_itself_is_refused(paths, values, message):
+    change(paths.run_file, **values)
+    with pytest.raises(EvidenceError, match=message):
+        read_run(paths)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
+def test_an_unreadable_run_file_is_refused(paths, text):
+    paths.run_file.write_text(text)
+    with pytest.raises(EvidenceError, match=r"run\.json"):
+        read_run(paths)
+
+
+def test_a_run_without_a_run_file_did_not_happen(paths):
+    paths.run_file.unlink()
+    with pytest.raises(EvidenceError, match=r"run\.json: is missing"):
+        read_run(paths)

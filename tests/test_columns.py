@@ -1,0 +1,54 @@
+from dataclasses import fields
+
+from dlperf_study.analysis.runs import run_row
+from dlperf_study.columns import COLUMNS, COLUMNS_PAGE, Dtype, Table, as_markdown, columns_of
+from dlperf_study.logs.complaint import Complaint
+from dlperf_study.logs.evidence import read_run
+from dlperf_study.paths import StudyPaths
+from dlperf_study.study.configuration import FIELD_NAMES, Configuration
+from tests.evidence_factory import configuration, write_run
+
+DTYPES = {str: Dtype.TEXT, int: Dtype.INTEGER, float: Dtype.REAL, bool: Dtype.FLAG}
+
+
+def test_the_page_is_in_step_with_the_registry():
+    page = COLUMNS_PAGE.read_text(encoding="utf-8")
+    assert page == as_markdown(), "docs/columns.md is out of date; regenerate it: python -m dlperf_study.columns"
+
+
+def test_every_parameter_of_a_configuration_is_a_column_of_its_type():
+    for field in fields(Configuration):
+        column = COLUMNS[field.name]
+        assert column.dtype is DTYPES[field.type]
+        assert {Table.RUNS, Table.CONFIGURATIONS} <= set(column.tables)
+
+
+def test_parameters_stand_in_order_of_declaration():
+    names = [column.name for column in columns_of(Table.RUNS)]
+    assert tuple(name for name in names if name in FIELD_NAMES) == FIELD_NAMES
+
+
+def test_a_column_is_keyed_by_its_name_and_says_what_it_is():
+    for name, column in COLUMNS.items():
+        assert name == column.name
+        assert column.label
+        assert column.definition
+        assert column.tables
+
+
+def test_labels_tell_the_columns_of_a_table_apart():
+    for table in Table:
+        labels = [column.label for column in columns_of(table)]
+        repeated = {label for label in labels if labels.count(label) > 1}
+        assert not repeated
+
+
+def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
+    run = read_run(write_run(StudyPaths(tmp_path), configuration(devices_per_node=2), 1))
+    row = run_row(run)
+    assert set(row) == {column.name for column in columns_of(Table.RUNS)}
+    assert {name for name, value in row.items() if value is None} == set()
+
+
+def test_the_columns_of_complaints_are_the_fields_of_a_complaint():
+    assert {column.name for column in columns_of(Table.COMPLAINTS)} == {field.name for field in fields(Complaint)}
