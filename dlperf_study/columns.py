@@ -141,9 +141,11 @@ _RATES = (
         "arithmetic mean of the slowest rank's per-step rates; for comparison with published numbers only",
         _RC,
     ),
-    Column("baseline_throughput", "Baseline", "samples/s", _REAL, "throughput of the declared baseline", _C),
-    Column("baseline_low", "Baseline, low", "samples/s", _REAL, "lower end of the baseline's interval", _C),
-    Column("baseline_high", "Baseline, high", "samples/s", _REAL, "upper end of the baseline's interval", _C),
+    Column("baseline_throughput", "Baseline throughput", "samples/s", _REAL, "throughput of the declared baseline", _C),
+    Column("baseline_low", "Baseline throughput, low", "samples/s", _REAL, "lower end of the baseline's interval", _C),
+    Column(
+        "baseline_high", "Baseline throughput, high", "samples/s", _REAL, "upper end of the baseline's interval", _C
+    ),
     Column("speedup", "Speedup", "×", _REAL, "throughput / throughput of the declared baseline", _C),
     Column("speedup_low", "Speedup, low", "×", _REAL, "lower end of the ratio's interval, runs of both resampled", _C),
     Column(

@@ -192,7 +192,8 @@ def _steps(generator: np.random.Generator, seconds: float, count: int, noise: fl
 
 
 def _losses(count: int, final_loss: float) -> list[float]:
-    return [*np.linspace(final_loss + 1.0, final_loss, count).tolist()]
+    losses: list[float] = (final_loss + np.linspace(1.0, 0.0, count)).tolist()
+    return losses
 
 
 def _cluster(asked: Configuration, recipe: Recipe) -> dict[str, Any]:

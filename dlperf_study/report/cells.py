@@ -22,6 +22,8 @@ INTERVALS = {
 }
 #: What is one for a baseline, whatever was measured.
 BY_DEFINITION = ("speedup", "efficiency")
+#: Parts are shown in the unit of their whole, so that a reader can add them up.
+PARTS_OF = dict.fromkeys(("computation_seconds", "exposed_seconds", "exchange_seconds"), "step_seconds")
 AGAINST_BASELINE = "Against baseline"
 UNDECIDED = "not distinguishable"
 
@@ -46,7 +48,7 @@ def measured_column(dataset: Dataset, name: str) -> ColumnOfCells:
     """Return a column of measured values in the unit that fits most of them."""
     if name in _OWN_WAYS:
         return _OWN_WAYS[name](dataset)
-    unit = unit_of(name, dataset.configurations[name])
+    unit = unit_of(name, dataset.configurations[PARTS_OF.get(name, name)])
     heading = Heading(unit.label, unit.symbol, numeric=True, interval=name in INTERVALS)
     return ColumnOfCells(heading, lambda row: _value_cell(dataset, row, name, unit))
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,7 @@ def interval_line(axes: Axes, series: Series, column: str) -> None:
     rows = series.measured
     low, high = (rows[end].to_numpy(float) for end in INTERVALS[column])
     values = rows[column].to_numpy(float)
-    shown = {"color": colour(series.position), "marker": marker(series.position)}
+    shown: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position)}
     lengths = np.nan_to_num(np.vstack([values - low, high - values]))
     axes.errorbar(rows["world_size"], values, yerr=lengths, capsize=2, elinewidth=0.9, label=series.label, **shown)
     bare = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
@@ -79,7 +80,7 @@ def legend_below(drawing: Drawing, axes: Axes, labels: dict[str, str]) -> None:
     """Name the lines of a drawing below it, once each; ``labels`` says how."""
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     handles |= {IDEAL: handles.pop(IDEAL)} if IDEAL in handles else {}
-    names = [labels.get(label, label) for label in handles]
+    names = [labels.get(str(label), str(label)) for label in handles]
     fitting = math.floor(PAGE_INCHES * _LETTERS_PER_INCH / (max(map(len, names)) + 6))
     drawing.legend(handles.values(), names, loc="outside lower center", ncols=max(1, min(fitting, len(names))))
 

@@ -32,7 +32,7 @@ from dlperf_study.report.units import unit_of
 SCALED = ("throughput", "speedup", "efficiency")
 STEP_COLUMNS = 3
 #: How much of a label fits above one of them.
-PANEL_LETTERS = 38
+PANEL_LETTERS = 44
 
 
 def overview(dataset: Dataset, series: list[Series]) -> Drawing | None:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,8 @@ def execute_notebook(source: Path, study: str, folder: Path) -> Path:
     options = ["--engine", ENGINE, "--kernel", "python3", "--no-progress-bar", "-r", "study", study]
     command = [sys.executable, "-m", "papermill", str(source), str(executed), *options]
     ended = _run(command, folder, source)
-    failure = _failure(executed)
-    if ended.returncode or failure:
-        reason = failure or "\n".join(ended.stderr.strip().splitlines()[-3:])
+    cells = _cells(executed)
+    if reason := _error_of(cells) or _complaint_of(ended) or _gap_in(cells):
         raise DlperfStudyError(f"{source.name}: {reason}\nWhat was executed is in {executed}")
     return executed
 
@@ -51,30 +49,29 @@ def _run(command: list[str], folder: Path, source: Path) -> subprocess.Completed
         raise DlperfStudyError(f"{source.name}: not done after {TIMEOUT_SECONDS} s; stopped") from error
 
 
-def _failure(executed: Path) -> str | None:
-    """Return what went wrong in an executed notebook, or None.
-
-    The metadata is not asked: papermill marks cells as completed that a dead kernel never ran.
-    """
-    if not executed.exists():
-        return None
-    cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
-    errors = [f"cell {number} raised {_error(output)}" for number, output in _outputs(cells) if _is_error(output)]
-    left = [number for number, cell in enumerate(cells, 1) if _is_left(cell)]
-    return next(iter(errors), f"cell {left[0]} was never executed" if left else None)
+def _cells(executed: Path) -> list[dict[str, Any]]:
+    """Return the cells of a notebook, or none if papermill ended before it wrote any."""
+    return list(json.loads(executed.read_text(encoding="utf-8"))["cells"]) if executed.exists() else []
 
 
-def _outputs(cells: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    return ((number, output) for number, cell in enumerate(cells, 1) for output in cell.get("outputs", []))
+def _error_of(cells: list[dict[str, Any]]) -> str | None:
+    """Return the first error that a cell raised."""
+    for number, cell in enumerate(cells, 1):
+        for output in cell.get("outputs", []):
+            if output["output_type"] == "error":
+                return f"cell {number} raised {output['ename']}: {output['evalue']}"
+    return None
 
 
-def _is_error(output: dict[str, Any]) -> bool:
-    return output["output_type"] == "error"
+def _complaint_of(ended: subprocess.CompletedProcess[str]) -> str | None:
+    """Return the last words of a papermill that failed for another reason than a cell's error."""
+    words = "\n".join(ended.stderr.strip().splitlines()[-3:])
+    return f"papermill ended with {ended.returncode}: {words}" if ended.returncode else None
 
 
-def _error(output: dict[str, Any]) -> str:
-    return f"{output['ename']}: {output['evalue']}"
-
-
-def _is_left(cell: dict[str, Any]) -> bool:
-    return cell["cell_type"] == "code" and bool("".join(cell["source"]).strip()) and cell["execution_count"] is None
+def _gap_in(cells: list[dict[str, Any]]) -> str | None:
+    """Return which cell was left out; papermill's metadata calls cells completed that a dead kernel never ran."""
+    for number, cell in enumerate(cells, 1):
+        if cell["cell_type"] == "code" and cell["source"] and cell["execution_count"] is None:
+            return f"cell {number} was never executed"
+    return None

@@ -50,7 +50,7 @@ def percent(share: float) -> str:
 
 def _decimals(value: float, digits: int) -> int:
     """Return the decimals that show ``digits`` significant digits of ``value``."""
-    return digits if value == 0 else digits - 1 - math.floor(math.log10(abs(value)))
+    return 0 if value == 0 else digits - 1 - math.floor(math.log10(abs(value)))
 
 
 def _rounded(value: float, decimals: int) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import pandas as pd
 
@@ -11,7 +12,7 @@ from dlperf_study.report import context
 from dlperf_study.report.cells import AGAINST_BASELINE, UNDECIDED, factor_column, measured_column
 from dlperf_study.report.missing import EXCHANGE
 from dlperf_study.report.names import counted, human, listed
-from dlperf_study.report.numbers import MISSING, is_missing, plain
+from dlperf_study.report.numbers import is_missing, plain
 from dlperf_study.report.series import Series, all_series, configuration_labels, short_labels, split_factors
 from dlperf_study.report.table import Cell, Heading, Table
 from dlperf_study.report.units import unit_of
@@ -176,12 +177,13 @@ def _runs_of(series: Series, runs: pd.DataFrame) -> pd.DataFrame:
     return ours.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable")
 
 
-def _run_cell(rows: pd.DataFrame, row: object, column: str) -> Cell:
+def _run_cell(runs: pd.DataFrame, row: Any, column: str) -> Cell:
     value = getattr(row, column)
     if is_missing(value):
-        return Cell(MISSING)
+        completed = row.outcome == Outcome.COMPLETED
+        return Cell.missing(_defined(column) if completed else "the run did not complete")
     if isinstance(value, float):
-        return Cell(plain(value / unit_of(column, rows[column]).size))
+        return Cell(plain(value / unit_of(column, runs[column]).size))
     return Cell(human(value))
 
 

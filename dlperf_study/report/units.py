@@ -33,9 +33,9 @@ class Unit:
 
 
 def unit_of(column: str, values: Iterable[Any]) -> Unit:
-    """Return the unit in which most of ``values`` are at least one."""
+    """Return the unit in which most of ``values`` are at least one; zeros fit any unit."""
     known = COLUMNS[column]
-    numbers = [abs(float(value)) for value in values if not is_missing(value)]
+    numbers = [abs(float(value)) for value in values if not is_missing(value) and value]
     choices = _PREFIXED.get(known.unit, ((1.0, known.unit),))
     typical = median(numbers) if numbers else 1.0
     size, symbol = next((choice for choice in choices if typical >= choice[0]), choices[-1])

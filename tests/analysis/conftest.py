@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from dlperf_study.logs.evidence import read_run
@@ -40,8 +42,6 @@ def hand_made_run(make_run):
 
 
 def _change(path, steps):
-    import json
-
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         if line.get("name") in steps:

@@ -1,0 +1,51 @@
+# dlperf_study: `make help` lists the targets.
+STUDY   ?= quickstart
+CLUSTER ?= local
+QUICK   ?=
+
+# An environment that is active is used as it is; without one, .venv is made from the lock file.
+ENVIRONMENT := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
+PYTHON      := $(or $(ENVIRONMENT),.venv)/bin/python
+READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
+OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
+
+.DEFAULT_GOAL := help
+.PHONY: help study report lab test check bench clean active-environment
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+	@echo "  variables       STUDY=$(STUDY) CLUSTER=$(CLUSTER) QUICK=1 (the short form of a study, not for publication)"
+
+study: $(READY) ## measure a study and build its report
+	@$(PYTHON) -m dlperf_study study $(OPTIONS)
+
+report: $(READY) ## build the report again from the evidence there is
+	@$(PYTHON) -m dlperf_study report $(OPTIONS)
+
+lab: $(READY) ## open the notebooks in JupyterLab
+	@$(PYTHON) -m jupyter lab --notebook-dir=$(CURDIR)/notebooks $(LAB)
+
+test: $(READY) ## lint, type-check and run all tests
+	@$(MAKE) --no-print-directory check
+	@$(PYTHON) -m pytest $(TESTS)
+
+check: $(READY) ## lint and type-check
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check -q .
+	@$(PYTHON) -m mypy dlperf_study
+
+bench: $(READY) ## run the benchmarks: ratios measured side by side, about ten minutes
+	@for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON) $$file || exit 1; done
+
+clean: ## remove the environment and the caches; outputs/ stays
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "clean: outputs/ is kept; delete it yourself if the evidence is no longer needed"
+
+active-environment:
+	@$(PYTHON) -c 'import dlperf_study, papermill, paddle' 2>/dev/null || { echo "the active environment $(ENVIRONMENT) \
+	can't run this project: install it there (pip install -r requirements.lock && pip install --no-deps -e .), \
+	or deactivate it and let make set up .venv" >&2; exit 1; }
+
+.venv/.ready: requirements.lock pyproject.toml tools/setup.sh
+	@sh tools/setup.sh

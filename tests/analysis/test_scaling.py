@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+
+from dlperf_study.analysis.configurations import configurations_table
+from dlperf_study.analysis.dataset import collect
+from dlperf_study.analysis.scaling import curve_complaints, efficiency, series_factors, speedup
+from dlperf_study.analysis.statistics import Interval
+from dlperf_study.errors import BaselineError
+from dlperf_study.study.plan import Entry
+from tests.evidence_factory import Planned, Recipe, configuration, write_study
+
+ONE, TWO = configuration(), configuration(devices_per_node=2)
+ENTRY = Entry(TWO, ONE.identity)
+
+
+def rates(*values):
+    return np.array(values)
+
+
+def measured(paths, *points, scaling="weak", runs=3):
+    """Collect a study from pairs of parameters and seconds per step."""
+    planned = [
+        Planned(configuration(**parameters), Recipe(seconds, 0.0, noise=0.001), runs) for parameters, seconds in points
+    ]
+    write_study(paths, planned, scaling)
+    return collect(paths)
+
+
+def test_a_speedup_is_the_ratio_of_medians_and_carries_its_baseline():
+    found = speedup(ENTRY, {TWO.identity: rates(150, 180, 190), ONE.identity: rates(90, 100, 120)})
+    assert found.ratio == pytest.approx(180 / 100)
+    assert (found.interval.low, found.interval.high) == pytest.approx((150 / 120, 190 / 90))
+    assert (found.baseline_throughput, found.baseline_interval) == (100, Interval(90, 120, 0.75))
+
+
+def test_too_few_runs_give_a_speedup_without_interval():
+    found = speedup(ENTRY, {TWO.identity: rates(180, 190), ONE.identity: rates(90, 100, 120)})
+    assert found.ratio == pytest.approx(1.85)
+    assert found.interval is None
+
+
+@pytest.mark.parametrize("baseline", [{}, {ONE.identity: rates()}])
+def test_without_a_measured_baseline_there_is_no_speedup(baseline):
+    with pytest.raises(BaselineError, match=f"no run of its declared baseline {ONE.identity} completed"):
+        speedup(ENTRY, {TWO.identity: rates(180)} | baseline)
+
+
+def test_the_baseline_against_itself_is_exactly_one():
+    found = speedup(Entry(ONE, ONE.identity), {ONE.identity: rates(90, 100, 120)})
+    assert (found.ratio, found.interval) == (1.0, Interval(1.0, 1.0, 0.75))
+
+
+def test_efficiency_is_against_the_devices_of_the_baseline():
+    assert efficiency(3.0, 8, 2) == pytest.approx(0.75)
+
+
+def test_a_point_above_linear_is_doubted(paths):
+    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.08))
+    (complaint,) = curve_complaints(dataset.configurations, "weak")
+    assert complaint.identity == dataset.configurations["identity"][1]
+    assert "above linear: from 1 to 2 devices" in complaint.message
+    assert "cache" in complaint.message
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_a_point_that_falls_is_doubted_with_and_without_intervals(paths, runs):
+    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.3), runs=runs)
+    (complaint,) = curve_complaints(dataset.configurations, "weak")
+    assert "falls: from 1 to 2 devices" in complaint.message
+
+
+def test_ordinary_scaling_is_not_doubted(paths):
+    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.11), ({"devices_per_node": 4}, 0.13))
+    assert list(curve_complaints(dataset.configurations, "weak")) == []
+
+
+def test_points_of_different_series_are_not_compared(paths):
+    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2, "model": "vgg16"}, 0.5))
+    assert list(curve_complaints(dataset.configurations, "weak")) == []
+
+
+def test_under_strong_scaling_the_batch_per_device_changes_along_the_curve(paths):
+    points = ({"batch_per_device": 32}, 0.1), ({"batch_per_device": 16, "devices_per_node": 2}, 0.2)
+    dataset = measured(paths, *points, scaling="strong")
+    assert len(list(curve_complaints(dataset.configurations, "strong"))) == 1
+    assert "batch_per_device" in series_factors(dataset.configurations, "weak")
+    assert "batch_per_device" not in series_factors(dataset.configurations, "strong")
+
+
+def test_servers_split_curves_only_where_they_vary_at_equal_devices(paths):
+    alone = measured(paths, ({"servers": 1}, 0.1), ({"servers": 2, "devices_per_node": 2}, 0.1))
+    assert "servers" not in series_factors(alone.configurations, "weak")
+    both = configurations_of({"servers": 1}, {"servers": 2}, {"servers": 2, "devices_per_node": 2})
+    assert "servers" in series_factors(both, "weak")
+
+
+def configurations_of(*parameters):
+    import pandas as pd
+
+    asked = [configuration(**values) for values in parameters]
+    return pd.DataFrame([one.as_dict() | {"world_size": one.world_size} for one in asked])
+
+
+def test_a_speedup_without_baseline_is_missing_and_an_error(paths):
+    failed = Planned(ONE, Recipe(outcome="failed", reason="no memory"))
+    plan = write_study(paths, [failed, Planned(TWO)])
+    table, complaints = configurations_table(plan, collect(paths).runs)
+    assert table.loc[1, ["speedup", "efficiency", "baseline_throughput"]].isna().all()
+    assert table.loc[1, "throughput"] > 0
+    assert [(complaint.subject, complaint.severity) for complaint in complaints] == [("speedup", "error")]

@@ -1,0 +1,66 @@
+"""Constructed studies, collected, and a browser without a network."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlperf_study.analysis.dataset import Dataset, collect
+from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from tests.evidence_factory import Planned, Recipe, configuration, write_study
+
+QUESTIONS = ("scaling", "communication", "quality")
+ALONE = Recipe(computation_seconds=0.080)
+TOGETHER = Recipe(computation_seconds=0.080, exposed_seconds=0.024, exchange_seconds=0.048, rank_advantage=0.05)
+
+
+def mixed_entries() -> list[Planned]:
+    """A baseline, a scaled configuration, too few runs, a failure, a failed baseline, and an unsupported one."""
+    one, two, four, eight = (configuration(devices_per_node=count) for count in (1, 2, 4, 8))
+    local = configuration(framework="paddle_ps", strategy="local")
+    served = configuration(framework="paddle_ps", strategy="async", devices_per_node=2, servers=1)
+    half = configuration(precision="fp16")
+    memory = Recipe(outcome="out_of_memory", reason="trainer-0 asked for 100 % of it & more")
+    return [
+        Planned(one, ALONE),
+        Planned(two, TOGETHER),
+        Planned(four, TOGETHER, runs=2),
+        Planned(eight, memory, runs=1),
+        Planned(local, Recipe(outcome="timeout", reason="no end after 600 s"), runs=1, baseline=local),
+        Planned(served, replace(TOGETHER, exchange="push_pull"), baseline=local),
+        Planned(half, unsupported="precision fp16 is not built", baseline=half),
+    ]
+
+
+def write_titled(paths: StudyPaths, planned: list[Planned], **changes: Any) -> Dataset:
+    """Write a study with a title and questions, and collect it."""
+    plan = write_study(paths, planned)
+    replace(plan, title="Constructed & shown", questions=QUESTIONS, **changes).write(paths.plan_file)
+    return collect(paths)
+
+
+@pytest.fixture(scope="session")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return write_titled(StudyPaths(tmp_path_factory.mktemp("outputs") / "example"), mixed_entries())
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPaths:
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    return StudyPaths.of("example")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A headless browser; the tests that need one are skipped, and say so, where there is none."""
+    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if executable is None:
+        pytest.skip("no chromium on this machine")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield browser
+        browser.close()

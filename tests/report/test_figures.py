@@ -1,0 +1,153 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.container import ErrorbarContainer
+from matplotlib.lines import Line2D
+
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.paths import StudyPaths
+from dlperf_study.report import figures, style
+from dlperf_study.report.figure import Figure
+from tests.evidence_factory import Planned, Recipe, configuration
+from tests.report.conftest import ALONE, TOGETHER, write_titled
+
+EVERY = (figures.overview, figures.scaling, figures.communication, figures.steps, figures.stragglers)
+
+
+def only(built: object) -> Figure:
+    [figure] = built
+    return figure
+
+
+def axes_of(figure: Figure) -> list[Axes]:
+    assert figure.drawing is not None
+    return figure.drawing.axes
+
+
+def lines(axes: Axes, label: str) -> list[Line2D]:
+    return [line for line in axes.get_lines() if line.get_label() == label]
+
+
+def curve(axes: Axes, label: str) -> Line2D:
+    [found] = [c for c in axes.containers if isinstance(c, ErrorbarContainer) and label in c.get_label()]
+    return found.lines[0]
+
+
+def test_a_curve_holds_the_medians_at_their_devices(mixed: Dataset) -> None:
+    drawn = curve(axes_of(only(figures.scaling(mixed)))[0], "all-reduce")
+    rows = mixed.configurations.query("framework == 'paddle_collective'").dropna(subset=["throughput"])
+    assert drawn.get_xdata().tolist() == [1, 2, 4]
+    np.testing.assert_allclose(drawn.get_ydata(), rows["throughput"])
+
+
+def test_every_scaling_panel_has_an_ideal_line(mixed: Dataset) -> None:
+    throughput, speedup, efficiency = axes_of(only(figures.scaling(mixed)))
+    assert all(lines(panel, "ideal") for panel in (throughput, speedup, efficiency))
+    [ideal] = lines(speedup, "ideal")
+    np.testing.assert_allclose(ideal.get_ydata(), ideal.get_xdata())
+    assert set(lines(efficiency, "ideal")[0].get_ydata()) == {1.0}
+
+
+def test_the_ideal_throughput_starts_at_the_baseline(mixed: Dataset) -> None:
+    ideal = lines(axes_of(only(figures.scaling(mixed)))[0], "ideal")[0]
+    baseline = mixed.configurations["baseline_throughput"].iloc[0]
+    np.testing.assert_allclose(ideal.get_ydata(), baseline * np.array([1, 2, 4]))
+
+
+def test_the_legend_gives_the_absolute_baseline(mixed: Dataset) -> None:
+    figure = only(figures.scaling(mixed))
+    assert figure.drawing is not None
+    texts = [text.get_text() for text in figure.drawing.legends[0].get_texts()]
+    assert any("1× = " in text and "samples/s" in text for text in texts)
+    assert any("no baseline measured" in text for text in texts)
+    assert texts[-1] == "ideal"
+
+
+def test_points_without_an_interval_are_open(mixed: Dataset) -> None:
+    throughput = axes_of(only(figures.scaling(mixed)))[0]
+    opened = [line for line in throughput.get_lines() if to_rgba(line.get_markerfacecolor()) == to_rgba("white")]
+    assert [float(x) for line in opened for x in line.get_xdata()] == [4.0]
+
+
+def test_categories_are_never_connected(mixed: Dataset) -> None:
+    overview = axes_of(only(figures.overview(mixed)))[0]
+    connected = [line for line in overview.get_lines() if line.get_linestyle() == "-" and len(line.get_xdata()) > 1]
+    assert all(len(set(line.get_ydata())) == 1 for line in connected)
+
+
+def test_the_overview_shows_every_completed_run(mixed: Dataset) -> None:
+    overview = axes_of(only(figures.overview(mixed)))[0]
+    [dots] = [line for line in overview.get_lines() if line.get_marker() == "o"]
+    assert len(dots.get_xdata()) == (mixed.runs["outcome"] == "completed").sum()
+
+
+def test_bars_of_a_step_add_up(mixed: Dataset) -> None:
+    axes = axes_of(only(figures.communication(mixed)))[0]
+    computation, exposed = axes.containers[:2]
+    ends = [bar.get_x() + bar.get_width() for bar in exposed]
+    assert [bar.get_x() for bar in exposed] == [bar.get_width() for bar in computation]
+    steps = mixed.configurations.dropna(subset=["throughput"])["step_seconds"].to_numpy() * 1e3
+    np.testing.assert_allclose(ends, steps, rtol=0.02)
+
+
+def test_steps_are_relative_to_the_measured_median_and_count_from_the_warm_up(mixed: Dataset) -> None:
+    line = axes_of(only(figures.steps(mixed)))[0].get_lines()[0]
+    x, y = line.get_xdata(), line.get_ydata()
+    assert (x[0], x[-1]) == (-5, 19)
+    assert np.median(y[x >= 0]) == pytest.approx(1)
+    assert y[0] == pytest.approx(3, rel=0.1)
+
+
+def test_the_slowest_rank_is_one(mixed: Dataset) -> None:
+    line = axes_of(only(figures.stragglers(mixed)))[0].get_lines()[0]
+    assert max(line.get_xdata()) == 1
+    assert min(line.get_xdata()) == pytest.approx(0.95, abs=0.02)
+
+
+def test_one_number_of_devices_is_no_scaling(paths: StudyPaths) -> None:
+    figure = only(figures.scaling(write_titled(paths, [Planned(configuration(), ALONE)])))
+    assert figure.drawing is None
+    assert "no scaling to show" in figure._repr_html_()
+
+
+@pytest.mark.parametrize("build", EVERY)
+def test_a_study_without_completed_runs_has_no_drawing_but_a_reason(paths: StudyPaths, build: object) -> None:
+    dataset = write_titled(paths, [Planned(configuration(), Recipe(outcome="failed", reason="exit 1"), runs=1)])
+    figure = only(build(dataset))
+    assert (figure.drawing, bool(figure.empty)) == (None, True)
+
+
+@pytest.mark.parametrize("build", EVERY)
+def test_a_quick_study_is_labelled_in_the_drawing_itself(paths: StudyPaths, build: object) -> None:
+    planned = [Planned(configuration(devices_per_node=count, quick=True), TOGETHER) for count in (1, 2)]
+    figure = only(build(write_titled(paths, planned, quick=True)))
+    assert figure.drawing is not None
+    assert figure.drawing.get_suptitle() == "quick: not for publication"
+    assert "not for publication" in figure.caption
+
+
+@pytest.mark.parametrize("build", EVERY)
+def test_no_text_is_cut_off(mixed: Dataset, build: object) -> None:
+    drawing = only(build(mixed)).drawing
+    assert drawing is not None
+    with style.publication_style():
+        drawing.draw_without_rendering()
+        box = drawing.get_tightbbox()
+    width, height = drawing.get_size_inches()
+    assert (box.x0 > -0.02, box.y0 > -0.02, box.x1 < width + 0.02, box.y1 < height + 0.02) == (True,) * 4
+
+
+def test_saved_twice_the_files_are_the_same(mixed: Dataset, tmp_path: Path) -> None:
+    for folder in ("first", "second"):
+        only(figures.scaling(mixed)).save(StudyPaths(tmp_path / folder))
+    first, second = (sorted((tmp_path / folder / "figures").iterdir()) for folder in ("first", "second"))
+    assert [path.name for path in first] == ["scaling-resnet50.pdf", "scaling-resnet50.svg"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_colour_and_marker_tell_many_series_apart() -> None:
+    looks = {(style.colour(position), style.marker(position)) for position in range(49)}
+    assert len(looks) == 49

@@ -1,0 +1,42 @@
+import math
+
+import pandas as pd
+import pytest
+
+from dlperf_study.report import numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "written"),
+    [
+        (412.37, 405.12, 420.93, ("412", "[405, 421]")),
+        (4.2341, 4.2312, 4.2402, ("4.2341", "[4.2312, 4.2402]")),
+        (0.8706, 0.80, 0.95, ("0.87", "[0.80, 0.95]")),
+        (12345.0, 11000.0, 14000.0, ("12\u202f300", "[11\u202f000, 14\u202f000]")),
+        (10.036215, 10.036214, 10.036216, ("10.036", "[10.036, 10.036]")),
+    ],
+)
+def test_digits_follow_the_width_of_the_interval(
+    value: float, low: float, high: float, written: tuple[str, str]
+) -> None:
+    assert numbers.with_interval(value, low, high) == written
+
+
+@pytest.mark.parametrize(("value", "written"), [(0.0, "0"), (0.012345, "0.0123"), (1234567.0, "1\u202f230\u202f000")])
+def test_a_bare_value_has_three_digits(value: float, written: str) -> None:
+    assert numbers.plain(value) == written
+
+
+@pytest.mark.parametrize(("value", "written"), [(10 / 3, "10 : 3"), (100.0, "10 : 0.1"), (0.5, "10 : 20")])
+def test_ratios_have_ten_on_the_left(value: float, written: str) -> None:
+    assert numbers.ratio(value) == written
+
+
+@pytest.mark.parametrize("value", [None, math.nan, pd.NA, "", math.inf])
+def test_what_holds_no_value_is_missing(value: object) -> None:
+    assert numbers.is_missing(value)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, "0", False])
+def test_zero_is_a_value(value: object) -> None:
+    assert not numbers.is_missing(value)

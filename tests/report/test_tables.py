@@ -1,0 +1,123 @@
+import pytest
+
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.columns import COLUMNS
+from dlperf_study.paths import StudyPaths
+from dlperf_study.report import tables
+from dlperf_study.report.cells import AGAINST_BASELINE
+from dlperf_study.report.numbers import MISSING
+from dlperf_study.report.table import Cell, Table
+from tests.evidence_factory import Planned, Recipe, configuration
+from tests.report.conftest import ALONE, TOGETHER, write_titled
+
+CONFIGURATION_TABLES = (tables.measured, tables.scaling, tables.communication)
+
+
+def cell(table: Table, devices: str, label: str, group: str) -> Cell:
+    """Return the cell of one configuration, found by its group and its number of devices."""
+    position = [heading.label for heading in table.headings].index(label)
+    [row] = [r for r, name in zip(table.rows, table.groups, strict=True) if r[0].text == devices and group in name]
+    return row[position]
+
+
+@pytest.mark.parametrize("build", CONFIGURATION_TABLES)
+def test_every_planned_configuration_has_a_row(mixed: Dataset, build: object) -> None:
+    assert len(build(mixed).rows) == len(mixed.plan.entries)
+
+
+@pytest.mark.parametrize("build", CONFIGURATION_TABLES)
+def test_captions_say_what_must_stand_beside_a_number(mixed: Dataset, build: object) -> None:
+    caption = build(mixed).caption
+    owed = ("Constructed CPU", "devices: 1, 2 and 4", "nodes: 1", "loopback", "fp32", "batch per device: 32")
+    owed += ("synthetic", "PaddlePaddle 3.0.0", "weak scaling", "slowest rank", "75\u202f%")
+    assert [word for word in owed if word not in caption] == []
+
+
+@pytest.mark.parametrize("build", CONFIGURATION_TABLES)
+def test_every_dash_has_a_reason_and_nothing_prints_as_nan(mixed: Dataset, build: object) -> None:
+    cells = [cell for row in build(mixed).rows for cell in row]
+    assert [cell for cell in cells if cell.text == MISSING and not cell.note] == []
+    assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
+
+
+def test_a_speedup_stands_beside_its_baselines_throughput(mixed: Dataset) -> None:
+    labels = [heading.label for heading in tables.scaling(mixed).headings]
+    assert {COLUMNS["baseline_throughput"].label, COLUMNS["speedup"].label} <= set(labels)
+    speedups, baselines = (tables.scaling(mixed).column(COLUMNS[n].label) for n in ("speedup", "baseline_throughput"))
+    assert [s for s, b in zip(speedups, baselines, strict=True) if s != MISSING and b == MISSING] == []
+
+
+def test_three_runs_have_an_interval_and_two_say_why_not(mixed: Dataset) -> None:
+    throughput = COLUMNS["throughput"].label
+    assert cell(tables.measured(mixed), "2", throughput, "all-reduce").interval.startswith("[")
+    bare = cell(tables.measured(mixed), "4", throughput, "all-reduce")
+    assert (bare.interval, bare.note) == ("", "2 completed runs: an interval needs 3")
+
+
+def test_without_a_baseline_there_is_no_speedup(mixed: Dataset) -> None:
+    speedup = cell(tables.scaling(mixed), "2", COLUMNS["speedup"].label, "asynchronous")
+    assert speedup.text == MISSING
+    assert "timeout (no end after 600 s)" in speedup.note
+
+
+def test_failures_and_unsupported_give_their_reasons(mixed: Dataset) -> None:
+    throughput = COLUMNS["throughput"].label
+    assert "out of memory (trainer-0 asked" in cell(tables.measured(mixed), "8", throughput, "all-reduce").note
+    assert "unsupported: precision fp16" in cell(tables.measured(mixed), "1", throughput, "fp16").note
+    assert len(tables.failures(mixed).rows) == 2
+    assert tables.unsupported(mixed).column(COLUMNS["unsupported_reason"].label) == ["precision fp16 is not built"]
+
+
+def test_one_device_exchanges_nothing(mixed: Dataset) -> None:
+    ratio = cell(tables.communication(mixed), "1", "Computation : communication", "data parallel · fp32")
+    assert (ratio.text, ratio.note) == (MISSING, "nothing to exchange")
+
+
+def test_computation_to_communication_is_written_as_ten_to_something(mixed: Dataset) -> None:
+    ratio = cell(tables.communication(mixed), "2", "Computation : communication", "all-reduce")
+    left, right = ratio.text.split(" : ")
+    assert left == "10"
+    assert float(right) == pytest.approx(3, abs=0.5)
+
+
+def test_servers_are_shown(mixed: Dataset) -> None:
+    assert cell(tables.scaling(mixed), "2", COLUMNS["servers"].label, "asynchronous").text == "1"
+
+
+def test_every_complaint_is_on_the_summary_and_on_one_topics_page(mixed: Dataset) -> None:
+    everything = sum(len(tables.doubts(mixed, topic).rows) for topic in (*tables.TOPICS, "quality"))
+    assert everything == len(tables.doubts(mixed).rows) > 0
+
+
+def test_a_complaint_is_flagged_beside_its_number(paths: StudyPaths) -> None:
+    one, two = (configuration(devices_per_node=count) for count in (1, 2))
+    dataset = write_titled(paths, [Planned(one, TOGETHER), Planned(two, Recipe(computation_seconds=0.01))])
+    flagged = [cell.note for row in tables.scaling(dataset).rows for cell in row]
+    assert any("above linear" in note for note in flagged)
+
+
+def test_overlapping_intervals_are_not_ranked(paths: StudyPaths) -> None:
+    noisy = Recipe(noise=0.3)
+    planned = [Planned(configuration(framework=name), noisy) for name in ("paddle_collective", "horovod_torch")]
+    dataset = write_titled(paths, planned)
+    assert tables.scaling(dataset).column(AGAINST_BASELINE) == ["baseline", "not distinguishable"]
+    assert any("not distinguishable" in remark for remark in tables.measured(dataset).remarks)
+
+
+def test_a_study_without_any_completed_run_still_has_tables(paths: StudyPaths) -> None:
+    dataset = write_titled(paths, [Planned(configuration(), Recipe(outcome="failed", reason="exit 1"), runs=1)])
+    assert tables.measured(dataset).column(COLUMNS["throughput"].label) == [MISSING]
+    assert "Nothing was measured" in tables.scaling(dataset).caption
+    assert "No run completed." in tables.places(dataset)._repr_html_()
+
+
+def test_a_quick_study_is_labelled_on_every_table(paths: StudyPaths) -> None:
+    dataset = write_titled(paths, [Planned(configuration(quick=True), ALONE)], quick=True)
+    every = (*CONFIGURATION_TABLES, tables.stability, tables.failures, tables.unsupported, tables.doubts)
+    captions = [build(dataset).caption for build in (*every, tables.about, tables.places)]
+    assert [caption for caption in captions if "not for publication" not in caption] == []
+
+
+def test_a_run_that_did_not_complete_has_no_values(mixed: Dataset) -> None:
+    [failed] = [row for row in tables.stability(mixed).rows if any(cell.text == "out of memory" for cell in row)]
+    assert "the run did not complete" in [cell.note for cell in failed]

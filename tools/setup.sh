@@ -1,0 +1,42 @@
+#!/bin/sh
+# Makes .venv from requirements.lock. Says what it does; ends with one clear message when something is missing.
+set -eu
+
+NEEDED_MB=4000
+log=.venv/setup.log
+
+fail() {
+    echo "set-up failed: $1" >&2
+    exit 1
+}
+
+supported() {
+    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null
+}
+
+python=
+for candidate in ${PYTHON_FOR_SETUP:-} python3.11 python3.12 python3; do
+    if command -v "$candidate" >/dev/null && supported "$candidate"; then
+        python=$candidate
+        break
+    fi
+done
+[ -n "$python" ] || fail "no Python 3.11 or 3.12 found; install one, or name it with PYTHON_FOR_SETUP=/path/to/python3.11"
+"$python" -c 'import venv, ensurepip' 2>/dev/null || fail "$python has no venv module; install it (Debian: apt install python3-venv)"
+free=$(df -Pm . | awk 'NR==2 {print $4}')
+[ "$free" -ge "$NEEDED_MB" ] || fail "$free MB free on this disk; the environment needs about $NEEDED_MB MB"
+
+echo "set-up 1/4: .venv with $("$python" --version)"
+rm -rf .venv
+"$python" -m venv .venv
+echo "set-up 2/4: installing the pinned packages, 1-4 minutes (log: $log)"
+.venv/bin/python -m pip install --disable-pip-version-check -r requirements.lock >"$log" 2>&1 ||
+    fail "pip could not install the packages; is there a network? The last lines of $log:
+$(tail -n 5 "$log")"
+echo "set-up 3/4: installing dlperf_study itself"
+.venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e . >>"$log" 2>&1 ||
+    fail "the last lines of $log:
+$(tail -n 5 "$log")"
+echo "set-up 4/4: checking that the packages fit together"
+.venv/bin/python -m pip check >>"$log" 2>&1 || fail "the packages do not fit together: $(tail -n 3 "$log")"
+touch .venv/.ready
