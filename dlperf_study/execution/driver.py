@@ -1,16 +1,10 @@
 """A whole study: one execution of the notebook per configuration, in order, resumed where it stopped."""
 
-import json
-import os
-import subprocess
-import sys
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import TYPE_CHECKING
 
 from dlperf_study.execution.fingerprint import fingerprint
 from dlperf_study.execution.gate import Load, end_survivors, machine_lock
@@ -19,14 +13,16 @@ from dlperf_study.execution.record import Circumstances, read, record, write
 from dlperf_study.execution.run import missing_repetitions, paths_of
 from dlperf_study.execution.support import unsupported_here
 from dlperf_study.launchers.base import Ending
-from dlperf_study.launchers.processes import DRIVER_MARK, end_marked
-from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT, ConfigurationPaths, StudyPaths, outputs_folder
+from dlperf_study.paths import PROJECT, StudyPaths
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.cluster_file import load_cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.plan import Plan, build_plan
 from dlperf_study.study.study_file import load_study
+
+if TYPE_CHECKING:
+    from dlperf_study.supervision.notebook import NotebookProcess
 
 NOTEBOOK = PROJECT / "notebooks" / "run_configuration.ipynb"
 #: Beyond the deadlines of its runs, how long a notebook may take: kernel start, waiting for an idle machine.
@@ -95,57 +91,43 @@ def execute(configuration: Configuration, cluster: Cluster, repetitions: list[in
 
     Runs that the notebook began and could not record, because its kernel died, are recorded here.
     """
+    # Papermill takes a second to import: only a call that has something to measure pays for it.
+    from dlperf_study.supervision.notebook import Execution, NotebookProcess
+
     paths = paths_of(configuration)
     paths.folder.mkdir(parents=True, exist_ok=True)
     begun = datetime.now(UTC).isoformat()
-    with open(paths.failure, "w") as errors, _notebook_process(errors) as process:
-        ending = _converse(process, configuration, paths)
-    if ending is None:
+    process = NotebookProcess(Execution(NOTEBOOK, paths.notebook, configuration.as_dict(), paths.failure))
+    try:
+        ending = _wait(process, configuration)
+    finally:
+        process.end()
+        end_survivors()
+    if ending:
+        _record_unfinished(configuration, cluster, repetitions, begun, ending)
+    else:
         paths.failure.unlink()
-        return
+
+
+def _wait(process: "NotebookProcess", configuration: Configuration) -> Ending | None:
+    """Wait for the notebook; return how it failed, or None."""
+    deadline = configuration.repeats * configuration.timeout_seconds + NOTEBOOK_SECONDS
+    code = process.wait(deadline)
+    if code is None:
+        return Ending(Outcome.TIMEOUT, f"the notebook did not end within {deadline:.0f} s", deadline)
+    lines = process.errors().splitlines()
+    return Ending(Outcome.KILLED, lines[-1] if lines else f"the notebook ended with code {code}", 0.0) if code else None
+
+
+def _record_unfinished(
+    configuration: Configuration, cluster: Cluster, repetitions: list[int], begun: str, ending: Ending
+) -> None:
+    """Record the runs that were begun and have no record."""
     for repetition in repetitions:
-        run = paths.run(repetition)
+        run = paths_of(configuration).run(repetition)
         if run.configuration_file.exists() and not run.run_file.exists():
             known = Circumstances(configuration, repetition, fingerprint(configuration, cluster), cluster, begun)
             write(record(known, NOTHING_KNOWN, ending, run), run)
-
-
-@contextmanager
-def _notebook_process(errors: IO[str]) -> Iterator["subprocess.Popen[str]"]:
-    """Yield a process for one notebook; whatever ends the block, everything below that process is gone after it."""
-    mark = f"{os.getpid()}-{uuid.uuid4().hex}"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dlperf_study.execution.notebook"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=errors,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, DRIVER_MARK: mark, OUTPUTS_VARIABLE: str(outputs_folder())},
-    )
-    try:
-        yield process
-    finally:
-        end_marked(DRIVER_MARK, mark)
-        process.wait()
-        end_survivors()
-
-
-def _converse(
-    process: "subprocess.Popen[str]", configuration: Configuration, paths: ConfigurationPaths
-) -> Ending | None:
-    """Give the process its order and wait, with the lifeline open; return how it failed, or None."""
-    assert process.stdin
-    order = {"notebook": str(NOTEBOOK), "output": str(paths.notebook), "parameters": configuration.as_dict()}
-    deadline = configuration.repeats * configuration.timeout_seconds + NOTEBOOK_SECONDS
-    process.stdin.write(json.dumps(order) + "\n")
-    process.stdin.flush()
-    try:
-        code = process.wait(deadline)
-    except subprocess.TimeoutExpired:
-        return Ending(Outcome.TIMEOUT, f"the notebook did not end within {deadline:.0f} s", deadline)
-    lines = paths.failure.read_text().strip().splitlines()
-    return Ending(Outcome.KILLED, lines[-1] if lines else f"the notebook ended with code {code}", 0.0) if code else None
 
 
 def _verdict(configuration: Configuration, repetitions: list[int]) -> tuple[str, int]:

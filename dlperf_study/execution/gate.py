@@ -14,10 +14,10 @@ from typing import IO
 import psutil
 
 from dlperf_study.errors import BusyError
-from dlperf_study.launchers.processes import DRIVER_MARK, RUN_MARK, end, marked
 from dlperf_study.study.cluster import Cluster
+from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
 
-SAMPLE_SECONDS = 0.25
+SAMPLE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 from dlperf_study.errors import StudyFileError
 from dlperf_study.launchers.base import Launcher
 
-_SHARED = ("base", "guard", "processes")
+_SHARED = ("base", "guard")
 
 
 def names() -> tuple[str, ...]:

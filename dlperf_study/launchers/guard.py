@@ -20,10 +20,10 @@ from typing import Any
 import psutil
 
 from dlperf_study.launchers.base import Ending
-from dlperf_study.launchers.processes import RUN_MARK, end_marked
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.supervision.processes import RUN_MARK, end_marked
 
 POLL_SECONDS = 0.05
 

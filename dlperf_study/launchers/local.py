@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.launchers.base import Command, Ending, Launcher, Submission, passed_environment
-from dlperf_study.launchers.processes import RUN_MARK, end_marked
 from dlperf_study.study.job import Job, Task
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.supervision.processes import RUN_MARK, end_marked
 
 HOST = "127.0.0.1"
 

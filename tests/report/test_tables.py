@@ -97,7 +97,7 @@ def test_a_complaint_is_flagged_beside_its_number(paths: StudyPaths) -> None:
 
 
 def test_overlapping_intervals_are_not_ranked(paths: StudyPaths) -> None:
-    noisy = Recipe(noise=0.3)
+    noisy = Recipe(noise=0.1)
     planned = [Planned(configuration(framework=name), noisy) for name in ("paddle_collective", "horovod_torch")]
     dataset = write_titled(paths, planned)
     assert tables.scaling(dataset).column(AGAINST_BASELINE) == ["baseline", "not distinguishable"]

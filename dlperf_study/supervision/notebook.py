@@ -1,0 +1,117 @@
+"""One execution of one notebook, in a process of its own.
+
+A process and not a thread: papermill changes the working directory of its whole process. Forked and not
+started anew: papermill and what it needs take over a second to import, once per study instead of once per
+configuration. The lifeline is a pipe: when the driver dies, however it dies, it closes, and the process
+takes its kernel along.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import threading
+import uuid
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import papermill
+from papermill.exceptions import PapermillException
+
+from dlperf_study.supervision.processes import DRIVER_MARK, end_marked
+
+_FORK = multiprocessing.get_context("fork")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What to execute: ``errors`` takes what the process prints of itself."""
+
+    source: Path
+    output: Path
+    parameters: dict[str, Any]
+    errors: Path
+
+
+class NotebookProcess:
+    """A running execution. Always call ``end``: it leaves no kernel and nothing below one behind."""
+
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self._mark = f"{os.getpid()}-{uuid.uuid4().hex}"
+        listening, self._lifeline = _FORK.Pipe(duplex=False)
+        self._process = _FORK.Process(target=_execute, args=(execution, self._mark, listening, self._lifeline))
+        self._process.start()
+        listening.close()
+
+    def wait(self, timeout_seconds: float) -> int | None:
+        """Wait for the end; return the exit code, or None when it is still running."""
+        self._process.join(timeout_seconds)
+        return self._process.exitcode
+
+    def end(self) -> None:
+        """End the process, its kernel and everything below."""
+        self._process.kill()
+        self._process.join()
+        end_marked(DRIVER_MARK, self._mark)
+        self._lifeline.close()
+
+    def errors(self) -> str:
+        """Return what the process said about itself."""
+        return self.execution.errors.read_text(errors="replace").strip()
+
+
+def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> NotebookProcess | None:
+    """Return one of the processes that has ended, waiting for it; None when none does in time."""
+    done = wait([process._process.sentinel for process in processes], timeout_seconds)
+    return next((process for process in processes if process._process.sentinel in done), None)
+
+
+def _execute(execution: Execution, mark: str, listening: Connection, lifeline: Connection) -> None:
+    """Be the process: cut loose from the driver's terminal, then execute."""
+    os.setsid()
+    lifeline.close()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    os.environ[DRIVER_MARK] = mark
+    _redirect_output(execution.errors)
+    threading.Thread(target=_watch, args=(listening, mark), daemon=True).start()
+    sys.exit(_papermill(execution))
+
+
+def _papermill(execution: Execution) -> int:
+    # The path of an IPC socket may have 107 characters: a short folder, and one nobody else can read.
+    with tempfile.TemporaryDirectory(prefix="dlperf") as folder:
+        os.environ["JUPYTER_RUNTIME_DIR"] = folder
+        try:
+            papermill.execute_notebook(
+                str(execution.source),
+                str(execution.output),
+                execution.parameters,
+                engine_name="dlperf_study",
+                kernel_name="python3",
+                progress_bar=False,
+                request_save_on_cell_execute=False,
+                autosave_cell_every=0,
+            )
+        except (PapermillException, RuntimeError, OSError) as error:
+            print(error, file=sys.stderr, flush=True)
+            return 1
+    return 0
+
+
+def _redirect_output(errors: Path) -> None:
+    with open(os.devnull) as nothing, open(errors, "w") as file:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+
+
+def _watch(listening: Connection, mark: str) -> None:
+    """Wait for the driver's end of the pipe to close: then there is nobody left to execute for."""
+    listening.poll(None)
+    end_marked(DRIVER_MARK, mark)
+    os._exit(1)

@@ -1,0 +1,49 @@
+"""Notebooks that fail in the ways notebooks fail; each costs one kernel."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from dlperf_study.errors import DlperfStudyError
+from dlperf_study.report.execute import execute_notebook
+
+
+def notebook(folder: Path, *sources: str) -> Path:
+    parameters = nbformat.v4.new_code_cell('study = "nothing"', metadata={"tags": ["parameters"]})
+    cells = [parameters, *map(nbformat.v4.new_code_cell, sources)]
+    path = folder / "page.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+@pytest.mark.timeout(120)
+def test_the_study_arrives_and_the_copy_is_kept(tmp_path: Path) -> None:
+    executed = execute_notebook(_in(tmp_path, "study.upper()"), "example", _made(tmp_path / "out"))
+    assert "EXAMPLE" in executed.read_text()
+
+
+@pytest.mark.timeout(120)
+def test_an_error_names_the_cell_and_keeps_the_executed_notebook(tmp_path: Path) -> None:
+    out = _made(tmp_path / "out")
+    with pytest.raises(DlperfStudyError, match=r"page\.ipynb: cell \d+ raised ZeroDivisionError: division by zero"):
+        execute_notebook(_in(tmp_path, "1 / 0"), "example", out)
+    assert "ZeroDivisionError" in (out / "page.ipynb").read_text()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("ending", ["import sys; sys.exit(0)", "import os; os._exit(0)"])
+def test_a_notebook_that_ends_early_is_no_success(tmp_path: Path, ending: str) -> None:
+    out = _made(tmp_path / "out")
+    with pytest.raises(DlperfStudyError, match=re.escape(str(out / "page.ipynb"))):
+        execute_notebook(_in(tmp_path, ending, "'never reached'"), "example", out)
+
+
+def _in(folder: Path, *sources: str) -> Path:
+    return notebook(_made(folder / "in"), *sources)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

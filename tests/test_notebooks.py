@@ -1,0 +1,98 @@
+"""What every notebook in git owes its reader."""
+
+import ast
+from dataclasses import fields
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from dlperf_study.paths import PROJECT
+from dlperf_study.study.configuration import Configuration
+
+NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
+STUDY_NOTEBOOKS = ("summary", "scaling", "communication", "quality", "explore")
+SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Doubts"]
+MOST_CELLS, MOST_LINES = 30, 10
+every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def cells(path: Path, kind: str) -> list[nbformat.NotebookNode]:
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == kind]
+
+
+def parameters(path: Path) -> dict[str, object]:
+    """Return the names and values of the cell that papermill overrides."""
+    [cell] = [cell for cell in cells(path, "code") if "parameters" in cell.metadata.get("tags", [])]
+    assigned = ast.parse(cell.source).body
+    assert all(isinstance(line, ast.Assign | ast.AnnAssign) for line in assigned), "only assignments"
+    return {_target(line): ast.literal_eval(line.value) for line in assigned}
+
+
+def _target(line: ast.stmt) -> str:
+    target = line.targets[0] if isinstance(line, ast.Assign) else line.target
+    return target.id
+
+
+def test_the_reports_notebooks_are_there() -> None:
+    assert set(STUDY_NOTEBOOKS) <= {path.stem for path in NOTEBOOKS}
+
+
+@every
+def test_valid_and_of_one_kernel(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+
+
+@every
+def test_no_outputs_in_git(path: Path) -> None:
+    assert [cell.id for cell in cells(path, "code") if cell.outputs or cell.execution_count is not None] == []
+
+
+@every
+def test_short(path: Path) -> None:
+    assert len(nbformat.read(path, as_version=4).cells) <= MOST_CELLS
+    assert [cell.id for cell in cells(path, "code") if len(cell.source.splitlines()) > MOST_LINES] == []
+
+
+@every
+def test_logic_lives_in_the_package(path: Path) -> None:
+    defined = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+    found = [
+        cell.id
+        for cell in cells(path, "code")
+        for node in ast.walk(ast.parse(cell.source))
+        if isinstance(node, defined)
+    ]
+    assert found == []
+
+
+@every
+def test_no_path_and_no_folder_of_this_machine(path: Path) -> None:
+    assert [
+        word for word in ("/home/", "/root/", "/work/", "/tmp/", "chdir", "sys.path") if word in path.read_text()
+    ] == []
+
+
+@every
+def test_the_skeleton(path: Path) -> None:
+    headings = [line for cell in cells(path, "markdown") for line in cell.source.splitlines() if line.startswith("## ")]
+    assert headings == SKELETON
+
+
+@every
+def test_parameters_are_flat_scalars(path: Path) -> None:
+    assert [name for name, value in parameters(path).items() if not isinstance(value, str | int | float | bool)] == []
+
+
+@pytest.mark.parametrize("name", STUDY_NOTEBOOKS)
+def test_a_study_notebook_takes_a_study(name: str) -> None:
+    assert parameters(PROJECT / "notebooks" / f"{name}.ipynb") == {"study": "quickstart"}
+
+
+def test_the_run_notebook_takes_a_configuration() -> None:
+    given = parameters(PROJECT / "notebooks" / "run_configuration.ipynb")
+    types = {field.name: field.type for field in fields(Configuration)}
+    assert list(given) == list(types)
+    assert [name for name, value in given.items() if type(value) is not types[name]] == []
