@@ -35,7 +35,8 @@ check: $(READY) ## lint and type-check
 	@$(PYTHON) -m mypy dlperf_study
 
 bench: $(READY) ## run the benchmarks: ratios measured side by side, about ten minutes
-	@for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON) $$file || exit 1; done
+	@for name in $(basename $(notdir $(wildcard benchmarks/[a-z]*.py))); do \
+		echo "== benchmarks/$$name.py"; $(PYTHON) -m benchmarks.$$name || exit 1; done
 
 clean: ## remove the environment and the caches; outputs/ stays
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import psutil
 
 from dlperf_study.errors import BusyError
 from dlperf_study.study.cluster import Cluster
-from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
+from dlperf_study.supervision.processes import DRIVER_MARK, end, orphans
 
 SAMPLE_SECONDS = 0.1
 
@@ -51,10 +50,8 @@ def machine_lock(purpose: str) -> Iterator[None]:
 
 
 def end_survivors() -> tuple[str, ...]:
-    """End what earlier runs left behind, and name it. Only for the holder of the lock: nobody else measures."""
-    own = os.environ.get(DRIVER_MARK)
-    survivors = marked(RUN_MARK) + [p for p in marked(DRIVER_MARK) if _driver(p) != own]
-    return tuple(end({p.pid: p for p in survivors}.values()))
+    """End what drivers that are dead left behind, and name it."""
+    return tuple(end(orphans()))
 
 
 def wait_until_idle(cluster: Cluster) -> Load:
@@ -76,7 +73,8 @@ def _busy_cores() -> float:
 
 
 def _lock_file() -> Path:
-    return Path(tempfile.gettempdir()) / f"dlperf_study-{os.getuid()}.lock"
+    """Return one file for the whole machine; ``TMPDIR`` may be another one in every shell."""
+    return Path("/tmp") / f"dlperf_study-{os.getuid()}.lock"
 
 
 def _acquire(file: IO[str]) -> None:
@@ -89,10 +87,3 @@ def _acquire(file: IO[str]) -> None:
             f"process {holder.get('pid', '?')} is measuring {holder.get('purpose', 'something')} on this machine; "
             "two measurements would spoil each other. Wait for it to end, or end it."
         ) from None
-
-
-def _driver(process: psutil.Process) -> str | None:
-    try:
-        return process.environ().get(DRIVER_MARK)
-    except (psutil.Error, OSError):
-        return None

@@ -12,13 +12,12 @@ from dlperf_study.errors import EvidenceError
 from dlperf_study.execution.environment import environment
 from dlperf_study.execution.gate import Load
 from dlperf_study.launchers.base import Ending
-from dlperf_study.logs.evidence import RankLog, read_rank_log
+from dlperf_study.logs.evidence import FORMAT, RankLog, read_rank_log, read_run
 from dlperf_study.paths import RunPaths, write_atomically
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
 
-FORMAT = 1
 TAIL_LINES = 20
 _OUT_OF_MEMORY = re.compile(r"out of memory|ResourceExhausted|Cannot allocate memory|MemoryError", re.IGNORECASE)
 
@@ -74,9 +73,12 @@ def read(paths: RunPaths) -> dict[str, Any] | None:
 
 
 def is_completed(paths: RunPaths, fingerprint: str) -> bool:
-    """Return whether this run completed, with this configuration, measured by this very code."""
-    facts = read(paths)
-    return facts is not None and (facts.get("outcome"), facts.get("fingerprint")) == (Outcome.COMPLETED, fingerprint)
+    """Return whether this run will be counted, and was measured with this configuration by this very code."""
+    try:
+        run = read_run(paths)
+    except EvidenceError:
+        return False
+    return run.completed and bool(run.facts["fingerprint"] == fingerprint)
 
 
 def tails(paths: RunPaths) -> dict[str, list[str]]:

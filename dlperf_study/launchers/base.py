@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,6 +23,13 @@ def passed_environment(environment: Mapping[str, str] = os.environ) -> dict[str,
         for name, value in sorted(environment.items())
         if name in PASSED_VARIABLES or name.startswith(PASSED_PREFIXES)
     }
+
+
+def ending_words(code: int | None) -> str:
+    """Return how a process ended, by its exit code as ``subprocess`` gives it."""
+    if code is not None and code < 0:
+        return f"was ended by signal {signal.Signals(-code).name}"
+    return f"exited with code {code}"
 
 
 @dataclass(frozen=True)

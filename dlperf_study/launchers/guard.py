@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from dlperf_study.launchers.base import Ending
+from dlperf_study.launchers.base import Ending, ending_words
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
@@ -102,16 +102,10 @@ def _verdict(started: list[_Started]) -> tuple[Outcome, str] | None:
     codes = [(s, s.process.poll()) for s in started]
     for one, code in codes:
         if code not in (None, 0) or (code == 0 and one.role == Role.SERVER):
-            return Outcome.FAILED, f"{one.name} {_ending_words(code)}"
+            return Outcome.FAILED, f"{one.name} {ending_words(code)}"
     if all(code == 0 for one, code in codes if one.role == Role.TRAINER):
         return Outcome.COMPLETED, ""
     return None
-
-
-def _ending_words(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"was ended by signal {signal.Signals(-code).name}"
-    return f"exited with code {code}"
 
 
 class LoadMeter:

@@ -5,15 +5,15 @@ import shutil
 import socket
 import subprocess
 import sys
-import uuid
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.launchers.base import Command, Ending, Launcher, Submission, passed_environment
+from dlperf_study.launchers.base import Command, Ending, Launcher, Submission, ending_words, passed_environment
 from dlperf_study.study.job import Job, Task
 from dlperf_study.study.outcome import Outcome
-from dlperf_study.supervision.processes import RUN_MARK, end_marked
+from dlperf_study.supervision.processes import RUN_MARK, end_marked, new_mark
 
 HOST = "127.0.0.1"
 
@@ -34,18 +34,18 @@ def execute(submission: Submission, timeout_seconds: float) -> Ending:
 
     An interrupt ends the run; the ending says so, and the caller raises once it is on disk.
     """
-    mark = uuid.uuid4().hex
-    guard = _start_guard()
+    mark, start = new_mark(), time.monotonic()
     interrupted = False
-    try:
-        output = _converse(guard, _order(submission, timeout_seconds, mark))
-    except KeyboardInterrupt:
-        interrupted = True
-        output, _ = guard.communicate()
-    finally:
-        end_marked(RUN_MARK, mark)
+    with _start_guard() as guard:
+        try:
+            output = _converse(guard, _order(submission, timeout_seconds, mark))
+        except KeyboardInterrupt:
+            interrupted = True
+            output, _ = guard.communicate()
+        finally:
+            end_marked(RUN_MARK, mark)
     _keep_rank_logs(Path(submission.folder))
-    return _ending(output, guard.returncode, interrupted)
+    return _ending(output, guard.returncode, interrupted, time.monotonic() - start)
 
 
 def _command(task: Task, folder: Path, hosts: dict[str, str]) -> Command:
@@ -117,9 +117,9 @@ def _keep_rank_logs(folder: Path) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _ending(output: bytes, code: int, interrupted: bool) -> Ending:
+def _ending(output: bytes, code: int, interrupted: bool, seconds: float) -> Ending:
     if not output.strip():
-        return Ending(Outcome.KILLED, f"the guard of the run was killed (exit code {code})", 0.0)
+        return Ending(Outcome.KILLED, f"the guard of the run {ending_words(code)}", seconds, interrupted=interrupted)
     values = json.loads(output)
     outcome = Outcome(values.pop("outcome"))
     if interrupted and outcome is Outcome.KILLED:

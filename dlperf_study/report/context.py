@@ -10,7 +10,7 @@ from dlperf_study.study.outcome import Outcome
 
 #: Runs that an interval needs.
 RUNS_FOR_AN_INTERVAL = 3
-MERGED = "Ranks work in lockstep: a job's time is that of its slowest rank."
+MERGED = "Ranks are merged by the slowest: its window counts as the job's."
 
 
 def conditions(dataset: Dataset, model: str | None = None) -> str:

@@ -148,18 +148,26 @@ def _rows(series: list[Series]) -> pd.DataFrame:
 
 
 def _ideal_throughputs(axes: Axes, series: list[Series]) -> None:
+    """Draw a line per series from its baseline on, which may be another series' point."""
     for one in series:
-        rows = one.measured.dropna(subset=["speedup"])
-        ideal = rows["baseline_throughput"] * rows["speedup"] / rows["efficiency"]
-        charts.ideal_line(axes, rows["world_size"], ideal, colour(one.position))
+        for (rate, alone), rows in _with_baseline_devices(one).groupby(["baseline_throughput", "baseline_devices"]):
+            sizes = sorted({alone, *rows["world_size"]})
+            charts.ideal_line(axes, sizes, [rate * size / alone for size in sizes], colour(one.position))
 
 
 def _ideal_speedups(speedup: Axes, efficiency: Axes, series: list[Series], devices: Sequence[int]) -> None:
     """Draw the line through each distinct number of baseline devices; efficiency's ideal is one."""
-    rows = pd.concat([one.measured.dropna(subset=["speedup"]) for one in series])
-    for baseline_devices in sorted(set((rows["world_size"] * rows["efficiency"] / rows["speedup"]).round(6))):
-        charts.ideal_line(speedup, devices, [size / baseline_devices for size in devices])
+    rows = pd.concat([_with_baseline_devices(one) for one in series])
+    for alone in sorted(set(rows["baseline_devices"])):
+        charts.ideal_line(speedup, devices, [size / alone for size in devices])
     charts.ideal_line(efficiency, devices, [1.0] * len(devices))
+
+
+def _with_baseline_devices(series: Series) -> pd.DataFrame:
+    """Return the rows that have a speedup, with the number of devices that efficiency was computed with."""
+    rows = series.measured.dropna(subset=["speedup"])
+    alone = rows["efficiency"] * rows["world_size"] / rows["speedup"]
+    return rows.assign(baseline_devices=alone.round().astype(int))
 
 
 def _baselines(dataset: Dataset, series: list[Series]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -32,21 +33,24 @@ def execute_notebook(source: Path, study: str, folder: Path) -> Path:
     executed = folder / source.name
     options = ["--engine", ENGINE, "--kernel", "python3", "--no-progress-bar", "-r", "study", study]
     command = [sys.executable, "-m", "papermill", str(source), str(executed), *options]
-    ended = _run(command, folder, source)
+    ended = _run(command, source)
     cells = _cells(executed)
     if reason := _error_of(cells) or _complaint_of(ended) or _gap_in(cells):
         raise DlperfStudyError(f"{source.name}: {reason}\nWhat was executed is in {executed}")
     return executed
 
 
-def _run(command: list[str], folder: Path, source: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, OUTPUTS_VARIABLE: str(outputs_folder())}
-    try:
-        return subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
-        )
-    except subprocess.TimeoutExpired as error:
-        raise DlperfStudyError(f"{source.name}: not done after {TIMEOUT_SECONDS} s; stopped") from error
+def _run(command: list[str], source: Path) -> subprocess.CompletedProcess[str]:
+    # A kernel's sockets lie in its working folder under names that are always the same:
+    # two kernels in one folder would get each other's messages.
+    with tempfile.TemporaryDirectory(prefix="dlperf") as folder:
+        environment = {**os.environ, OUTPUTS_VARIABLE: str(outputs_folder()), "JUPYTER_RUNTIME_DIR": folder}
+        try:
+            return subprocess.run(
+                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
+            )
+        except subprocess.TimeoutExpired as error:
+            raise DlperfStudyError(f"{source.name}: not done after {TIMEOUT_SECONDS} s; stopped") from error
 
 
 def _cells(executed: Path) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import pandas as pd
 MISSING = "–"
 #: Between groups of three digits; LaTeX gets its own.
 THIN_SPACE = "\u202f"
+MINUS = "\u2212"
 #: Significant digits of a value that has no interval.
 PLAIN_DIGITS = 3
 #: Significant digits of an interval's width.
@@ -54,4 +55,4 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def _rounded(value: float, decimals: int) -> str:
-    return f"{round(value, decimals):,.{max(decimals, 0)}f}".replace(",", THIN_SPACE)
+    return f"{round(value, decimals):,.{max(decimals, 0)}f}".replace(",", THIN_SPACE).replace("-", MINUS)

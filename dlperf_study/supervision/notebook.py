@@ -12,7 +12,6 @@ import signal
 import sys
 import tempfile
 import threading
-import uuid
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 import papermill
 from papermill.exceptions import PapermillException
 
-from dlperf_study.supervision.processes import DRIVER_MARK, end_marked
+from dlperf_study.supervision.processes import DRIVER_MARK, end_marked, new_mark
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -41,7 +40,7 @@ class NotebookProcess:
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
-        self._mark = f"{os.getpid()}-{uuid.uuid4().hex}"
+        self._mark = new_mark()
         listening, self._lifeline = _FORK.Pipe(duplex=False)
         self._process = _FORK.Process(target=_execute, args=(execution, self._mark, listening, self._lifeline))
         self._process.start()

@@ -5,6 +5,7 @@ hide: not a rank whose launcher was killed, not a process that made a session of
 """
 
 import os
+import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -17,6 +18,11 @@ DRIVER_MARK = "DLPERF_STUDY_DRIVER_MARK"
 KILL_SECONDS = 10.0
 
 
+def new_mark() -> str:
+    """Return a mark no other has; it names this process, so that others can tell whether it still lives."""
+    return f"{os.getpid()}-{uuid.uuid4().hex}"
+
+
 def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
     """Return the other processes whose environment holds ``variable`` (with ``value``, if given)."""
     own = os.getpid()
@@ -26,6 +32,16 @@ def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
         if mark is not None and value in (None, mark):
             found.append(process)
     return found
+
+
+def orphans() -> list[psutil.Process]:
+    """Return the marked processes whose marker is dead: nobody waits for them, and nobody will end them."""
+    found = {}
+    for variable in (RUN_MARK, DRIVER_MARK):
+        for process in marked(variable):
+            if not _lives((_variable(process, variable) or "").partition("-")[0]):
+                found[process.pid] = process
+    return list(found.values())
 
 
 def end_marked(variable: str, value: str) -> list[str]:
@@ -56,6 +72,13 @@ def _variable(process: psutil.Process, variable: str) -> str | None:
         return process.environ().get(variable)
     except (psutil.Error, OSError):
         return None
+
+
+def _lives(pid: str) -> bool:
+    try:
+        return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
+    except (ValueError, psutil.NoSuchProcess):
+        return False
 
 
 def _describe(process: psutil.Process) -> str:

@@ -14,7 +14,7 @@ def notebook(folder: Path, *sources: str) -> Path:
     parameters = nbformat.v4.new_code_cell('study = "nothing"', metadata={"tags": ["parameters"]})
     cells = [parameters, *map(nbformat.v4.new_code_cell, sources)]
     path = folder / "page.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}}), path)
     return path
 
 

@@ -37,7 +37,7 @@ def curve(axes: Axes, label: str) -> Line2D:
 
 
 def test_a_curve_holds_the_medians_at_their_devices(mixed: Dataset) -> None:
-    drawn = curve(axes_of(only(figures.scaling(mixed)))[0], "all-reduce")
+    drawn = curve(axes_of(only(figures.scaling(mixed)))[0], "collective")
     rows = mixed.configurations.query("framework == 'paddle_collective'").dropna(subset=["throughput"])
     assert drawn.get_xdata().tolist() == [1, 2, 4]
     np.testing.assert_allclose(drawn.get_ydata(), rows["throughput"])
@@ -55,6 +55,14 @@ def test_the_ideal_throughput_starts_at_the_baseline(mixed: Dataset) -> None:
     ideal = lines(axes_of(only(figures.scaling(mixed)))[0], "ideal")[0]
     baseline = mixed.configurations["baseline_throughput"].iloc[0]
     np.testing.assert_allclose(ideal.get_ydata(), baseline * np.array([1, 2, 4]))
+
+
+def test_the_ideal_line_starts_at_a_baseline_of_another_series(paths: StudyPaths) -> None:
+    local = configuration(framework="paddle_ps", strategy="local")
+    served = configuration(framework="paddle_ps", strategy="async", devices_per_node=2, servers=1)
+    dataset = write_titled(paths, [Planned(local, ALONE), Planned(served, TOGETHER, baseline=local)])
+    ideals = lines(axes_of(only(figures.scaling(dataset)))[0], "ideal")
+    assert [1, 2] in [list(ideal.get_xdata()) for ideal in ideals]
 
 
 def test_the_legend_gives_the_absolute_baseline(mixed: Dataset) -> None:

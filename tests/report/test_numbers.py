@@ -22,7 +22,9 @@ def test_digits_follow_the_width_of_the_interval(
     assert numbers.with_interval(value, low, high) == written
 
 
-@pytest.mark.parametrize(("value", "written"), [(0.0, "0"), (0.012345, "0.0123"), (1234567.0, "1\u202f230\u202f000")])
+@pytest.mark.parametrize(
+    ("value", "written"), [(0.0, "0"), (-2.26, "\u22122.26"), (0.012345, "0.0123"), (1234567.0, "1\u202f230\u202f000")]
+)
 def test_a_bare_value_has_three_digits(value: float, written: str) -> None:
     assert numbers.plain(value) == written
 

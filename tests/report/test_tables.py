@@ -49,8 +49,8 @@ def test_a_speedup_stands_beside_its_baselines_throughput(mixed: Dataset) -> Non
 
 def test_three_runs_have_an_interval_and_two_say_why_not(mixed: Dataset) -> None:
     throughput = COLUMNS["throughput"].label
-    assert cell(tables.measured(mixed), "2", throughput, "all-reduce").interval.startswith("[")
-    bare = cell(tables.measured(mixed), "4", throughput, "all-reduce")
+    assert cell(tables.measured(mixed), "2", throughput, "collective").interval.startswith("[")
+    bare = cell(tables.measured(mixed), "4", throughput, "collective")
     assert (bare.interval, bare.note) == ("", "2 completed runs: an interval needs 3")
 
 
@@ -62,7 +62,7 @@ def test_without_a_baseline_there_is_no_speedup(mixed: Dataset) -> None:
 
 def test_failures_and_unsupported_give_their_reasons(mixed: Dataset) -> None:
     throughput = COLUMNS["throughput"].label
-    assert "out of memory (trainer-0 asked" in cell(tables.measured(mixed), "8", throughput, "all-reduce").note
+    assert "out of memory (trainer-0 asked" in cell(tables.measured(mixed), "8", throughput, "collective").note
     assert "unsupported: precision fp16" in cell(tables.measured(mixed), "1", throughput, "fp16").note
     assert len(tables.failures(mixed).rows) == 2
     assert tables.unsupported(mixed).column(COLUMNS["unsupported_reason"].label) == ["precision fp16 is not built"]
@@ -74,7 +74,7 @@ def test_one_device_exchanges_nothing(mixed: Dataset) -> None:
 
 
 def test_computation_to_communication_is_written_as_ten_to_something(mixed: Dataset) -> None:
-    ratio = cell(tables.communication(mixed), "2", "Computation : communication", "all-reduce")
+    ratio = cell(tables.communication(mixed), "2", "Computation : communication", "collective")
     left, right = ratio.text.split(" : ")
     assert left == "10"
     assert float(right) == pytest.approx(3, abs=0.5)

@@ -1,0 +1,65 @@
+"""What the harness costs per configuration, against one bare ``papermill`` command on an empty notebook.
+
+Cost: the wall time of ``make study`` per configuration, less the life of the training processes and less the time
+it deliberately waits for an idle machine. Both are measured in turn, in one run.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nbformat
+
+from dlperf_study.execution.driver import execute
+from dlperf_study.execution.run import paths_of
+from dlperf_study.paths import OUTPUTS_VARIABLE
+from dlperf_study.study.cluster_file import load_cluster
+from dlperf_study.study.configuration import Configuration
+
+REPETITIONS = 5
+
+
+def main() -> int:
+    """Measure both in turn; return 1 when ours costs more."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[OUTPUTS_VARIABLE] = folder
+        empty = Path(folder) / "empty.ipynb"
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+        nbformat.write(notebook, empty)
+        harness_seconds(0)
+        pairs = [(harness_seconds(k), papermill_seconds(empty)) for k in range(1, REPETITIONS + 1)]
+    ours, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratio = statistics.median(a / b for a, b in pairs)
+    print(f"harness {ours:.2f} s, bare papermill {bare:.2f} s per configuration: ratio {ratio:.2f} (limit 1)")
+    return int(ratio > 1)
+
+
+def harness_seconds(seed: int) -> float:
+    """Execute the notebook of one configuration; return its wall time less that of the training processes."""
+    configuration = Configuration(
+        study="benchmark", cluster="local", framework="paddle_collective", strategy="all_reduce", model="mobilenet_v2",
+        image_size=32, classes=10, batch_per_device=4, warmup_steps=1, measured_steps=1, repeats=1, seed=seed,
+    )  # fmt: skip
+    start = time.perf_counter()
+    execute(configuration, load_cluster("local"), [1])
+    elapsed = time.perf_counter() - start
+    facts = json.loads(paths_of(configuration).run(1).run_file.read_text())
+    assert facts["outcome"] == "completed", facts["reason"]
+    return elapsed - facts["seconds"] - facts["load"]["waited_seconds"]
+
+
+def papermill_seconds(notebook: Path) -> float:
+    """Run the bare command; return its wall time."""
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "papermill", str(notebook), str(notebook.with_suffix(".out.ipynb"))]
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""A training step through our worker against the same model in a bare loop: the ratio must stay within 1 %.
+
+Both loops run in one process and alternate, so that the machine's noise falls on both alike. The ratio is the
+median over pairs of neighbouring blocks; a new process per framework, because Paddle's two modes exclude each other.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from dlperf_study import frameworks
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker.windows import measure
+
+FRAMEWORKS = {"paddle_collective": "all_reduce", "paddle_ps": "local"}
+PAIRS = 24
+STEPS = 5
+WARMUP = 3
+LIMIT = 1.01
+
+
+def main() -> int:
+    """Compare every framework; return 1 when a ratio is above the limit."""
+    if len(sys.argv) > 1:
+        print(f"{ratio(sys.argv[1]):.4f}")
+        return 0
+    failed = False
+    for name in FRAMEWORKS:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "FLAGS_enable_pir_api": "0"}
+        done = subprocess.run(
+            [sys.executable, __file__, name], env=environment, capture_output=True, text=True, check=True
+        )
+        value = float(done.stdout.split()[-1])
+        print(f"{name}: worker / bare loop = {value:.4f} (limit {LIMIT})", flush=True)
+        failed |= value > LIMIT
+    return int(failed)
+
+
+def ratio(name: str) -> float:
+    """Return the median ratio of a step in our window to a step in the bare loop."""
+    configuration = Configuration(
+        study="benchmark", cluster="local", framework=name, strategy=FRAMEWORKS[name], model="mobilenet_v2",
+        image_size=32, classes=10, batch_per_device=8,
+    )  # fmt: skip
+    trainer: Any = frameworks.load(name).trainer(configuration)
+    bare = bare_loop(trainer) if name == "paddle_collective" else bare_executor(trainer)
+    bare(WARMUP)
+    return statistics.median(_pair(trainer, bare, first=k % 2 == 0) for k in range(PAIRS))
+
+
+def _pair(trainer: Any, bare: Callable[[int], float], first: bool) -> float:
+    """Time one block of each, in an order that alternates."""
+    ours = measure(trainer, "training", trainer.train_step, STEPS).seconds if first else 0.0
+    theirs = bare(STEPS)
+    ours = ours or measure(trainer, "training", trainer.train_step, STEPS).seconds
+    return ours / theirs
+
+
+def bare_loop(trainer: Any) -> Callable[[int], float]:
+    """Return the loop anybody would write in Paddle, on the same network, optimiser and batch."""
+    model, optimizer, images, labels = trainer._layer, trainer._optimizer, trainer._images, trainer._labels
+
+    def run(steps: int) -> float:
+        start = time.perf_counter()
+        for _ in range(steps):
+            loss = model(images, labels)
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad()
+        return time.perf_counter() - start
+
+    return run
+
+
+def bare_executor(trainer: Any) -> Callable[[int], float]:
+    """Return the loop anybody would write around Paddle's executor, on the same program and batch."""
+    executor, program, feed, loss = trainer._executor, trainer._program.main, trainer._feed, trainer._program.loss
+
+    def run(steps: int) -> float:
+        start = time.perf_counter()
+        for _ in range(steps):
+            executor.run(program, feed=feed, fetch_list=[loss])
+        return time.perf_counter() - start
+
+    return run
+
+
+if __name__ == "__main__":
+    sys.exit(main())

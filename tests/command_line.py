@@ -1,0 +1,155 @@
+"""The command line as a user calls it, on a study small enough for a test."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from dlperf_study.execution.gate import _lock_file
+from dlperf_study.paths import OUTPUTS_VARIABLE, ConfigurationPaths, StudyPaths
+from dlperf_study.supervision.processes import RUN_MARK, marked
+
+STUDY = """\
+title: Tiny
+about: Made for tests.
+questions: [scaling]
+scaling: weak
+fixed: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2}
+factors:
+  devices_per_node: [1, 2]
+  image_size: [32]
+  classes: [10]
+  batch_per_device: [4]
+include:
+  - {framework: paddle_ps, strategy: async, servers: 1, devices_per_node: 2, image_size: 32, classes: 10, batch_per_device: 4}
+exclude: []
+baseline:
+  - {where: {framework: paddle_collective}, values: {devices_per_node: 1}}
+  - {values: {}}
+measurement:
+  {warmup_steps: 1, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1, timeout_seconds: 120}
+"""
+CLUSTER = """\
+launcher: local
+nodes: 1
+devices_per_node: 2
+device: cpu
+device_name: a CPU
+link: loopback
+idle: {max_busy_cores: 1000, wait_seconds: 0}
+"""
+ONE, TWO, SERVED = "1n1d-b4", "1n2d-b4", "1n2d1s"
+
+
+@dataclass
+class Workplace:
+    """A study file, a cluster file and an outputs folder; ``first`` is how the study was measured there."""
+
+    folder: Path
+    cluster_file: Path
+    first: subprocess.CompletedProcess[str] | None = None
+
+    @property
+    def study_file(self) -> Path:
+        return self.folder / "tiny.yaml"
+
+    @property
+    def outputs(self) -> Path:
+        return self.folder / "outputs"
+
+    @property
+    def study(self) -> StudyPaths:
+        return StudyPaths(self.outputs / "tiny")
+
+    def configuration(self, part: str) -> ConfigurationPaths:
+        """Return where the only configuration lies that has ``part`` in its name."""
+        [folder] = (self.study.folder / "configurations").glob(f"*{part}*")
+        return ConfigurationPaths(folder)
+
+    def run_facts(self, part: str, repetition: int = 1) -> dict[str, Any]:
+        return dict(json.loads(self.configuration(part).run(repetition).run_file.read_text()))
+
+    def start(self, command: str, busy: bool = False, **variables: str) -> "subprocess.Popen[str]":
+        """Start a command; one that measures, when nobody else measures on this machine, unless ``busy`` is wanted."""
+        if command in ("run", "study") and not busy:
+            wait_for(machine_is_free, "the machine to be free", 300)
+        options = ["--cluster", str(self.cluster_file)]
+        return subprocess.Popen(
+            [sys.executable, "-m", "dlperf_study", command, str(self.study_file), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, OUTPUTS_VARIABLE: str(self.outputs), **variables},
+        )
+
+    def command(self, command: str, busy: bool = False, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command to its end."""
+        return finish(self.start(command, busy, **variables))
+
+    def copy(self, folder: Path, without: str | None = None) -> "Workplace":
+        """Copy files and evidence, less one configuration. The cluster file stays: its path is its name."""
+        copy = Workplace(folder, self.cluster_file)
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        if without:
+            shutil.rmtree(copy.configuration(without).folder)
+        return copy
+
+    def first_rank(self) -> psutil.Process:
+        """Wait until ranks train here; return the first."""
+        return wait_for(lambda: ranks(self.outputs), f"a rank for {self.outputs}")[0]
+
+
+def workplace(folder: Path, study: str = STUDY, cluster: str = CLUSTER) -> Workplace:
+    """Write the files of a workplace."""
+    made = Workplace(folder, folder / "cluster.yaml")
+    made.study_file.write_text(study)
+    made.cluster_file.write_text(cluster)
+    made.outputs.mkdir()
+    return made
+
+
+def finish(process: "subprocess.Popen[str]", timeout: float = 240) -> "subprocess.CompletedProcess[str]":
+    """Wait for a command; return how it ended and what it printed."""
+    stdout, stderr = process.communicate(timeout=timeout)
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
+    """Wait until ``condition`` returns something, and return it."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"waited {seconds:.0f} s for {what}")
+
+
+def machine_is_free() -> bool:
+    with open(_lock_file(), "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def ranks(outputs: Path) -> list[psutil.Process]:
+    """Return the ranks that train for this outputs folder, in order of rank."""
+    found = []
+    for process in marked(RUN_MARK):
+        try:
+            environment, words = process.environ(), process.cmdline()
+        except psutil.Error:
+            continue
+        if words[-1:] == ["dlperf_study.worker"] and environment.get("DLPERF_STUDY_RUN", "").startswith(str(outputs)):
+            found.append((environment.get("PADDLE_TRAINER_ID", "-1"), process))
+    return [process for _, process in sorted(found, key=lambda pair: pair[0])]

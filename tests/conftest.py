@@ -1,0 +1,68 @@
+"""A tiny study, measured once for all tests that read it, and a watch over the processes that tests start."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dlperf_study.errors import BusyError
+from dlperf_study.execution.gate import machine_lock
+from dlperf_study.paths import OUTPUTS_VARIABLE
+from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
+from tests.command_line import Workplace, wait_for, workplace
+
+#: Only what these tests start is theirs to judge, on a machine that others use too. Its prefix is one of those
+#: that training processes inherit.
+TESTS_MARK, TESTS = "GLOG_dlperf_study_tests", uuid.uuid4().hex
+os.environ[TESTS_MARK] = TESTS
+
+
+def left_over() -> list[psutil.Process]:
+    """Return the processes of runs and drivers that these tests started and that still live."""
+    found = {process.pid: process for variable in (RUN_MARK, DRIVER_MARK) for process in marked(variable)}
+    ours = {process.pid for process in marked(TESTS_MARK, TESTS)}
+    return [process for pid, process in found.items() if pid in ours]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    yield
+    if survivors := left_over():
+        pytest.fail("the test left processes: " + "; ".join(end(survivors)))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    """A folder with a study file, a cluster file and empty outputs."""
+    made = workplace(tmp_path)
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(made.outputs))
+    return made
+
+
+@pytest.fixture
+def machine() -> Iterator[None]:
+    """Keep everybody else on this machine from measuring meanwhile; for tests that launch without a driver."""
+    with ExitStack() as stack:
+
+        def free() -> bool:
+            try:
+                stack.enter_context(machine_lock("the tests of dlperf_study"))
+            except BusyError:
+                return False
+            return True
+
+        wait_for(free, "the machine to be free", 300)
+        yield
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """The tiny study, measured by the command line. Look, don't touch: copy it to change it."""
+    made = workplace(tmp_path_factory.mktemp("measured"))
+    made.first = made.command("run")
+    assert made.first.returncode == 0, made.first.stderr
+    return made

@@ -1,0 +1,58 @@
+"""Launch real jobs of the frameworks, with the worker or with another script in its place."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dlperf_study import frameworks
+from dlperf_study.launchers import local
+from dlperf_study.launchers.base import Ending
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job, Role, Task
+
+CLUSTER = Cluster("test", nodes=1, devices_per_node=2, device="cpu", device_name="a CPU")
+RANKS = Path(__file__).with_name("ranks.py")
+
+
+def configuration(**changes: Any) -> Configuration:
+    """Return the point of the tiny study that one process trains, with some parameters changed."""
+    values: dict[str, Any] = {
+        "study": "example",
+        "cluster": "test",
+        "framework": "paddle_collective",
+        "strategy": "all_reduce",
+        "model": "mobilenet_v2",
+        "image_size": 32,
+        "classes": 10,
+        "batch_per_device": 4,
+        "warmup_steps": 1,
+        "measured_steps": 3,
+        **changes,
+    }
+    return Configuration(**values)
+
+
+def asynchronous(trainers: int, **changes: Any) -> Configuration:
+    return configuration(framework="paddle_ps", strategy="async", servers=1, devices_per_node=trainers, **changes)
+
+
+def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = ()) -> Ending:
+    """Run the job of a configuration, or ``script`` in every trainer of it."""
+    (folder / "configuration.json").write_text(json.dumps(asked.as_dict()))
+    job = frameworks.load(asked.framework).job(asked, CLUSTER)
+    tasks = tuple(_with(script, task) if script and task.role is Role.TRAINER else task for task in job.tasks)
+    return local.execute(local.render(Job(tasks, job.ports), CLUSTER, folder), 100)
+
+
+def tell(asked: Configuration, folder: Path, steps: int) -> list[dict[str, Any]]:
+    """Train ``steps`` steps; return what each rank told."""
+    ending = launch(asked, folder, (str(RANKS), str(steps)))
+    assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+    return [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(asked.world_size)]
+
+
+def _with(script: tuple[str, ...], task: Task) -> Task:
+    assert task.argv[-2:] == ("-m", "dlperf_study.worker")
+    return replace(task, argv=(*task.argv[:-2], *script))

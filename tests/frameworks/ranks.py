@@ -1,0 +1,36 @@
+"""Trains a few steps as one rank, and tells what its parameters were in between. Started by a framework's own job."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from dlperf_study import frameworks
+from dlperf_study.frameworks.base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.study.configuration import Configuration
+
+
+def main(steps: int) -> None:
+    values = json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text())
+    configuration = Configuration.from_mapping(values)
+    trainer = frameworks.load(configuration.framework).trainer(configuration)
+    told = {"initial": trainer.parameter_checksum(), "losses": []}
+    trainer.barrier()
+    for _ in range(steps):
+        told["losses"].append(trainer.loss_value(trainer.train_step()))
+        trainer.settle()
+    told["trained"] = trainer.parameter_checksum()
+    with trainer.local_updates():
+        trainer.computation_step()
+    trainer.settle()
+    told["computed"] = trainer.parameter_checksum()
+    if trainer.exchange_kind != "none":
+        trainer.exchange()
+    trainer.settle()
+    told["exchanged"] = trainer.parameter_checksum()
+    trainer.close()
+    (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
