@@ -44,9 +44,8 @@ def main() -> int:
         start = time.perf_counter()
         done = subprocess.run([sys.executable, "-m", "dlperf_study", "run", str(study)], capture_output=True, text=True)
         seconds = time.perf_counter() - start
-    print(
-        f"{CONFIGURATIONS} finished configurations: {seconds:.2f} s (limit {LIMIT_SECONDS:.0f} s); {done.stdout.splitlines()[-1]}"
-    )
+    said = done.stdout.splitlines()[-1]
+    print(f"{CONFIGURATIONS} finished configurations: {seconds:.2f} s (limit {LIMIT_SECONDS:.0f} s); {said}")
     return int(seconds > LIMIT_SECONDS or "nothing to do" not in done.stdout)
 
 
