@@ -1,5 +1,6 @@
 """Paddle, dynamic graph, gradients averaged by all-reduce: gloo between CPUs, NCCL between GPUs."""
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -66,12 +67,11 @@ class CollectiveTrainer:
 
     def __init__(self, configuration: Configuration) -> None:
         import paddle
-        import paddle.distributed as dist
 
         self.rank, self.world_size = environment_rank()
         self.exchange_kind = "all_reduce" if self.world_size > 1 else "none"
         if self.world_size > 1:
-            dist.init_parallel_env()
+            _join(self.rank)
         self._configuration = configuration
         self._layer = paddle_common.build_layer(configuration)
         self._model = paddle.DataParallel(self._layer) if self.world_size > 1 else self._layer
@@ -147,6 +147,15 @@ class CollectiveTrainer:
 
     def _gradient_bytes(self) -> int:
         return sum(int(buffer.size) * buffer.element_size() for buffer in self._buffers)
+
+
+def _join(rank: int) -> None:
+    """Meet the other ranks, once rank 0 can be met."""
+    import paddle.distributed as dist
+
+    if rank > 0 and "PADDLE_MASTER" in os.environ:
+        paddle_common.wait_for(os.environ["PADDLE_MASTER"])
+    dist.init_parallel_env()
 
 
 def _optimizer(configuration: Configuration, parameters: Any) -> Any:

@@ -1,15 +1,19 @@
 """What the Paddle frameworks share: synthetic data, the stopwatch of a GPU, checksums, the description of a rank."""
 
 import hashlib
+import socket
+import time
 from typing import Any
 
 from dlperf_study import models
+from dlperf_study.errors import RunError
 from dlperf_study.frameworks.base import HostStopwatch, Stopwatch, environment_rank
 from dlperf_study.study.configuration import Configuration
 
 DISTRIBUTIONS = ("paddlepaddle-gpu", "paddlepaddle")
 LEARNING_RATE = 0.01
 MOMENTUM = 0.9
+START_SECONDS = 60.0
 
 
 class EventStopwatch:
@@ -74,6 +78,24 @@ def synthetic_batch(configuration: Configuration) -> tuple[Any, Any]:
     size, count = configuration.image_size, configuration.batch_per_device
     images = generator.standard_normal((count, 3, size, size), dtype=np.float32)
     return images, generator.integers(0, configuration.classes, count, dtype=np.int64)
+
+
+def wait_for(endpoint: str) -> None:
+    """Wait until a process answers at ``host:port``.
+
+    A gradient pushed to a server that does not listen yet is lost with an error; a rank that meets no master
+    sleeps for three seconds before it tries again.
+    """
+    host, port = endpoint.split(":")
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise RunError(f"nothing answered at {endpoint} within {START_SECONDS:.0f} s")
 
 
 def checksum(arrays: list[Any]) -> str:

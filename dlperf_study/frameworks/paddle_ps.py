@@ -13,13 +13,11 @@ What Paddle 3.0.0 really does, seen by reading the servers' tables between steps
 """
 
 import os
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from dlperf_study.errors import RunError
 from dlperf_study.frameworks import paddle_common
 from dlperf_study.frameworks.base import (
     ClusterView,
@@ -41,7 +39,6 @@ REFUSED = {
     "geo": "Paddle's GEO mode exchanges sparse tables only, so with a dense model every trainer would train alone",
     "sync": "Paddle 3.0.0 ends synchronous mode with a segmentation fault in SendBarrierOp",
 }
-SERVER_START_SECONDS = 60.0
 
 
 def unsupported(configuration: Configuration, cluster: ClusterView, version: str | None) -> str | None:
@@ -343,26 +340,12 @@ def _connect(configuration: Configuration) -> _Client:
     from paddle.distributed.ps.utils.public import get_the_one_recv_context
 
     for endpoint in fleet.server_endpoints():
-        _wait_for(endpoint)
+        paddle_common.wait_for(endpoint)
     runtime = fleet.fleet._runtime_handle
     runtime.ps_desc_builder.ps_desc.init_gflags = "--pserver_push_dense_merge_limit=1"
     fleet.init_worker()
     tables = get_the_one_recv_context(runtime.context, split_dense_table=runtime.is_heter_ps_mode)
     return _Client(runtime, dict(tables))
-
-
-def _wait_for(endpoint: str) -> None:
-    """Wait until a server answers; a push before that fails."""
-    host, port = endpoint.split(":")
-    deadline = time.monotonic() + SERVER_START_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            socket.create_connection((host, int(port)), timeout=1).close()
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    raise RunError(f"parameter server {endpoint} did not answer within {SERVER_START_SECONDS:.0f} s")
 
 
 def serve(configuration: Configuration) -> None:
