@@ -25,5 +25,9 @@ class BusyError(DlperfStudyError):
     """Another study is measuring on this machine, so nothing measured now could be trusted."""
 
 
+class ReportError(DlperfStudyError):
+    """A report that could not be built; the last good one is left as it was."""
+
+
 class RunError(DlperfStudyError):
     """A run that did not complete; its evidence is already on disk when this is raised."""

@@ -136,6 +136,16 @@ class StudyPaths:
         return self.folder / "report"
 
     @property
+    def report_unfinished(self) -> Path:
+        """A report while it is built, and what is left of one that failed."""
+        return self.folder / "report.unfinished"
+
+    @property
+    def report_previous(self) -> Path:
+        """The last report while a new one takes its place."""
+        return self.folder / "report.previous"
+
+    @property
     def report_page(self) -> Path:
         """The page a person opens first."""
         return self.report / "index.html"

@@ -30,8 +30,13 @@ factors:
   classes: [10]
   batch_per_device: [4]
 include:
-  - {framework: paddle_ps, strategy: async, servers: 1, devices_per_node: 2, image_size: 32, classes: 10, batch_per_device: 4}
-exclude: []
+  - framework: paddle_ps
+    strategy: async
+    servers: 1
+    devices_per_node: 2
+    image_size: 32
+    classes: 10
+    batch_per_device: 4
 baseline:
   - {where: {framework: paddle_collective}, values: {devices_per_node: 1}}
   - {values: {}}

@@ -214,7 +214,7 @@ def _environment(recipe: Recipe) -> dict[str, Any]:
         "hardware": {
             "host": recipe.host,
             "cpu_model": "Constructed CPU",
-            "cpu_cores_usable": recipe.cores,
+            "cores": recipe.cores,
             "memory_bytes": 2**34,
         },
         "software": {"python": "3.11.9", "paddlepaddle": recipe.library_version},

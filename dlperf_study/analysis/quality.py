@@ -55,7 +55,7 @@ def busy_machine(run: Run) -> Iterator[Complaint]:
 
 def too_few_cores(run: Run) -> Iterator[Complaint]:
     """Trainers and servers share cores, so that adding devices adds no computing power."""
-    cores, asked = run.facts["environment"].get("hardware", {}).get("cpu_cores_usable"), run.configuration
+    cores, asked = run.facts["environment"].get("hardware", {}).get("cores"), run.configuration
     processes = (asked.world_size + asked.servers) / len(hosts_of(run))
     if cores and processes > cores:
         yield Complaint("cores", f"{processes:g} trainers and servers on a host of {cores} cores")

@@ -48,7 +48,7 @@ def _place(run: Run) -> dict[str, Any]:
     return {
         **{name: cluster.get(name) for name in ("device", "device_name", "device_peak_flops", "link")},
         **{name: hardware.get(name) for name in ("cpu_model", "memory_bytes")},
-        "cores": hardware.get("cpu_cores_usable"),
+        "cores": hardware.get("cores"),
         "python_version": environment.get("software", {}).get("python"),
         "git_commit": git.get("commit"),
         "git_dirty": git.get("dirty"),

@@ -1,56 +1,67 @@
 """Report notebooks, executed: one operating-system process each, because a kernel's state and folder are global."""
 
 import json
-import os
-import subprocess
-import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
+import time
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.errors import DlperfStudyError
-from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT, outputs_folder
+from dlperf_study.errors import ReportError
+from dlperf_study.paths import PROJECT
+from dlperf_study.supervision.notebook import Execution, NotebookProcess, first_done
 
 NOTEBOOKS = PROJECT / "notebooks"
-#: The name of the entry point under which the measuring arm offers kernels over inter-process sockets.
-ENGINE = "dlperf_study"
 PARALLEL = 2
-TIMEOUT_SECONDS = 900
+TIMEOUT_SECONDS = 900.0
 
 
 def execute_notebooks(names: list[str], study: str, folder: Path) -> list[Path]:
-    """Execute the report notebooks of a study into ``folder``; two at a time, in the order of ``names``.
+    """Execute the report notebooks of a study into ``folder``, two at a time; return the copies, in order.
 
-    Raises :class:`DlperfStudyError` with the cell and its error; what was executed stays in ``folder``.
+    Raises :class:`ReportError` with the cell and its error; what was executed stays in ``folder``.
     """
-    with ThreadPoolExecutor(PARALLEL) as pool:
-        return list(pool.map(lambda name: execute_notebook(NOTEBOOKS / f"{name}.ipynb", study, folder), names))
+    executions = [_execution(NOTEBOOKS / f"{name}.ipynb", study, folder) for name in names]
+    execute(executions)
+    return [execution.output for execution in executions]
 
 
-def execute_notebook(source: Path, study: str, folder: Path) -> Path:
-    """Execute one notebook with papermill in a process of its own; return the executed copy in ``folder``."""
-    executed = folder / source.name
-    options = ["--engine", ENGINE, "--kernel", "python3", "--no-progress-bar", "-r", "study", study]
-    command = [sys.executable, "-m", "papermill", str(source), str(executed), *options]
-    ended = _run(command, source)
-    cells = _cells(executed)
-    if reason := _error_of(cells) or _complaint_of(ended) or _gap_in(cells):
-        raise DlperfStudyError(f"{source.name}: {reason}\nWhat was executed is in {executed}")
-    return executed
+def execute(executions: list[Execution]) -> None:
+    """Execute notebooks, at most ``PARALLEL`` at a time; raises ReportError at the first that fails."""
+    waiting, running = list(executions), list[NotebookProcess]()
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    try:
+        while waiting or running:
+            while waiting and len(running) < PARALLEL:
+                running.append(NotebookProcess(waiting.pop(0)))
+            done = first_done(running, deadline - time.monotonic())
+            if done is None:
+                raise ReportError(
+                    f"{running[0].execution.source.name}: not done after {TIMEOUT_SECONDS:.0f} s; stopped"
+                )
+            running.remove(done)
+            _close(done)
+    finally:
+        for process in running:
+            process.end()
 
 
-def _run(command: list[str], source: Path) -> subprocess.CompletedProcess[str]:
-    # A kernel's sockets lie in its working folder under names that are always the same:
-    # two kernels in one folder would get each other's messages.
-    with tempfile.TemporaryDirectory(prefix="dlperf") as folder:
-        environment = {**os.environ, OUTPUTS_VARIABLE: str(outputs_folder()), "JUPYTER_RUNTIME_DIR": folder}
-        try:
-            return subprocess.run(
-                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
-            )
-        except subprocess.TimeoutExpired as error:
-            raise DlperfStudyError(f"{source.name}: not done after {TIMEOUT_SECONDS} s; stopped") from error
+def _execution(source: Path, study: str, folder: Path) -> Execution:
+    return Execution(source, folder / source.name, {"study": study}, folder / f"{source.stem}.errors")
+
+
+def _close(process: NotebookProcess) -> None:
+    """End a process that is done; raise ReportError when its notebook failed."""
+    code, said, execution = process.wait(0), process.errors(), process.execution
+    process.end()
+    cells = _cells(execution.output)
+    failure = _error_of(cells) or (code and _last_words(code, said)) or _gap_in(cells)
+    if failure:
+        raise ReportError(f"{execution.source.name}: {failure}\nWhat was executed is in {execution.output}")
+    execution.errors.unlink(missing_ok=True)
+
+
+def _last_words(code: int, said: str) -> str:
+    words = "\n".join(said.splitlines()[-3:])
+    return f"ended with code {code}: {words}"
 
 
 def _cells(executed: Path) -> list[dict[str, Any]]:
@@ -65,12 +76,6 @@ def _error_of(cells: list[dict[str, Any]]) -> str | None:
             if output["output_type"] == "error":
                 return f"cell {number} raised {output['ename']}: {output['evalue']}"
     return None
-
-
-def _complaint_of(ended: subprocess.CompletedProcess[str]) -> str | None:
-    """Return the last words of a papermill that failed for another reason than a cell's error."""
-    words = "\n".join(ended.stderr.strip().splitlines()[-3:])
-    return f"papermill ended with {ended.returncode}: {words}" if ended.returncode else None
 
 
 def _gap_in(cells: list[dict[str, Any]]) -> str | None:

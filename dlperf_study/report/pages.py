@@ -22,13 +22,13 @@ ANSWERS = (
 def build(study: str) -> Path:
     """Collect the evidence of ``study`` afresh and write its pages; return the page a person opens first.
 
-    Raises :class:`DlperfStudyError` with the cell and its error when a notebook fails; the executed notebooks
+    Raises :class:`ReportError` with the cell and its error when a notebook fails; the executed notebooks
     then stay in a folder beside the report, and the last good report is left as it was.
     """
     paths = StudyPaths.of(study)
     plan = collect(paths).plan
     pages = (SUMMARY, *(page for page in ANSWERS if page.notebook in plan.questions))
-    with _swapped_in(paths.report) as folder:
+    with _swapped_in(paths) as folder:
         executed = execute_notebooks([page.notebook for page in pages], study, _made(folder / "notebooks"))
         for page, notebook in zip(pages, executed, strict=True):
             html = page_html(notebook, page, pages, Masthead(study, plan.title, plan.quick))
@@ -37,16 +37,15 @@ def build(study: str) -> Path:
 
 
 @contextmanager
-def _swapped_in(final: Path) -> Iterator[Path]:
-    """Yield an empty folder beside ``final`` that takes its place when all went well, and stays when not."""
-    unfinished = final.with_name(f"{final.name}.unfinished")
-    previous = final.with_name(f"{final.name}.previous")
+def _swapped_in(paths: StudyPaths) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of the report when all went well, and stays when not."""
+    unfinished, previous = paths.report_unfinished, paths.report_previous
     for leftover in (unfinished, previous):
         shutil.rmtree(leftover, ignore_errors=True)
     yield _made(unfinished)
-    if final.exists():
-        final.rename(previous)
-    unfinished.rename(final)
+    if paths.report.exists():
+        paths.report.rename(previous)
+    unfinished.rename(paths.report)
     shutil.rmtree(previous, ignore_errors=True)
 
 

@@ -68,7 +68,7 @@ class Plan:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise EvidenceError(f"{path}: there is no plan yet; make one with `python -m dlperf_study plan`") from None
+            raise EvidenceError(f"{path}: there is no plan yet; `python -m dlperf_study run` writes one") from None
         except ValueError as error:
             raise EvidenceError(f"{path}: not a plan: {error}") from error
         return cls._from_json(content, path)

@@ -1,8 +1,11 @@
 """The papermill engine of this project: kernels speak over IPC sockets, not over open TCP ports."""
 
+import uuid
+from pathlib import Path
 from typing import Any
 
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.paths import jupyter_runtime_dir
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine
 
@@ -16,6 +19,8 @@ class IpcKernelManager(AsyncKernelManager):  # type: ignore[misc]
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.transport = "ipc"
+        # Left alone, every kernel of a folder would use the same sockets there.
+        self.ip = str(Path(jupyter_runtime_dir()) / uuid.uuid4().hex[:8])
 
 
 class IpcEngine(NBClientEngine):  # type: ignore[misc]

@@ -1,14 +1,13 @@
 """One execution of one notebook, in a process of its own.
 
-A process and not a thread: papermill changes the working directory of its whole process. Forked and not
-started anew: papermill and what it needs take over a second to import, once per study instead of once per
-configuration. The lifeline is a pipe: when the driver dies, however it dies, it closes, and the process
-takes its kernel along.
+A process and not a thread: papermill changes the working directory of its whole process. Forked from a
+server that has papermill loaded, and not started anew: papermill takes over a second to import, once per
+study instead of once per notebook. The lifeline is a pipe: when the driver dies, however it dies, it
+closes, and the process takes its kernel along.
 """
 
 import multiprocessing
 import os
-import signal
 import sys
 import tempfile
 import threading
@@ -18,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import papermill
+from papermill.engines import papermill_engines
 from papermill.exceptions import PapermillException
 
+from dlperf_study.supervision.engine import IpcEngine
 from dlperf_study.supervision.processes import DRIVER_MARK, end_marked, new_mark
 
-_FORK = multiprocessing.get_context("fork")
+_FORK = multiprocessing.get_context("forkserver")
+_FORK.set_forkserver_preload([__name__])
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class NotebookProcess:
         self.execution = execution
         self._mark = new_mark()
         listening, self._lifeline = _FORK.Pipe(duplex=False)
-        self._process = _FORK.Process(target=_execute, args=(execution, self._mark, listening, self._lifeline))
+        self._process = _FORK.Process(target=_execute, args=(execution, self._mark, listening))
         self._process.start()
         listening.close()
 
@@ -69,12 +71,9 @@ def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> Note
     return next((process for process in processes if process._process.sentinel in done), None)
 
 
-def _execute(execution: Execution, mark: str, listening: Connection, lifeline: Connection) -> None:
+def _execute(execution: Execution, mark: str, listening: Connection) -> None:
     """Be the process: cut loose from the driver's terminal, then execute."""
     os.setsid()
-    lifeline.close()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
     os.environ[DRIVER_MARK] = mark
     _redirect_output(execution.errors)
     threading.Thread(target=_watch, args=(listening, mark), daemon=True).start()
@@ -85,12 +84,13 @@ def _papermill(execution: Execution) -> int:
     # The path of an IPC socket may have 107 characters: a short folder, and one nobody else can read.
     with tempfile.TemporaryDirectory(prefix="dlperf") as folder:
         os.environ["JUPYTER_RUNTIME_DIR"] = folder
+        papermill_engines.register("ipc", IpcEngine)
         try:
             papermill.execute_notebook(
                 str(execution.source),
                 str(execution.output),
                 execution.parameters,
-                engine_name="dlperf_study",
+                engine_name="ipc",
                 kernel_name="python3",
                 progress_bar=False,
                 request_save_on_cell_execute=False,

@@ -5,6 +5,7 @@ hide: not a rank whose launcher was killed, not a process that made a session of
 """
 
 import os
+import time
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,6 +17,7 @@ RUN_MARK = "DLPERF_STUDY_RUN_MARK"
 #: Carried by the notebook processes and kernels that one driver started.
 DRIVER_MARK = "DLPERF_STUDY_DRIVER_MARK"
 KILL_SECONDS = 10.0
+POLL_SECONDS = 0.01
 
 
 def new_mark() -> str:
@@ -36,12 +38,8 @@ def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
 
 def orphans() -> list[psutil.Process]:
     """Return the marked processes whose marker is dead: nobody waits for them, and nobody will end them."""
-    found = {}
-    for variable in (RUN_MARK, DRIVER_MARK):
-        for process in marked(variable):
-            if not _lives((_variable(process, variable) or "").partition("-")[0]):
-                found[process.pid] = process
-    return list(found.values())
+    pairs = ((process, mark) for mark in (RUN_MARK, DRIVER_MARK) for process in marked(mark))
+    return list({process.pid: process for process, mark in pairs if _left(process, mark)}.values())
 
 
 def end_marked(variable: str, value: str) -> list[str]:
@@ -53,16 +51,19 @@ def end_marked(variable: str, value: str) -> list[str]:
 
 
 def end(processes: Iterable[psutil.Process]) -> list[str]:
-    """Kill processes and wait until they are gone; return ``pid: command`` of each.
+    """Kill processes and wait until they are dead; return ``pid: command`` of each.
 
     Kill and not terminate: nothing they hold is worth waiting for, and a rank that hangs would not listen.
+    Dead and not gone: in a container nobody may take the dead away.
     """
     processes = list(processes)
     names = [_describe(process) for process in processes]
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(processes, timeout=KILL_SECONDS)
+    deadline = time.monotonic() + KILL_SECONDS
+    while any(map(_lives, processes)) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
     return names
 
 
@@ -74,10 +75,19 @@ def _variable(process: psutil.Process, variable: str) -> str | None:
         return None
 
 
-def _lives(pid: str) -> bool:
+def _left(process: psutil.Process, variable: str) -> bool:
+    """Return whether the process that set this mark, and is named in it, is dead."""
+    marker = (_variable(process, variable) or "").partition("-")[0]
     try:
-        return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
+        return not _lives(psutil.Process(int(marker)))
     except (ValueError, psutil.NoSuchProcess):
+        return True
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
 
 

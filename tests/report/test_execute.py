@@ -6,8 +6,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from dlperf_study.errors import DlperfStudyError
-from dlperf_study.report.execute import execute_notebook
+from dlperf_study.errors import ReportError
+from dlperf_study.report.execute import execute
+from dlperf_study.supervision.notebook import Execution
 
 
 def notebook(folder: Path, *sources: str) -> Path:
@@ -27,7 +28,7 @@ def test_the_study_arrives_and_the_copy_is_kept(tmp_path: Path) -> None:
 @pytest.mark.timeout(120)
 def test_an_error_names_the_cell_and_keeps_the_executed_notebook(tmp_path: Path) -> None:
     out = _made(tmp_path / "out")
-    with pytest.raises(DlperfStudyError, match=r"page\.ipynb: cell \d+ raised ZeroDivisionError: division by zero"):
+    with pytest.raises(ReportError, match=r"page\.ipynb: cell \d+ raised ZeroDivisionError: division by zero"):
         execute_notebook(_in(tmp_path, "1 / 0"), "example", out)
     assert "ZeroDivisionError" in (out / "page.ipynb").read_text()
 
@@ -36,8 +37,14 @@ def test_an_error_names_the_cell_and_keeps_the_executed_notebook(tmp_path: Path)
 @pytest.mark.parametrize("ending", ["import sys; sys.exit(0)", "import os; os._exit(0)"])
 def test_a_notebook_that_ends_early_is_no_success(tmp_path: Path, ending: str) -> None:
     out = _made(tmp_path / "out")
-    with pytest.raises(DlperfStudyError, match=re.escape(str(out / "page.ipynb"))):
+    with pytest.raises(ReportError, match=re.escape(str(out / "page.ipynb"))):
         execute_notebook(_in(tmp_path, ending, "'never reached'"), "example", out)
+
+
+def execute_notebook(source: Path, study: str, folder: Path) -> Path:
+    execution = Execution(source, folder / source.name, {"study": study}, folder / "page.errors")
+    execute([execution])
+    return execution.output
 
 
 def _in(folder: Path, *sources: str) -> Path:

@@ -1,0 +1,70 @@
+"""What a measured study leaves."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import ONE, SERVED, TWO, Workplace
+from tests.conftest import SECRET
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.mark.parametrize("part", [ONE, TWO, SERVED])
+def test_a_run_leaves_what_the_documentation_says(measured: Workplace, part: str) -> None:
+    folder = measured.configuration(part).run(1).folder
+    facts = measured.run_facts(part)
+    expected = {"run.json", "configuration.json", "submission.json"}
+    expected |= {f"rank-{rank:05d}.jsonl" for rank in facts["ranks_seen"]}
+    names = {file.name for file in folder.iterdir()}
+    assert {name for name in names if not name.endswith(".log")} == expected
+    assert {f"{task}.log" for task in facts["exit_codes"]} <= names
+    assert (facts["outcome"], facts["reason"]) == ("completed", "")
+    assert facts["ranks_seen"] == list(range(facts["ranks_expected"]))
+    assert json.loads((folder / "configuration.json").read_text()) == facts["configuration"]
+
+
+def test_the_environment_is_recorded(measured: Workplace) -> None:
+    facts = measured.run_facts(ONE)
+    environment = facts["environment"]
+    assert set(environment) == {"hardware", "software", "variables", "git"}
+    hardware = {"host", "cpu_model", "cpu_flags", "cores", "cpu_governor", "memory_bytes"}
+    assert hardware <= set(environment["hardware"])
+    assert {"python", "system", "paddlepaddle", "numpy", "papermill"} <= set(environment["software"])
+    assert environment["software"]["paddlepaddle"].startswith("3.")
+    assert set(facts["load"]) == {"waited_seconds", "busy_cores_before", "busy_cores_during", "survivors_ended"}
+    assert all(not isinstance(value, dict | list) for group in environment.values() for value in group.values())
+
+
+def test_private_folders_are_not_recorded(measured: Workplace) -> None:
+    assert {"HOME", "PATH", "USER"} & set(measured.run_facts(ONE)["environment"]["variables"]) == set()
+
+
+def test_the_command_says_what_it_does(measured: Workplace) -> None:
+    assert measured.first is not None
+    lines = measured.first.stdout.splitlines()
+    assert lines[0] == "study tiny: 3 configurations, 0 unsupported here"
+    assert [line[:5] for line in lines if line.startswith("[")] == ["[1/3]", "[2/3]", "[3/3]"]
+    assert sum("1 of 1 runs completed" in line for line in lines) == 3
+    assert measured.first.stderr == ""
+
+
+def test_no_secret_is_in_any_file(measured: Workplace) -> None:
+    """The command was given one in its environment."""
+    files = [file for file in measured.folder.rglob("*") if file.is_file()]
+    assert len(files) > 15
+    assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
+
+
+@pytest.mark.parametrize("part", [ONE, TWO, SERVED])
+def test_the_notebook_is_executed_and_no_failure_is_kept(measured: Workplace, part: str) -> None:
+    paths = measured.configuration(part)
+    cells = json.loads(paths.notebook.read_text())["cells"]
+    assert all(cell["execution_count"] for cell in cells if cell["cell_type"] == "code")
+    assert not paths.failure.exists()
+
+
+def test_nothing_is_written_beside_the_study(measured: Workplace) -> None:
+    assert {path.name for path in measured.outputs.iterdir()} == {"tiny"}
+    assert {path.name for path in Path(measured.study.folder).iterdir()} >= {"plan.json", "configurations"}

@@ -1,0 +1,188 @@
+"""What may go wrong while a study is measured: the right outcome, nothing lost, nothing left, and on with it."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dlperf_study.paths import RunPaths
+from dlperf_study.supervision.processes import DRIVER_MARK, marked
+from tests.command_line import ONE, SERVED, TWO, Workplace, finish, ranks, wait_for
+from tests.conftest import left_over
+
+pytestmark = pytest.mark.timeout(300)
+
+MEGABYTE = 1_000_000
+
+
+def evidence(place: Workplace, *parts: str) -> dict[str, bytes]:
+    """Return the runs of some configurations, every byte."""
+    folders = [place.configuration(part).folder / "runs" for part in parts]
+    return {str(file): file.read_bytes() for folder in folders for file in folder.rglob("*") if file.is_file()}
+
+
+def assert_completes(place: Workplace, part: str) -> None:
+    """The same command measures what is missing, and says nothing is left to do when asked again."""
+    done = place.command("run")
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "[1/1]" in done.stdout
+    assert place.run_facts(part)["outcome"] == "completed"
+    assert "nothing to do: all 3 runs are measured already" in place.command("run").stdout
+
+
+def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
+    measured: Workplace, tmp_path: Path
+) -> None:
+    place = measured.copy(tmp_path, without=ONE)
+    before = evidence(place, TWO, SERVED)
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+        driver = place.start("run")
+        place.first_rank()
+        driver.send_signal(number)
+        ended = finish(driver)
+        wait_for(lambda: not left_over(), f"everything to end after {number.name}", 20)
+        if number != signal.SIGKILL:
+            assert ended.returncode == 130
+            assert ended.stderr == "interrupted; no training process is left. The same command continues.\n"
+    assert_completes(place, ONE)
+    assert evidence(place, TWO, SERVED) == before
+    kept = sorted((place.configuration(ONE).folder / "interrupted").iterdir())
+    assert [folder.name for folder in kept] == ["1", "2", "3"]
+    assert not any((folder / "run.json").exists() for folder in kept)
+
+
+def test_an_impatient_user_leaves_nothing_either(measured: Workplace, tmp_path: Path) -> None:
+    place = measured.copy(tmp_path, without=ONE)
+    driver = place.start("run")
+    place.first_rank()
+    for _ in range(3):
+        driver.send_signal(signal.SIGINT)
+    ended = finish(driver)
+    assert ended.returncode in (130, -signal.SIGINT), ended.stderr
+    wait_for(lambda: not left_over(), "everything to end", 20)
+
+
+def test_only_one_study_measures_at_a_time(measured: Workplace, tmp_path: Path) -> None:
+    place, other = measured.copy(tmp_path / "one", without=ONE), measured.copy(tmp_path / "other", without=ONE)
+    first = place.start("run")
+    place.first_rank()
+    second = other.command("run", busy=True)
+    assert second.returncode == 1
+    assert second.stderr == (
+        f"error: process {first.pid} is measuring study tiny on this machine; "
+        "two measurements would spoil each other. Wait for it to end, or end it.\n"
+    )
+    assert finish(first).returncode == 0
+    assert place.run_facts(ONE)["outcome"] == "completed"
+    assert place.run_facts(ONE)["load"]["survivors_ended"] == []
+
+
+def test_a_killed_kernel_is_recorded_and_measured_again(measured: Workplace, tmp_path: Path) -> None:
+    place = measured.copy(tmp_path, without=ONE)
+    driver = place.start("run")
+    _kernel_of(place.first_rank()).kill()
+    ended = finish(driver)
+    assert ended.returncode == 1
+    facts = place.run_facts(ONE)
+    assert facts["outcome"] == "killed"
+    assert "kernel died" in facts["reason"].lower()
+    assert f"run 1 killed: {facts['reason']}" in ended.stderr
+    assert_completes(place, ONE)
+
+
+def _kernel_of(rank: psutil.Process) -> psutil.Process:
+    """Return the kernel above a rank."""
+    [kernel] = [process for process in rank.parents() if "ipykernel_launcher" in process.cmdline()]
+    assert kernel in marked(DRIVER_MARK)
+    return kernel
+
+
+def test_a_killed_and_a_hanging_rank(measured: Workplace, tmp_path: Path) -> None:
+    place = measured.copy(tmp_path, without=TWO)
+    killed = place.start("run")
+    place.first_rank().kill()
+    ended = finish(killed)
+    facts = place.run_facts(TWO)
+    assert (ended.returncode, facts["outcome"]) == (1, "failed")
+    assert facts["reason"] == "node-0 exited with code 1"
+    assert facts["ranks_seen"] == []
+    assert {"node-0", "node-0-rank-0", "node-0-rank-1"} <= set(facts["tail"])
+    assert f"run 1 failed: {facts['reason']}" in ended.stderr
+
+    _set_timeout(place, 12)
+    hanging = place.start("run")
+    place.first_rank().suspend()
+    ended = finish(hanging)
+    facts = place.run_facts(TWO)
+    assert (ended.returncode, facts["outcome"], facts["reason"]) == (1, "timeout", "not finished after 12 s")
+
+    _set_timeout(place, 120)
+    assert_completes(place, TWO)
+    outcomes = [RunPaths(f).run_file for f in sorted((place.configuration(TWO).folder / "interrupted").iterdir())]
+    assert [file.exists() for file in outcomes] == [True, True]
+
+
+def _set_timeout(place: Workplace, seconds: int) -> None:
+    """Change the timeout, which doesn't make another configuration."""
+    old = place.study_file.read_text()
+    new = old.replace("timeout_seconds: 120", f"timeout_seconds: {seconds}")
+    place.study_file.write_text(new.replace("timeout_seconds: 12}", f"timeout_seconds: {seconds}}}"))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 32 MB. Mounting needs root; where tests must not be skipped, that is a failure."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", folder], capture_output=True, text=True
+    )
+    if mounted.returncode:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"no disk of its own: {mounted.stderr}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_full_disk(measured: Workplace, small_disk: Path) -> None:
+    place = measured.copy(small_disk, without=ONE)
+    before = evidence(place, TWO, SERVED)
+    filler = small_disk / "filler"
+
+    filler.write_bytes(bytes(16 * MEGABYTE))
+    ended = place.command("run")
+    assert ended.returncode == 1
+    [line] = ended.stderr.splitlines()
+    assert "MB free on this disk; a run needs 20" in line
+    assert "Traceback" not in ended.stderr
+
+    filler.unlink()
+    driver = place.start("run")
+    place.first_rank()
+    _fill(filler)
+    ended = finish(driver)
+    assert ended.returncode == 1
+    [line] = ended.stderr.splitlines()
+    assert "No space left on device" in line
+    assert not left_over()
+
+    filler.unlink()
+    assert_completes(place, ONE)
+    assert evidence(place, TWO, SERVED) == before
+
+
+def _fill(file: Path) -> None:
+    """Write until nothing fits any more."""
+    with pytest.raises(OSError, match="No space left"), open(file, "wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(4096))
+
+
+def test_nobody_trains_meanwhile(measured: Workplace) -> None:
+    """Otherwise ``first_rank`` in the tests above would have found the ranks of another study."""
+    assert ranks(measured.outputs) == []

@@ -1,0 +1,92 @@
+"""What each framework asks to be started, and why it refuses. Nothing is started here."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+
+from dlperf_study import frameworks
+from dlperf_study.errors import StudyFileError
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Role
+from tests.frameworks.launching import asynchronous, configuration
+from tests.golden_file import check
+
+PYTHON = dict.fromkeys(frameworks.names(), "python")
+CPUS = Cluster("cpus", nodes=2, devices_per_node=4, device="cpu", device_name="a CPU", python=PYTHON)
+GPUS = replace(CPUS, device="gpu", device_name="a GPU")
+LOCAL = configuration(framework="paddle_ps", strategy="local")
+SHARDED = {"model": "arcface_resnet50", "classifier": "sharded"}
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "cluster"),
+    [
+        ("all_reduce-one_process", configuration(), CPUS),
+        ("all_reduce-two_nodes", configuration(nodes=2, devices_per_node=4, threads_per_device=2), CPUS),
+        ("all_reduce-gpus", configuration(devices_per_node=2), GPUS),
+        ("parameter_server-local", LOCAL, CPUS),
+        ("parameter_server-two_nodes", replace(asynchronous(2), nodes=2, servers=3), CPUS),
+    ],
+)
+def test_jobs(name: str, asked: Configuration, cluster: Cluster) -> None:
+    job = frameworks.load(asked.framework).job(asked, cluster)
+    check(f"jobs/{name}.json", json.dumps(asdict(job), indent=1) + "\n")
+
+
+def test_servers_and_trainers_share_one_list_of_ports() -> None:
+    job = frameworks.load("paddle_ps").job(asynchronous(2), CPUS)
+    assert job.ports == 1 + 2 + 1
+    assert [task.role for task in job.tasks] == [Role.SERVER, Role.TRAINER, Role.TRAINER]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (configuration(servers=1), "all-reduce has no parameter servers"),
+        (configuration(strategy="async"), "strategy async is not built for paddle_collective (built: all_reduce)"),
+        (configuration(precision="amp_fp16"), "precision amp_fp16 is not built for paddle_collective (built: fp32)"),
+        (configuration(data_source="files"), "data_source files is not built"),
+        (configuration(compiler="xla"), "compiler xla is not built"),
+        (configuration(optimizer="adam"), "optimizer adam is not built for paddle_collective (built: sgd, momentum)"),
+        (configuration(model="nothing"), "model is 'nothing', which is not a model; the models are"),
+        (configuration(classifier="sharded"), "classifier is 'sharded', but model mobilenet_v2 has replicated"),
+        (asynchronous(1, optimizer="momentum"), "not kept by Paddle's dense tables (built: sgd)"),
+        (replace(asynchronous(1), strategy="geo"), "every trainer would train alone"),
+        (replace(asynchronous(1), strategy="sync"), "segmentation fault"),
+        (replace(asynchronous(1), servers=0), "strategy async needs servers of at least 1"),
+        (replace(LOCAL, servers=1), "strategy local is one process without servers"),
+        (replace(LOCAL, devices_per_node=2), "strategy local is one process without servers"),
+        (asynchronous(2, **SHARDED), "a sharded classifier needs collectives between the trainers"),
+    ],
+)
+def test_what_is_not_built_is_refused_with_a_reason(asked: Configuration, reason: str) -> None:
+    assert reason in str(frameworks.load(asked.framework).unsupported(asked, CPUS, "3.0.0"))
+
+
+@pytest.mark.parametrize("asked", [configuration(), configuration(**SHARDED), LOCAL, asynchronous(2)])
+def test_what_is_built_is_not_refused(asked: Configuration) -> None:
+    assert frameworks.load(asked.framework).unsupported(asked, CPUS, "3.0.0") is None
+
+
+@pytest.mark.parametrize("name", frameworks.names())
+def test_a_missing_library_is_a_reason(name: str) -> None:
+    asked = replace(LOCAL if name == "paddle_ps" else configuration(), framework=name)
+    assert "is not installed" in str(frameworks.load(name).unsupported(asked, CPUS, None))
+
+
+@pytest.mark.parametrize("version", ["3.1.0", "3.2", "4.0.0"])
+def test_later_wheels_have_no_parameter_servers(version: str) -> None:
+    assert f"paddlepaddle {version} has no parameter servers" in str(
+        frameworks.load("paddle_ps").unsupported(asynchronous(2), CPUS, version)
+    )
+
+
+def test_parameter_servers_are_for_cpus() -> None:
+    assert "built for cpu" in str(frameworks.load("paddle_ps").unsupported(asynchronous(2), GPUS, "3.0.0"))
+
+
+def test_an_unknown_framework_is_answered_with_the_choices() -> None:
+    with pytest.raises(StudyFileError, match=r"framework is 'caffe'; the frameworks are .*paddle_ps"):
+        frameworks.load("caffe")

@@ -1,0 +1,198 @@
+"""Real processes, and every way in which a run of them can end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from threading import Thread
+
+import psutil
+import pytest
+
+from dlperf_study import frameworks, launchers
+from dlperf_study.errors import StudyFileError
+from dlperf_study.launchers.base import Command, Ending, Submission, passed_environment
+from dlperf_study.launchers.local import execute, render
+from dlperf_study.study.outcome import Outcome
+from dlperf_study.supervision.processes import RUN_MARK, marked
+from tests.command_line import wait_for
+from tests.conftest import left_over
+from tests.frameworks.test_jobs import CPUS, asynchronous
+from tests.golden_file import check
+
+pytestmark = pytest.mark.timeout(60)
+
+#: A child in a session of its own, which the death of its parent does not reach.
+DEEP = 'setsid sleep 600 & touch "$FOLDER/started"; sleep 600'
+SECRET = "hunter2-and-nobody-else"
+CALLER = """
+import json, sys
+from dataclasses import asdict
+from dlperf_study.launchers.base import Command, Submission
+from dlperf_study.launchers.local import execute
+values = json.loads(sys.argv[1])
+commands = tuple(Command(**command) for command in values.pop("commands"))
+print(json.dumps(asdict(execute(Submission(commands=commands, **values), 60))))
+"""
+
+
+def submission(folder: Path, ports: int = 0, **scripts: str) -> Submission:
+    """Return one command per shell script; a name that begins with ``server`` is a server's."""
+    commands = (_command(name, script, folder) for name, script in scripts.items())
+    return Submission("local", str(folder), tuple(commands), ports)
+
+
+def _command(name: str, script: str, folder: Path) -> Command:
+    role = "server" if name.startswith("server") else "trainer"
+    return Command(name, role, ("sh", "-c", script), {"FOLDER": str(folder)}, str(folder / f"{name}.log"))
+
+
+def run(folder: Path, timeout_seconds: float = 30, **scripts: str) -> Ending:
+    return execute(submission(folder, **scripts), timeout_seconds)
+
+
+def test_the_submission_of_a_job() -> None:
+    asked = asynchronous(2)
+    job = frameworks.load("paddle_ps").job(asked, CPUS)
+    check("submissions/local-parameter_server.json", render(job, CPUS, Path("/runs/1")).as_json())
+
+
+def test_success(tmp_path: Path) -> None:
+    ending = run(tmp_path, one="echo first", two="echo second >&2")
+    assert (ending.outcome, ending.reason, ending.exit_codes) == (Outcome.COMPLETED, "", {"one": 0, "two": 0})
+    assert ending.seconds > 0
+    assert ((tmp_path / "one.log").read_text(), (tmp_path / "two.log").read_text()) == ("first\n", "second\n")
+
+
+def test_a_run_is_over_when_its_trainers_are(tmp_path: Path) -> None:
+    ending = run(tmp_path, server="sleep 600", trainer="sleep 0.1")
+    assert (ending.outcome, ending.exit_codes) == (Outcome.COMPLETED, {"server": None, "trainer": 0})
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"), [("exit 3", "one exited with code 3"), ("kill -9 $$", "one was ended by signal SIGKILL")]
+)
+def test_a_failure_names_the_task_and_ends_the_others(tmp_path: Path, script: str, reason: str) -> None:
+    start = time.monotonic()
+    ending = run(tmp_path, one=script, two=DEEP)
+    assert (ending.outcome, ending.reason) == (Outcome.FAILED, reason)
+    assert time.monotonic() - start < 15
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_server_that_exits_early_is_a_failure(tmp_path: Path, code: int) -> None:
+    ending = run(tmp_path, server=f"exit {code}", trainer="sleep 600")
+    assert (ending.outcome, ending.reason) == (Outcome.FAILED, f"server exited with code {code}")
+
+
+def test_a_hanging_task_is_a_timeout(tmp_path: Path) -> None:
+    ending = run(tmp_path, timeout_seconds=1, deaf="trap '' TERM INT; " + DEEP)
+    assert (ending.outcome, ending.reason) == (Outcome.TIMEOUT, "not finished after 1 s")
+    assert 1 <= ending.seconds < 15
+
+
+def test_a_command_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
+    nowhere = Command("one", "trainer", ("/nowhere/python",), {}, str(tmp_path / "one.log"))
+    ending = execute(Submission("local", str(tmp_path), (nowhere,), 0), 30)
+    assert ending.outcome is Outcome.FAILED
+    assert "/nowhere/python" in ending.reason
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (signal.SIGKILL, "the guard of the run was ended by signal SIGKILL"),
+        (signal.SIGTERM, "the guard was asked to end the run"),
+    ],
+)
+def test_the_end_of_the_guard_is_the_end_of_the_run(tmp_path: Path, number: int, reason: str) -> None:
+    thread = Thread(target=_signal_guard, args=(tmp_path, number))
+    thread.start()
+    ending = run(tmp_path, one=DEEP)
+    thread.join()
+    assert (ending.outcome, ending.reason, ending.interrupted) == (Outcome.KILLED, reason, False)
+    assert 0 < ending.seconds < 15
+
+
+def _signal_guard(folder: Path, number: int) -> None:
+    wait_for((folder / "started").exists, "the task")
+    [guard] = [p for p in psutil.Process().children() if "dlperf_study.launchers.guard" in p.cmdline()]
+    guard.send_signal(number)
+
+
+def test_nothing_survives_the_caller(tmp_path: Path) -> None:
+    caller = _caller(tmp_path)
+    caller.kill()
+    caller.wait()
+    wait_for(lambda: not left_over(), "the run to end", 20)
+    caller.communicate()
+
+
+def test_an_interrupt_ends_the_run_and_is_told(tmp_path: Path) -> None:
+    caller = _caller(tmp_path)
+    caller.send_signal(signal.SIGINT)
+    output, errors = caller.communicate(timeout=30)
+    ending = json.loads(output)
+    assert (ending["outcome"], ending["reason"], ending["interrupted"]) == ("killed", "interrupted", True), errors
+
+
+def _caller(folder: Path) -> "subprocess.Popen[str]":
+    """Return a process that executes a run, once the run's task is there."""
+    order = json.dumps(asdict(submission(folder, one=DEEP)))
+    pipe = subprocess.PIPE
+    caller = subprocess.Popen([sys.executable, "-c", CALLER, order], stdout=pipe, stderr=pipe, text=True)
+    wait_for((folder / "started").exists, "the task")
+    return caller
+
+
+def test_ports_are_free_and_different(tmp_path: Path) -> None:
+    ending = execute(submission(tmp_path, ports=3, one="echo {port_0} {port_1} {port_2}"), 30)
+    ports = [int(word) for word in (tmp_path / "one.log").read_text().split()]
+    assert ending.outcome is Outcome.COMPLETED
+    assert len(set(ports)) == 3
+    assert min(ports) > 1023
+
+
+def test_secrets_stay_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", SECRET)
+    monkeypatch.setenv("OMP_PLACES", "cores")
+    run(tmp_path, one='env; tr "\\0" "\\n" < /proc/self/environ')
+    printed = (tmp_path / "one.log").read_text()
+    assert "OMP_PLACES=cores" in printed
+    assert RUN_MARK in printed
+    assert "SECRET_TOKEN" not in printed
+    assert [file for file in tmp_path.rglob("*") if file.is_file() and SECRET in file.read_text()] == []
+
+
+def test_what_is_passed_is_listed() -> None:
+    given = {"PATH": "/bin", "NCCL_DEBUG": "INFO", "AWS_SECRET_ACCESS_KEY": "x", "PYTHONPATH": "x", "PATHS": "x"}
+    assert passed_environment(given) == {"NCCL_DEBUG": "INFO", "PATH": "/bin"}
+
+
+def test_what_the_ranks_printed_is_kept_and_scratch_is_not(tmp_path: Path) -> None:
+    run(tmp_path, one="mkdir -p ranks-of-node-0; echo hello > ranks-of-node-0/workerlog.1; env > everything")
+    assert (tmp_path / "node-0-rank-1.log").read_text() == "hello\n"
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_others_are_not_counted_as_the_run_s_own_load(tmp_path: Path) -> None:
+    ending = run(tmp_path, one="i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+    assert ending.busy_cores is not None
+    assert ending.busy_cores <= (os.cpu_count() or 1)
+
+
+def test_an_unknown_launcher_is_answered_with_the_choices() -> None:
+    with pytest.raises(StudyFileError, match=r"launcher is 'nowhere'; the launchers are .*local"):
+        launchers.load("nowhere")
+
+
+def test_the_watch_of_these_tests_sees_a_survivor() -> None:
+    """Otherwise its silence would mean nothing."""
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, RUN_MARK: "1-test"}) as survivor:
+        assert survivor.pid in [process.pid for process in left_over()]
+        assert survivor.pid in [process.pid for process in marked(RUN_MARK, "1-test")]
+        survivor.kill()
