@@ -155,6 +155,7 @@ def ranks(outputs: Path) -> list[psutil.Process]:
             environment, words = process.environ(), process.cmdline()
         except psutil.Error:
             continue
-        if words[-1:] == ["dlperf_study.worker"] and environment.get("DLPERF_STUDY_RUN", "").startswith(str(outputs)):
+        is_rank = words[1:] == ["-u", "-m", "dlperf_study.worker"]
+        if is_rank and environment.get("DLPERF_STUDY_RUN", "").startswith(str(outputs)):
             found.append((environment.get("PADDLE_TRAINER_ID", "-1"), process))
     return [process for _, process in sorted(found, key=lambda pair: pair[0])]

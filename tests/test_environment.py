@@ -25,7 +25,12 @@ EXTRAS = {
 LOCKED = [*DIRECT, *EXTRAS["test"]]
 ENVIRONMENT = yaml.safe_load((PROJECT / "environment.yml").read_text(encoding="utf-8"))
 #: What is imported from a library that a direct dependency brings along, because it is part of how that one is used.
-BROUGHT_ALONG = {"pydantic-core": "pydantic", "typing-extensions": "pydantic", "jupyter-client": "nbclient"}
+BROUGHT_ALONG = {
+    "pydantic-core": "pydantic",
+    "typing-extensions": "pydantic",
+    "jupyter-client": "nbclient",
+    "jupyter-core": "nbclient",
+}
 
 
 def pins() -> dict[str, Version]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -129,7 +130,12 @@ def stragglers(dataset: Dataset, series: list[Series]) -> Drawing | None:
     if ranks.empty:
         return None
     drawing, axes = charts.category_panel(dataset, list(rows["label"]))
-    axes.plot(ranks["share"], ranks["place"], linestyle="none", marker="o", markersize=3, color=PALETTE[0], alpha=0.55)
+    # Jitter: the ranks of one run often lie on one another. Its seed is fixed, so that the figure is too.
+    np.random.seed(0)
+    seaborn.stripplot(
+        ranks, x="share", y="place", orient="h", native_scale=True, ax=axes, size=3, color=PALETTE[0], alpha=0.55
+    )
+    axes.set_ylabel("")
     axes.axvline(1, color=SOFT, linewidth=0.8)
     axes.set_xlim(min(0.9, float(ranks["share"].min()) - 0.02), 1.01)
     axes.set_xlabel("rank's computation / slowest rank's")

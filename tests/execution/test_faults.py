@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -178,7 +179,7 @@ def test_a_full_disk(measured: Workplace, small_disk: Path) -> None:
 
 def _fill(file: Path) -> None:
     """Write until nothing fits any more."""
-    with pytest.raises(OSError, match="No space left"), open(file, "wb", buffering=0) as filler:
+    with suppress(OSError), open(file, "wb", buffering=0) as filler:
         while True:
             filler.write(bytes(4096))
 
