@@ -10,12 +10,14 @@ from dlperf_study.errors import DlperfStudyError
 from dlperf_study.paths import StudyPaths
 
 INTERRUPTED = 130
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Do one command; return the exit code: 0 done, 1 a mistake or a failed run, 130 interrupted."""
     options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in INTERRUPTIONS:
+        signal.signal(number, _interrupt)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
@@ -91,6 +93,9 @@ def _say(text: str) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Interrupt, once: a second Ctrl-C must not cut short the ending of the training processes."""
+    for again in INTERRUPTIONS:
+        signal.signal(again, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

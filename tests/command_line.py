@@ -52,6 +52,8 @@ device_name: a CPU
 link: loopback
 idle: {max_busy_cores: 1000, wait_seconds: 0}
 """
+#: How long to wait for others who measure on this machine, and how long a test may last, such a wait included.
+PATIENCE_SECONDS, LIMIT_SECONDS = 600, 900
 ONE, TWO, SERVED = "1n1d-b4", "1n2d-b4", "1n2d1s"
 
 
@@ -86,13 +88,14 @@ class Workplace:
     def start(self, command: str, busy: bool = False, **variables: str) -> "subprocess.Popen[str]":
         """Start a command; one that measures, when nobody else measures on this machine, unless ``busy`` is wanted."""
         if command in ("run", "study") and not busy:
-            wait_for(machine_is_free, "the machine to be free", 300)
+            wait_for(machine_is_free, "the machine to be free", PATIENCE_SECONDS)
         options = ["--cluster", str(self.cluster_file)]
         return subprocess.Popen(
             [sys.executable, "-m", "dlperf_study", command, str(self.study_file), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
             env={**os.environ, OUTPUTS_VARIABLE: str(self.outputs), **variables},
         )
 

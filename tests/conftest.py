@@ -13,7 +13,7 @@ from dlperf_study.errors import BusyError
 from dlperf_study.execution.gate import machine_lock
 from dlperf_study.paths import OUTPUTS_VARIABLE
 from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
-from tests.command_line import Workplace, wait_for, workplace
+from tests.command_line import PATIENCE_SECONDS, Workplace, wait_for, workplace
 
 #: Only what these tests start is theirs to judge, on a machine that others use too. Its prefix is one of those
 #: that training processes inherit.
@@ -57,7 +57,7 @@ def machine() -> Iterator[None]:
                 return False
             return True
 
-        wait_for(free, "the machine to be free", 300)
+        wait_for(free, "the machine to be free", PATIENCE_SECONDS)
         yield
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlperf_study import launchers
 from dlperf_study.execution.fingerprint import fingerprint
 from dlperf_study.execution.gate import Load, end_survivors, machine_lock
 from dlperf_study.execution.progress import Progress
@@ -46,6 +47,7 @@ class Result:
 def make_plan(study: str, cluster: str, quick: bool) -> tuple[Plan, Cluster]:
     """Return the plan of a study on a cluster, and that cluster."""
     place = load_cluster(cluster)
+    launchers.load(place.launcher, cluster)
     return build_plan(load_study(study, quick), place, lambda c: unsupported_here(c, place)), place
 
 

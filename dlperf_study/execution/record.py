@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.errors import EvidenceError
+from dlperf_study.execution.disk import shortage
 from dlperf_study.execution.environment import environment
 from dlperf_study.execution.gate import Load
 from dlperf_study.launchers.base import Ending
@@ -116,6 +117,8 @@ def _outcome(ending: Ending, doubt: str, paths: RunPaths) -> tuple[Outcome, str]
         return Outcome.OUT_OF_MEMORY, ending.reason
     if ending.outcome is Outcome.COMPLETED and doubt:
         return Outcome.FAILED, doubt
+    if ending.outcome is Outcome.FAILED and (lack := shortage(paths.folder)):
+        return Outcome.FAILED, f"{ending.reason}; {lack}"
     return ending.outcome, ending.reason
 
 

@@ -1,13 +1,13 @@
 """One run: from a configuration and a repetition to evidence. What the notebook calls."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from dlperf_study import frameworks, launchers
 from dlperf_study.errors import RunError
+from dlperf_study.execution.disk import shortage
 from dlperf_study.execution.fingerprint import fingerprint
 from dlperf_study.execution.gate import machine_lock, wait_until_idle
 from dlperf_study.execution.record import Circumstances, is_completed, record, write
@@ -18,9 +18,6 @@ from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.cluster_file import load_cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
-
-#: Logs and evidence of one run are far smaller; less than this is a disk about to be full.
-FREE_BYTES = 20_000_000
 
 
 def perform_runs(configuration: Configuration) -> list[dict[str, Any]]:
@@ -78,16 +75,15 @@ def _perform(configuration: Configuration, cluster: Cluster, repetition: int) ->
 
 def _prepare(configuration: Configuration, paths: RunPaths) -> None:
     """Make an empty folder for the run; what an earlier attempt left there is kept aside."""
+    home = paths_of(configuration)
+    home.folder.mkdir(parents=True, exist_ok=True)
+    if lack := shortage(home.folder):
+        raise RunError(lack)
     if paths.folder.exists():
-        aside = paths_of(configuration).interrupted()
+        aside = home.interrupted()
         aside.parent.mkdir(parents=True, exist_ok=True)
         paths.folder.rename(aside)
     paths.folder.mkdir(parents=True)
-    free = shutil.disk_usage(paths.folder).free
-    if free < FREE_BYTES:
-        raise RunError(
-            f"{paths.folder}: only {free / 1e6:.0f} MB free on this disk; a run needs {FREE_BYTES / 1e6:.0f}"
-        )
     paths.configuration_file.write_text(json.dumps(configuration.as_dict(), indent=1))
 
 

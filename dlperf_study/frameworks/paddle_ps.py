@@ -8,10 +8,13 @@ What Paddle 3.0.0 really does, seen by reading the servers' tables between steps
 - Pushes are merged: twelve gradients become one message by default. A step's gradient would then be
   exchanged every twelfth step, so the limit is set to one before the client starts.
 - GEO mode exchanges sparse tables only. These models are dense: every trainer would train alone.
+- One server's parameters travel in one message, and brpc refuses more than 64 MB. Its setting can no
+  longer be passed through Paddle, so it is raised in the loaded library.
 - Synchronous mode ends in a segmentation fault. A substitute from flush, barrier and pull gives equal
   weights, but the client's flush sleeps 100 ms each time, which would be reported as training time.
 """
 
+import ctypes
 import os
 import time
 from collections.abc import Iterator
@@ -33,6 +36,10 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Role, Task
 
 STRATEGIES = ("local", "async")
+CLIENT_FLAGS = "-pserver_push_dense_merge_limit=1"
+#: Settings of brpc that Paddle 3.0.0 has no way to pass on, by their symbols in its library.
+MESSAGE_LIMITS = ("_ZN4brpc5fLU6419FLAGS_max_body_sizeE", "_ZN4brpc5fLI6432FLAGS_socket_max_unwritten_bytesE")
+MESSAGE_BYTES = 2**31 - 1
 #: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
 FIRST_WITHOUT_SERVERS = (3, 1)
 REFUSED = {
@@ -324,7 +331,17 @@ class _Client:
 def _join() -> None:
     from paddle.distributed import fleet
 
+    _allow_large_messages()
     fleet.init(fleet.PaddleCloudRoleMaker(is_collective=False))
+
+
+def _allow_large_messages() -> None:
+    """Lift brpc's limit of 64 MB: all parameters on one server travel in one message, ResNet-50's are 94 MB."""
+    from paddle.base import libpaddle
+
+    library = ctypes.CDLL(libpaddle.__file__)
+    for symbol in MESSAGE_LIMITS:
+        ctypes.c_int64.in_dll(library, symbol).value = MESSAGE_BYTES
 
 
 def _asynchronous() -> Any:
@@ -342,7 +359,7 @@ def _connect(configuration: Configuration) -> _Client:
     for endpoint in fleet.server_endpoints():
         paddle_common.wait_for(endpoint)
     runtime = fleet.fleet._runtime_handle
-    runtime.ps_desc_builder.ps_desc.init_gflags = "--pserver_push_dense_merge_limit=1"
+    runtime.ps_desc_builder.ps_desc.init_gflags = CLIENT_FLAGS
     fleet.init_worker()
     tables = get_the_one_recv_context(runtime.context, split_dense_table=runtime.is_heter_ps_mode)
     return _Client(runtime, dict(tables))

@@ -17,9 +17,9 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(module.name for module in iter_modules(__path__) if module.name not in _SHARED))
 
 
-def load(name: str) -> Launcher:
-    """Return the launcher called ``name``."""
+def load(name: str, source: str = "cluster file") -> Launcher:
+    """Return the launcher called ``name``; ``source`` is the file that a message about it names."""
     if name not in names():
-        raise StudyFileError(f"launcher is {name!r}; the launchers are {', '.join(names())}")
+        raise StudyFileError(f"{source}: launcher is {name!r}; the launchers are {', '.join(names())}")
     launcher: Launcher = import_module(f"{__name__}.{name}").LAUNCHER
     return launcher

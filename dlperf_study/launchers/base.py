@@ -15,6 +15,10 @@ from dlperf_study.study.outcome import Outcome
 PASSED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "USER")
 PASSED_PREFIXES = ("CUDA_", "FLAGS_", "GLOG_", "GLOO_", "HOROVOD_", "KMP_", "MKL_", "NCCL_", "OMP_")
 
+_DEADLY = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
+#: How one who starts processes says that one was ended by a signal: shells by 128 + its number, Paddle by minus that.
+PASSED_ON_SIGNALS = {code: s.name for s in _DEADLY for code in (128 + s, 256 - s)}
+
 
 def passed_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the variables of ``environment`` that training processes may see."""
@@ -29,7 +33,8 @@ def ending_words(code: int | None) -> str:
     """Return how a process ended, by its exit code as ``subprocess`` gives it."""
     if code is not None and code < 0:
         return f"was ended by signal {signal.Signals(-code).name}"
-    return f"exited with code {code}"
+    passed_on = PASSED_ON_SIGNALS.get(code or 0)
+    return f"exited with code {code}" + (f": a process of its own was ended by {passed_on}" if passed_on else "")
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import ONE, SERVED, TWO, Workplace
+from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
 from tests.conftest import SECRET
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 
 @pytest.mark.parametrize("part", [ONE, TWO, SERVED])

@@ -12,12 +12,13 @@ import pytest
 
 from dlperf_study.paths import RunPaths
 from dlperf_study.supervision.processes import DRIVER_MARK, marked
-from tests.command_line import ONE, SERVED, TWO, Workplace, finish, ranks, wait_for
+from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace, finish, ranks, wait_for
 from tests.conftest import left_over
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 MEGABYTE = 1_000_000
+INTERRUPTED = "interrupted; no training process is left. The same command continues.\n"
 
 
 def evidence(place: Workplace, *parts: str) -> dict[str, bytes]:
@@ -45,10 +46,11 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
         place.first_rank()
         driver.send_signal(number)
         ended = finish(driver)
-        wait_for(lambda: not left_over(), f"everything to end after {number.name}", 20)
-        if number != signal.SIGKILL:
-            assert ended.returncode == 130
-            assert ended.stderr == "interrupted; no training process is left. The same command continues.\n"
+        if number == signal.SIGKILL:
+            wait_for(lambda: not left_over(), "everything to end", 20)
+        else:
+            assert (ended.returncode, ended.stderr) == (130, INTERRUPTED)
+            assert not left_over()
     assert_completes(place, ONE)
     assert evidence(place, TWO, SERVED) == before
     kept = sorted((place.configuration(ONE).folder / "interrupted").iterdir())
@@ -56,15 +58,15 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
     assert not any((folder / "run.json").exists() for folder in kept)
 
 
-def test_an_impatient_user_leaves_nothing_either(measured: Workplace, tmp_path: Path) -> None:
+def test_an_impatient_user_at_a_terminal_leaves_nothing_either(measured: Workplace, tmp_path: Path) -> None:
     place = measured.copy(tmp_path, without=ONE)
     driver = place.start("run")
     place.first_rank()
     for _ in range(3):
-        driver.send_signal(signal.SIGINT)
+        os.killpg(driver.pid, signal.SIGINT)
     ended = finish(driver)
-    assert ended.returncode in (130, -signal.SIGINT), ended.stderr
-    wait_for(lambda: not left_over(), "everything to end", 20)
+    assert (ended.returncode, ended.stderr) == (130, INTERRUPTED)
+    assert not left_over()
 
 
 def test_only_one_study_measures_at_a_time(measured: Workplace, tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_a_killed_and_a_hanging_rank(measured: Workplace, tmp_path: Path) -> Non
     ended = finish(killed)
     facts = place.run_facts(TWO)
     assert (ended.returncode, facts["outcome"]) == (1, "failed")
-    assert facts["reason"] == "node-0 exited with code 1"
+    assert facts["reason"] == "node-0 exited with code 247: a process of its own was ended by SIGKILL"
     assert facts["ranks_seen"] == []
     assert {"node-0", "node-0-rank-0", "node-0-rank-1"} <= set(facts["tail"])
     assert f"run 1 failed: {facts['reason']}" in ended.stderr
@@ -169,7 +171,7 @@ def test_a_full_disk(measured: Workplace, small_disk: Path) -> None:
     ended = finish(driver)
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()
-    assert "No space left on device" in line
+    assert "No space left on device" in line or "MB free on this disk" in line
     assert not left_over()
 
     filler.unlink()

@@ -6,10 +6,10 @@ from statistics import mean
 import pytest
 
 from dlperf_study.logs.evidence import Run, read_rank_log, read_run
-from tests.command_line import ONE, SERVED, TWO, Workplace
+from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
 from tests.frameworks.launching import asynchronous, configuration, launch, tell
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 
 def losses(run: Run, rank: int = 0) -> list[float]:

@@ -1,0 +1,84 @@
+"""Who may measure, what is ended first, and how long to wait for a quiet machine."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study.errors import BusyError
+from dlperf_study.execution.gate import end_survivors, machine_lock, wait_until_idle
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, new_mark
+from tests.command_line import LIMIT_SECONDS, PATIENCE_SECONDS, machine_is_free, wait_for
+
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
+
+CLUSTER = Cluster("test", 1, 2, "cpu", "a CPU", idle_max_busy_cores=1000.0, idle_wait_seconds=0.0)
+HOLD = """
+import sys, time
+from dlperf_study.execution.gate import machine_lock
+with machine_lock("a test"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_lock_is_for_one(machine: None) -> None:
+    with pytest.raises(BusyError, match=f"process {os.getpid()} is measuring the tests of dlperf_study"):
+        machine_lock("another").__enter__()
+
+
+def test_the_lock_goes_when_its_holder_is_killed() -> None:
+    wait_for(machine_is_free, "the machine to be free", PATIENCE_SECONDS)
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", HOLD], stdin=pipe, stdout=pipe, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(BusyError, match=f"process {holder.pid} is measuring a test on this machine"):
+            machine_lock("another").__enter__()
+        holder.kill()
+    wait_for(machine_is_free, "the lock to go", PATIENCE_SECONDS)
+
+
+def test_under_a_driver_the_lock_is_free(machine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DRIVER_MARK, "1-driver")
+    with machine_lock("a kernel"):
+        pass
+
+
+@pytest.mark.parametrize("variable", [RUN_MARK, DRIVER_MARK])
+def test_survivors_of_the_dead_are_ended_and_named(variable: str) -> None:
+    with subprocess.Popen(["true"]) as dead:
+        dead.wait()
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, variable: f"{dead.pid}-x"}) as survivor:
+        assert f"{survivor.pid}: sleep 60" in end_survivors()
+        assert survivor.wait(5) == -9
+
+
+@pytest.mark.parametrize("variable", [RUN_MARK, DRIVER_MARK])
+def test_processes_of_the_living_are_left_alone(variable: str) -> None:
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, variable: new_mark()}) as process:
+        assert not any(name.startswith(f"{process.pid}:") for name in end_survivors())
+        assert process.poll() is None
+        process.kill()
+
+
+def test_a_quiet_machine_is_not_waited_for() -> None:
+    load = wait_until_idle(CLUSTER)
+    assert load.waited_seconds is not None
+    assert load.busy_cores_before is not None
+    assert load.waited_seconds < 1
+
+
+def test_a_busy_machine_is_waited_for_but_not_for_ever() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            load = wait_until_idle(replace(CLUSTER, idle_max_busy_cores=0.05, idle_wait_seconds=0.5))
+        finally:
+            busy.kill()
+    assert load.waited_seconds is not None
+    assert load.busy_cores_before is not None
+    assert load.waited_seconds >= 0.5
+    assert load.busy_cores_before > 0.05

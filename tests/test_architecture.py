@@ -1,0 +1,164 @@
+"""The table of docs/architecture.md, held against the source."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.paths import PROJECT
+
+PACKAGE = PROJECT / "dlperf_study"
+WORDS = ("errors", "paths", "columns", "lifeline")
+#: What each room may import of this package, besides itself and the words.
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "words": (),
+    "study": (),
+    "models": (),
+    "frameworks": ("study", "models"),
+    "supervision": (),
+    "launchers": ("study", "supervision"),
+    "worker": ("study", "models", "frameworks"),
+    "execution": ("study", "frameworks", "launchers", "logs", "supervision"),
+    "logs": ("study",),
+    "published": ("study",),
+    "analysis": ("study", "logs", "published"),
+    "report": ("study", "analysis", "supervision"),
+}
+TRAINING_LIBRARIES = {"paddle", "torch", "horovod", "tensorflow", "mxnet", "nvidia", "cupy", "zmq"}
+#: What every training process imports, whatever its image holds.
+TRAINING_ROOMS = ("worker", "frameworks", "models")
+TRAINING_MODULES = ("study.configuration", "study.job", "study.outcome", "study.cluster", "errors", "paths", "lifeline")
+#: Who may print: the command line, and programs whose output is what they are for.
+MAY_PRINT = ("__main__", "launchers.guard", "supervision.notebook", "study.schema")
+MOST_LINES_OF_A_FUNCTION, MOST_LINES_OF_A_FILE = 40, 400
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def module(file: Path) -> str:
+    """Return the name of a module below the package; of the package itself, the empty text."""
+    parts = file.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room(name: str) -> str:
+    """Return the room of a module; the command line and the package itself have none."""
+    first = name.partition(".")[0]
+    return "words" if first in WORDS else first if first in MAY_IMPORT else ""
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def imports(node: ast.AST) -> Iterator[str]:
+    """Yield what is imported, as dotted names."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Import):
+            yield from (alias.name for alias in part.names)
+        elif isinstance(part, ast.ImportFrom):
+            assert part.level == 0, "relative import"
+            yield from (f"{part.module}.{alias.name}" for alias in part.names)
+
+
+def at_module_level(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the import statements that run when a module is imported."""
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.Import | ast.ImportFrom):
+            yield part
+        elif not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not _for_types_only(part):
+            yield from at_module_level(part)
+
+
+def _for_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def own(names: Iterator[str]) -> set[str]:
+    return {name.removeprefix("dlperf_study.") for name in names if name.startswith("dlperf_study.")}
+
+
+def library(name: str) -> str:
+    return name.partition(".")[0]
+
+
+every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: module(file) or "__init__")
+
+
+def test_every_folder_is_a_room_of_the_table() -> None:
+    assert {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists()} <= set(MAY_IMPORT)
+
+
+def test_the_table_is_the_one_in_the_documentation() -> None:
+    text = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| `")]
+    written = {row[0].strip("`/"): tuple(row[-1].split(", ")) for row in rows if row[0].endswith("/`")}
+    assert {name: tuple(word for word in words if word != "words") for name, words in written.items()} == {
+        name: allowed for name, allowed in MAY_IMPORT.items() if name != "words"
+    }
+
+
+@every_file
+def test_imports_go_downwards_only(file: Path) -> None:
+    here = room(module(file))
+    if not here:
+        return
+    allowed = {here, "words", *MAY_IMPORT[here]}
+    used = own(imports(tree(file))) - {"__version__"}
+    assert {name for name in used if room(name) not in allowed} == set()
+
+
+@every_file
+def test_training_libraries_are_imported_inside_functions(file: Path) -> None:
+    at_import = {name for statement in at_module_level(tree(file)) for name in imports(statement)}
+    assert {library(name) for name in at_import} & TRAINING_LIBRARIES == set()
+
+
+@pytest.mark.parametrize("where", ["analysis", "report", "logs", "study"])
+def test_the_reading_arm_needs_no_training_library_at_all(where: str) -> None:
+    used = {library(name) for file in (PACKAGE / where).rglob("*.py") for name in imports(tree(file))}
+    assert used & TRAINING_LIBRARIES == set()
+
+
+@every_file
+def test_what_a_training_process_imports_is_the_standard_library(file: Path) -> None:
+    if room(module(file)) not in TRAINING_ROOMS and module(file) not in TRAINING_MODULES:
+        return
+    at_import = {library(name) for statement in at_module_level(tree(file)) for name in imports(statement)}
+    assert at_import - set(sys.stdlib_module_names) <= {"dlperf_study"}
+
+
+def test_a_training_process_imports_nothing_but_the_standard_library() -> None:
+    """Without site-packages: only the interpreter and this package are there."""
+    names = [module(file) for file in FILES]
+    wanted = [name for name in names if name in TRAINING_MODULES or room(name) in TRAINING_ROOMS]
+    lines = [f"import sys; sys.path.insert(0, {str(PROJECT)!r})", *(f"import dlperf_study.{name}" for name in wanted)]
+    lines.append("print(*sorted({n.partition('.')[0] for n in sys.modules} - set(sys.stdlib_module_names)))")
+    command = [sys.executable, "-I", "-S", "-c", "\n".join(lines)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) == {"__main__", "dlperf_study"} - ({"__main__"} & set(sys.stdlib_module_names))
+
+
+@every_file
+def test_functions_are_short(file: Path) -> None:
+    functions = [node for node in ast.walk(tree(file)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
+
+
+@every_file
+def test_files_are_short(file: Path) -> None:
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= MOST_LINES_OF_A_FILE
+
+
+@every_file
+def test_only_programs_print(file: Path) -> None:
+    calls = [node.func for node in ast.walk(tree(file)) if isinstance(node, ast.Call)]
+    prints = [call.lineno for call in calls if isinstance(call, ast.Name) and call.id == "print"]
+    assert not prints or module(file) in MAY_PRINT
