@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 
 from dlperf_study.execution.driver import execute
+from dlperf_study.execution.gate import machine_lock
 from dlperf_study.execution.run import paths_of
 from dlperf_study.paths import OUTPUTS_VARIABLE
 from dlperf_study.study.cluster_file import load_cluster
@@ -31,8 +32,9 @@ def main() -> int:
         empty = Path(folder) / "empty.ipynb"
         notebook = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
         nbformat.write(notebook, empty)
-        harness_seconds(0)
-        pairs = [(harness_seconds(k), papermill_seconds(empty)) for k in range(1, REPETITIONS + 1)]
+        with machine_lock("benchmarks"):
+            harness_seconds(0)
+            pairs = [(harness_seconds(k), papermill_seconds(empty)) for k in range(1, REPETITIONS + 1)]
     ours, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = statistics.median(a / b for a, b in pairs)
     print(f"harness {ours:.2f} s, bare papermill {bare:.2f} s per configuration: ratio {ratio:.2f} (limit 1)")

@@ -67,7 +67,7 @@ def collect(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Build the dataset and the report."""
-    from dlperf_study.report import build
+    from dlperf_study.report.pages import build
 
     _say("building the report, about half a minute …")
     _say(f"report: {build(_name(options))}")

@@ -43,6 +43,11 @@ class Column:
     definition: str
     tables: tuple[Table, ...]
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds numbers."""
+        return self.dtype in (Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.REAL)
+
     def dtype_in(self, table: Table) -> Dtype:
         """Return its type in a table; texts repeat on every step, so there they are stored once."""
         return Dtype.CATEGORY if table is Table.STEPS and self.dtype is Dtype.TEXT else self.dtype
@@ -218,8 +223,15 @@ _TIMES = (
 )
 
 _MODEL = (
-    Column("parameters", "Parameters", "", _MAYBE_INT, "trainable numbers of the model, counted by rank 0", _RC),
-    Column("gradient_bytes", "Gradient", "bytes", _MAYBE_INT, "bytes of one gradient, counted by rank 0", _RC),
+    Column(
+        "parameters",
+        "Parameters",
+        "",
+        _MAYBE_INT,
+        "trainable numbers on rank 0, of a sharded classifier its shard",
+        _RC,
+    ),
+    Column("gradient_bytes", "Gradient", "bytes", _MAYBE_INT, "bytes of gradients rank 0 exchanges in a step", _RC),
     Column("flops_per_sample", "FLOPs per sample", "FLOP", _REAL, "forward and backward of one sample", _RC),
 )
 

@@ -57,6 +57,11 @@ class RunPaths:
         """What launchers write for themselves; deleted when the run ends."""
         return self.folder / "scratch"
 
+    @property
+    def process_logs(self) -> list[Path]:
+        """What each started process printed, in order of name."""
+        return sorted(self.folder.glob("*.log"))
+
     def rank_log(self, rank: int) -> Path:
         """What one rank measured."""
         return self.folder / f"rank-{rank:05d}.jsonl"
@@ -111,9 +116,14 @@ class StudyPaths:
         """What was to be measured, and what could not be."""
         return self.folder / "plan.json"
 
+    @property
+    def configurations(self) -> Path:
+        """One folder per configuration that was ever measured, also those no longer planned."""
+        return self.folder / "configurations"
+
     def configuration(self, identity: str) -> ConfigurationPaths:
         """Return where one configuration lies."""
-        return ConfigurationPaths(self.folder / "configurations" / identity)
+        return ConfigurationPaths(self.configurations / identity)
 
     @property
     def dataset(self) -> Path:

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ RUN_ELSEWHERE = {
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study (study|run) .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study collect .*": ("tests/analysis/test_dataset.py", "collect("),
-    r"python -m dlperf_study report .*": ("tests/report/test_pages.py", "report.build("),
+    r"python -m dlperf_study report .*": ("tests/report/test_pages.py", "pages.build("),
     r"python -m dlperf_study\.columns": ("tests/test_columns.py", "test_the_page_is_in_step_with_the_registry"),
     r"python -m dlperf_study\.study\.schema": ("tests/study/test_schema.py", "schema_text("),
 }
@@ -135,6 +136,17 @@ def test_every_link_leads_somewhere(page):
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_pages_say_nothing_of(page, what):
     assert re.findall(FORBIDDEN[what], page.read_text(encoding="utf-8")) == []
+
+
+def test_the_images_are_shown_and_are_pictures_of_a_page():
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"!\[[^\]]+\]\(docs/images/([^)]+)\)", readme))
+    assert shown == {image.name for image in (DOCS / "images").iterdir()}
+    for name in shown:
+        head = (DOCS / "images" / name).read_bytes()[:24]
+        assert head.startswith(b"\x89PNG\r\n\x1a\n")
+        width, height = struct.unpack(">II", head[16:])
+        assert min(width, height) >= 400
 
 
 def test_every_page_of_docs_is_linked_from_the_readme():

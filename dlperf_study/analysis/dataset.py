@@ -104,7 +104,7 @@ def _unreadable(identity: str, paths: RunPaths, error: EvidenceError) -> Complai
 def _unplanned(paths: StudyPaths, plan: Plan) -> Iterator[Complaint]:
     """Yield a complaint for every measured configuration that the plan no longer knows."""
     planned = {entry.configuration.identity for entry in plan.entries}
-    for folder in sorted(paths.configuration(next(iter(planned))).folder.parent.glob("*")):
+    for folder in sorted(paths.configurations.glob("*")):
         if folder.name not in planned:
             yield Complaint("plan", "measured, but not in the plan: not counted", identity=folder.name)
 

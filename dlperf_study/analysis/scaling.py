@@ -14,6 +14,7 @@ from dlperf_study.errors import BaselineError
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.plan import Entry
+from dlperf_study.study.study import BATCH_OF_SCALING
 
 #: The throughputs of the completed runs of each configuration, in samples/s, by identity.
 Throughputs = Mapping[str, NDArray[np.float64]]
@@ -44,7 +45,7 @@ def speedup(entry: Entry, throughputs: Throughputs) -> Speedup:
     identity, baseline = entry.configuration.identity, entry.baseline_identity
     own, other = throughputs[identity], throughputs.get(baseline, np.empty(0))
     if not other.size:
-        raise BaselineError(f"{identity}: no speedup, because no run of its declared baseline {baseline} completed")
+        raise BaselineError(f"no run of its declared baseline {baseline} completed")
     ratio = float(np.median(own) / np.median(other))
     interval = _itself(own.size) if entry.is_baseline else ratio_interval(own, other)
     return Speedup(ratio, interval, float(np.median(other)), median_interval(other))
@@ -56,10 +57,13 @@ def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
 
 
 def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
-    """Return the parameters that tell scaling curves apart: all but what changes along a curve."""
-    along = (*_ALONG, "batch_per_device") if scaling == "strong" else _ALONG
-    factors = [name for name in FIELD_NAMES if name not in along]
-    for name in along:
+    """Return the columns that tell scaling curves apart: all parameters but what changes along a curve.
+
+    Of the two batches it is the one that stays: per device under weak scaling, global under strong.
+    """
+    kept, _ = BATCH_OF_SCALING[scaling]
+    factors = [kept if name == "batch_per_device" else name for name in FIELD_NAMES if name not in _ALONG]
+    for name in _ALONG:
         if configurations.duplicated([*factors, "world_size"]).any() and configurations[name].nunique() > 1:
             factors.append(name)
     return factors

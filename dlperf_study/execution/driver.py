@@ -116,9 +116,11 @@ def _wait(process: "NotebookProcess", configuration: Configuration) -> Ending | 
     deadline = configuration.repeats * configuration.timeout_seconds + NOTEBOOK_SECONDS
     code = process.wait(deadline)
     if code is None:
-        return Ending(Outcome.TIMEOUT, f"the notebook did not end within {deadline:.0f} s", deadline)
+        return Ending(Outcome.TIMEOUT, f"the notebook did not end within {deadline:.0f} s", seconds=None)
+    if code == 0:
+        return None
     lines = process.errors().splitlines()
-    return Ending(Outcome.KILLED, lines[-1] if lines else f"the notebook ended with code {code}", 0.0) if code else None
+    return Ending(Outcome.KILLED, lines[-1] if lines else f"the notebook ended with code {code}", seconds=None)
 
 
 def _record_unfinished(

@@ -1,6 +1,5 @@
 """What a run took place on: hardware, software, the passed variables, the state of the code."""
 
-import os
 import platform
 import shutil
 import socket
@@ -15,6 +14,7 @@ import psutil
 
 from dlperf_study.launchers.base import passed_environment
 from dlperf_study.paths import PROJECT
+from dlperf_study.study.this_machine import cpu_name, usable_cpus
 
 PACKAGES = (
     *("dlperf_study", "paddlepaddle", "paddlepaddle-gpu", "protobuf", "numpy"),
@@ -51,14 +51,13 @@ def environment() -> dict[str, dict[str, Any]]:
 
 def hardware() -> dict[str, Any]:
     """Return host, processor, cores, memory (bytes) and the frequency governor."""
-    model, flags = _processor()
     return {
         "host": socket.gethostname(),
-        "cpu_model": model,
-        "cpu_flags": " ".join(flag for flag in FLAGS if flag in flags),
+        "cpu_model": cpu_name(),
+        "cpu_flags": " ".join(flag for flag in FLAGS if flag in _flags()),
         "cpu_cores_physical": psutil.cpu_count(logical=False),
         "cpu_cores_logical": psutil.cpu_count(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": usable_cpus(),
         "cpu_governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
     }
@@ -97,11 +96,10 @@ def git() -> dict[str, Any]:
     return {"commit": commit, "dirty": bool(changes)}
 
 
-def _processor() -> tuple[str, set[str]]:
+def _flags() -> set[str]:
     lines = (_text("/proc/cpuinfo") or "").splitlines()
     facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    flags = facts.get("flags") or facts.get("Features") or ""
-    return facts.get("model name") or platform.processor() or platform.machine(), set(flags.split())
+    return set((facts.get("flags") or facts.get("Features") or "").split())
 
 
 def _text(path: str) -> str | None:

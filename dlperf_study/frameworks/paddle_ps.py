@@ -15,7 +15,6 @@ What Paddle 3.0.0 really does, seen by reading the servers' tables between steps
 """
 
 import ctypes
-import os
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -97,9 +96,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
         "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
         "PADDLE_TRAINERS_NUM": str(len(trainers)),
         "PADDLE_WITH_GLOO": "1",
-        "PADDLE_GLOO_RENDEZVOUS": "3",
-        "PADDLE_GLOO_HTTP_ENDPOINT": "{host_0}:{port_" + str(len(servers) + len(trainers)) + "}",
-    }
+    } | _rendezvous(configuration, port=len(servers) + len(trainers))
     server_tasks = (_member(configuration, cluster, Role.SERVER, k, e, shared) for k, e in enumerate(servers))
     trainer_tasks = (_member(configuration, cluster, Role.TRAINER, k, e, shared) for k, e in enumerate(trainers))
     return Job((*server_tasks, *trainer_tasks), ports=len(servers) + len(trainers) + 1)
@@ -113,6 +110,16 @@ def _places(configuration: Configuration) -> tuple[list[str], list[str]]:
         for k in range(configuration.world_size)
     ]
     return servers, trainers
+
+
+def _rendezvous(configuration: Configuration, port: int) -> dict[str, str]:
+    """Return how the trainers find each other: by files on one node, over HTTP between nodes.
+
+    Paddle's HTTP server notices only every five seconds that all have met, and the parameter servers wait for it.
+    """
+    if configuration.nodes == 1:
+        return {"PADDLE_GLOO_RENDEZVOUS": "2", "PADDLE_GLOO_FS_PATH": "{run}/scratch/rendezvous"}
+    return {"PADDLE_GLOO_RENDEZVOUS": "3", "PADDLE_GLOO_HTTP_ENDPOINT": "{host_0}:{port_" + str(port) + "}"}
 
 
 def _member(
@@ -154,7 +161,7 @@ class ParameterServerTrainer:
     def description(self) -> dict[str, Any]:
         """Return what the rank log says about this rank."""
         elements = sum(self._program.parameter_elements())
-        return paddle_common.description(self._configuration, elements, 4 * elements)
+        return paddle_common.description(self._configuration, elements, 4 * elements if self._client else 0)
 
     def train_step(self) -> Any:
         """Compute and push the gradients, then pull the parameters; alone, update in place."""
@@ -216,8 +223,10 @@ class ParameterServerTrainer:
     @contextmanager
     def _running_program(self, program: Any) -> Iterator[None]:
         kept, self._running = self._running, program
-        yield
-        self._running = kept
+        try:
+            yield
+        finally:
+            self._running = kept
 
 
 class _StaticProgram:
@@ -372,11 +381,6 @@ def serve(configuration: Configuration) -> None:
     _StaticProgram(configuration)
     fleet.init_server()
     fleet.run_server()
-
-
-def is_server() -> bool:
-    """Return whether this process was started as a server."""
-    return os.environ.get("TRAINING_ROLE") == "PSERVER"
 
 
 FRAMEWORK = Framework(

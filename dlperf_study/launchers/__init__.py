@@ -1,6 +1,6 @@
 """One file a place to run. The folder is the registry: a file's name is its name in the cluster file.
 
-A part offers ``render(job, cluster, run_folder)`` (pure) and ``execute(submission, timeout_seconds)``.
+A part offers ``LAUNCHER``: ``render(job, cluster, run_folder)`` (pure) and ``execute(submission, timeout_seconds)``.
 """
 
 from importlib import import_module

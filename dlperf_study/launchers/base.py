@@ -66,12 +66,13 @@ class Submission:
 class Ending:
     """How the processes of a run ended.
 
-    ``busy_cores`` are the cores that other processes kept busy meanwhile, on average.
+    ``seconds`` is the life of the processes, None when nobody saw it. ``busy_cores`` are the cores that other
+    processes kept busy meanwhile, on average.
     """
 
     outcome: Outcome
     reason: str
-    seconds: float
+    seconds: float | None
     exit_codes: dict[str, int | None] = field(default_factory=dict)
     busy_cores: float | None = None
     out_of_memory_kills: int = 0

@@ -147,11 +147,13 @@ def _window(line: Object, source: str) -> Window:
 def _check_window(window: Window, steps: int, source: str) -> None:
     if window.step_seconds.shape != (steps,) or window.losses.shape not in ((steps,), (0,)):
         raise EvidenceError(f"{source}: window {window.name} does not hold one time and one loss for each step")
-    whole = float(window.step_seconds.sum())
-    if steps and not (window.step_seconds.min() > 0 and 0 < whole <= window.seconds * (1 + CLOCK_TOLERANCE)):
-        raise EvidenceError(f"{source}: window {window.name} lasts {window.seconds} s but its steps {whole} s")
     if not steps and window.name != WARMUP:
         raise EvidenceError(f"{source}: window {window.name} has no step")
+    if not (window.step_seconds > 0).all():
+        raise EvidenceError(f"{source}: window {window.name} has a step time that is not above 0")
+    whole = float(window.step_seconds.sum())
+    if not whole <= window.seconds * (1 + CLOCK_TOLERANCE):
+        raise EvidenceError(f"{source}: window {window.name} lasts {window.seconds} s but its steps {whole} s")
 
 
 def _rank_logs(paths: RunPaths, configuration: Configuration) -> tuple[RankLog, ...]:
@@ -199,7 +201,7 @@ _RUN_KEYS: dict[str, Types] = {
     "outcome": str,
     "reason": (str, type(None)),
     "started": str,
-    "seconds": (int, float),
+    "seconds": (int, float, type(None)),
     "ranks_expected": int,
     "ranks_seen": list,
     "cluster": dict,

@@ -1,18 +1,20 @@
-"""Cells of a table of configurations: each value with its interval, its doubts, or the reason why it is missing."""
+"""Cells of a table of configurations or runs: a value with its interval and doubts, or why it is missing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report import numbers
-from dlperf_study.report.context import RUNS_FOR_AN_INTERVAL
 from dlperf_study.report.missing import why_missing, why_no_interval
 from dlperf_study.report.names import human
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.report.table import Cell, Heading
 from dlperf_study.report.units import Unit, unit_of
+from dlperf_study.study.outcome import Outcome
 
 #: The columns that hold the ends of a column's interval. A baseline has its interval in its own row.
 INTERVALS = {
@@ -39,9 +41,8 @@ class ColumnOfCells:
 def factor_column(name: str) -> ColumnOfCells:
     """Return a column of levels, as they are named in a paper."""
     known = COLUMNS[name]
-    numeric = "int" in known.dtype.lower() or "float" in known.dtype.lower()
-    heading = Heading(known.label, known.unit, numeric=numeric)
-    return ColumnOfCells(heading, lambda row: Cell(human(getattr(row, name))))
+    heading = Heading(known.label, known.unit, numeric=known.is_number)
+    return ColumnOfCells(heading, lambda row: _factor_cell(name, getattr(row, name)))
 
 
 def measured_column(dataset: Dataset, name: str) -> ColumnOfCells:
@@ -53,11 +54,36 @@ def measured_column(dataset: Dataset, name: str) -> ColumnOfCells:
     return ColumnOfCells(heading, lambda row: _value_cell(dataset, row, name, unit))
 
 
+def run_column(runs: pd.DataFrame, name: str) -> ColumnOfCells:
+    """Return a column of a table of runs, in the unit that fits most of them; it has no interval."""
+    known, unit = COLUMNS[name], unit_of(name, runs[name] if COLUMNS[name].is_number else [])
+    heading = Heading(known.label, unit.symbol, numeric=known.is_number)
+    return ColumnOfCells(heading, lambda row: _run_cell(row, name, unit))
+
+
+def defined(name: str) -> str:
+    """Return the definition of a column as a remark below a table."""
+    return f"{COLUMNS[name].label}: {COLUMNS[name].definition}."
+
+
 def verdict(row: Any) -> str:
     """Say how a configuration compares with its baseline, or that its interval can't tell."""
     if row.speedup_low <= 1 <= row.speedup_high:
         return UNDECIDED
     return "faster" if row.speedup > 1 else "slower"
+
+
+def _factor_cell(name: str, value: Any) -> Cell:
+    if name == "batch_per_device" and not value:
+        return Cell.missing("the global batch can't be shared equally")
+    return Cell(human(value))
+
+
+def _run_cell(row: Any, name: str, unit: Unit) -> Cell:
+    value = getattr(row, name)
+    if is_missing(value):
+        return Cell.missing(defined(name) if row.outcome == Outcome.COMPLETED else "the run did not complete")
+    return Cell(numbers.plain(value / unit.size) if isinstance(value, float) else human(value))
 
 
 def _value_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
@@ -66,20 +92,14 @@ def _value_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
         return Cell.missing(why_missing(dataset, row, name))
     doubts = _doubts(dataset, row, name)
     if row.is_baseline and name in BY_DEFINITION:
-        return Cell("1")
+        return Cell("1", note="; ".join(doubts))
     if name not in INTERVALS:
         return Cell(numbers.plain(value / unit.size), note="; ".join(doubts))
     low, high = (getattr(row, end) for end in INTERVALS[name])
     if is_missing(low) or is_missing(high):
-        return Cell(numbers.plain(value / unit.size), note="; ".join([_why_bare(row), *doubts]))
+        return Cell(numbers.plain(value / unit.size), note="; ".join([why_no_interval(row), *doubts]))
     text, interval = numbers.with_interval(value / unit.size, low / unit.size, high / unit.size)
     return Cell(text, interval, "; ".join(doubts))
-
-
-def _why_bare(row: Any) -> str:
-    if row.runs_completed < RUNS_FOR_AN_INTERVAL:
-        return why_no_interval(row)
-    return f"its baseline has fewer than {RUNS_FOR_AN_INTERVAL} completed runs: no interval"
 
 
 def _doubts(dataset: Dataset, row: Any, name: str) -> list[str]:
@@ -111,7 +131,7 @@ def _verdict_column(dataset: Dataset) -> ColumnOfCells:
             return Cell("baseline")
         if is_missing(row.speedup):
             return Cell.missing(why_missing(dataset, row, "speedup"))
-        return Cell.missing(_why_bare(row)) if is_missing(row.speedup_low) else Cell(verdict(row))
+        return Cell.missing(why_no_interval(row)) if is_missing(row.speedup_low) else Cell(verdict(row))
 
     return ColumnOfCells(Heading(AGAINST_BASELINE), cell)
 

@@ -3,14 +3,18 @@
 import pandas as pd
 
 from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
-from dlperf_study.report.names import counted, human, listed
+from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing, percent
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.study import BATCH_OF_SCALING
 
-#: Runs that an interval needs.
-RUNS_FOR_AN_INTERVAL = 3
 MERGED = "Ranks are merged by the slowest: its window counts as the job's."
+_SHARDED = (
+    "A sharded classifier has collectives in its forward and backward pass: they count as computation, and not as "
+    "communication, and ranks that wait for each other in them look alike."
+)
 
 
 def conditions(dataset: Dataset, model: str | None = None) -> str:
@@ -18,11 +22,12 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
 
     It covers the whole study, or one of its models.
     """
-    rows, runs = (part if model is None else part[part["model"] == model] for part in _measured(dataset))
+    rows, runs = _of_model(measured(dataset), model), _of_model(completed_runs(dataset), model)
     if rows.empty:
         return f"Nothing was measured.{quick_label(dataset)}"
     servers = ["servers"] if rows["servers"].any() else []
-    factors = ("world_size", "nodes", *servers, "model", "precision", "batch_per_device", "data_source")
+    batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
+    factors = ("world_size", "nodes", *servers, "model", "precision", batch, "data_source")
     parts = [
         f"{levels(runs['device'])} ({levels(runs['device_name'])})",
         *(f"{COLUMNS[name].label.lower()}: {levels(rows[name])}" for name in factors),
@@ -38,9 +43,17 @@ def repetition(dataset: Dataset) -> str:
     known = measured(dataset)[["runs_completed", "interval_coverage"]].dropna().drop_duplicates()
     values = "Values are medians over completed runs."
     if known.empty:
-        return f"{values} No configuration has {RUNS_FOR_AN_INTERVAL} completed runs, so none has an interval."
+        return f"{values} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
     stated = [f"{percent(covered)} with {runs} runs" for runs, covered in sorted(known.itertuples(index=False))]
-    return f"{values} Brackets: an interval that covers the true median with a probability of at most {listed(stated)}."
+    covers = "Intervals, in brackets or as bars, cover the true median with a probability of at most"
+    return f"{values} {covers} {listed(stated)}."
+
+
+def computation_note(dataset: Dataset, model: str | None = None) -> str:
+    """Return what a computation time holds besides computation; empty where it holds nothing else."""
+    rows = _of_model(measured(dataset), model)
+    spread = (rows["classifier"] == "sharded") & (rows["world_size"] > 1)
+    return _SHARDED if spread.any() else ""
 
 
 def quick_label(dataset: Dataset) -> str:
@@ -71,10 +84,5 @@ def levels(values: pd.Series) -> str:
     return listed([human(value) for value in (present if texts else sorted(present))]) or "not recorded"
 
 
-def _measured(dataset: Dataset) -> tuple[pd.DataFrame, pd.DataFrame]:
-    return measured(dataset), completed_runs(dataset)
-
-
-def runs_said(completed: int) -> str:
-    """Return why a configuration has no interval."""
-    return f"{counted(completed, 'completed run')}: an interval needs {RUNS_FOR_AN_INTERVAL}"
+def _of_model(rows: pd.DataFrame, model: str | None) -> pd.DataFrame:
+    return rows if model is None else rows[rows["model"] == model]

@@ -111,9 +111,7 @@ def steps(dataset: Dataset, series: list[Series]) -> Drawing | None:
         panel.set_title(_wrapped(row), fontsize=6, fontweight="normal")
         panel.axvspan(-row.warmup_steps - 0.5, -0.5, color=FAINT, linewidth=0)
         for number, run in enumerate(_relative_steps(dataset, row)):
-            panel.plot(
-                run.index, run.to_numpy(), linewidth=0.8, color=PALETTE[number % len(PALETTE)], label=f"run {number}"
-            )
+            panel.plot(run.index, run.to_numpy(), linewidth=0.8, color=PALETTE[number % len(PALETTE)])
         _relative_axes(panel)
     for panel in axes[len(rows) :]:
         panel.set_visible(False)
@@ -130,10 +128,17 @@ def stragglers(dataset: Dataset, series: list[Series]) -> Drawing | None:
     if ranks.empty:
         return None
     drawing, axes = charts.category_panel(dataset, list(rows["label"]))
-    # Jitter: the ranks of one run often lie on one another. Its seed is fixed, so that the figure is too.
-    np.random.seed(0)
     seaborn.stripplot(
-        ranks, x="share", y="place", orient="h", native_scale=True, ax=axes, size=3, color=PALETTE[0], alpha=0.55
+        ranks,
+        x="share",
+        y="place",
+        orient="h",
+        native_scale=True,
+        jitter=False,
+        ax=axes,
+        size=3,
+        color=PALETTE[0],
+        alpha=0.55,
     )
     axes.set_ylabel("")
     axes.axvline(1, color=SOFT, linewidth=0.8)

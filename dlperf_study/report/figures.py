@@ -15,7 +15,10 @@ Draw = Callable[[Dataset, list[Series]], Drawing | None]
 
 _NOTHING_MEASURED = "No configuration of this model has a completed run."
 _ONE_SIZE = "Fewer than two numbers of devices were measured, so there is no scaling to show."
-_NO_EXCHANGE = "No measured configuration of this model exchanges anything."
+_NO_EXCHANGE = "No exchange was measured for this model."
+_NO_RANKS = "No configuration of this model has a measured computation of several ranks."
+#: The figures that show computation times.
+_ON_COMPUTATION = ("communication", "stragglers")
 
 
 def overview(dataset: Dataset) -> Iterator[Figure]:
@@ -37,7 +40,8 @@ def communication(dataset: Dataset) -> Iterator[Figure]:
     """Yield what a step consists of, beside the pure time of its exchange."""
     said = (
         "Bars: the step as computation and the communication that it doesn't hide; their ratio stands behind. "
-        f"Thin line: the pure communication, as long as if nothing hid it. {context.MERGED}"
+        "Thin line: the pure communication, as long as if nothing hid it. Values are medians over completed runs. "
+        f"{context.MERGED}"
     )
     return _per_model(dataset, "communication", "one step", said, drawings.communication, _NO_EXCHANGE)
 
@@ -57,14 +61,15 @@ def stragglers(dataset: Dataset) -> Iterator[Figure]:
         "One dot per rank and run: the rank's mean computation-only step, relative to that of the run's slowest rank. "
         "The further left, the longer a rank waits for the others."
     )
-    return _per_model(dataset, "stragglers", "ranks", said, drawings.stragglers, _NO_EXCHANGE)
+    return _per_model(dataset, "stragglers", "ranks", said, drawings.stragglers, _NO_RANKS)
 
 
 def _per_model(dataset: Dataset, name: str, title: str, said: str, draw: Draw, empty: str) -> Iterator[Figure]:
     series = all_series(dataset)
     for model in dict.fromkeys(dataset.configurations["model"]):
         ours = [one for one in series if set(one.rows["model"]) == {model}]
-        caption = f"{said} {context.conditions(dataset, model)}"
+        notes = [context.computation_note(dataset, model)] if name in _ON_COMPUTATION else []
+        caption = " ".join(filter(None, [said, *notes, context.conditions(dataset, model)]))
         with publication_style():
             drawing = draw(dataset, ours)
         yield Figure(f"{name}-{model}".replace("_", "-"), f"{human(model)}: {title}", caption, drawing, empty)

@@ -3,13 +3,14 @@
 from typing import Any
 
 from dlperf_study.analysis.dataset import Dataset
-from dlperf_study.report.context import completed_runs, runs_said
-from dlperf_study.report.names import human
+from dlperf_study.analysis.statistics import MINIMUM_RUNS
+from dlperf_study.report.context import completed_runs
+from dlperf_study.report.names import counted, human
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.study.outcome import Outcome
 
-_AGAINST_BASELINE = {"baseline_throughput", "speedup", "efficiency"}
-EXCHANGE = {
+_NEED_BASELINE = {"baseline_throughput", "speedup", "efficiency"}
+EXCHANGE_COLUMNS = {
     "exposed_seconds",
     "exchange_seconds",
     "overlap",
@@ -29,9 +30,9 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
     """Return why a row of the configurations holds no value in ``column``."""
     if not row.runs_completed:
         return why_not_measured(dataset, row)
-    if column in _AGAINST_BASELINE:
+    if column in _NEED_BASELINE:
         return _why_no_baseline(dataset, row)
-    if column in EXCHANGE and _exchanges_nothing(dataset, row):
+    if column in EXCHANGE_COLUMNS and _exchanges_nothing(dataset, row):
         return "nothing to exchange"
     return _OTHERWISE.get(column, "not recorded")
 
@@ -46,8 +47,10 @@ def why_not_measured(dataset: Dataset, row: Any) -> str:
 
 
 def why_no_interval(row: Any) -> str:
-    """Return why a measured value has no interval."""
-    return runs_said(int(row.runs_completed))
+    """Return why a measured value, or its ratio to the baseline, has no interval."""
+    if row.runs_completed < MINIMUM_RUNS:
+        return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
+    return f"its baseline has fewer than {MINIMUM_RUNS} completed runs: no interval"
 
 
 def _why_no_baseline(dataset: Dataset, row: Any) -> str:

@@ -7,20 +7,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.analysis.one_configuration import runs_and_steps
-from dlperf_study.columns import COLUMNS
 from dlperf_study.paths import ConfigurationPaths
+from dlperf_study.report.cells import defined, run_column
 from dlperf_study.report.figure import Figure
-from dlperf_study.report.names import human
-from dlperf_study.report.numbers import MISSING, is_missing, plain
 from dlperf_study.report.style import PAGE_INCHES, colour, publication_style, quantity_axes
 from dlperf_study.report.table import Cell, Heading, Table
-from dlperf_study.report.units import unit_of
 from dlperf_study.study.configuration import Configuration
 
-RUN_COLUMNS = (
-    *("outcome", "throughput", "step_seconds", "step_variation", "computation_seconds", "exposed_seconds"),
-    *("exchange_seconds", "final_loss", "busy_cores_during", "run_seconds"),
+MEASURED = (
+    *("throughput", "step_seconds", "step_variation"),
+    *("computation_seconds", "exposed_seconds", "exchange_seconds"),
 )
+RUN_COLUMNS = ("repetition", "outcome", *MEASURED, "final_loss", "busy_cores_during", "run_seconds")
 PANEL_INCHES = 1.9
 TAIL_LINES = 8
 
@@ -34,12 +32,11 @@ def configuration_table(configuration: Configuration) -> Table:
 def run_table(paths: ConfigurationPaths) -> Table:
     """Return one row per run."""
     runs, _ = runs_and_steps(paths)
-    headings = (Heading(COLUMNS["repetition"].label), *(_heading(name, runs[name]) for name in RUN_COLUMNS))
-    rows = tuple(
-        (Cell(str(runs["repetition"][row])), *(_cell(runs[name], row) for name in RUN_COLUMNS)) for row in runs.index
-    )
-    caption = "Throughput is global batch x measured steps / window of the slowest rank; times are per step."
-    return Table("runs", "Runs of this configuration", caption, headings, rows)
+    columns = [run_column(runs, name) for name in RUN_COLUMNS]
+    headings = tuple(column.heading for column in columns)
+    rows = tuple(tuple(column.cell(row) for column in columns) for row in runs.itertuples())
+    remarks = tuple(map(defined, MEASURED))
+    return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, remarks)
 
 
 def step_time_figure(paths: ConfigurationPaths) -> Figure:
@@ -55,7 +52,7 @@ def step_time_figure(paths: ConfigurationPaths) -> Figure:
 
 def log_tails(paths: ConfigurationPaths) -> "Tails":
     """Return the last lines that each process of each run printed."""
-    logs = [log for run in paths.runs() for log in sorted(run.folder.glob("*.log"))]
+    logs = [log for run in paths.runs() for log in run.process_logs]
     return Tails({f"run {log.parent.name}, {log.stem}": _last_lines(log.read_text(errors="replace")) for log in logs})
 
 
@@ -92,20 +89,6 @@ def _draw_run(axes: Axes, steps: pd.DataFrame, title: str) -> None:
     axes.set(title=title, xlabel="step")
     axes.legend(fontsize=6)
     quantity_axes(axes)
-
-
-def _heading(name: str, values: pd.Series) -> Heading:
-    if not pd.api.types.is_numeric_dtype(values):
-        return Heading(COLUMNS[name].label)
-    unit = unit_of(name, values)
-    return Heading(unit.label, unit.symbol, numeric=True)
-
-
-def _cell(values: pd.Series, row: int) -> Cell:
-    value = values[row]
-    if is_missing(value):
-        return Cell(MISSING)
-    return Cell(plain(value / unit_of(str(values.name), values).size) if isinstance(value, float) else human(value))
 
 
 def _last_lines(text: str) -> str:

@@ -33,7 +33,7 @@ class Series:
 def split_factors(dataset: Dataset) -> list[str]:
     """Return the varying parameters that tell lines apart, as the analysis splits its curves."""
     rows = dataset.configurations
-    return [name for name in series_factors(rows, dataset.plan.scaling) if rows[name].nunique() > 1]
+    return [name for name in series_factors(rows, dataset.plan.scaling) if _varies(rows[name])]
 
 
 def all_series(dataset: Dataset) -> list[Series]:
@@ -69,8 +69,16 @@ def devices_of(row: Any) -> str:
 
 def level(factor: str, value: Any) -> str:
     """Return one level of a factor so that it is understood alone: ``ResNet-50``, ``Batch per device 32``."""
+    if factor == "global_batch" and not value:
+        return "global batch that can't be shared equally"
     named = isinstance(value, str) and value not in {"none", "replicated"}
     return human(value) if named else f"{COLUMNS[factor].label} {value}"
+
+
+def _varies(levels: pd.Series) -> bool:
+    """Say whether there is more than one level; a global batch of 0 stands for one that can't be shared equally."""
+    known = levels[levels > 0] if levels.name == "global_batch" else levels
+    return int(known.nunique()) > 1
 
 
 def _series(split: list[str], position: int, rows: pd.DataFrame) -> Series:

@@ -1,4 +1,4 @@
-"""How figures look: one palette, one set of sizes, made for a column of a two-column paper."""
+"""How figures look: one palette, one set of sizes, made for the width of a page."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,6 @@ from contextlib import contextmanager
 import matplotlib as mpl
 from matplotlib.axes import Axes
 
-COLUMN_INCHES = 3.4
 PAGE_INCHES = 7.0
 #: Okabe and Ito's palette for all kinds of colour vision, without its yellow, too light for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D")

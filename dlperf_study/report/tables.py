@@ -7,10 +7,18 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.analysis.statistics import Interval, distinguishable
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report import context
-from dlperf_study.report.cells import AGAINST_BASELINE, UNDECIDED, factor_column, measured_column
-from dlperf_study.report.missing import EXCHANGE
+from dlperf_study.report.cells import (
+    AGAINST_BASELINE,
+    UNDECIDED,
+    defined,
+    factor_column,
+    measured_column,
+    run_column,
+)
+from dlperf_study.report.missing import EXCHANGE_COLUMNS
 from dlperf_study.report.names import counted, human, listed
 from dlperf_study.report.numbers import is_missing, plain
 from dlperf_study.report.series import Series, all_series, configuration_labels, short_labels, split_factors
@@ -28,21 +36,21 @@ SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the
 #: The page on which a complaint belongs, by its subject; all others belong to quality.
 TOPICS = {
     "scaling": {"throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu"},
-    "communication": {*EXCHANGE, "computation_seconds", "step_seconds", "exchange"},
+    "communication": {*EXCHANGE_COLUMNS, "computation_seconds", "step_seconds", "exchange"},
 }
 
 
 def measured(dataset: Dataset) -> Table:
     """Return the main table: what each configuration reached, and against which baseline."""
     columns = ("runs_completed", "throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu")
-    remarks = (_defined("throughput"), _defined("mean_of_rates"), _defined("mfu"), *_indistinguishable(dataset))
+    remarks = (defined("throughput"), defined("mean_of_rates"), defined("mfu"), *_indistinguishable(dataset))
     return _of_configurations(dataset, "measured", "What was measured", columns, remarks)
 
 
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies, each with the absolute throughput of its baseline."""
     columns = ("throughput", "baseline_throughput", "speedup", "efficiency", AGAINST_BASELINE)
-    remarks = (_defined("speedup"), _defined("efficiency"), *_indistinguishable(dataset))
+    remarks = (defined("speedup"), defined("efficiency"), *_indistinguishable(dataset))
     return _of_configurations(dataset, "scaling", "Scaling", columns, remarks)
 
 
@@ -50,7 +58,7 @@ def communication(dataset: Dataset) -> Table:
     """Return what a step consists of and how much of the exchange it hides."""
     times = ("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds")
     derived = ("computation_to_communication", "overlap", "bus_bandwidth", "gradient_bytes")
-    remarks = tuple(_defined(name) for name in (*times[1:], *derived[:3]))
+    remarks = (*(defined(name) for name in (*times[1:], *derived)), *_computation_note(dataset))
     return _of_configurations(dataset, "communication", "Computation and communication", (*times, *derived), remarks)
 
 
@@ -58,7 +66,7 @@ def stability(dataset: Dataset) -> Table:
     """Return how steady each run was and what else the machine did meanwhile."""
     shown = ("step_variation", "warmup_slowdown", "settled_at_step", "load_balance", "drain_seconds")
     columns = ("outcome", *shown, "busy_cores_during", "waited_seconds", "run_seconds")
-    remarks = tuple(_defined(name) for name in shown)
+    remarks = (*map(defined, shown), *_computation_note(dataset))
     return _of_runs(dataset, "stability", "Every run", columns, dataset.runs, remarks)
 
 
@@ -146,6 +154,10 @@ def _keys(dataset: Dataset) -> list[str]:
     return ["world_size", *(name for name in along if dataset.configurations[name].nunique() > 1)]
 
 
+def _computation_note(dataset: Dataset) -> list[str]:
+    return list(filter(None, [context.computation_note(dataset)]))
+
+
 def _labelled_series(dataset: Dataset) -> tuple[list[Series], list[str]]:
     series = all_series(dataset)
     return series, short_labels(series)
@@ -160,14 +172,12 @@ def _of_runs(
     remarks: tuple[str, ...] = (),
     empty: str = "No run was found.",
 ) -> Table:
-    columns = [*_keys(dataset), "repetition", *shown]
+    columns = [run_column(runs, column) for column in (*_keys(dataset), "repetition", *shown)]
     series, labels = _labelled_series(dataset)
     parts = [(label, _runs_of(one, runs)) for one, label in zip(series, labels, strict=True)]
-    cells = tuple(
-        tuple(_run_cell(runs, row, column) for column in columns) for _, part in parts for row in part.itertuples()
-    )
+    cells = tuple(tuple(column.cell(row) for column in columns) for _, part in parts for row in part.itertuples())
     groups = tuple(label for label, part in parts for _ in range(len(part)))
-    headings = tuple(_heading(column, runs[column]) for column in columns)
+    headings = tuple(column.heading for column in columns)
     return Table(name, title, context.conditions(dataset), headings, cells, remarks, empty, groups)
 
 
@@ -177,21 +187,8 @@ def _runs_of(series: Series, runs: pd.DataFrame) -> pd.DataFrame:
     return ours.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable")
 
 
-def _run_cell(runs: pd.DataFrame, row: Any, column: str) -> Cell:
-    value = getattr(row, column)
-    if is_missing(value):
-        completed = row.outcome == Outcome.COMPLETED
-        return Cell.missing(_defined(column) if completed else "the run did not complete")
-    if isinstance(value, float):
-        return Cell(plain(value / unit_of(column, runs[column]).size))
-    return Cell(human(value))
-
-
-def _heading(name: str, values: pd.Series | None = None) -> Heading:
-    if values is None or not pd.api.types.is_numeric_dtype(values):
-        return Heading(COLUMNS[name].label)
-    unit = unit_of(name, values)
-    return Heading(unit.label, unit.symbol, numeric=True)
+def _heading(name: str) -> Heading:
+    return Heading(COLUMNS[name].label)
 
 
 def _place_cell(name: str, value: object) -> Cell:
@@ -199,10 +196,6 @@ def _place_cell(name: str, value: object) -> Cell:
     if is_missing(value):
         return Cell.missing("not recorded")
     return Cell(f"{plain(float(str(value)) / unit.size)} {unit.symbol}" if unit else human(value))
-
-
-def _defined(name: str) -> str:
-    return f"{COLUMNS[name].label}: {COLUMNS[name].definition}."
 
 
 def _errors_first(severities: pd.Series) -> pd.Series:
@@ -229,10 +222,14 @@ def _indistinguishable(dataset: Dataset) -> tuple[str, ...]:
     return tuple(remark for key, group in groups if (remark := _overlaps(key, group)))
 
 
+def _interval(row: Any) -> Interval:
+    return Interval(row.throughput_low, row.throughput_high, row.interval_coverage)
+
+
 def _overlaps(key: tuple[str, int], group: pd.DataFrame) -> str:
     pairs = [
         f"{one.series} and {other.series}"
         for one, other in combinations(group.itertuples(), 2)
-        if one.throughput_low <= other.throughput_high and other.throughput_low <= one.throughput_high
+        if not distinguishable(_interval(one), _interval(other))
     ]
     return f"{human(key[0])} on {key[1]} devices, {UNDECIDED} (intervals overlap): {'; '.join(pairs)}." if pairs else ""

@@ -16,8 +16,8 @@ class Task:
     """One command on one node.
 
     A run is over when every trainer has exited; servers are then stopped.
-    ``{run}`` in an argument or a value stands for the run's folder on that node and ``{port_N}``
-    for the N-th of ``Job.ports`` free ports; the launcher fills them in.
+    In an argument or a value ``{run}`` stands for the run's folder on that node, ``{host_N}`` for the address
+    of node N and ``{port_N}`` for the N-th of ``Job.ports`` free ports; the launcher fills them in.
     """
 
     name: str

@@ -65,7 +65,7 @@ class StudyFile(_Section):
         description="values that make a configuration its baseline, or rules, the first match counts"
     )
     measurement: Measurement = Field(default={}, description="how each configuration is measured")
-    quick: QuickSection = Field(default=QuickSection(), description="changes of the variant that takes about a minute")
+    quick: QuickSection = Field(default=QuickSection(), description="what the short variant changes")
 
 
 KEYS = {

@@ -44,7 +44,8 @@ class NotebookProcess:
         self.execution = execution
         self._mark = new_mark()
         listening, self._lifeline = _FORK.Pipe(duplex=False)
-        self._process = _FORK.Process(target=_execute, args=(execution, self._mark, listening))
+        environment = {**os.environ, DRIVER_MARK: self._mark}
+        self._process = _FORK.Process(target=_execute, args=(execution, environment, listening))
         self._process.start()
         listening.close()
 
@@ -71,12 +72,14 @@ def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> Note
     return next((process for process in processes if process._process.sentinel in done), None)
 
 
-def _execute(execution: Execution, mark: str, listening: Connection) -> None:
+def _execute(execution: Execution, environment: dict[str, str], listening: Connection) -> None:
     """Be the process: cut loose from the driver's terminal, then execute."""
     os.setsid()
-    os.environ[DRIVER_MARK] = mark
+    # The server has the environment of the day it started; the driver's may have changed since.
+    os.environ.clear()
+    os.environ.update(environment)
     _redirect_output(execution.errors)
-    threading.Thread(target=_watch, args=(listening, mark), daemon=True).start()
+    threading.Thread(target=_watch, args=(listening, environment[DRIVER_MARK]), daemon=True).start()
     sys.exit(_papermill(execution))
 
 

@@ -46,18 +46,20 @@ def training_windows(trainer: Trainer, configuration: Configuration) -> Iterator
 
 
 def breakdown_windows(trainer: Trainer, configuration: Configuration, exchanged_bytes: int) -> Iterator[Window]:
-    """Measure computation without exchange, and the exchange alone, when there is an exchange.
+    """Measure computation without exchange, and the exchange alone, when there is an exchange; a window of 0 steps is left out.
 
     They come after the training window and the checksum: steps without exchange let the ranks drift apart.
     """
     if trainer.exchange_kind == "none":
         return
-    with trainer.local_updates():
-        _settle(trainer.computation_step)
-        yield measure(trainer, "computation", trainer.computation_step, configuration.computation_steps)
-    _settle(trainer.exchange)
-    exchange = measure(trainer, "exchange", trainer.exchange, configuration.exchange_steps)
-    yield Window(exchange.name, exchange.step_seconds, [], exchanged_bytes)
+    if configuration.computation_steps:
+        with trainer.local_updates():
+            _settle(trainer.computation_step)
+            yield measure(trainer, "computation", trainer.computation_step, configuration.computation_steps)
+    if configuration.exchange_steps:
+        _settle(trainer.exchange)
+        exchange = measure(trainer, "exchange", trainer.exchange, configuration.exchange_steps)
+        yield Window(exchange.name, exchange.step_seconds, [], exchanged_bytes)
 
 
 def _settle(step: Callable[[], Any]) -> None:

@@ -87,6 +87,20 @@ def test_under_strong_scaling_the_batch_per_device_changes_along_the_curve(paths
     assert "batch_per_device" not in series_factors(dataset.configurations, "strong")
 
 
+def test_under_strong_scaling_each_global_batch_is_a_curve_of_its_own(paths):
+    points = [
+        ({"batch_per_device": 64}, 0.2),
+        ({"batch_per_device": 32, "devices_per_node": 2}, 0.1),
+        ({"batch_per_device": 128}, 0.4),
+        ({"batch_per_device": 64, "devices_per_node": 2}, 0.2),
+    ]
+    dataset = measured(paths, *points, scaling="strong")
+    factors = series_factors(dataset.configurations, "strong")
+    curves = dataset.configurations.groupby(factors)["batch_per_device"].apply(list).tolist()
+    assert curves == [[64, 32], [128, 64]]
+    assert list(curve_complaints(dataset.configurations, "strong")) == []
+
+
 def test_servers_split_curves_only_where_they_vary_at_equal_devices(paths):
     alone = measured(paths, ({"servers": 1}, 0.1), ({"servers": 2, "devices_per_node": 2}, 0.1))
     assert "servers" not in series_factors(alone.configurations, "weak")

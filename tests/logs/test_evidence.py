@@ -9,6 +9,7 @@ from dlperf_study.study.outcome import Outcome
 from tests.evidence_factory import Recipe, configuration, rank_lines, write_lines, write_run
 
 ASKED = configuration(devices_per_node=2)
+EMPTY = {"steps": 0, "seconds": 0.0, "step_seconds": [], "losses": []}
 
 
 @pytest.fixture
@@ -59,6 +60,11 @@ def test_only_the_exchange_says_its_bytes(paths):
         (lambda whole: [whole[0], *[whole[1]] * 4, whole[-1]], "no window twice"),
         (lambda whole: [*whole[:2], whole[2] | {"step_seconds": [0.1]}, *whole[3:]], "one time and one loss"),
         (lambda whole: [*whole[:2], whole[2] | {"seconds": 0.5}, *whole[3:]], "lasts 0.5 s but its steps"),
+        (
+            lambda whole: [*whole[:2], whole[2] | {"step_seconds": [0.0] * 20}, *whole[3:]],
+            "step time that is not above 0",
+        ),
+        (lambda whole: [*whole[:3], whole[3] | EMPTY, *whole[4:]], "window computation has no step"),
         (lambda whole: [*whole[:2], whole[2] | {"losses": ["x"] * 20}, *whole[3:]], "window training"),
         (lambda whole: [whole[0] | {"host": None}, *whole[1:]], "host is None"),
         (lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": "0"}], "drain_seconds is '0'"),

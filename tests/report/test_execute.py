@@ -41,6 +41,17 @@ def test_a_notebook_that_ends_early_is_no_success(tmp_path: Path, ending: str) -
         execute_notebook(_in(tmp_path, ending, "'never reached'"), "example", out)
 
 
+@pytest.mark.timeout(120)
+def test_a_notebook_has_the_environment_of_now_and_not_that_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for value in ("former", "latter"):
+        monkeypatch.setenv("DLPERF_STUDY_TEST", value)
+        source = _in(_made(tmp_path / value), "import os; os.environ['DLPERF_STUDY_TEST'].upper()")
+        executed = execute_notebook(source, "example", _made(tmp_path / value / "out"))
+        assert value.upper() in executed.read_text()
+
+
 def execute_notebook(source: Path, study: str, folder: Path) -> Path:
     execution = Execution(source, folder / source.name, {"study": study}, folder / "page.errors")
     execute([execution])

@@ -3,7 +3,7 @@ import pytest
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.columns import COLUMNS
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report import tables
+from dlperf_study.report import figures, tables
 from dlperf_study.report.cells import AGAINST_BASELINE
 from dlperf_study.report.numbers import MISSING
 from dlperf_study.report.table import Cell, Table
@@ -94,6 +94,48 @@ def test_a_complaint_is_flagged_beside_its_number(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(one, TOGETHER), Planned(two, Recipe(computation_seconds=0.01))])
     flagged = [cell.note for row in tables.scaling(dataset).rows for cell in row]
     assert any("above linear" in note for note in flagged)
+
+
+def test_a_doubted_baseline_is_flagged_too(paths: StudyPaths) -> None:
+    one, two = (configuration(devices_per_node=count) for count in (1, 2))
+    planned = [Planned(two, Recipe(computation_seconds=0.01)), Planned(one, TOGETHER)]
+    [flagged] = [
+        c for row in tables.scaling(write_titled(paths, planned)).rows for c in row if c.text == "1" and c.note
+    ]
+    assert "above linear" in flagged.note
+
+
+def test_a_sharded_classifiers_collectives_are_said_to_count_as_computation(paths: StudyPaths) -> None:
+    planned = [Planned(configuration(classifier="sharded", devices_per_node=count), TOGETHER) for count in (1, 2)]
+    sharded = write_titled(paths, planned)
+    said = "sharded classifier has collectives"
+    assert all(
+        any(said in line for line in build(sharded).remarks) for build in (tables.communication, tables.stability)
+    )
+    assert all(said in next(build(sharded)).caption for build in (figures.communication, figures.stragglers))
+
+
+def test_nothing_is_said_of_collectives_there_are_none_of(mixed: Dataset) -> None:
+    assert not any("sharded" in line for line in tables.communication(mixed).remarks)
+    assert "sharded" not in next(figures.communication(mixed)).caption
+
+
+def test_under_strong_scaling_the_global_batch_names_the_series(paths: StudyPaths) -> None:
+    planned = [
+        *(Planned(configuration(batch_per_device=batch, devices_per_node=2), ALONE) for batch in (32, 16)),
+        *(Planned(configuration(batch_per_device=batch), ALONE) for batch in (64, 32)),
+    ]
+    table = tables.scaling(write_titled(paths, planned, scaling="strong"))
+    assert set(table.groups) == {"Global batch 64", "Global batch 32"}
+    assert "global batch: 32 and 64" in table.caption
+
+
+def test_a_batch_that_cant_be_shared_is_no_batch_of_zero(paths: StudyPaths) -> None:
+    none = configuration(batch_per_device=0, devices_per_node=3)
+    planned = [Planned(configuration(batch_per_device=16), ALONE), Planned(none, unsupported="can't be shared")]
+    table = tables.scaling(write_titled(paths, planned, scaling="strong"))
+    assert set(table.groups) == {""}
+    assert table.column(COLUMNS["batch_per_device"].label) == ["16", MISSING]
 
 
 def test_overlapping_intervals_are_not_ranked(paths: StudyPaths) -> None:
