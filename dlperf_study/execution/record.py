@@ -84,7 +84,7 @@ def is_completed(paths: RunPaths, fingerprint: str) -> bool:
 
 def tails(paths: RunPaths) -> dict[str, list[str]]:
     """Return the last lines of every log of the run, by task."""
-    return {log.stem: _tail(log) for log in paths.process_logs()}
+    return {log.stem: _tail(log) for log in paths.process_logs}
 
 
 def _check(circumstances: Circumstances, paths: RunPaths) -> tuple[list[int], str]:

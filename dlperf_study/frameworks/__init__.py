@@ -1,7 +1,8 @@
 """One file a strategy. The folder is the registry: a file's name is its name in the YAML.
 
-A part offers ``FRAMEWORK``: its names, ``unsupported(configuration, cluster, version)``, ``job(configuration, cluster)``
-(pure), ``trainer(configuration)`` and perhaps ``server(configuration)`` (which import its library).
+A part offers ``FRAMEWORK``: its names, ``unsupported(configuration, cluster, version)``,
+``job(configuration, cluster)`` (pure), and ``trainer(configuration)`` and perhaps ``server(configuration)``,
+which import its library.
 """
 
 from importlib import import_module

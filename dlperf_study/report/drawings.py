@@ -128,18 +128,8 @@ def stragglers(dataset: Dataset, series: list[Series]) -> Drawing | None:
     if ranks.empty:
         return None
     drawing, axes = charts.category_panel(dataset, list(rows["label"]))
-    seaborn.stripplot(
-        ranks,
-        x="share",
-        y="place",
-        orient="h",
-        native_scale=True,
-        jitter=False,
-        ax=axes,
-        size=3,
-        color=PALETTE[0],
-        alpha=0.55,
-    )
+    dots = {"size": 3, "color": PALETTE[0], "alpha": 0.55, "jitter": False}
+    seaborn.stripplot(ranks, x="share", y="place", orient="h", native_scale=True, ax=axes, **dots)
     axes.set_ylabel("")
     axes.axvline(1, color=SOFT, linewidth=0.8)
     axes.set_xlim(min(0.9, float(ranks["share"].min()) - 0.02), 1.01)

@@ -46,9 +46,10 @@ def training_windows(trainer: Trainer, configuration: Configuration) -> Iterator
 
 
 def breakdown_windows(trainer: Trainer, configuration: Configuration, exchanged_bytes: int) -> Iterator[Window]:
-    """Measure computation without exchange, and the exchange alone, when there is an exchange; a window of 0 steps is left out.
+    """Measure computation without exchange, and the exchange alone, when there is an exchange.
 
     They come after the training window and the checksum: steps without exchange let the ranks drift apart.
+    A window of 0 steps is left out.
     """
     if trainer.exchange_kind == "none":
         return

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job
 from dlperf_study.worker.__main__ import train
-from dlperf_study.worker.windows import SETTLING_STEPS, measure
+from dlperf_study.worker.windows import SETTLING_STEPS, breakdown_windows, measure
 
 ASKED = Configuration(
     study="example",
@@ -143,6 +144,12 @@ def test_losses_are_read_after_the_window(tmp_path: Path) -> None:
     assert trainer.diary == ["barrier", *["train"] * 3, *["read loss"] * 3]
     assert len(window.step_seconds) == len(window.losses) == 3
     assert window.seconds == pytest.approx(sum(window.step_seconds))
+
+
+def test_a_window_of_no_steps_is_left_out() -> None:
+    asked = replace(ASKED, computation_steps=0)
+    windows = list(breakdown_windows(CountingTrainer(), asked, exchanged_bytes=4))
+    assert [window.name for window in windows] == ["exchange"]
 
 
 def test_a_failure_keeps_what_was_measured_and_is_no_whole_log(tmp_path: Path) -> None:
