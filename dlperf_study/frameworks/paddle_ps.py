@@ -113,11 +113,12 @@ def _places(configuration: Configuration) -> tuple[list[str], list[str]]:
 
 
 def _rendezvous(configuration: Configuration, port: int) -> dict[str, str]:
-    """Return how the trainers find each other: by files on one node, over HTTP between nodes.
+    """Return how the trainers find each other: over HTTP; a single trainer, by a file that nobody waits for.
 
-    Paddle's HTTP server notices only every five seconds that all have met, and the parameter servers wait for it.
+    Paddle's HTTP server notices only every five seconds that all have met, and the parameter servers wait for
+    it; its file store looks only every ten seconds for files of others.
     """
-    if configuration.nodes == 1:
+    if configuration.world_size == 1:
         return {"PADDLE_GLOO_RENDEZVOUS": "2", "PADDLE_GLOO_FS_PATH": "{run}/scratch/rendezvous"}
     return {"PADDLE_GLOO_RENDEZVOUS": "3", "PADDLE_GLOO_HTTP_ENDPOINT": "{host_0}:{port_" + str(port) + "}"}
 
