@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 from dlperf_study.errors import StudyFileError
 from dlperf_study.frameworks.base import Framework
 
-_SHARED = ("base", "paddle_common")
+_SHARED = ("base", "paddle_client", "paddle_common", "paddle_static")
 
 
 def names() -> tuple[str, ...]:

@@ -14,7 +14,6 @@ What Paddle 3.0.0 really does, seen by reading the servers' tables between steps
   weights, but the client's flush sleeps 100 ms each time, which would be reported as training time.
 """
 
-import ctypes
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -31,14 +30,12 @@ from dlperf_study.frameworks.base import (
     unbuilt_level,
     unbuilt_model,
 )
+from dlperf_study.frameworks.paddle_client import connect
+from dlperf_study.frameworks.paddle_static import StaticProgram
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Role, Task
 
 STRATEGIES = ("local", "async")
-CLIENT_FLAGS = "-pserver_push_dense_merge_limit=1"
-#: Settings of brpc that Paddle 3.0.0 has no way to pass on, by their symbols in its library.
-MESSAGE_LIMITS = ("_ZN4brpc5fLU6419FLAGS_max_body_sizeE", "_ZN4brpc5fLI6432FLAGS_socket_max_unwritten_bytesE")
-MESSAGE_BYTES = 2**31 - 1
 #: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
 FIRST_WITHOUT_SERVERS = (3, 1)
 REFUSED = {
@@ -152,12 +149,12 @@ class ParameterServerTrainer:
         self.rank, self.world_size = environment_rank()
         self.exchange_kind = "push_pull" if configuration.servers else "none"
         self._configuration = configuration
-        self._program = _StaticProgram(configuration)
+        self._program = StaticProgram(configuration)
         self._feed = self._program.feed(*paddle_common.synthetic_batch(configuration))
         self._executor = paddle.static.Executor(paddle.CPUPlace())
         self._executor.run(self._program.startup)
         self._running = self._program.main
-        self._client = _connect(configuration) if configuration.servers else None
+        self._client = connect() if configuration.servers else None
 
     def description(self) -> dict[str, Any]:
         """Return what the rank log says about this rank."""
@@ -230,156 +227,11 @@ class ParameterServerTrainer:
             self._running = kept
 
 
-class _StaticProgram:
-    """The static graph of one trainer or server."""
-
-    def __init__(self, configuration: Configuration) -> None:
-        import paddle
-
-        paddle.enable_static()
-        size, count = configuration.image_size, configuration.batch_per_device
-        self._images = paddle.static.data("images", [count, 3, size, size], "float32")
-        self._labels = paddle.static.data("labels", [count, 1], "int64")
-        if configuration.servers:
-            _join()
-        self.loss = paddle_common.build_layer(configuration)(self._images, self._labels)
-        self._minimise(configuration)
-        self.main = paddle.static.default_main_program()
-        self.startup = paddle.static.default_startup_program()
-        self.send_only = self._send_only() if self._send_operators(self.main) else None
-
-    def feed(self, images: Any, labels: Any) -> dict[str, Any]:
-        """Return what the executor is fed at every step."""
-        return {"images": images, "labels": labels.reshape(-1, 1)}
-
-    def without_send(self) -> Any:
-        """Return the program with no ``send`` operator: forward and backward alone."""
-        program = self.main.clone()
-        block = program.global_block()
-        for index in reversed(range(len(block.ops))):
-            if block.ops[index].type == "send":
-                block._remove_op(index)
-        return program
-
-    def parameter_elements(self) -> list[int]:
-        """Return the number of elements of each trained parameter."""
-        import numpy as np
-
-        return [int(np.prod(p.shape)) for p in self.main.all_parameters() if p.trainable]
-
-    def parameter_values(self) -> list[Any]:
-        """Return the values of the trained parameters, sorted by name."""
-        import numpy as np
-        import paddle
-
-        scope = paddle.static.global_scope()
-        names = sorted(p.name for p in self.main.all_parameters() if p.trainable)
-        return [np.asarray(scope.find_var(name).get_tensor()) for name in names]
-
-    def _minimise(self, configuration: Configuration) -> None:
-        import paddle
-
-        optimizer = paddle.optimizer.SGD(paddle_common.LEARNING_RATE)
-        if configuration.servers:
-            optimizer = paddle.distributed.fleet.distributed_optimizer(optimizer, _asynchronous())
-        optimizer.minimize(self.loss)
-
-    def _send_only(self) -> Any:
-        """Return a program that makes gradients of zeros and pushes them as the trained one does."""
-        import paddle
-
-        program = paddle.static.Program()
-        (send,) = self._send_operators(self.main)
-        block = program.global_block()
-        for name in send.input("X"):
-            shape = self.main.global_block().var(name).shape
-            variable = block.create_var(name=name, shape=shape, dtype="float32")
-            attributes = {"shape": list(shape), "value": 0.0, "dtype": variable.dtype}
-            block.append_op(type="fill_constant", outputs={"Out": variable}, attrs=attributes)
-        attributes = {name: send.attr(name) for name in ("send_varnames", "is_sparse", "table_id", "op_role")}
-        inputs = {"X": [block.var(name) for name in send.input("X")]}
-        block.append_op(type="send", inputs=inputs, outputs={"Out": []}, attrs=attributes)
-        return program
-
-    @staticmethod
-    def _send_operators(program: Any) -> list[Any]:
-        return [op for op in program.global_block().ops if op.type == "send"]
-
-
-class _Client:
-    """This trainer's connection to the servers."""
-
-    def __init__(self, runtime: Any, dense_tables: dict[int, list[str]]) -> None:
-        self._runtime = runtime
-        self._dense_tables = dense_tables
-
-    def pull(self) -> None:
-        """Fetch all dense parameters; returns when they are here."""
-        import paddle
-
-        scope = paddle.static.global_scope()
-        for table, names in self._dense_tables.items():
-            self._runtime._worker.pull_dense_params(scope, table, names)
-
-    def flush(self) -> None:
-        """Wait until the servers have applied every pushed gradient."""
-        self._runtime._worker.client_flush()
-
-    def barrier(self) -> None:
-        """Wait for all trainers."""
-        from paddle.distributed import fleet
-
-        fleet.barrier_worker()
-
-    def stop(self) -> None:
-        """Close the connection; the servers stay."""
-        from paddle.distributed import fleet
-
-        fleet.stop_worker()
-
-
-def _join() -> None:
-    from paddle.distributed import fleet
-
-    _allow_large_messages()
-    fleet.init(fleet.PaddleCloudRoleMaker(is_collective=False))
-
-
-def _allow_large_messages() -> None:
-    """Lift brpc's limit of 64 MB: all parameters on one server travel in one message, ResNet-50's are 94 MB."""
-    from paddle.base import libpaddle
-
-    library = ctypes.CDLL(libpaddle.__file__)
-    for symbol in MESSAGE_LIMITS:
-        ctypes.c_int64.in_dll(library, symbol).value = MESSAGE_BYTES
-
-
-def _asynchronous() -> Any:
-    from paddle.distributed import fleet
-
-    strategy = fleet.DistributedStrategy()
-    strategy.a_sync = True
-    return strategy
-
-
-def _connect(configuration: Configuration) -> _Client:
-    from paddle.distributed import fleet
-    from paddle.distributed.ps.utils.public import get_the_one_recv_context
-
-    for endpoint in fleet.server_endpoints():
-        paddle_common.wait_for(endpoint)
-    runtime = fleet.fleet._runtime_handle
-    runtime.ps_desc_builder.ps_desc.init_gflags = CLIENT_FLAGS
-    fleet.init_worker()
-    tables = get_the_one_recv_context(runtime.context, split_dense_table=runtime.is_heter_ps_mode)
-    return _Client(runtime, dict(tables))
-
-
 def serve(configuration: Configuration) -> None:
     """Be one parameter server, until the launcher ends this process."""
     from paddle.distributed import fleet
 
-    _StaticProgram(configuration)
+    StaticProgram(configuration)
     fleet.init_server()
     fleet.run_server()
 
