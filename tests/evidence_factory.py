@@ -122,13 +122,14 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "initial_checksum": "initial",
         "drain_seconds": recipe.drain_seconds,
     }
-    return [_rank_line(asked, rank, recipe), *windows, end]
+    return [_rank_line(asked, rank, repetition, recipe), *windows, end]
 
 
-def _rank_line(asked: Configuration, rank: int, recipe: Recipe) -> dict[str, Any]:
+def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> dict[str, Any]:
     return {
         "kind": "rank",
         "format": 1,
+        "run": f"{asked.identity}/{repetition}",
         "rank": rank,
         "world_size": asked.world_size,
         "node": rank // asked.devices_per_node,

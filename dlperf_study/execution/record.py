@@ -13,7 +13,7 @@ from dlperf_study.execution.disk import shortage
 from dlperf_study.execution.environment import environment
 from dlperf_study.execution.gate import Load
 from dlperf_study.launchers.base import Ending
-from dlperf_study.logs.evidence import FORMAT, RankLog, read_rank_log, read_run
+from dlperf_study.logs.evidence import FORMAT, RankLog, disagreement, read_rank_log, read_run
 from dlperf_study.paths import RunPaths, write_atomically
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
@@ -95,21 +95,14 @@ def _check(circumstances: Circumstances, paths: RunPaths) -> tuple[list[int], st
             logs.append(read_rank_log(paths.rank_log(rank)))
         except EvidenceError as error:
             return [log.rank for log in logs], str(error)
-    return [log.rank for log in logs], _disagreement(logs, circumstances.cluster.device)
+    return [log.rank for log in logs], _doubt(logs, circumstances.cluster.device)
 
 
-def _disagreement(logs: Sequence[RankLog], device: str) -> str:
-    """Return how the ranks contradict the study or each other, or nothing."""
-    found = {log.facts["device"] for log in logs}
-    if found != {device}:
-        return f"the ranks trained on {', '.join(sorted(found))}, but the cluster file says {device}"
+def _doubt(logs: Sequence[RankLog], device: str) -> str:
+    """Return what is wrong with logs that are whole, or nothing."""
     if not all(math.isfinite(loss) for log in logs for window in log.windows.values() for loss in window.losses):
         return "a loss is not finite"
-    if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
-        return "the parameters did not change: nothing was trained"
-    if len({log.end["parameter_checksum"] for log in logs}) > 1:
-        return "the ranks ended with different parameters: their gradients were not exchanged"
-    return ""
+    return disagreement(logs, device)
 
 
 def _outcome(ending: Ending, doubt: str, paths: RunPaths) -> tuple[Outcome, str]:

@@ -1,7 +1,8 @@
 """Reads what a run left, as ``docs/evidence.md`` describes it: ``run.json`` and one log per rank."""
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,9 +100,30 @@ def read_run(paths: RunPaths) -> Run:
     if outcome is Outcome.COMPLETED:
         try:
             ranks = _rank_logs(paths, configuration)
+            _require_agreement(ranks, facts["cluster"]["device"], str(paths.folder))
         except EvidenceError as error:
             outcome, reason = Outcome.FAILED, str(error)
     return Run(configuration, identity, facts["repetition"], outcome, reason, facts, ranks, _own_complaints(facts))
+
+
+def disagreement(logs: Sequence[RankLog], device: str) -> str:
+    """Return how the ranks of one run contradict the cluster or each other, or nothing."""
+    found = {log.facts["device"] for log in logs}
+    if found != {device}:
+        return f"the ranks trained on {', '.join(sorted(found))}, but the cluster file says {device}"
+    for name in ("exchange", "gradient_bytes"):
+        if len({log.facts[name] for log in logs}) > 1:
+            return f"the ranks say different things of {name}: they did not train the same"
+    if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
+        return "the parameters did not change: nothing was trained"
+    if len({log.end["parameter_checksum"] for log in logs}) > 1:
+        return "the ranks ended with different parameters: their gradients were not exchanged"
+    return ""
+
+
+def _require_agreement(logs: Sequence[RankLog], device: str, source: str) -> None:
+    if doubt := disagreement(logs, device):
+        raise EvidenceError(f"{source}: {doubt}")
 
 
 def read_rank_log(path: Path) -> RankLog:
@@ -129,6 +151,10 @@ def _rank_log(lines: list[Object], source: str) -> RankLog:
     windows = {window.name: window for window in (_window(line, source) for line in middle)}
     if len(windows) < len(middle) or TRAINING not in windows:
         raise EvidenceError(f"{source}: needs one {TRAINING} window and no window twice, has {', '.join(windows)}")
+    exchanged = windows.get(EXCHANGE)
+    if exchanged and not 0 < facts["gradient_bytes"] == exchanged.bytes:
+        said = f"{exchanged.bytes} bytes, but the gradients have {facts['gradient_bytes']}"
+        raise EvidenceError(f"{source}: window {EXCHANGE} exchanged {said}")
     return RankLog(facts["rank"], facts, windows, end)
 
 
@@ -152,29 +178,44 @@ def _check_window(window: Window, steps: int, source: str) -> None:
     if not (window.step_seconds > 0).all():
         raise EvidenceError(f"{source}: window {window.name} has a step time that is not above 0")
     whole = float(window.step_seconds.sum())
-    if not whole <= window.seconds * (1 + CLOCK_TOLERANCE):
+    if not abs(whole - window.seconds) <= window.seconds * CLOCK_TOLERANCE or not math.isfinite(window.seconds):
         raise EvidenceError(f"{source}: window {window.name} lasts {window.seconds} s but its steps {whole} s")
 
 
 def _rank_logs(paths: RunPaths, configuration: Configuration) -> tuple[RankLog, ...]:
     """Return the logs of ranks 0 … world size − 1, each checked against what was asked."""
     logs = tuple(read_rank_log(paths.rank_log(rank)) for rank in range(configuration.world_size))
+    run = f"{configuration.identity}/{paths.folder.name}"
     for rank, log in enumerate(logs):
-        steps = log.windows[TRAINING].steps
-        asked = (rank, configuration.world_size, configuration.measured_steps)
-        if (log.rank, log.facts["world_size"], steps) != asked:
-            found = f"rank {log.rank} of {log.facts['world_size']} with {steps} steps"
-            wanted = f"rank {rank} of {configuration.world_size} with {configuration.measured_steps}"
-            raise EvidenceError(f"{paths.rank_log(rank)}: is the log of {found}; asked was {wanted}")
+        source = paths.rank_log(rank)
+        if log.facts["run"] != run:
+            raise EvidenceError(f"{source}: is the log of run {log.facts['run']}, not of {run}")
+        if (log.rank, log.facts["world_size"]) != (rank, configuration.world_size):
+            found = f"rank {log.rank} of {log.facts['world_size']}"
+            raise EvidenceError(f"{source}: is the log of {found}; asked was {rank} of {configuration.world_size}")
+        _check_steps(log, configuration, str(source))
     if len({tuple(log.windows) for log in logs}) > 1:
         raise EvidenceError(f"{paths.folder}: the ranks measured different windows")
     return logs
+
+
+def _check_steps(log: RankLog, configuration: Configuration, source: str) -> None:
+    asked = {
+        WARMUP: configuration.warmup_steps,
+        TRAINING: configuration.measured_steps,
+        COMPUTATION: configuration.computation_steps,
+        EXCHANGE: configuration.exchange_steps,
+    }
+    for name, window in log.windows.items():
+        if window.steps != asked.get(name):
+            raise EvidenceError(f"{source}: window {name} has {window.steps} steps; asked was {asked.get(name)}")
 
 
 Types = type | tuple[type, ...]
 
 _RANK_KEYS: dict[str, Types] = {
     "format": int,
+    "run": str,
     "rank": int,
     "world_size": int,
     "host": str,
@@ -191,6 +232,10 @@ _END_KEYS: dict[str, Types] = {
     "parameter_checksum": str,
     "initial_checksum": str,
     "drain_seconds": (int, float),
+}
+_LOAD_KEYS: dict[str, Types] = {
+    "waited_seconds": (int, float, type(None)),
+    "busy_cores_during": (int, float, type(None)),
 }
 _RUN_KEYS: dict[str, Types] = {
     "format": int,
@@ -218,6 +263,11 @@ def _run_facts(path: Path) -> Object:
         raise EvidenceError(f"{path}: format is {facts['format']}; this program reads format {FORMAT}")
     if facts["outcome"] not in list(Outcome):
         raise EvidenceError(f"{path}: outcome is {facts['outcome']!r}; the outcomes are {', '.join(Outcome)}")
+    _need(facts["load"], f"{path}: load", **_LOAD_KEYS)
+    _need(facts["cluster"], f"{path}: cluster", device=str)
+    for section in facts["environment"].values():
+        if not isinstance(section, dict):
+            raise EvidenceError(f"{path}: environment holds {section!r}, which is not an object")
     for complaint in facts["complaints"]:
         _need(complaint, f"{path}: complaints", subject=str, message=str)
     return facts
@@ -254,7 +304,7 @@ def _text(path: Path) -> str:
 def _object(text: str, source: str) -> Object:
     try:
         value = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise EvidenceError(f"{source}: is not JSON ({error})") from error
     if not isinstance(value, dict):
         raise EvidenceError(f"{source}: is not a JSON object")

@@ -58,7 +58,8 @@ def communication(dataset: Dataset) -> Table:
     """Return what a step consists of and how much of the exchange it hides."""
     times = ("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds")
     derived = ("computation_to_communication", "overlap", "bus_bandwidth", "gradient_bytes")
-    remarks = (*(defined(name) for name in (*times[1:], *derived)), *_computation_note(dataset))
+    own_medians = "Each column is a median over the runs of its own, so the columns of a row need not add up."
+    remarks = (*(defined(name) for name in (*times[1:], *derived)), own_medians, *_computation_note(dataset))
     return _of_configurations(dataset, "communication", "Computation and communication", (*times, *derived), remarks)
 
 

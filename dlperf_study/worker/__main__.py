@@ -41,7 +41,7 @@ def train(framework: Framework, configuration: Configuration, run: RunPaths) -> 
 
 def _measure(trainer: Trainer, configuration: Configuration, log: RankLog) -> None:
     description = trainer.description()
-    log.begin(trainer, description, configuration.devices_per_node)
+    log.begin(trainer, description, configuration)
     initial_checksum = trainer.parameter_checksum()
     for window in training_windows(trainer, configuration):
         log.window(window)

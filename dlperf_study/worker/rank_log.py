@@ -9,6 +9,7 @@ from typing import Any
 
 from dlperf_study.frameworks.base import Trainer
 from dlperf_study.paths import write_atomically
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.worker.windows import Window
 
 FORMAT = 1
@@ -21,12 +22,13 @@ class RankLog:
         self._path = path
         self._lines: list[dict[str, Any]] = []
 
-    def begin(self, trainer: Trainer, description: dict[str, Any], devices_per_node: int) -> None:
+    def begin(self, trainer: Trainer, description: dict[str, Any], configuration: Configuration) -> None:
         """Add the ``rank`` line: who measures, with which library, and the anchor of its clock."""
-        node, local_rank = divmod(trainer.rank, devices_per_node)
+        node, local_rank = divmod(trainer.rank, configuration.devices_per_node)
+        run = f"{configuration.identity}/{self._path.parent.name}"
         place = {"rank": trainer.rank, "world_size": trainer.world_size, "node": node, "local_rank": local_rank}
         process = {"host": socket.gethostname(), "pid": os.getpid(), "exchange": trainer.exchange_kind}
-        self._add("rank", {"format": FORMAT} | place | process | description | _clock())
+        self._add("rank", {"format": FORMAT, "run": run} | place | process | description | _clock())
 
     def window(self, window: Window) -> None:
         """Add one window."""

@@ -30,8 +30,9 @@ pytestmark = pytest.mark.timeout(60)
 DEEP = 'setsid sleep 600 & touch "$FOLDER/started"; sleep 600'
 SECRET = "hunter2-and-nobody-else"
 CALLER = """
-import json, sys
+import json, signal, sys
 from dataclasses import asdict
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that started the tests in the background ignores it
 from dlperf_study.launchers.base import Command, Submission
 from dlperf_study.launchers.local import execute
 values = json.loads(sys.argv[1])

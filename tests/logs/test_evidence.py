@@ -95,7 +95,7 @@ def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):
 )
 def test_a_log_of_another_run_is_not_counted(paths, asked):
     write_lines(paths.rank_log(1), lines(rank=1, asked=asked))
-    assert "asked was rank 1 of 2 with 20" in read_run(paths).reason
+    assert "is the log of run " in read_run(paths).reason
 
 
 def test_a_log_of_another_rank_is_not_counted(paths):
@@ -132,4 +132,46 @@ def test_an_unreadable_run_file_is_refused(paths, text):
 def test_a_run_without_a_run_file_did_not_happen(paths):
     paths.run_file.unlink()
     with pytest.raises(EvidenceError, match=r"run\.json: is missing"):
+        read_run(paths)
+
+
+@pytest.mark.parametrize(
+    ("line", "values", "message"),
+    [
+        (4, {"bytes": 40_000_000}, "exchanged 40000000 bytes, but the gradients have 4000000"),
+        (4, {"bytes": "many"}, "exchanged many bytes"),
+        (2, {"seconds": 1e6}, "lasts 1000000.0 s but its steps"),
+        (2, {"seconds": float("inf")}, "lasts inf s but its steps"),
+        (
+            3,
+            {"steps": 1, "seconds": 0.08, "step_seconds": [0.08], "losses": [2.0]},
+            "has 1 steps; asked was",
+        ),
+        (0, {"device": "gpu"}, "trained on cpu, gpu, but the cluster file says cpu"),
+        (0, {"gradient_bytes": 8, "exchange": "push_pull"}, "8"),
+        (5, {"parameter_checksum": "other"}, "ended with different parameters"),
+        (5, {"parameter_checksum": "initial"}, "nothing was trained"),
+    ],
+)
+def test_a_rank_that_contradicts_its_run_is_not_counted(paths, line, values, message):
+    damaged = lines(rank=1)
+    damaged[line] = {**damaged[line], **values}
+    write_lines(paths.rank_log(1), damaged)
+    run = read_run(paths)
+    assert run.outcome is Outcome.FAILED
+    assert message in run.reason
+
+
+def test_a_copied_run_does_not_count_as_another_repetition(tmp_path):
+    first = write_run(StudyPaths(tmp_path), ASKED, 1)
+    second = write_run(StudyPaths(tmp_path), ASKED, 2)
+    for rank in range(ASKED.world_size):
+        second.rank_log(rank).write_text(first.rank_log(rank).read_text())
+    assert "is the log of run " in read_run(second).reason
+
+
+@pytest.mark.parametrize("values", [{"load": {"busy_cores_during": "lots"}}, {"environment": {"hardware": 5}}])
+def test_wrong_types_in_a_record_are_one_message(paths, values):
+    change(paths.run_file, **values)
+    with pytest.raises(EvidenceError, match=r"run\.json: (load|environment)"):
         read_run(paths)
