@@ -5,9 +5,13 @@ import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from dlperf_study.errors import DlperfStudyError
 from dlperf_study.paths import StudyPaths
+
+if TYPE_CHECKING:
+    from dlperf_study.analysis.dataset import Dataset
 
 INTERRUPTED = 130
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
@@ -60,17 +64,20 @@ def collect(options: argparse.Namespace) -> int:
     from dlperf_study.analysis.dataset import collect
 
     paths = StudyPaths.of(_name(options))
-    dataset = collect(paths)
-    _say(f"{len(dataset.runs)} runs, {len(dataset.complaints)} complaints: {paths.dataset}")
+    _say(f"{_found(collect(paths))}: {paths.dataset}")
     return 0
 
 
 def report(options: argparse.Namespace) -> int:
     """Build the dataset and the report."""
+    from dlperf_study.analysis.dataset import Dataset
     from dlperf_study.report.pages import build
 
+    paths = StudyPaths.of(_name(options))
     _say("building the report, about half a minute …")
-    _say(f"report: {build(_name(options))}")
+    page = build(_name(options))
+    _say(_found(Dataset.load(paths)))
+    _say(f"report: {page}")
     return 0
 
 
@@ -79,6 +86,13 @@ def study(options: argparse.Namespace) -> int:
     code = run(options)
     report(options)
     return code
+
+
+def _found(dataset: "Dataset") -> str:
+    """Return in words what a dataset holds, errors first: a number that is missing or wrong."""
+    severities = dataset.complaints["severity"].value_counts()
+    errors, doubts = severities.get("error", 0), severities.get("doubt", 0)
+    return f"{len(dataset.runs)} runs, {errors} errors and {doubts} doubts about them"
 
 
 def _name(options: argparse.Namespace) -> str:
