@@ -233,8 +233,5 @@ def _overlaps(key: tuple[str, int], group: pd.DataFrame) -> str:
         for one, other in combinations(group.itertuples(), 2)
         if not distinguishable(_interval(one), _interval(other))
     ]
-    return (
-        f"{human(key[0])} on {key[1]} {'device' if key[1] == 1 else 'devices'}, {UNDECIDED} (intervals overlap): {'; '.join(pairs)}."
-        if pairs
-        else ""
-    )
+    where = f"{human(key[0])} on {key[1]} device{'s' * (key[1] != 1)}"
+    return f"{where}, {UNDECIDED} (intervals overlap): {'; '.join(pairs)}." if pairs else ""
