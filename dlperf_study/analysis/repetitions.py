@@ -11,8 +11,10 @@ from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.plan import Plan
 
-#: A run is far from its siblings beyond this share of their median and this many of their deviations.
+#: A run is far from its siblings beyond this share of their median and this many of their deviations; beyond the
+#: larger share it is far however they scatter: the deviation of two siblings is little more than chance.
 FAR_SHARE, FAR_DEVIATIONS = 0.05, 5.0
+FAR_ALWAYS_SHARE = 0.25
 
 #: What must be the same for all runs of a study, and what for those of one framework or configuration.
 SAME = {
@@ -42,13 +44,16 @@ def study_complaints(plan: Plan, runs: pd.DataFrame) -> list[Complaint]:
 
 
 def missing_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Complaint]:
-    """Fewer runs completed than were planned; without any, there is no number."""
+    """Other than the planned number of runs completed; without any, there is no number."""
     counts = completed["identity"].value_counts().to_dict()
     for asked in (entry.configuration for entry in plan.runnable):
         done = counts.get(asked.identity, 0)
         if done < asked.repeats:
             severity = Severity.DOUBT if done else Severity.ERROR
             yield Complaint("runs_completed", f"{done} of {asked.repeats} runs completed", severity, asked.identity)
+        if done > asked.repeats:
+            message = f"{done} runs are counted, but {asked.repeats} were planned"
+            yield Complaint("runs_completed", message, identity=asked.identity)
 
 
 def far_runs(completed: pd.DataFrame) -> Iterator[Complaint]:
@@ -58,7 +63,8 @@ def far_runs(completed: pd.DataFrame) -> Iterator[Complaint]:
         for position in range(rates.size if rates.size > 1 else 0):
             siblings = np.delete(rates, position)
             middle = float(np.median(siblings))
-            far = max(FAR_SHARE * middle, FAR_DEVIATIONS * median_deviation(siblings))
+            scatter = min(FAR_DEVIATIONS * median_deviation(siblings), FAR_ALWAYS_SHARE * middle)
+            far = max(FAR_SHARE * middle, scatter)
             if abs(rates[position] - middle) > far:
                 message = f"{rates[position]:.4g} samples/s, but its siblings' median is {middle:.4g}"
                 yield Complaint("throughput", message, identity=identity, repetition=repetitions[identity][position])

@@ -28,6 +28,16 @@ def test_runs_alike_raise_no_doubt(complaints):
     assert complaints(SMOOTH, SMOOTH, SMOOTH) == {}
 
 
+def test_more_runs_than_planned_are_doubted(complaints):
+    found = complaints(SMOOTH, SMOOTH, SMOOTH, SMOOTH)["runs_completed"]
+    assert (found.message, found.severity) == ("4 runs are counted, but 3 were planned", "doubt")
+
+
+def test_a_run_a_third_slower_is_far_however_the_others_scatter(complaints):
+    slow, fast = Recipe(noise=0.001, computation_seconds=0.135), Recipe(noise=0.001, computation_seconds=0.084)
+    assert "throughput" in complaints(SMOOTH, fast, slow)
+
+
 def test_fewer_runs_than_planned_are_doubted(complaints):
     found = complaints(SMOOTH, SMOOTH, replace(SMOOTH, outcome="failed"))["runs_completed"]
     assert (found.message, found.severity) == ("2 of 3 runs completed", "doubt")
