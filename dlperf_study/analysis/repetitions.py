@@ -11,10 +11,8 @@ from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.plan import Plan
 
-#: A run is far from its siblings beyond this share of their median and this many of their deviations; beyond the
-#: larger share it is far however they scatter: the deviation of two siblings is little more than chance.
+#: A run is far from its siblings beyond this share of their median and this many of their deviations.
 FAR_SHARE, FAR_DEVIATIONS = 0.05, 5.0
-FAR_ALWAYS_SHARE = 0.25
 
 #: What must be the same for all runs of a study, and what for those of one framework or configuration.
 SAME = {
@@ -63,8 +61,7 @@ def far_runs(completed: pd.DataFrame) -> Iterator[Complaint]:
         for position in range(rates.size if rates.size > 1 else 0):
             siblings = np.delete(rates, position)
             middle = float(np.median(siblings))
-            scatter = min(FAR_DEVIATIONS * median_deviation(siblings), FAR_ALWAYS_SHARE * middle)
-            far = max(FAR_SHARE * middle, scatter)
+            far = max(FAR_SHARE * middle, FAR_DEVIATIONS * median_deviation(siblings))
             if abs(rates[position] - middle) > far:
                 message = f"{rates[position]:.4g} samples/s, but its siblings' median is {middle:.4g}"
                 yield Complaint("throughput", message, identity=identity, repetition=repetitions[identity][position])

@@ -33,11 +33,6 @@ def test_more_runs_than_planned_are_doubted(complaints):
     assert (found.message, found.severity) == ("4 runs are counted, but 3 were planned", "doubt")
 
 
-def test_a_run_a_third_slower_is_far_however_the_others_scatter(complaints):
-    slow, fast = Recipe(noise=0.001, computation_seconds=0.135), Recipe(noise=0.001, computation_seconds=0.084)
-    assert "throughput" in complaints(SMOOTH, fast, slow)
-
-
 def test_fewer_runs_than_planned_are_doubted(complaints):
     found = complaints(SMOOTH, SMOOTH, replace(SMOOTH, outcome="failed"))["runs_completed"]
     assert (found.message, found.severity) == ("2 of 3 runs completed", "doubt")
