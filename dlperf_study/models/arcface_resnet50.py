@@ -11,7 +11,7 @@ from typing import Any
 
 from dlperf_study.models._counting import FLOPS_SOURCE
 from dlperf_study.models.base import Model, NetworkConfiguration
-from dlperf_study.models.resnet50 import FEATURES, backbone_macs
+from dlperf_study.models.resnet50 import FEATURES, backbone_macs, torch_network
 
 EMBEDDING = 512
 
@@ -25,9 +25,19 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
     """Build Paddle's ResNet-50 as the embedding, with this rank's part of the classifier."""
     from paddle.vision.models import resnet50
 
-    from dlperf_study.models._paddle_arcface import arcface_layer
+    from dlperf_study.models import _paddle_tensors
+    from dlperf_study.models._arcface import arcface_layer
 
-    return arcface_layer(resnet50(num_classes=EMBEDDING), EMBEDDING, configuration, rank, world_size)
+    backbone = resnet50(num_classes=EMBEDDING)
+    return arcface_layer(_paddle_tensors, backbone, EMBEDDING, configuration, rank, world_size)
+
+
+def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build PyTorch's ResNet-50 as the embedding, with this rank's part of the classifier."""
+    from dlperf_study.models import _torch_tensors
+    from dlperf_study.models._arcface import arcface_layer
+
+    return arcface_layer(_torch_tensors, torch_network(EMBEDDING), EMBEDDING, configuration, rank, world_size)
 
 
 MODEL = Model(
@@ -38,6 +48,6 @@ MODEL = Model(
     parameters_source="derived: ResNet-50 without its classifier, an embedding of 512, and 512 a class",
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; the margin and the softmax are left out",
-    builders={"paddle": build_paddle},
+    builders={"paddle": build_paddle, "torch": build_torch},
     classifiers=("replicated", "sharded"),
 )

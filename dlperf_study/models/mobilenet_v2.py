@@ -1,5 +1,6 @@
 """MobileNetV2 at width 1.0 (Sandler et al., 2018)."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs, strided
@@ -15,12 +16,13 @@ STAGES = (
     (6, 160, 3, 2),
     (6, 320, 1, 1),
 )
-FEATURES = 1280
+#: Channels after the first convolution, and before the classifier.
+STEM, FEATURES = 32, 1280
 
 
 def forward_macs(image_size: int, classes: int) -> int:
     """Return the multiply-accumulates of one forward pass."""
-    channels, size = 32, strided(image_size, 2)
+    channels, size = STEM, strided(image_size, 2)
     macs = convolution_macs(3, channels, 3, size)
     for expansion, outputs, blocks, first_stride in STAGES:
         for stride in (first_stride, *[1] * (blocks - 1)):
@@ -46,6 +48,40 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
     return cross_entropy_layer(mobilenet_v2(num_classes=configuration.classes))
 
 
+def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build the same network in PyTorch with cross-entropy."""
+    from torch import nn
+
+    from dlperf_study.models._torch_layers import convolution_norm, initialised
+    from dlperf_study.models._torch_losses import cross_entropy_module
+
+    first = (*convolution_norm(3, STEM, 3, stride=2), nn.ReLU6())
+    last = (*convolution_norm(STAGES[-1][1], FEATURES, 1), nn.ReLU6())
+    classifier = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(FEATURES, configuration.classes))
+    return cross_entropy_module(initialised(nn.Sequential(*first, *_torch_blocks(), *last, *classifier)))
+
+
+def _torch_blocks() -> Iterator[Any]:
+    channels = STEM
+    for expansion, outputs, blocks, first_stride in STAGES:
+        for stride in (first_stride, *[1] * (blocks - 1)):
+            yield _torch_block(channels, expansion, outputs, stride)
+            channels = outputs
+
+
+def _torch_block(inputs: int, expansion: int, outputs: int, stride: int) -> Any:
+    """Return an inverted residual; only one that keeps the shape of its input adds it to its output."""
+    from torch.nn import Identity, ReLU6, Sequential
+
+    from dlperf_study.models._torch_layers import convolution_norm, residual
+
+    hidden = inputs * expansion
+    expand = (*convolution_norm(inputs, hidden, 1), ReLU6()) if expansion > 1 else ()
+    depthwise = (*convolution_norm(hidden, hidden, 3, stride, groups=hidden), ReLU6())
+    body = Sequential(*expand, *depthwise, *convolution_norm(hidden, outputs, 1))
+    return residual(body, Identity()) if stride == 1 and inputs == outputs else body
+
+
 MODEL = Model(
     name="mobilenet_v2",
     image_size=224,
@@ -54,5 +90,5 @@ MODEL = Model(
     parameters_source="ElasticDL, docs/benchmark/ftlib_benchmark.md (10 classes); torchvision, num_params (1000)",
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; torchvision gives 0.301e9 multiply-accumulates at 224",
-    builders={"paddle": build_paddle},
+    builders={"paddle": build_paddle, "torch": build_torch},
 )

@@ -1,5 +1,6 @@
 """ResNet-50 v1.5 (He et al., 2016; the stride of a stage lies on its first 3x3 convolution)."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs, strided
@@ -43,6 +44,45 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
     return cross_entropy_layer(resnet50(num_classes=configuration.classes))
 
 
+def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build the same network in PyTorch with cross-entropy."""
+    from dlperf_study.models._torch_losses import cross_entropy_module
+
+    return cross_entropy_module(torch_network(configuration.classes))
+
+
+def torch_network(outputs: int) -> Any:
+    """Return Paddle's ResNet-50 as a PyTorch module from images [N, 3, S, S] to [N, outputs]."""
+    from torch import nn
+
+    from dlperf_study.models._torch_layers import convolution_norm, initialised
+
+    stem = (*convolution_norm(3, 64, 7, stride=2), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1))
+    pooled = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(FEATURES, outputs))
+    return initialised(nn.Sequential(*stem, *_torch_blocks(), *pooled))
+
+
+def _torch_blocks() -> Iterator[Any]:
+    channels = 64
+    for width, blocks, first_stride in STAGES:
+        for stride in (first_stride, *[1] * (blocks - 1)):
+            yield _torch_bottleneck(channels, width, stride)
+            channels = 4 * width
+
+
+def _torch_bottleneck(inputs: int, width: int, stride: int) -> Any:
+    """Return one block; where it changes the shape of its input, the shortcut has a convolution too."""
+    from torch.nn import Identity, ReLU, Sequential
+
+    from dlperf_study.models._torch_layers import convolution_norm, residual
+
+    outputs = 4 * width
+    narrow = (*convolution_norm(inputs, width, 1), ReLU(), *convolution_norm(width, width, 3, stride), ReLU())
+    body = Sequential(*narrow, *convolution_norm(width, outputs, 1))
+    shortcut = Identity() if inputs == outputs else Sequential(*convolution_norm(inputs, outputs, 1, stride))
+    return Sequential(residual(body, shortcut), ReLU())
+
+
 MODEL = Model(
     name="resnet50",
     image_size=224,
@@ -51,5 +91,5 @@ MODEL = Model(
     parameters_source="torchvision, ResNet50_Weights.IMAGENET1K_V1, num_params; less 990 x 2,049 for 10 classes",
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; torchvision gives 4.089e9 multiply-accumulates at 224",
-    builders={"paddle": build_paddle},
+    builders={"paddle": build_paddle, "torch": build_torch},
 )

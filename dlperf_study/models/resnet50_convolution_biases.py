@@ -23,6 +23,17 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
     return layer
 
 
+def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build PyTorch's ResNet-50, then give each convolution a bias, which starts at 0 as in Paddle."""
+    import torch
+
+    module = resnet50.build_torch(configuration, rank, world_size)
+    for convolution in module.modules():
+        if isinstance(convolution, torch.nn.Conv2d):
+            convolution.bias = torch.nn.Parameter(torch.zeros(convolution.out_channels))
+    return module
+
+
 MODEL = Model(
     name="resnet50_convolution_biases",
     image_size=32,
@@ -31,5 +42,5 @@ MODEL = Model(
     parameters_source="ElasticDL, docs/benchmark/ftlib_benchmark.md",
     forward_macs=resnet50.forward_macs,
     flops_source=resnet50.MODEL.flops_source,
-    builders={"paddle": build_paddle},
+    builders={"paddle": build_paddle, "torch": build_torch},
 )

@@ -1,5 +1,6 @@
 """VGG16 for ImageNet (Simonyan and Zisserman, 2015, configuration D), without batch norm."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs
@@ -33,6 +34,36 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
     return cross_entropy_layer(vgg16(num_classes=configuration.classes))
 
 
+def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build the same network in PyTorch with cross-entropy; it pools features to 7x7 at any size, as Paddle's does."""
+    from torch.nn import AdaptiveAvgPool2d, Flatten, Sequential
+
+    from dlperf_study.models._torch_layers import initialised
+    from dlperf_study.models._torch_losses import cross_entropy_module
+
+    layers = (*_torch_convolutions(), AdaptiveAvgPool2d(7), Flatten(), *_torch_classifier(configuration.classes))
+    return cross_entropy_module(initialised(Sequential(*layers)))
+
+
+def _torch_convolutions() -> Iterator[Any]:
+    from torch.nn import Conv2d, MaxPool2d, ReLU
+
+    inputs = 3
+    for channels, layers in GROUPS:
+        for _ in range(layers):
+            yield from (Conv2d(inputs, channels, 3, padding=1), ReLU())
+            inputs = channels
+        yield MaxPool2d(2)
+
+
+def _torch_classifier(classes: int) -> Iterator[Any]:
+    from torch.nn import Dropout, Linear, ReLU
+
+    for features in (512 * 7 * 7, 4096):
+        yield from (Linear(features, 4096), ReLU(), Dropout(0.5))
+    yield Linear(4096, classes)
+
+
 MODEL = Model(
     name="vgg16",
     image_size=224,
@@ -41,6 +72,6 @@ MODEL = Model(
     parameters_source="torchvision, VGG16_Weights.IMAGENET1K_V1, num_params",
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; torchvision gives 15.47e9 multiply-accumulates at 224",
-    builders={"paddle": build_paddle},
+    builders={"paddle": build_paddle, "torch": build_torch},
     smallest_image_size=32,
 )

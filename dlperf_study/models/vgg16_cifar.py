@@ -32,12 +32,25 @@ def forward_macs(image_size: int, classes: int) -> int:
 
 def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
     """Build the network with cross-entropy; Paddle has no such VGG of its own."""
-    from paddle.nn import Sequential
+    from paddle import nn
 
     from dlperf_study.models._paddle_losses import cross_entropy_layer
 
+    return cross_entropy_layer(_network(nn, configuration))
+
+
+def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build the same network in PyTorch with cross-entropy."""
+    from dlperf_study.models._torch_layers import by_paddle_names, initialised
+    from dlperf_study.models._torch_losses import cross_entropy_module
+
+    return cross_entropy_module(initialised(_network(by_paddle_names(), configuration)))
+
+
+def _network(nn: Any, configuration: NetworkConfiguration) -> Any:
+    """Return the network in a library's layers; ``nn`` names them as ``paddle.nn`` does."""
     features = _features(configuration.image_size)
-    return cross_entropy_layer(Sequential(*_convolutions(), *_classifier(features, configuration.classes)))
+    return nn.Sequential(*_convolutions(nn), *_classifier(nn, features, configuration.classes))
 
 
 def _features(image_size: int) -> int:
@@ -46,9 +59,7 @@ def _features(image_size: int) -> int:
     return GROUPS[-1][0] * side * side
 
 
-def _convolutions() -> Iterator[Any]:
-    from paddle import nn
-
+def _convolutions(nn: Any) -> Iterator[Any]:
     inputs = 3
     for (channels, layers), dropout in zip(GROUPS, DROPOUTS, strict=True):
         for layer in range(layers):
@@ -59,9 +70,7 @@ def _convolutions() -> Iterator[Any]:
         yield nn.MaxPool2D(2, 2)
 
 
-def _classifier(features: int, classes: int) -> Iterator[Any]:
-    from paddle import nn
-
+def _classifier(nn: Any, features: int, classes: int) -> Iterator[Any]:
     yield from (nn.Flatten(), nn.Dropout(0.5), nn.Linear(features, WIDTH))
     yield from (nn.BatchNorm1D(WIDTH), nn.ReLU(), nn.Dropout(0.5), nn.Linear(WIDTH, WIDTH))
     yield nn.Linear(WIDTH, classes)
@@ -75,6 +84,6 @@ MODEL = Model(
     parameters_source="derived from benchmark/cluster/vgg16/vgg16_fluid.py of PaddlePaddle; no count was published",
     forward_macs=forward_macs,
     flops_source=FLOPS_SOURCE,
-    builders={"paddle": build_paddle},
+    builders={"paddle": build_paddle, "torch": build_torch},
     smallest_image_size=SHRINKING,
 )

@@ -7,25 +7,24 @@ import numpy
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dlperf_study.models._paddle_arcface import Shard
-from dlperf_study.models.base import trainable_parameters
-from tests.models.paddle_layers import batch, build
+from dlperf_study.models._arcface import Shard
+from tests.models.networks import assign, batch, build, gradients, trained
 
 RANKS = 2
 CLASSES = 7
 SAMPLES_PER_RANK = 2
 
 
-def reproducible(layer, shard):
+def reproducible(layer, shard, library):
     """Return ``layer`` with parameters drawn in order, centers drawn by class, and batch norm by running statistics.
 
     With the statistics of a batch, two halves would not be the whole.
     """
     random = numpy.random.default_rng(3)
-    for parameter in trainable_parameters(layer.backbone):
-        parameter.set_value(_draw(random, parameter.shape))
+    for parameter in trained(layer.backbone).values():
+        assign(parameter, _draw(random, parameter.shape), library)
     centers = random.standard_normal((CLASSES, 512)).astype("float32")
-    layer.centers.set_value(centers[shard.first : shard.first + shard.rows])
+    assign(layer.head.centers, centers[shard.first : shard.first + shard.rows], library)
     layer.eval()
     return layer
 
@@ -37,24 +36,38 @@ def _draw(random, shape):
     return random.standard_normal(shape).astype("float32") / numpy.sqrt(numpy.prod(shape[1:]), dtype="float32")
 
 
-def gradients(layer):
-    return {name: p.grad.numpy() for name, p in layer.named_parameters() if not p.stop_gradient}
-
-
-def main(folder):
+def paddle_rank():
+    """Join the ranks; return this one's number and what makes a layer data-parallel."""
     import paddle
 
     paddle.distributed.init_parallel_env()
-    rank = paddle.distributed.get_rank()
-    shard = Shard.of(CLASSES, rank, RANKS)
-    layer = build("arcface_resnet50", rank, RANKS, classes=CLASSES, classifier="sharded")
-    parallel = paddle.DataParallel(reproducible(layer, shard))
+    return paddle.distributed.get_rank(), paddle.DataParallel
+
+
+def torch_rank():
+    """Join the ranks; return this one's number and what makes a module data-parallel."""
+    from torch import distributed
+    from torch.nn.parallel import DistributedDataParallel
+
+    def parallel(layer):
+        own = [name for name, parameter in layer.named_parameters() if hasattr(parameter, "no_sync")]
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(layer, own)
+        return DistributedDataParallel(layer)
+
+    distributed.init_process_group("gloo")
+    return distributed.get_rank(), parallel
+
+
+def main(library, folder):
+    rank, parallel = {"paddle": paddle_rank, "torch": torch_rank}[library]()
+    layer = build("arcface_resnet50", rank, RANKS, library, classes=CLASSES, classifier="sharded")
+    model = parallel(reproducible(layer, Shard.of(CLASSES, rank, RANKS), library))
     mine = slice(rank * SAMPLES_PER_RANK, (rank + 1) * SAMPLES_PER_RANK)
-    images, labels = batch(RANKS * SAMPLES_PER_RANK, CLASSES)
-    loss = parallel(images[mine], labels[mine])
+    images, labels = batch(RANKS * SAMPLES_PER_RANK, CLASSES, library=library)
+    loss = model(images[mine], labels[mine])
     loss.backward()
-    numpy.savez(folder / f"rank-{rank}.npz", loss=loss.numpy(), **gradients(layer))
+    numpy.savez(folder / f"rank-{rank}.npz", loss=loss.item(), **gradients(layer))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -9,7 +9,7 @@ import paddle
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from dlperf_study import models
-from tests.models.paddle_layers import batch, build
+from tests.models.networks import batch, build
 
 
 def losses(name, images, labels):

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 import numpy
@@ -11,12 +12,18 @@ import psutil
 import pytest
 
 from dlperf_study.errors import UnsupportedError
-from dlperf_study.models._paddle_arcface import MARGIN, SCALE, Shard
+from dlperf_study.models._arcface import MARGIN, SCALE, Shard, sample_rows
 from dlperf_study.models.base import replicated_parameters
-from tests.models.paddle_layers import batch, build
-from tests.models.sharded_ranks import CLASSES, RANKS, SAMPLES_PER_RANK, gradients, reproducible
+from tests.models.networks import LIBRARIES, batch, build, gradients, tensor
+from tests.models.sharded_ranks import CLASSES, RANKS, SAMPLES_PER_RANK, reproducible
 
 TIMEOUT_SECONDS = 120
+LAUNCHERS = {
+    "paddle": ("paddle.distributed.launch", "--host", "127.0.0.1", "--max_restart", "0"),
+    "torch": ("torch.distributed.run", "--standalone", "--local_addr", "127.0.0.1", "--redirects", "3"),
+}
+
+every_library = pytest.mark.parametrize("library", LIBRARIES)
 
 
 def arcface(**changes):
@@ -35,12 +42,13 @@ def loss_by_equation(features, centers, labels):
     return numpy.mean(losses)
 
 
+@every_library
 @pytest.mark.parametrize("classifier", ["replicated", "sharded"])
-def test_the_loss_is_the_equation(classifier):
-    layer = reproducible(arcface(classifier=classifier), Shard.of(CLASSES, 0, 1))
-    images, labels = batch(4, CLASSES)
-    features = layer.backbone(images).numpy().astype("float64")
-    expected = loss_by_equation(features, layer.centers.numpy().astype("float64"), labels.numpy())
+def test_the_loss_is_the_equation(classifier, library):
+    layer = reproducible(arcface(classifier=classifier, library=library), Shard.of(CLASSES, 0, 1), library)
+    images, labels = batch(4, CLASSES, library=library)
+    features = layer.backbone(images).detach().numpy().astype("float64")
+    expected = loss_by_equation(features, layer.head.centers.detach().numpy().astype("float64"), labels.numpy())
     assert layer(images, labels).item() == pytest.approx(expected, rel=1e-4)
 
 
@@ -55,53 +63,71 @@ def test_more_ranks_than_classes_are_unsupported():
         arcface(classifier="sharded", rank=0, world_size=8)
 
 
-def test_shards_start_with_different_centers_though_seeded_alike():
-    first, second = (arcface(classifier="sharded", rank=rank, world_size=2).centers.numpy() for rank in (0, 1))
+@every_library
+def test_shards_start_with_different_centers_though_seeded_alike(library):
+    first, second = (shard_of_two(rank, library).head.centers.detach().numpy() for rank in (0, 1))
     assert not numpy.isclose(first[: len(second)], second).any()
+
+
+def test_shards_start_with_the_same_centers_in_every_library():
+    first, second = (shard_of_two(1, library).head.centers.detach().numpy() for library in LIBRARIES)
+    assert (first == second).all()
+
+
+def shard_of_two(rank, library):
+    return arcface(classifier="sharded", rank=rank, world_size=2, library=library)
 
 
 def test_a_shard_is_not_among_the_replicated_parameters():
     layer = arcface(classifier="sharded", world_size=2)
     replicated = replicated_parameters(layer)
     assert len(replicated) == 161
-    assert not any(parameter is layer.centers for parameter in replicated)
+    assert not any(parameter is layer.head.centers for parameter in replicated)
 
 
+def test_only_a_shard_asks_not_to_be_exchanged():
+    layer = arcface(classifier="sharded", world_size=2, library="torch")
+    assert [name for name, parameter in layer.named_parameters() if hasattr(parameter, "no_sync")] == ["head.centers"]
+    assert not hasattr(arcface(library="torch").head.centers, "no_sync")
+
+
+@every_library
 @pytest.mark.parametrize(("sample_ratio", "sampled"), [(0.5, 10), (0.05, 3)])
-def test_partial_fc_trains_the_classes_of_the_batch_and_a_sample_of_the_others(sample_ratio, sampled):
-    import paddle
-
-    layer = build("arcface_resnet50", classes=20, classifier="sharded", sample_ratio=sample_ratio)
-    images, _ = batch(4, classes=20)
-    layer(images, paddle.to_tensor([3, 19, 3, 0])).backward()
-    trained = numpy.flatnonzero(numpy.abs(layer.centers.grad.numpy()).sum(axis=1))
+def test_partial_fc_trains_the_classes_of_the_batch_and_a_sample_of_the_others(sample_ratio, sampled, library):
+    layer = build("arcface_resnet50", library=library, classes=20, classifier="sharded", sample_ratio=sample_ratio)
+    images, _ = batch(4, classes=20, library=library)
+    layer(images, tensor([3, 19, 3, 0], library)).backward()
+    trained = numpy.flatnonzero(numpy.abs(layer.head.centers.grad.numpy()).sum(axis=1))
     assert len(trained) == sampled
     assert {0, 3, 19} <= set(trained)
 
 
-def test_a_shard_without_a_class_of_the_batch_still_samples():
-    import paddle
-
-    from dlperf_study.models._paddle_arcface import _sample_rows
-
-    rows = _sample_rows(paddle.to_tensor([15, 16]), Shard(first=0, rows=10, rank=0, ranks=2), 0.4)
+@every_library
+def test_a_shard_without_a_class_of_the_batch_still_samples(library):
+    shard = Shard(first=0, rows=10, rank=0, ranks=2)
+    rows = sample_rows(import_module(f"dlperf_study.models._{library}_tensors"), tensor([15, 16], library), shard, 0.4)
     assert len(set(rows.tolist())) == 4
 
 
+@pytest.fixture(scope="module", params=LIBRARIES)
+def library(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def ranks(tmp_path_factory):
+def ranks(library, tmp_path_factory):
     """What two ranks with half the classes each computed."""
-    folder = tmp_path_factory.mktemp("sharded_ranks")
-    with launched(folder) as launcher:
+    folder = tmp_path_factory.mktemp(f"sharded_ranks_{library}")
+    with launched(library, folder) as launcher:
         assert launcher.wait(TIMEOUT_SECONDS) == 0, _tail(folder)
     return [numpy.load(folder / f"rank-{rank}.npz") for rank in range(RANKS)]
 
 
 @pytest.fixture(scope="module")
-def whole():
+def whole(library):
     """What one process with all classes computes from the batches of both ranks."""
-    layer = reproducible(arcface(), Shard.of(CLASSES, 0, 1))
-    loss = layer(*batch(RANKS * SAMPLES_PER_RANK, CLASSES))
+    layer = reproducible(arcface(library=library), Shard.of(CLASSES, 0, 1), library)
+    loss = layer(*batch(RANKS * SAMPLES_PER_RANK, CLASSES, library=library))
     loss.backward()
     return {"loss": loss.item(), **gradients(layer)}
 
@@ -119,19 +145,18 @@ def test_the_averaged_backbone_gradient_is_that_of_the_whole_batch(ranks, whole)
 
 
 def test_each_shard_has_its_rows_of_the_classifier_gradient(ranks, whole):
-    shards = numpy.concatenate([rank["centers"] for rank in ranks])
-    assert shards.shape == whole["centers"].shape
-    assert _relative_error(shards, whole["centers"]) < 1e-4
+    shards = numpy.concatenate([rank["head.centers"] for rank in ranks])
+    assert shards.shape == whole["head.centers"].shape
+    assert _relative_error(shards, whole["head.centers"]) < 1e-4
 
 
 @contextmanager
-def launched(folder):
-    """Start the ranks with Paddle's launcher and leave none of its processes behind."""
+def launched(library, folder):
+    """Start the ranks with the library's launcher and leave none of its processes behind."""
     script = str(Path(__file__).with_name("sharded_ranks.py"))
-    launch = ["-m", "paddle.distributed.launch", "--nproc_per_node", str(RANKS), "--host", "127.0.0.1"]
-    logs = ["--max_restart", "0", "--log_dir", str(folder / "logs")]
-    command = [sys.executable, *launch, *logs, script, str(folder)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    launch = [*LAUNCHERS[library], "--nproc_per_node", str(RANKS), "--log_dir", str(folder / "logs")]
+    command = [sys.executable, "-m", *launch, script, library, str(folder)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     with (
         (folder / "launcher.log").open("w") as output,
         subprocess.Popen(command, env=environment, stdout=output, stderr=output) as launcher,
@@ -150,7 +175,8 @@ def _kill_all_of(folder):
 
 
 def _tail(folder):
-    return "\n".join(path.read_text()[-2000:] for path in [folder / "launcher.log", *folder.glob("logs/workerlog.*")])
+    logs = [path for path in folder.rglob("*") if path.name.startswith("workerlog.") or path.suffix == ".log"]
+    return "\n".join(path.read_text()[-2000:] for path in [folder / "launcher.log", *logs])
 
 
 def _relative_error(actual, expected):

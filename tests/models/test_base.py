@@ -25,7 +25,7 @@ def test_sampled_classes_cost_only_their_share():
 
 
 def test_a_library_without_builder_is_unsupported():
-    with pytest.raises(UnsupportedError, match="resnet50 has no builder for 'mxnet'; its libraries: paddle"):
+    with pytest.raises(UnsupportedError, match="resnet50 has no builder for 'mxnet'; its libraries: paddle, torch"):
         models.load("resnet50").builder("mxnet")
 
 

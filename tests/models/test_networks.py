@@ -11,33 +11,42 @@ import pytest
 
 from dlperf_study import models
 from dlperf_study.models.base import replicated_parameters, trainable_parameters
-from tests.models.paddle_layers import batch, build, count
+from tests.models.networks import LIBRARIES, after_forward, batch, build, count, gradients, parts, trained
 
 #: Odd at every stage of these networks, so that the rounding of strides is tested too.
 ODD_IMAGE_SIZE = 71
 
+every_library = pytest.mark.parametrize("library", LIBRARIES)
+
 PUBLISHED = [(name, classes) for name in models.names() for classes in models.load(name).parameters]
 
 
+@every_library
 @pytest.mark.parametrize(("name", "classes"), PUBLISHED)
-def test_the_built_network_has_the_published_number_of_parameters(name, classes):
+def test_the_built_network_has_the_published_number_of_parameters(name, classes, library):
     model = models.load(name)
-    layer = build(name, image_size=model.image_size, classes=classes)
-    assert count(trainable_parameters(layer)) == model.parameters[classes]
+    layer = build(name, library=library, image_size=model.image_size, classes=classes)
+    assert count(trained(layer).values()) == model.parameters[classes]
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_every_model_is_built_by_every_library(name):
+    assert tuple(models.load(name).builders) == LIBRARIES
 
 
 def test_the_network_of_the_elasticdl_report_has_its_number_of_tensors():
     assert len(trainable_parameters(build("resnet50_convolution_biases"))) == 214
 
 
+@every_library
 @pytest.mark.parametrize("name", models.names())
-def test_a_step_gives_a_finite_loss_and_a_gradient_for_every_parameter(name):
-    layer = build(name)
-    loss = layer(*batch(4, classes=10))
+def test_a_step_gives_a_finite_loss_and_a_gradient_for_every_parameter(name, library):
+    layer = build(name, library=library)
+    loss = layer(*batch(4, classes=10, library=library))
     loss.backward()
-    assert loss.shape == []
+    assert list(loss.shape) == []
     assert numpy.isfinite(loss.item())
-    assert all(numpy.isfinite(p.grad.numpy()).all() for p in trainable_parameters(layer))
+    assert all(numpy.isfinite(gradient).all() for gradient in gradients(layer).values())
 
 
 def test_statistics_of_batch_norm_are_neither_trained_nor_compared_between_ranks():
@@ -46,11 +55,12 @@ def test_statistics_of_batch_norm_are_neither_trained_nor_compared_between_ranks
     assert len(trainable_parameters(layer)) == len(replicated_parameters(layer)) == 161
 
 
+@every_library
 @pytest.mark.parametrize("name", models.names())
-def test_declared_multiply_accumulates_are_those_of_the_built_layers(name):
-    layer = build(name, image_size=ODD_IMAGE_SIZE)
+def test_declared_multiply_accumulates_are_those_of_the_built_layers(name, library):
+    layer = build(name, library=library, image_size=ODD_IMAGE_SIZE)
     layer.eval()
-    counted = _counted_macs(layer, *batch(1, classes=10, image_size=ODD_IMAGE_SIZE))
+    counted = _counted_macs(layer, *batch(1, 10, ODD_IMAGE_SIZE, library))
     assert models.load(name).forward_macs(ODD_IMAGE_SIZE, 10) == counted
 
 
@@ -78,17 +88,13 @@ def test_a_static_program_trains_with_labels_in_a_column(name, static_losses):
 
 def _counted_macs(layer, images, labels):
     """Count each convolution and linear layer as it runs, and the class centers of ArcFace."""
-    from paddle import nn
+    macs = [count([layer.head.centers]) if hasattr(layer, "head") else 0]
 
-    macs = [count([layer.centers]) if hasattr(layer, "centers") else 0]
+    def add(part, _inputs, output):
+        macs.append(count([part.weight]) // output.shape[1] * count([output]))
 
-    def add(sublayer, _inputs, output):
-        # A convolution's weight is [out, in / groups, k, k], a linear layer's [in, out].
-        each = sublayer.weight[0].size if isinstance(sublayer, nn.Conv2D) else sublayer.weight.shape[0]
-        macs.append(int(each) * int(output.size))
-
-    for sublayer in layer.sublayers():
-        if isinstance(sublayer, nn.Conv2D | nn.Linear):
-            sublayer.register_forward_post_hook(add)
+    for part in parts(layer):
+        if type(part).__name__ in ("Conv2D", "Conv2d", "Linear"):
+            after_forward(part, add)
     layer(images, labels)
     return sum(macs)

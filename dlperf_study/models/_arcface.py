@@ -1,0 +1,178 @@
+"""The ArcFace loss, over a whole classifier or over one shard of it; written once for all libraries.
+
+Sharded: each rank holds the rows of some classes. Features and labels of all ranks are gathered, each
+rank computes the logits of its classes, and the softmax is put together from all-reduced maxima and
+sums (the "distributed" fully connected layer of PLSC; An et al., "Partial FC", 2021).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from dlperf_study.errors import UnsupportedError
+from dlperf_study.models._composing import composed
+from dlperf_study.models.base import NetworkConfiguration
+
+MARGIN = 0.5
+SCALE = 64.0
+#: Cosines stay this far from 1, where the margin's gradient is infinite.
+COSINE_LIMIT = 1 - 1e-6
+#: Standard deviation of the initial class centers, as in InsightFace.
+CENTER_DEVIATION = 0.01
+
+
+class Tensors(Protocol):
+    """What the loss needs of a library; a module of functions. Methods both libraries name alike are not here."""
+
+    def layer_class(self) -> Any: ...
+    def normal_parameter(self, shape: Sequence[int], deviation: float) -> Any: ...
+    def assign(self, parameter: Any, values: Any) -> None: ...
+    def float32(self, tensor: Any) -> Any: ...
+    def cosines(self, features: Any, centers: Any) -> Any: ...
+    def stack(self, tensors: Sequence[Any]) -> Any: ...
+    def integers(self, first: int, count: int, like: Any) -> Any: ...
+    def take_rows(self, tensor: Any, rows: Any) -> Any: ...
+    def sample_with(self, positives: Any, rows: int, count: int) -> Any: ...
+    def distinct(self, tensor: Any) -> Any: ...
+    def all_gathered(self, tensor: Any, rank: int, ranks: int) -> Any: ...
+    def all_reduced(self, tensor: Any, operation: str) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The classes ``first`` to ``first + rows`` of a classifier that ``ranks`` ranks share."""
+
+    first: int
+    rows: int
+    rank: int
+    ranks: int
+
+    @classmethod
+    def of(cls, classes: int, rank: int, ranks: int) -> "Shard":
+        """Return the shard of ``rank``; when classes don't divide evenly, the first ranks hold one more.
+
+        Raises UnsupportedError when a rank would be left without a class.
+        """
+        if classes < ranks:
+            raise UnsupportedError(f"classes is {classes}, too few to give each of {ranks} ranks a shard")
+        least, more = divmod(classes, ranks)
+        return cls(first=least * rank + min(rank, more), rows=least + (rank < more), rank=rank, ranks=ranks)
+
+
+def arcface_layer(
+    library: Tensors, backbone: Any, embedding: int, configuration: NetworkConfiguration, rank: int, world_size: int
+) -> Any:
+    """Return ``backbone``, which puts out [N, embedding], with the ArcFace loss.
+
+    Replicated, the loss is the mean over this rank's samples. Sharded, it is the mean over the samples of
+    all ranks, the same number on every rank, and gradients are scaled so that **averaging the replicated
+    parameters over the ranks** gives its gradient, as data parallelism does. The shard's own gradient is
+    complete and must not be exchanged: its parameter carries ``no_sync``.
+    """
+    sharded = configuration.classifier == "sharded"
+    shard = Shard.of(configuration.classes, rank, world_size) if sharded else Shard(0, configuration.classes, 0, 1)
+    loss = partial(_loss, library=library, shard=shard, sample_ratio=configuration.sample_ratio)
+    head = composed(
+        library.layer_class(), loss, centers=_centers(library, shard, embedding, configuration.seed, sharded)
+    )
+    return composed(library.layer_class(), _forward, backbone=backbone, head=head)
+
+
+def sample_rows(library: Tensors, labels: Any, shard: Shard, sample_ratio: float) -> Any:
+    """Return the rows of the batch's own classes and random others, together ``sample_ratio`` of the shard.
+
+    All classes of the batch take part, also when they are more than that (Partial FC, algorithm 1).
+    """
+    inside = (labels >= shard.first) & (labels < shard.first + shard.rows)
+    positives = library.distinct(labels[inside] - shard.first)
+    return library.sample_with(positives, shard.rows, max(len(positives), math.ceil(shard.rows * sample_ratio)))
+
+
+def _centers(library: Tensors, shard: Shard, embedding: int, seed: int, sharded: bool) -> Any:
+    """Return the shard's class centers [rows, embedding], drawn from a normal distribution."""
+    centers = library.normal_parameter((shard.rows, embedding), CENTER_DEVIATION)
+    if sharded:
+        centers.no_sync = True
+        library.assign(centers, _own_draw((shard.rows, embedding), seed, shard.rank))
+    return centers
+
+
+def _own_draw(shape: tuple[int, int], seed: int, rank: int) -> Any:
+    """Return centers that differ by rank: a generator seeded alike everywhere would repeat classes."""
+    import numpy
+
+    return CENTER_DEVIATION * numpy.random.default_rng([seed, rank]).standard_normal(shape, dtype="float32")
+
+
+def _forward(layer: Any, images: Any, labels: Any) -> Any:
+    return layer.head(layer.backbone(images), labels)
+
+
+def _loss(head: Any, features: Any, labels: Any, library: Tensors, shard: Shard, sample_ratio: float) -> Any:
+    # Logits reach 64, where neighbours in bfloat16 are 0.25 apart: the softmax is in float32 whatever the backbone's.
+    features = _gather_features(library, library.float32(features), shard)
+    # A static program gives labels as [N, 1].
+    labels = _gather(library, labels.flatten(), shard)
+    classes, centers = _classes(library, head.centers, labels, shard, sample_ratio)
+    own = library.float32(labels.unsqueeze(1) == classes.unsqueeze(0))
+    return _cross_entropy(library, _logits(library.cosines(features, centers), own), own, shard)
+
+
+def _classes(library: Tensors, centers: Any, labels: Any, shard: Shard, sample_ratio: float) -> tuple[Any, Any]:
+    """Return the class numbers [C] that take part in this step, and their centers [C, embedding]."""
+    if sample_ratio == 1:
+        return library.integers(shard.first, shard.rows, like=labels), centers
+    rows = sample_rows(library, labels, shard, sample_ratio)
+    return rows + shard.first, library.take_rows(centers, rows)
+
+
+def _logits(cosines: Any, own: Any) -> Any:
+    """Return SCALE x cosine [N, C], with the margin added to the angle where ``own`` is 1.
+
+    Equation 3 of Deng et al.; cos(a + m) = cos(a) cos(m) - sin(a) sin(m).
+    """
+    cosines = cosines.clip(-COSINE_LIMIT, COSINE_LIMIT)
+    target = (own * cosines).sum(1, keepdim=True)
+    with_margin = target * math.cos(MARGIN) - (1 - target.square()).sqrt() * math.sin(MARGIN)
+    return SCALE * (cosines + own * (with_margin - target))
+
+
+def _cross_entropy(library: Tensors, logits: Any, own: Any, shard: Shard) -> Any:
+    """Return the mean cross-entropy over all samples, whose logits [N, C] lie on all shards."""
+    shifted = logits - _max_over_shards(library, logits.detach().amax(1, keepdim=True), shard)
+    sums = library.stack([shifted.exp().sum(1), (own * shifted).sum(1)])
+    normalizer, target = _sum_over_shards(library, sums, shard)
+    return (normalizer.log() - target).mean()
+
+
+def _gather_features(library: Tensors, features: Any, shard: Shard) -> Any:
+    """Return the features of all ranks [ranks x N, embedding]; the gradient flows to this rank's own.
+
+    Each shard holds a part of that gradient, so it is summed over the ranks, then multiplied by their
+    number because the caller averages what the backbone makes of it.
+    """
+    if shard.ranks == 1:
+        return features
+    gathered = _gather(library, features, shard)
+    gathered.register_hook(lambda gradient: library.all_reduced(gradient, "SUM") * shard.ranks)
+    return gathered
+
+
+def _gather(library: Tensors, tensor: Any, shard: Shard) -> Any:
+    return tensor if shard.ranks == 1 else library.all_gathered(tensor, shard.rank, shard.ranks)
+
+
+def _max_over_shards(library: Tensors, local: Any, shard: Shard) -> Any:
+    return local if shard.ranks == 1 else library.all_reduced(local, "MAX")
+
+
+def _sum_over_shards(library: Tensors, local: Any, shard: Shard) -> Any:
+    """Return the sum over the ranks; its gradient reaches this rank's own term only.
+
+    Every rank computes the loss from this sum, so each differentiates just what it holds.
+    """
+    if shard.ranks == 1:
+        return local
+    return local + (library.all_reduced(local.detach(), "SUM") - local.detach())
