@@ -10,7 +10,7 @@ READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study report lab test check bench clean active-environment
+.PHONY: help study report lab torch horovod test check bench clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -25,7 +25,13 @@ report: $(READY) ## build the report again from the evidence there is
 lab: $(READY) ## open the notebooks in JupyterLab
 	@$(PYTHON) -m jupyter lab --notebook-dir=$(CURDIR)/notebooks $(LAB)
 
-test: $(READY) ## lint, type-check and run all tests
+torch: $(READY) ## install PyTorch, for the studies that compare frameworks
+	@$(PYTHON) -m tools.install_torch
+
+horovod: torch ## build Horovod for that PyTorch, 2-5 minutes once, and check it
+	@$(PYTHON) -m tools.install_horovod
+
+test: horovod ## lint, type-check and run all tests
 	@$(MAKE) --no-print-directory check
 	@$(PYTHON) -m pytest $(TESTS)
 

@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, requires
 
 import pytest
 import yaml
@@ -15,12 +15,15 @@ from packaging.version import Version
 
 import dlperf_study
 from dlperf_study.paths import PROJECT
+from tools import horovod_build, install_torch, installer
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 DIRECT = [Requirement(text) for text in PYPROJECT["project"]["dependencies"]]
 EXTRAS = {
     name: [Requirement(text) for text in texts] for name, texts in PYPROJECT["project"]["optional-dependencies"].items()
 }
+#: What is installed only where studies compare frameworks, each from a lock of its own.
+COMPARED = [*EXTRAS["torch"], *EXTRAS["horovod"]]
 #: The lock has no GPU: its wheels are not on PyPI.
 LOCKED = [*DIRECT, *EXTRAS["test"]]
 ENVIRONMENT = yaml.safe_load((PROJECT / "environment.yml").read_text(encoding="utf-8"))
@@ -33,9 +36,9 @@ BROUGHT_ALONG = {
 }
 
 
-def pins() -> dict[str, Version]:
-    """Return the version of every package of the lock, which may hold nothing but pins and comments."""
-    lines = (PROJECT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+def pins(lock: str = "requirements.lock") -> dict[str, Version]:
+    """Return the version of every package of a lock, which may hold nothing but pins and comments."""
+    lines = (PROJECT / lock).read_text(encoding="utf-8").splitlines()
     pinned = [re.fullmatch(r"([\w.\-]+)==([\w.+!]+)", line) for line in lines if line and not line.startswith("#")]
     assert all(pinned), "the lock holds a line that is not name==version"
     names = [canonicalize_name(pin.group(1)) for pin in pinned if pin]
@@ -62,10 +65,40 @@ def test_the_lock_has_no_gpu_wheel():
     assert {canonicalize_name(requirement.name) for requirement in EXTRAS["gpu"]}.isdisjoint(pins())
 
 
+@pytest.mark.parametrize("part", ["torch", "horovod"])
+def test_a_framework_to_compare_is_pinned_the_same_everywhere(part):
+    (requirement,) = EXTRAS[part]
+    version = next(pin for name, pin in pins(f"requirements-{part}.lock").items() if name == part)
+    assert str(requirement) == f"{part}=={version}"
+    assert f"{part}=={version}" in installer.requirements(installer.pins(f"requirements-{part}.lock"))
+    assert str(version) in (PROJECT / "docs" / "horovod.md").read_text(encoding="utf-8")
+
+
+def test_the_installers_read_these_locks():
+    assert (install_torch.LOCK, horovod_build.LOCK) == ("requirements-torch.lock", "requirements-horovod.lock")
+
+
+def test_no_package_is_in_two_locks():
+    locks = [set(pins(lock)) for lock in ("requirements.lock", install_torch.LOCK, horovod_build.LOCK)]
+    assert len(set.union(*locks)) == sum(map(len, locks))
+
+
+@pytest.mark.parametrize(("part", "locks"), [("torch", 2), ("horovod", 3)])
+def test_all_that_a_framework_needs_is_pinned_and_fits(part, locks):
+    names = ("requirements.lock", install_torch.LOCK, horovod_build.LOCK)[:locks]
+    pinned = {name: pin for lock in names for name, pin in pins(lock).items()}
+    needed = [Requirement(text) for text in requires(part) or []]
+    cpu = [need for need in needed if need.marker is None]
+    assert cpu
+    for need in cpu:
+        assert pinned[canonicalize_name(need.name)] in need.specifier, need
+
+
 def test_what_the_package_imports_is_declared():
     distributions = packages_distributions()
     found = {canonicalize_name(name) for module in imported() for name in distributions[module]}
-    assert found - {canonicalize_name(requirement.name) for requirement in DIRECT} <= set(BROUGHT_ALONG)
+    declared = {canonicalize_name(requirement.name) for requirement in [*DIRECT, *COMPARED]}
+    assert found - declared <= set(BROUGHT_ALONG)
 
 
 def test_every_dependency_is_in_the_page_on_libraries():

@@ -3,11 +3,17 @@
 import os
 import shutil
 import subprocess
+import sys
+import sysconfig
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from dlperf_study.paths import PROJECT
+from tools import install_torch
+from tools.horovod_build import build_options, compiler_for_torch, key, wheel_folder
+from tools.installer import InstallationError, Log, are_installed, need_free, pins
 
 TOOLS = ("sh", "df", "awk", "tail", "rm", "touch", "env")
 
@@ -53,3 +59,145 @@ def test_no_network_is_said_and_nothing_counts_as_set_up(tmp_path: Path) -> None
     assert done.returncode == 1
     assert "pip could not install the packages; is there a network?" in done.stderr
     assert not (tmp_path / ".venv" / ".ready").exists()
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """Return an environment with the packages of this one, and with logs and stamps of its own."""
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "these.pth").write_text(sysconfig.get_path("purelib"))
+    return folder
+
+
+def install(part: str, environment: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run an installer in an environment, with a cache of its own and without a network."""
+    settings = {"XDG_CACHE_HOME": str(environment / "cache"), "PIP_NO_INDEX": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [str(environment / "bin" / "python"), "-m", f"tools.install_{part}"]
+    return subprocess.run(
+        command, cwd=PROJECT, env={**os.environ, **settings, **variables}, capture_output=True, text=True
+    )
+
+
+def call_torch_installed(environment: Path) -> None:
+    (environment / ".torch-ready").write_text(metadata.version("torch"))
+
+
+def test_an_installed_torch_is_checked_once(environment: Path) -> None:
+    first, second = install("torch", environment), install("torch", environment)
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr
+    assert "torch 2/2" in first.stdout
+    assert second.stdout == f"torch: {metadata.version('torch')} is installed\n"
+
+
+@pytest.mark.parametrize(("checked", "done"), [(metadata.version("torch"), True), ("2.13.0+cu999", False)])
+def test_another_build_of_torch_is_checked_again(
+    checked: str, done: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    (tmp_path / ".torch-ready").write_text(checked)
+    assert install_torch.is_done() is done
+
+
+def test_horovod_waits_for_torch(environment: Path) -> None:
+    done = install("horovod", environment)
+    assert done.returncode == 1
+    assert "python -m tools.install_torch" in done.stderr
+
+
+def test_all_that_a_build_lacks_is_said_at_once(environment: Path) -> None:
+    call_torch_installed(environment)
+    done = install("horovod", environment, PATH=str(environment / "bin"), CXX="no-such-compiler -m64")
+    assert done.returncode == 1
+    assert "no-such-compiler, make not found" in done.stderr
+    assert not (environment / ".horovod-ready").exists()
+    assert not (environment / "cache").exists()
+
+
+def test_a_build_that_fails_leaves_no_wheel_and_no_stamp(environment: Path) -> None:
+    call_torch_installed(environment)
+    done = install("horovod", environment, PIP_FIND_LINKS="")
+    assert done.returncode == 1
+    assert "Horovod was not built. From" in done.stderr
+    assert "No matching distribution found for horovod" in done.stderr
+    assert not (environment / ".horovod-ready").exists()
+    assert not (environment / "cache").exists()
+
+
+def test_a_failure_shows_the_first_errors_and_the_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    script = "echo 'x.cc:1: error: no member'; i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo line $i; done; exit 3"
+    with pytest.raises(InstallationError, match="It broke") as raised:
+        Log("some.log").run(["sh", "-c", script], "It broke.")
+    assert "no member" in str(raised.value)
+    assert "line 50" in str(raised.value)
+    assert "line 20\n" not in str(raised.value)
+    assert "line 20\n" in (tmp_path / "some.log").read_text()
+
+
+def test_too_small_a_disk_for_a_build_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InstallationError, match="compiling needs about 1000000000 MB"):
+        need_free(tmp_path, 10**9, "compiling")
+
+
+def test_another_version_than_the_pinned_is_not_installed() -> None:
+    assert are_installed(pins("requirements-torch.lock"))
+    assert not are_installed({"torch": "2.12.0"})
+    assert not are_installed({"no-such-package": "1.0"})
+
+
+def test_what_the_user_asks_of_horovod_replaces_the_contrary_default() -> None:
+    options = build_options({"HOROVOD_WITH_MPI": "1", "HOROVOD_GPU_OPERATIONS": "NCCL"})
+    assert options["HOROVOD_WITH_MPI"] == "1"
+    assert options["HOROVOD_GPU_OPERATIONS"] == "NCCL"
+    assert options["HOROVOD_WITH_GLOO"] == "1"
+    assert "HOROVOD_WITHOUT_MPI" not in options
+
+
+@pytest.mark.parametrize("option", ["HOROVOD_GPU_OPERATIONS", "HOROVOD_NCCL_HOME", "HOROVOD_CUDA_HOME", "CXX"])
+def test_each_option_of_a_build_has_a_wheel_of_its_own(option: str) -> None:
+    assert key(build_options({option: "/x"})) != key(build_options({}))
+
+
+@pytest.mark.parametrize("setting", ["HOROVOD_CYCLE_TIME", "HOROVOD_TIMELINE", "HOROVOD_FUSION_THRESHOLD", "PATH"])
+def test_what_horovod_reads_when_it_runs_needs_no_other_wheel(setting: str) -> None:
+    assert key(build_options({setting: "1"})) == key(build_options({}))
+
+
+def test_the_place_of_a_wheel_names_what_it_fits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = wheel_folder(build_options({}))
+    assert folder.parent == tmp_path / "dlperf_study" / "wheels"
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert folder.name.startswith(f"horovod-0.28.1-torch-{metadata.version('torch')}-{python}-linux")
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="Horovod came as a wheel from the cache; there is no compiler here")
+def test_the_compiler_adds_what_the_headers_of_torch_need(tmp_path: Path) -> None:
+    source = tmp_path / "seventeen.cc"
+    source.write_text("#include <type_traits>\nuint8_t x; static_assert(std::is_same_v<decltype(x), uint8_t>);\n")
+    flags = ["-std=c++14", "-fsyntax-only", str(source)]
+    assert subprocess.run(["g++", *flags], capture_output=True).returncode != 0
+    assert subprocess.run([compiler_for_torch(tmp_path, "g++"), *flags]).returncode == 0
+
+
+def all_reduce(processes: int, told: int) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-m", "tools.all_reduce", str(told)]
+    command = [sys.executable, "-m", "horovod.runner.launch", "--gloo", "-np", str(processes), *program]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.timeout(120)
+def test_the_check_of_horovod_adds_over_processes() -> None:
+    done = all_reduce(processes=2, told=2)
+    assert done.returncode == 0, done.stderr
+    assert "the all-reduce of 2 processes on cpu is right" in done.stdout
+
+
+@pytest.mark.timeout(120)
+def test_the_check_of_horovod_fails_if_a_process_is_alone() -> None:
+    done = all_reduce(processes=1, told=2)
+    assert done.returncode != 0
+    assert "2 processes were started, and this one knows of 1" in done.stdout + done.stderr
