@@ -1,19 +1,29 @@
 """Reads what a run left, as ``docs/evidence.md`` describes it: ``run.json`` and one log per rank."""
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.logs.complaint import Complaint
+from dlperf_study.logs.fields import (
+    Object,
+    Types,
+    need,
+    need_not_negative,
+    need_past_time,
+    need_positive,
+    object_of,
+    text_of,
+)
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
 
 FORMAT = 1
@@ -22,7 +32,6 @@ TRAINING, COMPUTATION, EXCHANGE, WARMUP = "training", "computation", "exchange",
 CLOCK_TOLERANCE = 0.01
 
 Real = NDArray[np.float64]
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -99,8 +108,7 @@ def read_run(paths: RunPaths) -> Run:
     ranks: tuple[RankLog, ...] = ()
     if outcome is Outcome.COMPLETED:
         try:
-            ranks = _rank_logs(paths, configuration)
-            _require_agreement(ranks, facts["cluster"]["device"], str(paths.folder))
+            ranks = _agreeing_logs(paths, facts, configuration)
         except EvidenceError as error:
             outcome, reason = Outcome.FAILED, str(error)
     return Run(configuration, identity, facts["repetition"], outcome, reason, facts, ranks, _own_complaints(facts))
@@ -108,22 +116,54 @@ def read_run(paths: RunPaths) -> Run:
 
 def disagreement(logs: Sequence[RankLog], device: str) -> str:
     """Return how the ranks of one run contradict the cluster or each other, or nothing."""
+    return next(_disagreements(logs, device), "")
+
+
+def _disagreements(logs: Sequence[RankLog], device: str) -> Iterator[str]:
     found = {log.facts["device"] for log in logs}
     if found != {device}:
-        return f"the ranks trained on {', '.join(sorted(found))}, but the cluster file says {device}"
+        yield f"the ranks trained on {', '.join(sorted(found))}, but the cluster file says {device}"
+    for node, hosts in sorted(_hosts_of_nodes(logs).items()):
+        if len(hosts) > 1:
+            yield f"the ranks of node {node} ran on {', '.join(sorted(hosts))}: a node is one host"
     for name in ("exchange", "gradient_bytes"):
         if len({log.facts[name] for log in logs}) > 1:
-            return f"the ranks say different things of {name}: they did not train the same"
+            yield f"the ranks say different things of {name}: they did not train the same"
     if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
-        return "the parameters did not change: nothing was trained"
+        yield "the parameters did not change: nothing was trained"
     if len({log.end["parameter_checksum"] for log in logs}) > 1:
-        return "the ranks ended with different parameters: their gradients were not exchanged"
-    return ""
+        yield "the ranks ended with different parameters: their gradients were not exchanged"
 
 
-def _require_agreement(logs: Sequence[RankLog], device: str, source: str) -> None:
-    if doubt := disagreement(logs, device):
-        raise EvidenceError(f"{source}: {doubt}")
+def _hosts_of_nodes(logs: Sequence[RankLog]) -> Mapping[int, set[str]]:
+    hosts = defaultdict[int, set[str]](set)
+    for log in logs:
+        hosts[log.facts["node"]].add(log.facts["host"])
+    return hosts
+
+
+def _agreeing_logs(paths: RunPaths, facts: Object, configuration: Configuration) -> tuple[RankLog, ...]:
+    """Return the logs of a run that completed; raises EvidenceError when they contradict its record or each other."""
+    logs = _rank_logs(paths, configuration)
+    doubt = _wrong_ranks(facts, configuration) or _wrong_exit(facts) or disagreement(logs, facts["cluster"]["device"])
+    if doubt:
+        raise EvidenceError(f"{paths.folder}: {doubt}")
+    return logs
+
+
+def _wrong_ranks(facts: Object, configuration: Configuration) -> str:
+    """Return how the ranks that the run names are not those whose logs are there, or nothing."""
+    expected, seen, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(configuration.world_size))
+    if (expected, seen) == (len(ranks), ranks):
+        return ""
+    return f"expects {expected} ranks and saw {seen}, but has the logs of ranks {ranks}"
+
+
+def _wrong_exit(facts: Object) -> str:
+    """Return which trainer of a completed run did not end well, or nothing; servers are ended, not awaited."""
+    trainers = {task: code for task, code in facts["exit_codes"].items() if not task.startswith(Role.SERVER)}
+    failed = [f"{task}: {code}" for task, code in trainers.items() if code != 0]
+    return f"it says completed, but has exit codes of trainers other than 0 ({', '.join(failed)})" if failed else ""
 
 
 def read_rank_log(path: Path) -> RankLog:
@@ -133,7 +173,7 @@ def read_rank_log(path: Path) -> RankLog:
         EvidenceError: the log is missing, truncated, or contradicts itself.
 
     """
-    lines = [_object(text, f"{path}: line {number}") for number, text in enumerate(_text(path).splitlines(), 1)]
+    lines = [object_of(text, f"{path}: line {number}") for number, text in enumerate(text_of(path).splitlines(), 1)]
     kinds = [line.get("kind") for line in lines]
     if kinds[-1:] != ["end"]:
         raise EvidenceError(f"{path}: truncated, it has no end line")
@@ -144,8 +184,12 @@ def read_rank_log(path: Path) -> RankLog:
 
 def _rank_log(lines: list[Object], source: str) -> RankLog:
     facts, *middle, end = lines
-    _need(facts, source, **_RANK_KEYS)
-    _need(end, source, **_END_KEYS)
+    need(facts, source, **_RANK_KEYS)
+    _need_format(facts, source)
+    need(end, source, **_END_KEYS)
+    need_positive(facts, source, "flops_per_sample", "parameters")
+    need_not_negative(facts, source, "gradient_bytes")
+    need_not_negative(end, source, "drain_seconds")
     if end["windows"] != len(middle):
         raise EvidenceError(f"{source}: truncated, it has {len(middle)} of {end['windows']} windows")
     windows = {window.name: window for window in (_window(line, source) for line in middle)}
@@ -159,7 +203,7 @@ def _rank_log(lines: list[Object], source: str) -> RankLog:
 
 
 def _window(line: Object, source: str) -> Window:
-    _need(line, source, name=str, steps=int, seconds=(int, float), step_seconds=list, losses=list)
+    need(line, source, name=str, steps=int, seconds=(int, float), step_seconds=list, losses=list)
     try:
         steps = np.asarray(line["step_seconds"], dtype=np.float64)
         losses = np.asarray(line["losses"], dtype=np.float64)
@@ -190,13 +234,25 @@ def _rank_logs(paths: RunPaths, configuration: Configuration) -> tuple[RankLog, 
         source = paths.rank_log(rank)
         if log.facts["run"] != run:
             raise EvidenceError(f"{source}: is the log of run {log.facts['run']}, not of {run}")
-        if (log.rank, log.facts["world_size"]) != (rank, configuration.world_size):
-            found = f"rank {log.rank} of {log.facts['world_size']}"
-            raise EvidenceError(f"{source}: is the log of {found}; asked was {rank} of {configuration.world_size}")
+        _check_place(log, rank, configuration, str(source))
         _check_steps(log, configuration, str(source))
     if len({tuple(log.windows) for log in logs}) > 1:
         raise EvidenceError(f"{paths.folder}: the ranks measured different windows")
+    if strangers := {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}:
+        names = ", ".join(sorted(file.name for file in strangers))
+        raise EvidenceError(f"{paths.folder}: {names} is of no rank; asked were {configuration.world_size}")
     return logs
+
+
+def _check_place(log: RankLog, rank: int, configuration: Configuration, source: str) -> None:
+    size = configuration.world_size
+    if (log.rank, log.facts["world_size"]) != (rank, size):
+        found = f"rank {log.rank} of {log.facts['world_size']}"
+        raise EvidenceError(f"{source}: is the log of {found}; asked was {rank} of {size}")
+    place = divmod(rank, configuration.devices_per_node)
+    if (log.facts["node"], log.facts["local_rank"]) != place:
+        found = f"local rank {log.facts['local_rank']} of node {log.facts['node']}"
+        raise EvidenceError(f"{source}: is {found}; rank {rank} is local rank {place[1]} of node {place[0]}")
 
 
 def _check_steps(log: RankLog, configuration: Configuration, source: str) -> None:
@@ -211,13 +267,13 @@ def _check_steps(log: RankLog, configuration: Configuration, source: str) -> Non
             raise EvidenceError(f"{source}: window {name} has {window.steps} steps; asked was {asked.get(name)}")
 
 
-Types = type | tuple[type, ...]
-
 _RANK_KEYS: dict[str, Types] = {
     "format": int,
     "run": str,
     "rank": int,
     "world_size": int,
+    "node": int,
+    "local_rank": int,
     "host": str,
     "device": str,
     "library": str,
@@ -247,6 +303,7 @@ _RUN_KEYS: dict[str, Types] = {
     "reason": (str, type(None)),
     "started": str,
     "seconds": (int, float, type(None)),
+    "exit_codes": dict,
     "ranks_expected": int,
     "ranks_seen": list,
     "cluster": dict,
@@ -257,20 +314,28 @@ _RUN_KEYS: dict[str, Types] = {
 
 
 def _run_facts(path: Path) -> Object:
-    facts = _object(_text(path), str(path))
-    _need(facts, str(path), **_RUN_KEYS)
-    if facts["format"] != FORMAT:
-        raise EvidenceError(f"{path}: format is {facts['format']}; this program reads format {FORMAT}")
+    facts = object_of(text_of(path), str(path))
+    need(facts, str(path), **_RUN_KEYS)
+    _need_format(facts, str(path))
     if facts["outcome"] not in list(Outcome):
         raise EvidenceError(f"{path}: outcome is {facts['outcome']!r}; the outcomes are {', '.join(Outcome)}")
-    _need(facts["load"], f"{path}: load", **_LOAD_KEYS)
-    _need(facts["cluster"], f"{path}: cluster", device=str)
+    need_past_time(facts, str(path), "started")
+    need_not_negative(facts, str(path), "seconds")
+    need(facts["load"], f"{path}: load", **_LOAD_KEYS)
+    need_not_negative(facts["load"], f"{path}: load", *_LOAD_KEYS)
+    need(facts["cluster"], f"{path}: cluster", device=str, device_peak_flops=(int, float, type(None)))
+    need_positive(facts["cluster"], f"{path}: cluster", "device_peak_flops")
     for section in facts["environment"].values():
         if not isinstance(section, dict):
             raise EvidenceError(f"{path}: environment holds {section!r}, which is not an object")
     for complaint in facts["complaints"]:
-        _need(complaint, f"{path}: complaints", subject=str, message=str)
+        need(complaint, f"{path}: complaints", subject=str, message=str)
     return facts
+
+
+def _need_format(facts: Object, source: str) -> None:
+    if facts["format"] != FORMAT:
+        raise EvidenceError(f"{source}: format is {facts['format']}; this program reads format {FORMAT}")
 
 
 def _configuration(facts: Object, paths: RunPaths) -> Configuration:
@@ -290,29 +355,3 @@ def _configuration(facts: Object, paths: RunPaths) -> Configuration:
 
 def _own_complaints(facts: Object) -> tuple[Complaint, ...]:
     return tuple(Complaint(complaint["subject"], complaint["message"]) for complaint in facts["complaints"])
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise EvidenceError(f"{path}: is missing") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{path}: can't be read: {error}") from error
-
-
-def _object(text: str, source: str) -> Object:
-    try:
-        value = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise EvidenceError(f"{source}: is not JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise EvidenceError(f"{source}: is not a JSON object")
-    return value
-
-
-def _need(values: Object, source: str, **types: Types) -> None:
-    """Check that every key is there with its type."""
-    for key, expected in types.items():
-        if key not in values or not isinstance(values[key], expected):
-            raise EvidenceError(f"{source}: {key} is {values.get(key)!r}, which is not what belongs there")

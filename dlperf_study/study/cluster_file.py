@@ -7,8 +7,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.parameters import MOST_DEVICES_PER_NODE, MOST_NODES
 from dlperf_study.study.problems import validate
-from dlperf_study.study.strict_yaml import PARAMS, find_file, read_mapping, shown
+from dlperf_study.study.strict_yaml import PARAMS, closest, find_file, read_mapping, shown
 from dlperf_study.study.this_machine import cpu_name, gpu_names, usable_cpus
 
 AUTO = "auto"
@@ -21,21 +22,25 @@ class _Section(BaseModel):
 class IdleSection(_Section):
     """How quiet a machine must be before a run starts."""
 
-    max_busy_cores: float = Field(default=0.5, gt=0, description="cores other processes may keep busy")
-    wait_seconds: float = Field(default=20.0, ge=0, description="how long to wait for that")
+    max_busy_cores: float = Field(
+        default=0.5, gt=0, le=MOST_DEVICES_PER_NODE, description="cores other processes may keep busy"
+    )
+    wait_seconds: float = Field(default=20.0, ge=0, le=24 * 3600, description="how long to wait for that")
 
 
 def _number_or_auto(value: Any) -> int | None:
     if value == AUTO:
         return None
-    if type(value) is int and value >= 1:
+    if type(value) is int and 1 <= value <= MOST_DEVICES_PER_NODE:
         return value
-    raise ValueError("it must be a whole number of at least 1, or auto")
+    raise ValueError(f"it must be a whole number from 1 to {MOST_DEVICES_PER_NODE}, or auto")
 
 
 NumberOrAuto = Annotated[
     int | None,
-    BeforeValidator(_number_or_auto, json_schema_input_type=Annotated[int, Field(ge=1)] | Literal["auto"]),
+    BeforeValidator(
+        _number_or_auto, json_schema_input_type=Annotated[int, Field(ge=1, le=MOST_DEVICES_PER_NODE)] | Literal["auto"]
+    ),
 ]
 
 
@@ -43,11 +48,13 @@ class ClusterFile(_Section):
     """The machines a study runs on."""
 
     launcher: str = Field(min_length=1, description="how processes are started: a file in dlperf_study/launchers")
-    nodes: int = Field(ge=1, description="machines")
+    nodes: int = Field(ge=1, le=MOST_NODES, description="machines")
     devices_per_node: NumberOrAuto = Field(description="devices of each; auto: what this machine has")
     device: Literal["cpu", "gpu", "auto"] = Field(description="auto: gpu where there is an NVIDIA GPU")
     device_name: str = Field(min_length=1, description="as its maker names it; auto: as this machine reports it")
-    device_peak_flops: float | None = Field(default=None, gt=0, description="FLOP/s of one device; without it no MFU")
+    device_peak_flops: float | None = Field(
+        default=None, ge=1e6, le=1e18, description="FLOP/s of one device; without it no MFU"
+    )
     link: str = Field(min_length=1, description="what connects the nodes")
     idle: IdleSection = IdleSection()
     python: dict[str, str] = Field(default={}, description="another Python for a framework: name to path")
@@ -86,7 +93,8 @@ def _check_auto(file: ClusterFile, source: str) -> None:
     unknown += ["devices_per_node"] if file.devices_per_node is None else []
     if unknown and file.launcher != "local":
         raise StudyFileError(
-            f"{source}: {', '.join(unknown)} can't be auto with launcher {file.launcher}; only launcher local can ask"
+            f"{source}: {', '.join(unknown)} can't be auto with launcher {file.launcher}; "
+            f"{closest(file.launcher, ['local'])}only launcher local can ask"
         )
 
 

@@ -18,6 +18,7 @@ RULES = {
     "string_too_short": "is empty",
     "int_type": "is {value}, which is not a whole number",
     "float_type": "is {value}, which is not a number",
+    "bool_type": "is {value}, which is not true or false",
     "string_type": "is {value}, which is not a text",
     "list_type": "is {value}, which is not a list",
     "tuple_type": "is {value}, which is not a list",
@@ -25,7 +26,8 @@ RULES = {
     "model_type": "is {value}, which is not a mapping",
     "value_error": "is {value}; {error}",
 }
-
+#: How many mistakes one message names, and how many characters of a wrong value.
+MOST_MISTAKES, MOST_CHARACTERS = 20, 200
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -39,8 +41,9 @@ def validate(model: type[M], content: dict[str, Any], source: str, keys: Mapping
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        lines = [f"{source}: {_line(found, content, keys)}" for found in error.errors()]
-        raise StudyFileError("\n".join(lines)) from None
+        lines = [f"{source}: {_line(found, content, keys)}" for found in error.errors()[:MOST_MISTAKES]]
+        rest = error.error_count() - len(lines)
+        raise StudyFileError("\n".join([*lines, f"{source}: and {rest} more" if rest else ""]).rstrip()) from None
 
 
 def _line(found: Any, content: dict[str, Any], keys: Mapping[str, Collection[str]]) -> str:
@@ -49,8 +52,13 @@ def _line(found: Any, content: dict[str, Any], keys: Mapping[str, Collection[str
         section = next((part for part in reversed(found["loc"][:-1]) if part in keys), "")
         return _unknown_key(where, keys[section])
     rule = RULES.get(found["type"], "is {value}; pydantic says: {message}")
-    details = {"value": repr(found["input"]), "message": found["msg"], **found.get("ctx", {})}
+    details = {"value": _value(found["input"]), "message": found["msg"], **found.get("ctx", {})}
     return f"{_key(where)} {rule.format(**details)}"
+
+
+def _value(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
 
 
 def _unknown_key(where: list[str | int], choices: Collection[str]) -> str:

@@ -1,7 +1,6 @@
 """Read YAML files in which every mistake is an error with a place."""
 
 import difflib
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,9 @@ import yaml
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.paths import PROJECT
+from dlperf_study.study.yaml_loader import StrictLoader
 
 PARAMS = PROJECT / "params"
-#: A text, and ``<<``, which takes the keys of another mapping.
-KEY_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
 
 
 def find_file(kind: str, name_or_path: str | Path) -> Path:
@@ -47,10 +45,11 @@ def shown(path: Path) -> str:
 def read_mapping(path: Path) -> dict[str, Any]:
     """Return the mapping a YAML file holds.
 
-    Raises StudyFileError for a syntax error, a tab, a key that comes twice, and anything but a mapping.
+    Raises StudyFileError for a syntax error, a tab, a key that comes twice, a number that YAML 1.1 and 1.2 read
+    differently, too many or too deep values, and anything but a mapping.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=StrictLoader)
     except yaml.MarkedYAMLError as error:
         raise StudyFileError(f"{shown(path)}{_place(error.problem_mark)}: {_problem(error)}") from None
     except (UnicodeDecodeError, yaml.reader.ReaderError) as error:
@@ -58,29 +57,6 @@ def read_mapping(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise StudyFileError(f"{shown(path)}: holds {_kind(content)}; it must be a mapping of keys to values")
     return content
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """Plain data only; keys are texts and come once; ``1e12`` is a number, as in YAML 1.2."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        lines: dict[str, int] = {}
-        for key, _ in node.value:
-            if key.tag not in KEY_TAGS:
-                raise _refused(key, "this key is not a text")
-            if key.value in lines:
-                raise _refused(key, f"the key {key.value!r} comes twice; it is already in line {lines[key.value]}")
-            lines[key.value] = key.start_mark.line + 1
-        return super().construct_mapping(node, deep)
-
-
-def _refused(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
-    return yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
-
-
-_StrictLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
 
 
 def _place(mark: yaml.Mark | None) -> str:

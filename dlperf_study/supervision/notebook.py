@@ -8,9 +8,11 @@ closes, and the process takes its kernel along.
 
 import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -52,24 +54,41 @@ class NotebookProcess:
     def wait(self, timeout_seconds: float) -> int | None:
         """Wait for the end; return the exit code, or None when it is still running."""
         self._process.join(timeout_seconds)
+        if code := self._process.exitcode:
+            self._say_for_it(f"the notebook process {_ending_words(code)}")
         return self._process.exitcode
 
     def end(self) -> None:
         """End the process, its kernel and everything below."""
+        was_running = self._process.exitcode is None
         self._process.kill()
         self._process.join()
         end_marked(DRIVER_MARK, self._mark)
         self._lifeline.close()
+        if was_running:
+            self._say_for_it("the notebook was still being executed, and was ended")
 
     def errors(self) -> str:
-        """Return what the process said about itself."""
-        return self.execution.errors.read_text(errors="replace").strip()
+        """Return what the process said about itself, or what was said for it."""
+        errors = self.execution.errors
+        return errors.read_text(errors="replace").strip() if errors.exists() else ""
+
+    def _say_for_it(self, words: str) -> None:
+        """Leave a reason where the process left none: one that is ended by a signal says nothing."""
+        # On a full disk there is no room for words, and nobody must be kept from going on by that.
+        with suppress(OSError):
+            if not self.errors():
+                self.execution.errors.write_text(f"{words}\n")
 
 
 def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> NotebookProcess | None:
     """Return one of the processes that has ended, waiting for it; None when none does in time."""
     done = wait([process._process.sentinel for process in processes], timeout_seconds)
     return next((process for process in processes if process._process.sentinel in done), None)
+
+
+def _ending_words(code: int) -> str:
+    return f"was ended by signal {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 
 def _execute(execution: Execution, environment: dict[str, str], listening: Connection) -> None:

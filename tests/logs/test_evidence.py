@@ -68,6 +68,16 @@ def test_only_the_exchange_says_its_bytes(paths):
         (lambda whole: [*whole[:2], whole[2] | {"losses": ["x"] * 20}, *whole[3:]], "window training"),
         (lambda whole: [whole[0] | {"host": None}, *whole[1:]], "host is None"),
         (lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": "0"}], "drain_seconds is '0'"),
+        (
+            lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": -1.5}],
+            "drain_seconds is -1.5; it must be at least 0",
+        ),
+        (lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": float("nan")}], "drain_seconds is nan"),
+        (lambda whole: [whole[0] | {"flops_per_sample": -2e9}, *whole[1:]], "flops_per_sample is -2.*must be above 0"),
+        (lambda whole: [whole[0] | {"flops_per_sample": 0}, *whole[1:]], "flops_per_sample is 0; it must be above 0"),
+        (lambda whole: [whole[0] | {"gradient_bytes": -4}, *whole[1:]], "gradient_bytes is -4; it must be at least 0"),
+        (lambda whole: [whole[0] | {"rank": False}, *whole[1:]], "rank is False, which is not what belongs there"),
+        (lambda whole: [whole[0] | {"format": 9}, *whole[1:]], "format is 9; this program reads format 1"),
     ],
 )
 def test_a_damaged_rank_log_is_refused(tmp_path, damage, message):
@@ -114,6 +124,12 @@ def test_a_log_of_another_rank_is_not_counted(paths):
         ({"configuration": {}}, "missing study"),
         ({"configuration": ASKED.as_dict() | {"seed": 9}}, "in the folder of run 1"),
         ({"complaints": [{"subject": "x"}]}, "message is None"),
+        ({"started": "yesterday"}, "started is 'yesterday', which is not a time"),
+        ({"started": "2024-05-01T10:00:00"}, "started is '2024-05-01T10:00:00', a time without its zone"),
+        ({"started": "2999-01-01T00:00:00+00:00"}, "started is '2999-01-01T00:00:00[+]00:00', which is yet to come"),
+        ({"seconds": -3.0}, "seconds is -3.0; it must be at least 0"),
+        ({"repetition": True}, "repetition is True"),
+        ({"exit_codes": None}, "exit_codes is None"),
     ],
 )
 def test_a_run_file_that_contradicts_itself_is_refused(paths, values, message):
@@ -147,6 +163,8 @@ def test_a_run_without_a_run_file_did_not_happen(paths):
             {"steps": 1, "seconds": 0.08, "step_seconds": [0.08], "losses": [2.0]},
             "has 1 steps; asked was",
         ),
+        (0, {"host": "host-b"}, "the ranks of node 0 ran on host-a, host-b: a node is one host"),
+        (0, {"node": 1, "local_rank": 0}, "is local rank 0 of node 1; rank 1 is local rank 1 of node 0"),
         (0, {"device": "gpu"}, "trained on cpu, gpu, but the cluster file says cpu"),
         (0, {"gradient_bytes": 8, "exchange": "push_pull"}, "8"),
         (5, {"parameter_checksum": "other"}, "ended with different parameters"),
@@ -174,4 +192,57 @@ def test_a_copied_run_does_not_count_as_another_repetition(tmp_path):
 def test_wrong_types_in_a_record_are_one_message(paths, values):
     change(paths.run_file, **values)
     with pytest.raises(EvidenceError, match=r"run\.json: (load|environment)"):
+        read_run(paths)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"ranks_seen": [0]}, "expects 2 ranks and saw [0], but has the logs of ranks [0, 1]"),
+        ({"ranks_seen": [0, 1, 2]}, "saw [0, 1, 2]"),
+        ({"ranks_expected": 3}, "expects 3 ranks"),
+        ({"exit_codes": {"trainer-0": 0, "trainer-1": 1}}, "exit codes of trainers other than 0 (trainer-1: 1)"),
+        ({"exit_codes": {"node-0": -9}}, "exit codes of trainers other than 0 (node-0: -9)"),
+        ({"exit_codes": {"node-0": None}}, "exit codes of trainers other than 0 (node-0: None)"),
+    ],
+)
+def test_a_completed_run_whose_record_says_otherwise_is_not_counted(paths, values, message):
+    change(paths.run_file, **values)
+    run = read_run(paths)
+    assert (run.outcome, run.ranks) == (Outcome.FAILED, ())
+    assert message in run.reason
+
+
+@pytest.mark.parametrize("code", [None, 0, -9])
+def test_how_a_server_ended_does_not_matter(paths, code):
+    change(paths.run_file, exit_codes={"server-0": code, "trainer-0": 0, "trainer-1": 0})
+    assert read_run(paths).completed
+
+
+def test_the_log_of_a_rank_too_many_is_not_overlooked(paths):
+    paths.rank_log(2).write_text(paths.rank_log(1).read_text())
+    assert "rank-00002.jsonl is of no rank; asked were 2" in read_run(paths).reason
+
+
+def test_two_nodes_are_two_hosts_or_one(tmp_path):
+    """A cluster's nodes may share a machine; a node's ranks may not be on two."""
+    asked = configuration(nodes=2)
+    paths = write_run(StudyPaths(tmp_path), asked, 1)
+    assert read_run(paths).completed
+    write_lines(paths.rank_log(1), rank_lines(asked, 1, 1, Recipe(host="host-b")))
+    assert read_run(paths).completed
+
+
+@pytest.mark.parametrize("peak", [0, -1e12, float("inf")])
+def test_a_peak_that_nothing_can_be_divided_by_is_refused(paths, peak):
+    cluster = json.loads(paths.run_file.read_text())["cluster"]
+    change(paths.run_file, cluster=cluster | {"device_peak_flops": peak})
+    with pytest.raises(EvidenceError, match=r"run\.json: cluster: device_peak_flops is .* it must be above 0"):
+        read_run(paths)
+
+
+def test_a_load_below_nothing_is_refused(paths):
+    load = json.loads(paths.run_file.read_text())["load"]
+    change(paths.run_file, load=load | {"busy_cores_during": -0.5})
+    with pytest.raises(EvidenceError, match=r"run\.json: load: busy_cores_during is -0.5; it must be at least 0"):
         read_run(paths)

@@ -65,13 +65,25 @@ MISTAKES = [
     (("device: gpu", "device: tpu"), "device is 'tpu'; the choices are 'cpu', 'gpu' or 'auto'"),
     (
         ("devices_per_node: 8", "devices_per_node: many"),
-        "devices_per_node is 'many'; it must be a whole number of at least 1, or auto",
+        "devices_per_node is 'many'; it must be a whole number from 1 to 4096, or auto",
     ),
     (
         ("wait_seconds", "wait"),
         "unknown key idle.wait; the keys are max_busy_cores, wait_seconds",
     ),
     (("15.7e12", "fast"), "device_peak_flops is 'fast', which is not a number"),
+    (("15.7e12", "0"), "device_peak_flops is 0; it must be at least 1000000.0"),
+    (("15.7e12", "-15.7e12"), "device_peak_flops is -15700000000000.0; it must be at least 1000000.0"),
+    (("15.7e12", "15.7"), "device_peak_flops is 15.7; it must be at least 1000000.0"),
+    (("15.7e12", "true"), "device_peak_flops is True, which is not a number"),
+    (("nodes: 4", "nodes: 1000000000"), "nodes is 1000000000; it must be at most 10000"),
+    (("nodes: 4", "nodes: 1_000"), "nodes is '1_000', which is not a whole number"),
+    (("nodes: 4", "nodes: 1:30"), "nodes is '1:30', which is not a whole number"),
+    (("wait_seconds: 60", "wait_seconds: 1e9"), "idle.wait_seconds is 1000000000.0; it must be at most 86400.0"),
+    (
+        ("devices_per_node: 8", "devices_per_node: 99999"),
+        "devices_per_node is 99999; it must be a whole number from 1 to 4096, or auto",
+    ),
     (("/opt/horovod/bin/python", "3"), "python.horovod_torch is 3, which is not a text"),
     (
         ("devices_per_node: 8", "devices_per_node: auto"),
@@ -87,6 +99,11 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
     with pytest.raises(StudyFileError) as caught:
         load_cluster(file)
     assert str(caught.value) == f"{file}: {message}"
+
+
+def test_a_misspelt_local_is_recognised(tmp_path):
+    with pytest.raises(StudyFileError, match=r"with launcher locl; did you mean local\? only launcher local can ask"):
+        load_cluster(write(tmp_path, LOCAL.replace("launcher: local", "launcher: locl")))
 
 
 def test_a_missing_cluster_lists_those_there_are():

@@ -1,0 +1,36 @@
+"""Names in study and cluster files that nothing here bears: mistakes, unlike what is known and not built."""
+
+from collections.abc import Collection
+
+from dlperf_study import frameworks, models
+from dlperf_study.errors import StudyFileError
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.strict_yaml import closest
+
+#: Ways to exchange gradients that published studies name and no framework here has built: unsupported, not misspelt.
+UNBUILT_STRATEGIES = ("geo", "replicated", "sync")
+
+
+def check_names(configuration: Configuration, cluster: Cluster, source: str) -> None:
+    """Refuse a framework, strategy or model of a configuration, or a key of a cluster's ``python``, that doesn't exist.
+
+    ``source`` is what messages name as the place of the configuration.
+    Raises StudyFileError with the name most like it, and the choices.
+    """
+    _require(f"{source}: framework is", configuration.framework, "frameworks", frameworks.names())
+    _require(f"{source}: strategy is", configuration.strategy, "strategies", strategies())
+    _require(f"{source}: model is", configuration.model, "models", models.names())
+    for name in cluster.python:
+        _require(f"cluster {cluster.name}: python has a key", name, "frameworks", frameworks.names())
+
+
+def strategies() -> tuple[str, ...]:
+    """Return the strategies of all frameworks and those that are known and not built, in alphabetical order."""
+    built = (strategy for name in frameworks.names() for strategy in frameworks.load(name).strategies)
+    return tuple(sorted({*built, *UNBUILT_STRATEGIES}))
+
+
+def _require(where: str, name: str, kind: str, choices: Collection[str]) -> None:
+    if name not in choices:
+        raise StudyFileError(f"{where} {name!r}; {closest(name, choices)}the {kind} are {', '.join(choices)}")

@@ -1,0 +1,58 @@
+"""A notebook process that is ended: why is on disk, however it ended. Each test costs one kernel."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from dlperf_study.supervision.notebook import Execution, NotebookProcess
+from tests.command_line import wait_for
+
+pytestmark = pytest.mark.timeout(120)
+
+#: Leaves the process that executes the notebook in a file, all of it or nothing, and then takes long.
+CELL = """\
+import os, pathlib, time
+pathlib.Path({0!r}, "pid").write_text(str(os.getppid()))
+pathlib.Path({0!r}, "pid").rename(pathlib.Path({0!r}, "running"))
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[NotebookProcess]:
+    source = tmp_path / "notebook.ipynb"
+    cell = nbformat.v4.new_code_cell(CELL.format(str(tmp_path)))
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata={"language_info": {"name": "python"}}), source)
+    started = NotebookProcess(Execution(source, tmp_path / "executed.ipynb", {}, tmp_path / "failure.txt"))
+    yield started
+    started.end()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_process_that_is_killed_leaves_the_reason(tmp_path: Path, process: NotebookProcess, number: int) -> None:
+    running = tmp_path / "running"
+    wait_for(running.exists, "the notebook to run")
+    os.kill(int(running.read_text()), number)
+    words = f"the notebook process was ended by signal {signal.Signals(number).name}"
+    assert process.wait(60) == -number
+    assert process.errors() == words
+    process.end()
+    assert (tmp_path / "failure.txt").read_text() == f"{words}\n"
+
+
+def test_a_process_that_is_ended_by_its_driver_leaves_the_reason(tmp_path: Path, process: NotebookProcess) -> None:
+    wait_for((tmp_path / "running").exists, "the notebook to run")
+    assert process.wait(0) is None
+    process.end()
+    assert (tmp_path / "failure.txt").read_text() == "the notebook was still being executed, and was ended\n"
+
+
+def test_a_process_that_is_ended_before_it_could_say_anything_leaves_the_reason(
+    tmp_path: Path, process: NotebookProcess
+) -> None:
+    process.end()
+    assert process.errors() == "the notebook was still being executed, and was ended"
