@@ -16,7 +16,14 @@ from dlperf_study import frameworks
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.worker.windows import measure
 
-FRAMEWORKS = {"paddle_collective": "all_reduce", "paddle_ps": "local"}
+FRAMEWORKS = {
+    "paddle_collective": "all_reduce",
+    "paddle_ps": "local",
+    "torch_ddp": "all_reduce",
+    "horovod_torch": "all_reduce",
+}
+#: One process, threads and place included.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "FLAGS_enable_pir_api": "0", "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
 PAIRS = 20
 STEPS = 4
 WARMUP = 3
@@ -30,7 +37,7 @@ def main() -> int:
         return 0
     failed = False
     for name in FRAMEWORKS:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "FLAGS_enable_pir_api": "0"}
+        environment = {**os.environ, **ENVIRONMENT}
         done = subprocess.run(
             [sys.executable, __file__, name], env=environment, capture_output=True, text=True, check=True
         )
@@ -47,7 +54,7 @@ def ratio(name: str) -> float:
         image_size=32, classes=10, batch_per_device=4,
     )  # fmt: skip
     trainer: Any = frameworks.load(name).trainer(configuration)
-    bare = bare_loop(trainer) if name == "paddle_collective" else bare_executor(trainer)
+    bare = BARE.get(name, bare_torch)(trainer)
     bare(WARMUP)
     return statistics.median(_pair(trainer, bare, first=k % 2 == 0) for k in range(PAIRS))
 
@@ -87,6 +94,26 @@ def bare_executor(trainer: Any) -> Callable[[int], float]:
         return time.perf_counter() - start
 
     return run
+
+
+def bare_torch(trainer: Any) -> Callable[[int], float]:
+    """Return the loop anybody would write in PyTorch, on the same network, optimiser and batch."""
+    model, images, labels = trainer._layer, trainer._images, trainer._labels
+    optimizer = trainer.train_step._optimizer
+
+    def run(steps: int) -> float:
+        start = time.perf_counter()
+        for _ in range(steps):
+            loss = model(images, labels)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return time.perf_counter() - start
+
+    return run
+
+
+BARE = {"paddle_collective": bare_loop, "paddle_ps": bare_executor}
 
 
 if __name__ == "__main__":

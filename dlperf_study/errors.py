@@ -18,7 +18,7 @@ class EvidenceError(DlperfStudyError):
 
 
 class BaselineError(DlperfStudyError):
-    """A speedup asked for without the measured baseline it is declared against."""
+    """A ratio asked for without the measured baseline or reference it is declared against."""
 
 
 class BusyError(DlperfStudyError):

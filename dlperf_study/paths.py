@@ -62,6 +62,11 @@ class RunPaths:
         """What each started process printed, in order of name."""
         return sorted(self.folder.glob("*.log"))
 
+    @property
+    def timeline(self) -> Path:
+        """What the library traced of itself, if it was asked to."""
+        return self.folder / "timeline.json"
+
     def rank_log(self, rank: int) -> Path:
         """What one rank measured."""
         return self.folder / f"rank-{rank:05d}.jsonl"
@@ -86,6 +91,10 @@ class ConfigurationPaths:
     def run(self, repetition: int) -> RunPaths:
         """Return where one repetition lies; the first is 1."""
         return RunPaths(self.folder / "runs" / str(repetition))
+
+    def trace(self, traced_identity: str) -> RunPaths:
+        """Return where the run lies in which the library traced itself; it is never counted."""
+        return ConfigurationPaths(self.folder / "trace" / traced_identity).run(1)
 
     def interrupted(self) -> Path:
         """The next free folder for a run that was cut off: kept, never counted."""

@@ -40,7 +40,9 @@ class Recipe:
     outcome: str = "completed"
     reason: str = ""
     host: str = "host-a"
+    library: str = "paddle"
     library_version: str = "3.0.0"
+    parameters: int = PARAMETERS
     cores: int = 64
     busy_cores: float = 0.0
     waited_seconds: float = 0.0
@@ -97,6 +99,7 @@ def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str,
         "reason": recipe.reason,
         "started": f"2024-05-01T10:{repetition % 60:02d}:00+00:00",
         "seconds": 12.5,
+        "exit_codes": {"node-0": 0 if completed else 1},
         "ranks_expected": asked.world_size,
         "ranks_seen": list(range(asked.world_size)) if completed else [],
         "cluster": _cluster(asked, recipe),
@@ -137,11 +140,11 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "host": recipe.host,
         "pid": 4000 + rank,
         "device": "cpu",
-        "library": "paddle",
+        "library": recipe.library,
         "library_version": recipe.library_version,
         "clock": "perf_counter_ns",
         "wall_anchor": {"unix_ns": 1_714_557_600_000_000_000, "clock_ns": 1_000_000_000},
-        "parameters": PARAMETERS,
+        "parameters": recipe.parameters,
         "gradient_bytes": GRADIENT_BYTES,
         "flops_per_sample": recipe.flops_per_sample,
         "flops_source": "constructed",
@@ -218,7 +221,7 @@ def _environment(recipe: Recipe) -> dict[str, Any]:
             "cores": recipe.cores,
             "memory_bytes": 2**34,
         },
-        "software": {"python": "3.11.9", "paddlepaddle": recipe.library_version},
+        "software": {"python": "3.11.9", recipe.library: recipe.library_version},
         "variables": {"OMP_NUM_THREADS": "1"},
         "git": {"commit": recipe.commit, "dirty": False},
     }
@@ -232,11 +235,12 @@ class Planned:
     recipe: Recipe = field(default_factory=Recipe)
     runs: int = 3
     baseline: Configuration | None = None
+    reference: Configuration | None = None
     unsupported: str | None = None
 
 
 def write_plan(paths: StudyPaths, planned: Iterable[Planned], scaling: str = "weak") -> Plan:
-    """Write ``plan.json``; without a declared baseline, the first entry is everyone's."""
+    """Write ``plan.json``; without a declared baseline, the first entry is everyone's; a reference must be given."""
     planned = list(planned)
     entries = tuple(_entry(item, planned[0].configuration) for item in planned)
     varying = tuple(n for n in FIELD_NAMES if len({getattr(item.configuration, n) for item in planned}) > 1)
@@ -272,4 +276,5 @@ def example_study(paths: StudyPaths, devices: Iterable[int] = (1, 2, 4), **chang
 
 
 def _entry(item: Planned, first: Configuration) -> Entry:
-    return Entry(item.configuration, (item.baseline or first).identity, item.unsupported)
+    reference = item.reference.identity if item.reference else None
+    return Entry(item.configuration, (item.baseline or first).identity, item.unsupported, reference)

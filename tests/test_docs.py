@@ -32,6 +32,8 @@ PAGES = sorted([*DOCS.glob("*.md"), *(PROJECT / name for name in ("README.md", "
 #: Commands that take long or write into the project, and the step of CI or the test that runs what they run.
 RUN_ELSEWHERE = {
     r"make test": (".ci/run", "make test"),
+    r"make (torch|horovod).*": ("Makefile", "test: horovod"),
+    r"python -m tools\.install_(torch|horovod)": ("Makefile", "-m tools.install_horovod"),
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study (study|run) .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study collect .*": ("tests/analysis/test_dataset.py", "collect("),
@@ -175,7 +177,7 @@ def test_the_table_of_the_readme_has_the_studies_there_are():
 
 
 def test_every_published_study_has_a_section():
-    studies = {path.stem for path in (PROJECT / "params" / "studies").glob("*.yaml")} - {"quickstart"}
+    studies = {path.stem for path in (PROJECT / "params" / "studies").glob("*.yaml")} - {"quickstart", "frameworks"}
     assert set(re.findall(r"^## `(\w+)`$", (DOCS / "seeds.md").read_text(encoding="utf-8"), re.MULTILINE)) == studies
 
 

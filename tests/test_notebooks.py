@@ -10,9 +10,10 @@ import pytest
 
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.questions import QUESTIONS
 
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
-STUDY_NOTEBOOKS = ("summary", "scaling", "communication", "quality", "explore")
+STUDY_NOTEBOOKS = ("summary", *QUESTIONS, "explore")
 SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Doubts"]
 MOST_CELLS, MOST_LINES = 30, 10
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

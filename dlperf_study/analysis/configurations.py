@@ -1,18 +1,21 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.scaling import Speedup, Throughputs, efficiency, speedup
+from dlperf_study.analysis.comparison import differences, lies_in, verdict
+from dlperf_study.analysis.ratios import Ratio, Throughputs, throughput_ratio
+from dlperf_study.analysis.scaling import efficiency
 from dlperf_study.analysis.statistics import Interval, coverage, median_interval
 from dlperf_study.analysis.tables import frame_of_rows
 from dlperf_study.columns import Table
 from dlperf_study.errors import BaselineError
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.partners import Role
 from dlperf_study.study.plan import Entry, Plan
 
 #: Columns of the runs whose median over the completed runs stands in this table under the same name.
@@ -33,24 +36,35 @@ MEDIANS = [
 ]
 #: Those that count something: whole numbers even between two runs that disagree.
 COUNTS = {"parameters": 0, "gradient_bytes": 0}
+#: The column of the ratio to a partner.
+RATIOS: dict[Role, str] = {"baseline": "speedup", "reference": "relative_throughput"}
 
 
-def configurations_table(plan: Plan, runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Complaint]]:
-    """Return the table, and a complaint for every speedup that lacks its baseline."""
+def configurations_table(
+    plan: Plan, runs: pd.DataFrame, traces: Mapping[str, dict[str, float]]
+) -> tuple[pd.DataFrame, list[Complaint]]:
+    """Return the table, and a complaint for every ratio that lacks its baseline or its reference.
+
+    ``traces`` holds the columns that a traced run adds, by identity.
+    """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    groups = {str(identity): group for identity, group in completed.groupby("identity")}
     medians = completed.groupby("identity")[MEDIANS].median().round(COUNTS).to_dict("index")
     throughputs = throughputs_of(completed)
-    speedups, complaints = _speedups(plan.entries, throughputs)
+    speedups, lacking_baseline = _ratios(plan.entries, "baseline", throughputs)
+    ratios, lacking_reference = _ratios(plan.entries, "reference", throughputs)
     devices = {entry.configuration.identity: entry.configuration.world_size for entry in plan.entries}
     rows = [
         _asked(entry)
         | _summary(medians.get(identity, {}))
         | _throughput(throughputs.get(identity, np.empty(0)))
         | (_scaling(entry, speedups[identity], devices) if identity in speedups else {})
+        | (_comparison(entry, ratios[identity], groups) if identity in ratios else {})
+        | traces.get(identity, {})
         for entry in plan.entries
         for identity in [entry.configuration.identity]
     ]
-    return frame_of_rows(Table.CONFIGURATIONS, rows), complaints
+    return frame_of_rows(Table.CONFIGURATIONS, rows), [*lacking_baseline, *lacking_reference]
 
 
 def throughputs_of(completed: pd.DataFrame) -> Throughputs:
@@ -60,17 +74,18 @@ def throughputs_of(completed: pd.DataFrame) -> Throughputs:
     }
 
 
-def _speedups(entries: Iterable[Entry], throughputs: Throughputs) -> tuple[dict[str, Speedup], list[Complaint]]:
-    speedups, complaints = {}, []
+def _ratios(entries: Iterable[Entry], role: Role, throughputs: Throughputs) -> tuple[dict[str, Ratio], list[Complaint]]:
+    """Return the ratios of the measured entries that have a partner, and a complaint where its runs are missing."""
+    ratios, complaints = {}, []
     for entry in entries:
         identity = entry.configuration.identity
-        if identity not in throughputs:
+        if identity not in throughputs or entry.partner(role) is None:
             continue
         try:
-            speedups[identity] = speedup(entry, throughputs)
+            ratios[identity] = throughput_ratio(entry, role, throughputs)
         except BaselineError as error:
-            complaints.append(Complaint("speedup", str(error), Severity.ERROR, identity))
-    return speedups, complaints
+            complaints.append(Complaint(RATIOS[role], str(error), Severity.ERROR, identity))
+    return ratios, complaints
 
 
 def _asked(entry: Entry) -> dict[str, Any]:
@@ -83,6 +98,8 @@ def _asked(entry: Entry) -> dict[str, Any]:
         "unsupported_reason": entry.unsupported,
         "baseline_identity": entry.baseline_identity,
         "is_baseline": entry.is_baseline,
+        "reference_identity": entry.reference_identity,
+        "is_reference": entry.is_reference,
         "runs_planned": 0 if entry.unsupported else asked.repeats,
     }
 
@@ -102,16 +119,31 @@ def _throughput(rates: Any) -> dict[str, Any]:
     }
 
 
-def _scaling(entry: Entry, found: Speedup, devices: dict[str, int]) -> dict[str, Any]:
+def _scaling(entry: Entry, found: Ratio, devices: dict[str, int]) -> dict[str, Any]:
     sizes = devices[entry.configuration.identity], devices[entry.baseline_identity]
     bounds = dict(_bounds("speedup", found.interval))
     return {
-        "baseline_throughput": found.baseline_throughput,
-        **dict(_bounds("baseline", found.baseline_interval)),
-        "speedup": found.ratio,
+        "baseline_throughput": found.partner_throughput,
+        **dict(_bounds("baseline", found.partner_interval)),
+        "speedup": found.value,
         **bounds,
-        "efficiency": efficiency(found.ratio, *sizes),
+        "efficiency": efficiency(found.value, *sizes),
         **{name.replace("speedup", "efficiency"): efficiency(bound, *sizes) for name, bound in bounds.items()},
+    }
+
+
+def _comparison(entry: Entry, found: Ratio, groups: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    decided = None if entry.is_reference else verdict(found.interval)
+    parts = differences(groups[entry.configuration.identity], groups[str(entry.reference_identity)])
+    names = {part: part.replace("_seconds", "_difference_seconds") for part in parts}
+    return {
+        "reference_throughput": found.partner_throughput,
+        "relative_throughput": found.value,
+        **dict(_bounds("relative_throughput", found.interval)),
+        "verdict": decided,
+        **{names[part]: difference.seconds for part, difference in parts.items()},
+        **{name: end for part in parts for name, end in _bounds(names[part], parts[part].interval)},
+        "difference_lies_in": lies_in(decided, parts),
     }
 
 

@@ -7,12 +7,14 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.analysis import tables
+from dlperf_study.analysis.comparison import network_complaints
 from dlperf_study.analysis.configurations import configurations_table
 from dlperf_study.analysis.quality import run_complaints
 from dlperf_study.analysis.repetitions import study_complaints
 from dlperf_study.analysis.runs import run_row
 from dlperf_study.analysis.scaling import curve_complaints
 from dlperf_study.analysis.steps import StepColumns
+from dlperf_study.analysis.traces import read_traces
 from dlperf_study.columns import Table, columns_of
 from dlperf_study.errors import EvidenceError
 from dlperf_study.logs.complaint import Complaint, Severity
@@ -54,11 +56,14 @@ def collect(paths: StudyPaths) -> Dataset:
     plan = Plan.read(paths.plan_file)
     reading = _read(paths, plan)
     runs = tables.frame_of_rows(Table.RUNS, reading.rows)
-    configurations, baseline_complaints = configurations_table(plan, runs)
+    traces = read_traces(plan, paths)
+    configurations, partner_complaints = configurations_table(plan, runs, traces.columns)
     complaints = [
         *reading.complaints,
+        *traces.complaints,
         *study_complaints(plan, runs),
-        *baseline_complaints,
+        *partner_complaints,
+        *network_complaints(configurations),
         *curve_complaints(configurations, plan.scaling),
     ]
     dataset = Dataset(plan, runs, reading.steps.frame(), configurations, _complaints_table(complaints))

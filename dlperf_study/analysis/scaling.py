@@ -1,54 +1,20 @@
-"""Speedup and efficiency against the declared baseline, and points that no law explains."""
+"""Efficiency against the declared baseline, scaling curves, and their points that no law explains."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from dlperf_study.analysis.statistics import Interval, coverage, median_interval, ratio_interval
-from dlperf_study.errors import BaselineError
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.study.configuration import FIELD_NAMES
-from dlperf_study.study.plan import Entry
 from dlperf_study.study.study import BATCH_OF_SCALING
-
-#: The throughputs of the completed runs of each configuration, in samples/s, by identity.
-Throughputs = Mapping[str, NDArray[np.float64]]
 
 #: What a missing interval is replaced by when two points are compared: this share of the value to each side.
 MARGIN = 0.03
 #: What may change along a scaling curve; a factor among them that varies at equal devices splits it.
 _ALONG = ("servers", "nodes", "devices_per_node")
-
-
-@dataclass(frozen=True)
-class Speedup:
-    """A ratio of two medians, its interval, and the baseline without which it means nothing."""
-
-    ratio: float
-    interval: Interval | None
-    baseline_throughput: float
-    baseline_interval: Interval | None
-
-
-def speedup(entry: Entry, throughputs: Throughputs) -> Speedup:
-    """Return the speedup of a measured configuration over its declared baseline.
-
-    Raises:
-        BaselineError: no run of the baseline completed.
-
-    """
-    identity, baseline = entry.configuration.identity, entry.baseline_identity
-    own, other = throughputs[identity], throughputs.get(baseline, np.empty(0))
-    if not other.size:
-        raise BaselineError(f"no run of its declared baseline {baseline} completed")
-    ratio = float(np.median(own) / np.median(other))
-    interval = _itself(own.size) if entry.is_baseline else ratio_interval(own, other)
-    return Speedup(ratio, interval, float(np.median(other)), median_interval(other))
 
 
 def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
@@ -105,9 +71,3 @@ def _bounds(row: dict[Any, Any]) -> tuple[float, float]:
     value = row["throughput"]
     known = not np.isnan(row["throughput_low"])
     return (row["throughput_low"], row["throughput_high"]) if known else (value * (1 - MARGIN), value * (1 + MARGIN))
-
-
-def _itself(runs: int) -> Interval | None:
-    """Return the interval of a configuration's ratio to itself, which is 1 whatever its runs were."""
-    covered = coverage(runs)
-    return Interval(1.0, 1.0, covered) if covered else None

@@ -4,7 +4,7 @@ Follows Hoefler and Belli, "Scientific benchmarking of parallel computing system
 and Jones, "Quantifying performance changes with effect size confidence intervals" (2012) for ratios.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -49,11 +49,15 @@ def ratio_interval(numerators: Values, denominators: Values, seed: int = 0) -> I
     None when either has fewer than 3 runs. Numerators and denominators must be different runs: the ratio
     of a configuration to itself is 1 and has no interval to estimate.
     """
-    covered = coverage(min(len(numerators), len(denominators)))
-    if not covered:
-        return None
-    above, below = _resampled_medians(numerators, seed), _resampled_medians(denominators, seed + 1)
-    return _interval(above / below, covered)
+    return _interval_of_two(np.divide, numerators, denominators, seed)
+
+
+def difference_interval(minuends: Values, subtrahends: Values, seed: int = 0) -> Interval | None:
+    """Return the interval of median(minuends) − median(subtrahends), the runs of both resampled.
+
+    None when either has fewer than 3 runs. As for a ratio, they must be different runs.
+    """
+    return _interval_of_two(np.subtract, minuends, subtrahends, seed)
 
 
 def distinguishable(a: Interval | None, b: Interval | None) -> bool:
@@ -64,6 +68,13 @@ def distinguishable(a: Interval | None, b: Interval | None) -> bool:
 def median_deviation(values: Real) -> float:
     """Return the scaled median absolute deviation: the standard deviation of normal data, robust to outliers."""
     return float(1.4826 * np.median(np.abs(values - np.median(values))))
+
+
+def _interval_of_two(combined: Callable[[Real, Real], Real], a: Values, b: Values, seed: int) -> Interval | None:
+    covered = coverage(min(len(a), len(b)))
+    if not covered:
+        return None
+    return _interval(combined(_resampled_medians(a, seed), _resampled_medians(b, seed + 1)), covered)
 
 
 def _interval(estimates: Real, covered: float) -> Interval:

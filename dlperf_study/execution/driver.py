@@ -11,7 +11,7 @@ from dlperf_study.execution.fingerprint import fingerprint
 from dlperf_study.execution.gate import Load, end_survivors, machine_lock
 from dlperf_study.execution.progress import Progress
 from dlperf_study.execution.record import Circumstances, read, record, write
-from dlperf_study.execution.run import missing_repetitions, paths_of
+from dlperf_study.execution.run import missing_repetitions, paths_of, trace_is_missing
 from dlperf_study.execution.support import unsupported_here
 from dlperf_study.launchers.base import Ending
 from dlperf_study.paths import PROJECT, StudyPaths
@@ -48,7 +48,8 @@ def make_plan(study: str, cluster: str, quick: bool) -> tuple[Plan, Cluster]:
     """Return the plan of a study on a cluster, and that cluster."""
     place = load_cluster(cluster)
     launchers.load(place.launcher, cluster)
-    return build_plan(load_study(study, quick), place, lambda c: unsupported_here(c, place)), place
+    asked = load_study(study, quick)
+    return build_plan(asked, place, lambda c: unsupported_here(c, place, asked.source)), place
 
 
 def run_study(plan: Plan, cluster: Cluster, say: Say) -> Result:
@@ -64,7 +65,7 @@ def run_study(plan: Plan, cluster: Cluster, say: Say) -> Result:
     configurations = [entry.configuration for entry in plan.runnable]
     missing = {c.identity: missing_repetitions(c, cluster) for c in configurations}
     result = Result(found=sum(c.repeats - len(missing[c.identity]) for c in configurations))
-    waiting = [c for c in configurations if missing[c.identity]]
+    waiting = [c for c in configurations if missing[c.identity] or trace_is_missing(c, cluster)]
     if waiting:
         with machine_lock(f"study {plan.study}"):
             _measure(waiting, missing, cluster, result, say)
@@ -76,14 +77,17 @@ def _measure(
 ) -> None:
     for survivor in end_survivors():
         say(f"ended what an earlier study left running: {survivor}")
-    progress = Progress([len(missing[c.identity]) for c in waiting], say)
+    progress = Progress([len(missing[c.identity]) + trace_is_missing(c, cluster) for c in waiting], say)
     for configuration in waiting:
         repetitions = missing[configuration.identity]
         progress.starts(configuration.identity)
         execute(configuration, cluster, repetitions)
         verdict, completed = _verdict(configuration, repetitions)
         result.measured += completed
-        if completed < len(repetitions):
+        if completed == len(repetitions) and trace_is_missing(configuration, cluster):
+            verdict = f"{verdict}, but not the traced one: {_last_line(paths_of(configuration).failure)}"
+            result.failures.append(f"{configuration.identity}: {verdict}")
+        elif completed < len(repetitions):
             result.failures.append(f"{configuration.identity}: {verdict}")
         progress.ended(verdict)
 

@@ -17,7 +17,7 @@ from dlperf_study.paths import PROJECT
 from dlperf_study.study.this_machine import cpu_name, usable_cpus
 
 PACKAGES = (
-    *("dlperf_study", "paddlepaddle", "paddlepaddle-gpu", "protobuf", "numpy"),
+    *("dlperf_study", "paddlepaddle", "paddlepaddle-gpu", "protobuf", "torch", "horovod", "numpy"),
     *("papermill", "nbclient", "ipykernel", "jupyterlab", "pandas"),
 )
 #: The instruction sets that decide how fast a CPU multiplies matrices.

@@ -27,14 +27,25 @@ def perform_runs(configuration: Configuration) -> list[dict[str, Any]]:
     """
     cluster = load_cluster(configuration.cluster)
     require_support(configuration, cluster)
+    home = paths_of(configuration)
     with machine_lock(configuration.identity):
-        return [_perform(configuration, cluster, k) for k in range(1, configuration.repeats + 1)]
+        records = [_perform(configuration, cluster, k, home.run(k), {}) for k in range(1, configuration.repeats + 1)]
+        return [*records, *_perform_traced(configuration, cluster)]
 
 
 def submission(configuration: Configuration) -> Submission:
     """Return what would be started for the first repetition."""
     paths = paths_of(configuration).run(1)
-    return _render(configuration, load_cluster(configuration.cluster), paths)
+    return _render(configuration, load_cluster(configuration.cluster), paths, {})
+
+
+def trace_is_missing(configuration: Configuration, cluster: Cluster) -> bool:
+    """Return whether a traced run is asked for, possible, and not done yet by this code."""
+    if not (configuration.trace_steps and configuration.world_size > 1):
+        return False
+    traced = configuration.traced
+    done = is_completed(paths_of(configuration).trace(traced.identity), fingerprint(traced, cluster))
+    return bool(frameworks.load(configuration.framework).tracing) and not done
 
 
 def missing_repetitions(configuration: Configuration, cluster: Cluster) -> list[int]:
@@ -55,13 +66,22 @@ def paths_of(configuration: Configuration) -> ConfigurationPaths:
     return StudyPaths.of(configuration.study).configuration(configuration.identity)
 
 
-def _perform(configuration: Configuration, cluster: Cluster, repetition: int) -> dict[str, Any]:
-    paths = paths_of(configuration).run(repetition)
+def _perform_traced(configuration: Configuration, cluster: Cluster) -> Iterator[dict[str, Any]]:
+    """Do the run in which the library traces itself, apart from those that are measured: tracing costs time."""
+    if trace_is_missing(configuration, cluster):
+        traced = configuration.traced
+        paths = paths_of(configuration).trace(traced.identity)
+        yield _perform(traced, cluster, 1, paths, frameworks.load(configuration.framework).tracing)
+
+
+def _perform(
+    configuration: Configuration, cluster: Cluster, repetition: int, paths: RunPaths, variables: dict[str, str]
+) -> dict[str, Any]:
     wanted = fingerprint(configuration, cluster)
     if is_completed(paths, wanted):
         return dict(json.loads(paths.run_file.read_bytes()))
     _prepare(configuration, paths)
-    rendered = _render(configuration, cluster, paths)
+    rendered = _render(configuration, cluster, paths, variables)
     paths.submission_file.write_text(rendered.as_json())
     load = wait_until_idle(cluster)
     circumstances = Circumstances(configuration, repetition, wanted, cluster, datetime.now(UTC).isoformat())
@@ -75,7 +95,7 @@ def _perform(configuration: Configuration, cluster: Cluster, repetition: int) ->
 
 def _prepare(configuration: Configuration, paths: RunPaths) -> None:
     """Make an empty folder for the run; what an earlier attempt left there is kept aside."""
-    home = paths_of(configuration)
+    home = ConfigurationPaths(paths.folder.parents[1])
     home.folder.mkdir(parents=True, exist_ok=True)
     if lack := shortage(home.folder):
         raise RunError(lack)
@@ -87,8 +107,8 @@ def _prepare(configuration: Configuration, paths: RunPaths) -> None:
     paths.configuration_file.write_text(json.dumps(configuration.as_dict(), indent=1))
 
 
-def _render(configuration: Configuration, cluster: Cluster, paths: RunPaths) -> Submission:
-    job = frameworks.load(configuration.framework).job(configuration, cluster)
+def _render(configuration: Configuration, cluster: Cluster, paths: RunPaths, variables: dict[str, str]) -> Submission:
+    job = frameworks.load(configuration.framework).job(configuration, cluster).with_environment(variables)
     return launchers.load(cluster.launcher).render(job, cluster, paths.folder)
 
 

@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 from dlperf_study.errors import StudyFileError
 from dlperf_study.frameworks.base import Framework
 
-_SHARED = ("base", "paddle_client", "paddle_common", "paddle_static")
+_SHARED = ("base", "common", "paddle_client", "paddle_common", "paddle_static", "torch_common")
 
 
 def names() -> tuple[str, ...]:

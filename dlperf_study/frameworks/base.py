@@ -1,10 +1,9 @@
 """What a framework and its trainer must offer. Standard library only: every training process imports this."""
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dlperf_study import models
@@ -15,14 +14,20 @@ from dlperf_study.study.job import Job
 CONFIGURATION_VARIABLE = "DLPERF_STUDY_CONFIGURATION"
 RUN_VARIABLE = "DLPERF_STUDY_RUN"
 
-#: What is built for every framework; all other levels are listed as unsupported, never replaced.
-BUILT_LEVELS = {
+#: The levels of a parameter that a framework has built; all others are listed as unsupported, never replaced.
+Levels = dict[str, tuple[str | int | float, ...]]
+#: What is built for every framework.
+BUILT_LEVELS: Levels = {
     "data_source": ("synthetic_device",),
     "precision": ("fp32",),
     "loss_scaling": ("none",),
     "compiler": ("none",),
+    "memory_format": ("nchw",),
+    "gradient_compression": ("none",),
     "optimizer": ("sgd", "momentum"),
 }
+#: Settings of some libraries' exchange; whoever has no such setting refuses every other value than this one.
+LEFT_TO_THE_LIBRARY = {"fusion_mib": -1, "cycle_time_ms": -1.0, "hierarchical": False}
 
 
 class ClusterView(Protocol):
@@ -89,7 +94,11 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True)
 class Framework:
-    """One way to train: how to start it, and how to be one rank of it."""
+    """One way to train: how to start it, and how to be one rank of it.
+
+    One of ``distributions`` must be installed; the versions of those ``beside`` it matter too.
+    ``tracing`` is the environment in which the library writes a timeline of itself, empty if it can't.
+    """
 
     name: str
     library: str
@@ -99,6 +108,8 @@ class Framework:
     job: Callable[[Configuration, ClusterView], Job]
     trainer: Callable[[Configuration], Trainer]
     server: Callable[[Configuration], None] | None = None
+    beside: tuple[str, ...] = ()
+    tracing: dict[str, str] = field(default_factory=dict)
 
 
 class HostStopwatch:
@@ -116,12 +127,20 @@ class HostStopwatch:
         return [(end - start) / 1e9 for start, end in zip(self._marks, self._marks[1:], strict=False)]
 
 
-def unbuilt_level(configuration: Configuration, strategies: tuple[str, ...]) -> str | None:
-    """Return why a configuration asks for something no code here does, or None."""
-    for field, built in (*BUILT_LEVELS.items(), ("strategy", strategies)):
-        value = getattr(configuration, field)
+def unbuilt_level(configuration: Configuration, levels: Levels, settings: tuple[str, ...] = ()) -> str | None:
+    """Return why a configuration asks for something no code here does, or None.
+
+    ``settings`` are those of ``LEFT_TO_THE_LIBRARY`` that the framework has.
+    """
+    for name, built in levels.items():
+        value = getattr(configuration, name)
         if value not in built:
-            return f"{field} {value} is not built for {configuration.framework} (built: {', '.join(built)})"
+            choices = ", ".join(map(str, built))
+            return f"{name} {value} is not built for {configuration.framework} (built: {choices})"
+    for name, untouched in LEFT_TO_THE_LIBRARY.items():
+        value = getattr(configuration, name)
+        if name not in settings and value != untouched:
+            return f"{name} is {value}, but {configuration.framework} has no such setting"
     return None
 
 
@@ -136,9 +155,11 @@ def unbuilt_model(configuration: Configuration, library: str) -> str | None:
     return None
 
 
-def missing_library(library: str, version: str | None) -> str | None:
-    """Return the reason and the remedy when a library isn't installed."""
-    return None if version else f"{library} is not installed in the Python that the cluster file names for it"
+def missing_library(library: str, version: str | None, remedy: str = "pip install -r requirements.lock") -> str | None:
+    """Return the reason, and the command that installs it, when a library isn't installed."""
+    if version:
+        return None
+    return f"{library} is not installed in the Python that the cluster file names for it; `{remedy}` installs it"
 
 
 def common_environment(configuration: Configuration) -> dict[str, str]:
@@ -152,8 +173,3 @@ def common_environment(configuration: Configuration) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": threads,
         "PYTHONUNBUFFERED": "1",
     }
-
-
-def environment_rank() -> tuple[int, int]:
-    """Return (rank, world size) as Paddle's launcher and parameter-server protocol name them."""
-    return int(os.environ.get("PADDLE_TRAINER_ID", "0")), int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from dlperf_study.frameworks import paddle_common
+from dlperf_study.frameworks import common, paddle_common
 from dlperf_study.frameworks.base import (
+    BUILT_LEVELS,
     ClusterView,
     Framework,
     Stopwatch,
     common_environment,
-    environment_rank,
     missing_library,
     unbuilt_level,
     unbuilt_model,
@@ -21,6 +21,9 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Role, Task
 
 STRATEGIES = ("all_reduce",)
+#: The launcher's own files: one per rank of the node.
+RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/workerlog\.(?P<rank>\d+)"
+LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
 
 
 def unsupported(configuration: Configuration, cluster: ClusterView, version: str | None) -> str | None:
@@ -29,7 +32,7 @@ def unsupported(configuration: Configuration, cluster: ClusterView, version: str
         return f"servers is {configuration.servers}, but all-reduce has no parameter servers"
     return (
         missing_library("paddlepaddle", version)
-        or unbuilt_level(configuration, STRATEGIES)
+        or unbuilt_level(configuration, LEVELS, settings=("fusion_mib",))
         or unbuilt_model(configuration, "paddle")
     )
 
@@ -59,7 +62,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
         )
         for node in range(nodes)
     )
-    return Job(tasks, ports=1 if nodes > 1 else 0)
+    return Job(tasks, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT)
 
 
 class CollectiveTrainer:
@@ -68,15 +71,15 @@ class CollectiveTrainer:
     def __init__(self, configuration: Configuration) -> None:
         import paddle
 
-        self.rank, self.world_size = environment_rank()
+        self.rank, self.world_size = paddle_common.environment_rank()
         self.exchange_kind = "all_reduce" if self.world_size > 1 else "none"
         if self.world_size > 1:
             _join(self.rank)
         self._configuration = configuration
         self._layer = paddle_common.build_layer(configuration)
-        self._model = paddle.DataParallel(self._layer) if self.world_size > 1 else self._layer
+        self._model = self._parallel(configuration) if self.world_size > 1 else self._layer
         self._optimizer = _optimizer(configuration, trainable_parameters(self._layer))
-        self._images, self._labels = (paddle.to_tensor(a) for a in paddle_common.synthetic_batch(configuration))
+        self._images, self._labels = (paddle.to_tensor(a) for a in common.synthetic_batch(configuration, self.rank))
         self._buffers = [paddle.zeros([elements]) for elements in self._bucket_elements()]
 
     def description(self) -> dict[str, Any]:
@@ -128,11 +131,17 @@ class CollectiveTrainer:
 
     def parameter_checksum(self) -> str:
         """Return a digest of all parameters but those of a class shard, which belong to one rank."""
-        return paddle_common.checksum([p.numpy() for p in replicated_parameters(self._layer)])
+        return common.checksum([p.numpy() for p in replicated_parameters(self._layer)])
 
     def close(self) -> None:
         """Wait for the others, so that no rank leaves while one still exchanges."""
         self.barrier()
+
+    def _parallel(self, configuration: Configuration) -> Any:
+        import paddle
+
+        fused = {} if configuration.fusion_mib < 0 else {"comm_buffer_size": configuration.fusion_mib}
+        return paddle.DataParallel(self._layer, **fused)
 
     @contextmanager
     def _without_exchange(self) -> Iterator[None]:
@@ -154,7 +163,7 @@ def _join(rank: int) -> None:
     import paddle.distributed as dist
 
     if rank > 0 and "PADDLE_MASTER" in os.environ:
-        paddle_common.wait_for(os.environ["PADDLE_MASTER"])
+        common.wait_for(os.environ["PADDLE_MASTER"])
     dist.init_parallel_env()
 
 
@@ -162,8 +171,8 @@ def _optimizer(configuration: Configuration, parameters: Any) -> Any:
     import paddle
 
     if configuration.optimizer == "momentum":
-        return paddle.optimizer.Momentum(paddle_common.LEARNING_RATE, paddle_common.MOMENTUM, parameters=parameters)
-    return paddle.optimizer.SGD(paddle_common.LEARNING_RATE, parameters=parameters)
+        return paddle.optimizer.Momentum(common.LEARNING_RATE, common.MOMENTUM, parameters=parameters)
+    return paddle.optimizer.SGD(common.LEARNING_RATE, parameters=parameters)
 
 
 def _visible_devices(configuration: Configuration, cluster: ClusterView) -> dict[str, str]:

@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from dlperf_study.frameworks import paddle_common
+from dlperf_study.frameworks import common, paddle_common
 from dlperf_study.frameworks.base import (
+    BUILT_LEVELS,
     ClusterView,
     Framework,
     Stopwatch,
     common_environment,
-    environment_rank,
     missing_library,
     unbuilt_level,
     unbuilt_model,
@@ -36,6 +36,7 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Role, Task
 
 STRATEGIES = ("local", "async")
+LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
 #: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
 FIRST_WITHOUT_SERVERS = (3, 1)
 REFUSED = {
@@ -49,7 +50,7 @@ def unsupported(configuration: Configuration, cluster: ClusterView, version: str
     return (
         missing_library("paddlepaddle", version)
         or REFUSED.get(configuration.strategy)
-        or unbuilt_level(configuration, STRATEGIES)
+        or unbuilt_level(configuration, LEVELS)
         or unbuilt_model(configuration, "paddle")
         or _contradiction(configuration)
         or _without_servers(version)
@@ -146,11 +147,11 @@ class ParameterServerTrainer:
     def __init__(self, configuration: Configuration) -> None:
         import paddle
 
-        self.rank, self.world_size = environment_rank()
+        self.rank, self.world_size = paddle_common.environment_rank()
         self.exchange_kind = "push_pull" if configuration.servers else "none"
         self._configuration = configuration
         self._program = StaticProgram(configuration)
-        self._feed = self._program.feed(*paddle_common.synthetic_batch(configuration))
+        self._feed = self._program.feed(*common.synthetic_batch(configuration, self.rank))
         self._executor = paddle.static.Executor(paddle.CPUPlace())
         self._executor.run(self._program.startup)
         self._running = self._program.main
@@ -210,7 +211,7 @@ class ParameterServerTrainer:
 
     def parameter_checksum(self) -> str:
         """Return a digest of the dense parameters."""
-        return paddle_common.checksum(self._program.parameter_values())
+        return common.checksum(self._program.parameter_values())
 
     def close(self) -> None:
         """Leave the job."""

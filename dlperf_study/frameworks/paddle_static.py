@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dlperf_study.frameworks import paddle_client, paddle_common
+from dlperf_study.frameworks import common, paddle_client, paddle_common
 from dlperf_study.study.configuration import Configuration
 
 
@@ -55,7 +55,7 @@ class StaticProgram:
     def _minimise(self, configuration: Configuration) -> None:
         import paddle
 
-        optimizer = paddle.optimizer.SGD(paddle_common.LEARNING_RATE)
+        optimizer = paddle.optimizer.SGD(common.LEARNING_RATE)
         if configuration.servers:
             optimizer = paddle.distributed.fleet.distributed_optimizer(optimizer, paddle_client.asynchronous())
         optimizer.minimize(self.loss)

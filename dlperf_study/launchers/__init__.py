@@ -8,6 +8,7 @@ from pkgutil import iter_modules
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.launchers.base import Launcher
+from dlperf_study.study.strict_yaml import closest
 
 _SHARED = ("base", "guard")
 
@@ -20,6 +21,7 @@ def names() -> tuple[str, ...]:
 def load(name: str, source: str = "cluster file") -> Launcher:
     """Return the launcher called ``name``; ``source`` is the file that a message about it names."""
     if name not in names():
-        raise StudyFileError(f"{source}: launcher is {name!r}; the launchers are {', '.join(names())}")
+        choices = ", ".join(names())
+        raise StudyFileError(f"{source}: launcher is {name!r}; {closest(name, names())}the launchers are {choices}")
     launcher: Launcher = import_module(f"{__name__}.{name}").LAUNCHER
     return launcher

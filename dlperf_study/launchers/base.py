@@ -56,6 +56,7 @@ class Submission:
     folder: str
     commands: tuple[Command, ...]
     ports: int
+    rank_output: str = ""
 
     def as_json(self) -> str:
         """Return the text that is kept as evidence and shown in the notebook."""

@@ -1,6 +1,7 @@
 """This machine: every task is a process here, under a guard."""
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -26,6 +27,7 @@ def render(job: Job, cluster: Any, folder: Path) -> Submission:
         folder=str(folder),
         commands=tuple(_command(task, folder, hosts) for task in job.tasks),
         ports=job.ports,
+        rank_output=job.rank_output,
     )
 
 
@@ -44,7 +46,7 @@ def execute(submission: Submission, timeout_seconds: float) -> Ending:
             output, _ = guard.communicate()
         finally:
             end_marked(RUN_MARK, mark)
-    _keep_rank_logs(Path(submission.folder))
+    keep_rank_output(Path(submission.folder), submission.rank_output)
     return _ending(output, guard.returncode, interrupted, time.monotonic() - start)
 
 
@@ -108,13 +110,19 @@ def _free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def _keep_rank_logs(folder: Path) -> None:
-    """Keep what the ranks printed; drop the launcher's own files, which hold the whole environment."""
+def keep_rank_output(folder: Path, pattern: str) -> None:
+    """Keep what the ranks printed; drop the rest of scratch: launchers leave the whole environment there."""
     scratch = folder / "scratch"
-    for log in sorted(scratch.glob("ranks-of-node-*/workerlog.*")):
-        node = log.parent.name.removeprefix("ranks-of-")
-        log.replace(folder / f"{node}-rank-{log.suffix.removeprefix('.')}.log")
+    for file in sorted(scratch.rglob("*") if pattern else ()):
+        found = re.fullmatch(pattern, file.relative_to(scratch).as_posix())
+        if found and file.stat().st_size:
+            file.replace(folder / f"{_log_name(found.groupdict())}.log")
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _log_name(parts: dict[str, str]) -> str:
+    """Return the name of a rank's log: ``node-0-rank-1``, ``rank-3-stderr``."""
+    return "-".join(f"rank-{part}" if name == "rank" else part for name, part in parts.items())
 
 
 def _ending(output: bytes, code: int, interrupted: bool, seconds: float) -> Ending:

@@ -6,28 +6,41 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.analysis.comparison import verdict
+from dlperf_study.analysis.configurations import RATIOS
 from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.analysis.statistics import Interval
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report import numbers
+from dlperf_study.report.doubts import one_each
 from dlperf_study.report.missing import why_missing, why_no_interval
 from dlperf_study.report.names import human
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.report.table import Cell, Heading
 from dlperf_study.report.units import Unit, unit_of
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.partners import Role
 
-#: The columns that hold the ends of a column's interval. A baseline has its interval in its own row.
+DIFFERENCES = ("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds")
+#: The columns that hold the ends of a column's interval. A partner has its interval in its own row.
 INTERVALS = {
-    "throughput": ("throughput_low", "throughput_high"),
-    "speedup": ("speedup_low", "speedup_high"),
-    "efficiency": ("efficiency_low", "efficiency_high"),
+    name: (f"{name}_low", f"{name}_high")
+    for name in ("throughput", "speedup", "efficiency", "relative_throughput", *DIFFERENCES)
 }
-#: What is one for a baseline, whatever was measured.
-BY_DEFINITION = ("speedup", "efficiency")
+#: The partner to which a column compares; a missing interval may be the partner's fault.
+COMPARED_WITH: dict[str, Role] = {
+    **dict.fromkeys(("speedup", "efficiency"), "baseline"),
+    **dict.fromkeys(("relative_throughput", "verdict", *DIFFERENCES, "difference_lies_in"), "reference"),
+}
+#: What a partner is to itself, whatever was measured.
+BY_DEFINITION = {
+    **dict.fromkeys(("speedup", "efficiency", "relative_throughput"), "1"),
+    **dict.fromkeys(DIFFERENCES, "0"),
+}
 #: Parts are shown in the unit of their whole, so that a reader can add them up.
-PARTS_OF = dict.fromkeys(("computation_seconds", "exposed_seconds", "exchange_seconds"), "step_seconds")
+PARTS_OF = dict.fromkeys(("computation_seconds", "exposed_seconds", "exchange_seconds", *DIFFERENCES), "step_seconds")
+PARTS_OF |= dict.fromkeys(("negotiation_seconds", "all_reduce_seconds"), "traced_step_seconds")
 AGAINST_BASELINE = "Against baseline"
-UNDECIDED = "not distinguishable"
 
 
 @dataclass(frozen=True)
@@ -66,13 +79,6 @@ def defined(name: str) -> str:
     return f"{COLUMNS[name].label}: {COLUMNS[name].definition}."
 
 
-def verdict(row: Any) -> str:
-    """Say how a configuration compares with its baseline, or that its interval can't tell."""
-    if row.speedup_low <= 1 <= row.speedup_high:
-        return UNDECIDED
-    return "faster" if row.speedup > 1 else "slower"
-
-
 def _factor_cell(name: str, value: Any) -> Cell:
     if name == "batch_per_device" and not value:
         return Cell.missing("the global batch can't be shared equally")
@@ -91,23 +97,24 @@ def _value_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     if is_missing(value):
         return Cell.missing(why_missing(dataset, row, name))
     doubts = _doubts(dataset, row, name)
-    if row.is_baseline and name in BY_DEFINITION:
-        return Cell("1", note="; ".join(doubts))
+    role = COMPARED_WITH.get(name)
+    if role and getattr(row, f"is_{role}"):
+        return Cell(BY_DEFINITION[name], note="; ".join(doubts))
     if name not in INTERVALS:
         return Cell(numbers.plain(value / unit.size), note="; ".join(doubts))
     low, high = (getattr(row, end) for end in INTERVALS[name])
     if is_missing(low) or is_missing(high):
-        return Cell(numbers.plain(value / unit.size), note="; ".join([why_no_interval(row), *doubts]))
+        return Cell(numbers.plain(value / unit.size), note="; ".join([why_no_interval(row, role), *doubts]))
     text, interval = numbers.with_interval(value / unit.size, low / unit.size, high / unit.size)
     return Cell(text, interval, "; ".join(doubts))
 
 
 def _doubts(dataset: Dataset, row: Any, name: str) -> list[str]:
-    """Return the complaints about one number."""
+    """Return the complaints about one number, those of several runs together."""
     about = dataset.complaints[
         (dataset.complaints["identity"] == row.identity) & (dataset.complaints["subject"] == name)
     ]
-    return list(dict.fromkeys(about["message"]))
+    return one_each(about["message"])
 
 
 def _runs_column(_: Dataset) -> ColumnOfCells:
@@ -125,19 +132,43 @@ def _ratio_column(dataset: Dataset) -> ColumnOfCells:
     return ColumnOfCells(Heading(COLUMNS[name].label, numeric=True), cell)
 
 
-def _verdict_column(dataset: Dataset) -> ColumnOfCells:
-    def cell(row: Any) -> Cell:
-        if row.is_baseline:
-            return Cell("baseline")
-        if is_missing(row.speedup):
-            return Cell.missing(why_missing(dataset, row, "speedup"))
-        return Cell.missing(why_no_interval(row)) if is_missing(row.speedup_low) else Cell(verdict(row))
+def _against_baseline(dataset: Dataset) -> ColumnOfCells:
+    return ColumnOfCells(Heading(AGAINST_BASELINE), lambda row: _verdict_cell(dataset, row, "baseline"))
 
-    return ColumnOfCells(Heading(AGAINST_BASELINE), cell)
+
+def _against_reference(dataset: Dataset) -> ColumnOfCells:
+    heading = Heading(COLUMNS["verdict"].label)
+    return ColumnOfCells(heading, lambda row: _verdict_cell(dataset, row, "reference"))
+
+
+def _verdict_cell(dataset: Dataset, row: Any, role: Role) -> Cell:
+    """Return whether a row is faster than its partner, from the interval of the ratio to it."""
+    ratio = RATIOS[role]
+    if getattr(row, f"is_{role}"):
+        return Cell(role)
+    if is_missing(getattr(row, ratio)):
+        return Cell.missing(why_missing(dataset, row, ratio))
+    low, high = (getattr(row, end) for end in INTERVALS[ratio])
+    said = None if is_missing(low) else verdict(Interval(low, high, row.interval_coverage))
+    return Cell(said) if said else Cell.missing(why_no_interval(row, role))
+
+
+def _lies_in_column(dataset: Dataset) -> ColumnOfCells:
+    name = "difference_lies_in"
+
+    def cell(row: Any) -> Cell:
+        value = getattr(row, name)
+        if row.is_reference:
+            return Cell("reference")
+        return Cell.missing(why_missing(dataset, row, name)) if is_missing(value) else Cell(value)
+
+    return ColumnOfCells(Heading(COLUMNS[name].label), cell)
 
 
 _OWN_WAYS: dict[str, Callable[[Dataset], ColumnOfCells]] = {
     "runs_completed": _runs_column,
     "computation_to_communication": _ratio_column,
-    AGAINST_BASELINE: _verdict_column,
+    AGAINST_BASELINE: _against_baseline,
+    "verdict": _against_reference,
+    "difference_lies_in": _lies_in_column,
 }

@@ -1,7 +1,7 @@
 """Parts that the figures share: panels, lines with intervals, rows of categories, legends."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,22 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.columns import COLUMNS
 from dlperf_study.report.cells import INTERVALS
+from dlperf_study.report.context import completed_runs
 from dlperf_study.report.series import Series
-from dlperf_study.report.style import PAGE_INCHES, SOFT, category_axes, colour, marker, quantity_axes
+from dlperf_study.report.style import (
+    COMPUTATION,
+    EXPOSED,
+    INK,
+    PAGE_INCHES,
+    SOFT,
+    category_axes,
+    colour,
+    marker,
+    quantity_axes,
+)
+from dlperf_study.report.units import Unit, unit_of
 
 QUICK = "quick: not for publication"
 IDEAL = "ideal"
@@ -39,6 +52,30 @@ def category_panel(dataset: Dataset, labels: Sequence[str], extra_inches: float 
     drawing, (axes,) = panels(dataset, 1, 1, extra_inches + ROW_INCHES * len(labels))
     category_axes(axes, list(labels))
     return drawing, axes
+
+
+def runs_and_medians(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
+    """Draw throughputs at the ``place`` of each row: runs as dots, a mark for their median, a bar for its interval."""
+    places = dict(zip(rows["identity"], rows["place"], strict=True))
+    runs = rows_of(completed_runs(dataset), places)
+    for row in rows.itertuples():
+        tone = colour(row.position)
+        axes.plot([row.throughput_low, row.throughput_high], [row.place] * 2, color=tone, linewidth=3.5, alpha=0.35)
+        axes.plot(row.throughput, row.place, marker="|", markersize=9, markeredgewidth=1.6, color=tone)
+    axes.plot(runs["throughput"], runs["place"], linestyle="none", marker="o", markersize=2.4, color=INK, alpha=0.7)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(unit_of("throughput", rows["throughput"]).axis)
+
+
+def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
+    """Draw each step at the ``place`` of its row as computation and the communication that it doesn't hide."""
+    computation, exposed = (rows[name] / unit.size for name in ("computation_seconds", "exposed_seconds"))
+    shown: dict[str, Any] = {"y": rows["place"], "height": 0.62}
+    axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["computation_seconds"].label, **shown)
+    axes.barh(width=exposed, left=computation, color=EXPOSED, label=COLUMNS["exposed_seconds"].label, **shown)
+    axes.set_xlim(left=0)
+    axes.margins(x=0.12)
+    axes.set_xlabel(unit.axis)
 
 
 def interval_line(axes: Axes, series: Series, column: str) -> None:
@@ -85,8 +122,7 @@ def legend_below(drawing: Drawing, axes: Axes, labels: dict[str, str]) -> None:
     drawing.legend(handles.values(), names, loc="outside lower center", ncols=max(1, min(fitting, len(names))))
 
 
-def rows_of(table: pd.DataFrame, identities: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of some configurations, each with its ``place`` in the order of ``identities``."""
-    places = {identity: place for place, identity in enumerate(identities)}
+def rows_of(table: pd.DataFrame, places: Mapping[str, int]) -> pd.DataFrame:
+    """Return the rows of some configurations, each with the ``place`` that its identity has."""
     kept = table[table["identity"].isin(places)]
     return kept.assign(place=kept["identity"].map(places).astype(int))

@@ -10,6 +10,8 @@ from dlperf_study.report.numbers import is_missing, percent
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.study import BATCH_OF_SCALING
 
+#: The data source of which no step reads anything.
+NOTHING_READ = "synthetic_device"
 MERGED = "Ranks are merged by the slowest: its window counts as the job's."
 _SHARDED = (
     "A sharded classifier has collectives in its forward and backward pass: they count as computation, and not as "
@@ -27,7 +29,7 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
         return f"Nothing was measured.{quick_label(dataset)}"
     servers = ["servers"] if rows["servers"].any() else []
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
-    factors = ("world_size", "nodes", *servers, "model", "precision", batch, "data_source")
+    factors = ("world_size", "nodes", *servers, "model", "precision", batch, "threads_per_device", "data_source")
     parts = [
         f"{levels(runs['device'])} ({levels(runs['device_name'])})",
         *(f"{COLUMNS[name].label.lower()}: {levels(rows[name])}" for name in factors),
@@ -54,6 +56,14 @@ def computation_note(dataset: Dataset, model: str | None = None) -> str:
     rows = _of_model(measured(dataset), model)
     spread = (rows["classifier"] == "sharded") & (rows["world_size"] > 1)
     return _SHARDED if spread.any() else ""
+
+
+def input_note(dataset: Dataset) -> str:
+    """Return what the measured steps hold of reading samples; empty where nothing was measured."""
+    sources = set(measured(dataset)["data_source"])
+    if sources == {NOTHING_READ}:
+        return "Samples lie on the device before a step begins: nothing is read, and no input pipeline is compared."
+    return "Reading samples is part of a step and has no time of its own here." if sources else ""
 
 
 def quick_label(dataset: Dataset) -> str:

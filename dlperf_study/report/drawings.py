@@ -14,17 +14,15 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.report import charts, numbers
-from dlperf_study.report.context import completed_runs
+from dlperf_study.report.groups import Group
 from dlperf_study.report.numbers import is_missing, plain
 from dlperf_study.report.series import SEPARATOR, Series, devices_of, short_labels
 from dlperf_study.report.style import (
-    COMPUTATION,
     EXCHANGE,
-    EXPOSED,
     FAINT,
-    INK,
     PALETTE,
     SOFT,
+    category_axes,
     colour,
     quantity_axes,
 )
@@ -41,16 +39,8 @@ def overview(dataset: Dataset, series: list[Series]) -> Drawing | None:
     rows = _rows(series)
     if rows.empty:
         return None
-    unit = unit_of("throughput", rows["throughput"])
     drawing, axes = charts.category_panel(dataset, list(rows["label"]))
-    runs = charts.rows_of(completed_runs(dataset), list(rows["identity"]))
-    for place, row in enumerate(rows.itertuples()):
-        tone = colour(row.position)
-        axes.plot([row.throughput_low, row.throughput_high], [place, place], color=tone, linewidth=3.5, alpha=0.35)
-        axes.plot(row.throughput, place, marker="|", markersize=9, markeredgewidth=1.6, color=tone)
-    axes.plot(runs["throughput"], runs["place"], linestyle="none", marker="o", markersize=2.4, color=INK, alpha=0.7)
-    axes.set_xlim(left=0)
-    axes.set_xlabel(unit.axis)
+    charts.runs_and_medians(dataset, axes, rows)
     return drawing
 
 
@@ -81,22 +71,33 @@ def communication(dataset: Dataset, series: list[Series]) -> Drawing | None:
         return None
     unit = unit_of("step_seconds", rows["step_seconds"])
     drawing, axes = charts.category_panel(dataset, list(rows["label"]), extra_inches=1.0)
-    places = np.arange(len(rows))
+    charts.step_bars(axes, rows, unit)
     computation, exposed, exchange = (
         rows[name].to_numpy(float) / unit.size
         for name in ("computation_seconds", "exposed_seconds", "exchange_seconds")
     )
-    axes.barh(places, computation, height=0.62, color=COMPUTATION, label=_label("computation_seconds"))
-    axes.barh(places, exposed, height=0.62, left=computation, color=EXPOSED, label=_label("exposed_seconds"))
-    axes.hlines(
-        places, computation, computation + exchange, color=EXCHANGE, linewidth=1, label=_label("exchange_seconds")
-    )
-    for place, row, end in zip(places, rows.itertuples(), computation + np.fmax(exposed, exchange), strict=True):
-        axes.annotate(_ratio(row), (end, place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=6)
-    axes.set_xlim(left=0)
-    axes.margins(x=0.12)
-    axes.set_xlabel(unit.axis)
+    alone: dict[str, Any] = {"color": EXCHANGE, "linewidth": 1, "label": _label("exchange_seconds")}
+    axes.hlines(rows["place"], computation, computation + exchange, **alone)
+    for row, end in zip(rows.itertuples(), computation + np.fmax(exposed, exchange), strict=True):
+        axes.annotate(_ratio(row), (end, row.place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=6)
     charts.legend_below(drawing, axes, {})
+    return drawing
+
+
+def comparison(dataset: Dataset, groups: list[Group]) -> Drawing | None:
+    """Draw each group under its heading: throughputs with their runs on the left, what a step holds on the right."""
+    shown = [group for group in groups if len(group.measured)]
+    if not shown:
+        return None
+    labels, rows = _under_headings(shown)
+    drawing, (rates, times) = charts.panels(dataset, 1, 2, 0.9 + charts.ROW_INCHES * len(labels), share_y=True)
+    for axes in (rates, times):
+        category_axes(axes, labels)
+    for heading in set(range(len(labels))) - set(rows["place"]):
+        rates.get_yticklabels()[heading].set_fontweight("bold")
+    charts.runs_and_medians(dataset, rates, rows)
+    charts.step_bars(times, rows, unit_of("step_seconds", rows["step_seconds"]))
+    charts.legend_below(drawing, times, {})
     return drawing
 
 
@@ -124,7 +125,7 @@ def stragglers(dataset: Dataset, series: list[Series]) -> Drawing | None:
     """Draw the mean computation step of each rank relative to the slowest of its run."""
     rows = _rows(series)
     rows = rows[rows["world_size"] > 1]
-    ranks = _relative_ranks(dataset.steps, list(rows["identity"]))
+    ranks = _relative_ranks(dataset.steps, rows)
     if ranks.empty:
         return None
     drawing, axes = charts.category_panel(dataset, list(rows["label"]))
@@ -145,7 +146,18 @@ def _rows(series: list[Series]) -> pd.DataFrame:
     ]
     rows = pd.concat(parts)
     names = [SEPARATOR.join(filter(None, [row.series, devices_of(row)])) for row in rows.itertuples()]
-    return rows.assign(label=names)
+    return rows.assign(label=names, place=range(len(rows)))
+
+
+def _under_headings(groups: list[Group]) -> tuple[list[str], pd.DataFrame]:
+    """Return the labels of all lines, each group's place above its own, and the rows with the ``place`` of theirs."""
+    labels: list[str] = []
+    parts = []
+    for group in groups:
+        labels.append(group.place)
+        parts.append(group.measured.assign(place=range(len(labels), len(labels) + len(group.measured))))
+        labels.extend(group.measured["label"])
+    return labels, pd.concat(parts)
 
 
 def _ideal_throughputs(axes: Axes, series: list[Series]) -> None:
@@ -214,9 +226,10 @@ def _relative_axes(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _relative_ranks(steps: pd.DataFrame, identities: list[str]) -> pd.DataFrame:
+def _relative_ranks(steps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """Return a row per run and rank: ``place`` and ``share``, its mean over the slowest rank's."""
-    computation = charts.rows_of(steps[steps["window"] == "computation"], identities)
+    places = {identity: place for place, identity in enumerate(rows["identity"])}
+    computation = charts.rows_of(steps[steps["window"] == "computation"], places)
     means = computation.groupby(["place", "repetition", "rank"], as_index=False)["seconds"].mean()
     slowest = means.groupby(["place", "repetition"])["seconds"].transform("max")
     return means.assign(share=means["seconds"] / slowest)

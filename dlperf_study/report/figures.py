@@ -7,6 +7,7 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.report import context, drawings
 from dlperf_study.report.figure import Figure
+from dlperf_study.report.groups import all_groups
 from dlperf_study.report.names import human
 from dlperf_study.report.series import Series, all_series
 from dlperf_study.report.style import publication_style
@@ -16,9 +17,10 @@ Draw = Callable[[Dataset, list[Series]], Drawing | None]
 _NOTHING_MEASURED = "No configuration of this model has a completed run."
 _ONE_SIZE = "Fewer than two numbers of devices were measured, so there is no scaling to show."
 _NO_EXCHANGE = "No exchange was measured for this model."
+_NOT_COMPARED = "No configuration of this model was measured that has a reference or is one."
 _NO_RANKS = "No configuration of this model has a measured computation of several ranks."
 #: The figures that show computation times.
-_ON_COMPUTATION = ("communication", "stragglers")
+_ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
 
 def overview(dataset: Dataset) -> Iterator[Figure]:
@@ -46,6 +48,16 @@ def communication(dataset: Dataset) -> Iterator[Figure]:
     return _per_model(dataset, "communication", "one step", said, drawings.communication, _NO_EXCHANGE)
 
 
+def comparison(dataset: Dataset) -> Iterator[Figure]:
+    """Yield throughputs and steps of each reference and of what is compared with it, beside each other."""
+    said = (
+        "Of each group the first is the reference. Left, dots: runs; mark: their median; bar: its interval. Right: the "
+        "step as computation and the communication that it doesn't hide, each a median over runs of its own. "
+        f"{context.repetition(dataset)} {context.MERGED}"
+    )
+    return _per_model(dataset, "comparison", "side by side", said, _comparison, _NOT_COMPARED)
+
+
 def steps(dataset: Dataset) -> Iterator[Figure]:
     """Yield every step of warm-up and measured window, of each run."""
     said = (
@@ -62,6 +74,10 @@ def stragglers(dataset: Dataset) -> Iterator[Figure]:
         "The further left, the longer a rank waits for the others."
     )
     return _per_model(dataset, "stragglers", "ranks", said, drawings.stragglers, _NO_RANKS)
+
+
+def _comparison(dataset: Dataset, series: list[Series]) -> Drawing | None:
+    return drawings.comparison(dataset, all_groups(dataset, str(series[0].rows["model"].iloc[0])))
 
 
 def _per_model(dataset: Dataset, name: str, title: str, said: str, draw: Draw, empty: str) -> Iterator[Figure]:

@@ -2,14 +2,21 @@
 
 from typing import Any
 
+from dlperf_study.analysis.comparison import UNDECIDED
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.report.context import completed_runs
 from dlperf_study.report.names import counted, human
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.partners import Role
 
-_NEED_BASELINE = {"baseline_throughput", "speedup", "efficiency"}
+#: The columns that are missing where the partner has no completed run.
+_NEED_PARTNER: dict[str, Role] = {
+    **dict.fromkeys(("baseline_throughput", "speedup", "efficiency"), "baseline"),
+    **dict.fromkeys(("reference_throughput", "relative_throughput"), "reference"),
+}
+_DIFFERENCES = {"step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds"}
 EXCHANGE_COLUMNS = {
     "exposed_seconds",
     "exchange_seconds",
@@ -30,8 +37,10 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
     """Return why a row of the configurations holds no value in ``column``."""
     if not row.runs_completed:
         return why_not_measured(dataset, row)
-    if column in _NEED_BASELINE:
-        return _why_no_baseline(dataset, row)
+    if column in _NEED_PARTNER:
+        return _why_no_partner(dataset, row, _NEED_PARTNER[column])
+    if column in _DIFFERENCES or column == "difference_lies_in":
+        return _why_no_difference(dataset, row, column)
     if column in EXCHANGE_COLUMNS and _exchanges_nothing(dataset, row):
         return "nothing to exchange"
     return _OTHERWISE.get(column, "not recorded")
@@ -46,21 +55,37 @@ def why_not_measured(dataset: Dataset, row: Any) -> str:
     return f"no run completed: {'; '.join(dict.fromkeys(ends))}" if ends else "not run yet"
 
 
-def why_no_interval(row: Any) -> str:
-    """Return why a measured value, or its ratio to the baseline, has no interval."""
-    if row.runs_completed < MINIMUM_RUNS:
+def why_no_interval(row: Any, role: Role | None = None) -> str:
+    """Return why a measured value, or what compares it with a partner, has no interval."""
+    if row.runs_completed < MINIMUM_RUNS or role is None:
         return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
-    return f"its baseline has fewer than {MINIMUM_RUNS} completed runs: no interval"
+    return f"its {role} has fewer than {MINIMUM_RUNS} completed runs: no interval"
 
 
-def _why_no_baseline(dataset: Dataset, row: Any) -> str:
-    if is_missing(row.baseline_identity):
-        return "no baseline is declared, so there is no speedup"
-    rows = dataset.configurations
-    baseline = next(rows[rows["identity"] == row.baseline_identity].itertuples(), None)
-    if baseline is None:
-        return f"its baseline {row.baseline_identity} is not in the plan"
-    return f"its baseline {row.baseline_identity} has no value: {why_not_measured(dataset, baseline)}"
+def _why_no_partner(dataset: Dataset, row: Any, role: Role) -> str:
+    partner = _partner(dataset, row, role)
+    if partner is None:
+        return f"no {role} is declared"
+    return f"its {role} {partner.identity} has no value: {why_not_measured(dataset, partner)}"
+
+
+def _why_no_difference(dataset: Dataset, row: Any, column: str) -> str:
+    if is_missing(row.relative_throughput):
+        return _why_no_partner(dataset, row, "reference")
+    partner = _partner(dataset, row, "reference")
+    if partner is not None and partner.global_batch != row.global_batch:
+        return "its reference has another global batch, so a step is other work"
+    if row.verdict == UNDECIDED and column not in _DIFFERENCES:
+        return "neither is faster, as far as these runs tell"
+    if is_missing(row.verdict) and column not in _DIFFERENCES:
+        return why_no_interval(row, "reference")
+    return "it was not measured of both"
+
+
+def _partner(dataset: Dataset, row: Any, role: Role) -> Any:
+    """Return the row of a declared partner, which is always in the plan, or None where none is declared."""
+    identity, rows = getattr(row, f"{role}_identity"), dataset.configurations
+    return None if is_missing(identity) else next(rows[rows["identity"] == identity].itertuples())
 
 
 def _exchanges_nothing(dataset: Dataset, row: Any) -> bool:

@@ -4,6 +4,7 @@ _NAMES = {
     "paddle_collective": "PaddlePaddle collective",
     "paddle_ps": "PaddlePaddle parameter server",
     "horovod_torch": "Horovod (PyTorch)",
+    "torch_ddp": "PyTorch DDP",
     "resnet50": "ResNet-50",
     "vgg16": "VGG16",
     "mobilenet_v2": "MobileNetV2",
@@ -24,6 +25,8 @@ _NAMES = {
     "cpu": "CPU",
     "gpu": "GPU",
     "paddle": "PaddlePaddle",
+    "torch": "PyTorch",
+    "horovod": "Horovod",
     "True": "yes",
     "False": "no",
 }

@@ -31,11 +31,18 @@ def plain(value: float) -> str:
     return _rounded(value, _decimals(value, PLAIN_DIGITS))
 
 
+def whole(count: int) -> str:
+    """Write a count with all its digits."""
+    return _rounded(count, 0)
+
+
 def with_interval(value: float, low: float, high: float) -> tuple[str, str]:
     """Return a value and its interval, both with the digits that the interval's width allows."""
     if high == low:
         return plain(value), f"[{plain(low)}, {plain(high)}]"
-    decimals = min(_decimals(high - low, WIDTH_DIGITS), _decimals(value, MOST_DIGITS))
+    # Of a difference near 0 the interval's ends tell how large the numbers are, not the value.
+    largest = max(map(abs, (value, low, high)))
+    decimals = min(_decimals(high - low, WIDTH_DIGITS), _decimals(largest, MOST_DIGITS))
     return _rounded(value, decimals), f"[{_rounded(low, decimals)}, {_rounded(high, decimals)}]"
 
 
@@ -55,4 +62,5 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def _rounded(value: float, decimals: int) -> str:
-    return f"{round(value, decimals):,.{max(decimals, 0)}f}".replace(",", THIN_SPACE).replace("-", MINUS)
+    # Adding 0 turns a negative zero into zero.
+    return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}".replace(",", THIN_SPACE).replace("-", MINUS)

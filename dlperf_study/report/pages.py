@@ -9,14 +9,11 @@ from dlperf_study.analysis.dataset import collect
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.execute import execute_notebooks
 from dlperf_study.report.html import Masthead, Page, page_html
+from dlperf_study.study.questions import QUESTIONS
 
 SUMMARY = Page("summary", "Summary", "index.html")
 #: The page that answers each question a study may ask.
-ANSWERS = (
-    Page("scaling", "Scaling", "scaling.html"),
-    Page("communication", "Communication", "communication.html"),
-    Page("quality", "Quality", "quality.html"),
-)
+ANSWERS = tuple(Page(question, question.capitalize(), f"{question}.html") for question in QUESTIONS)
 
 
 def build(study: str) -> Path:

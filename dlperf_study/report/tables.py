@@ -1,26 +1,31 @@
 """The tables of the report. Each takes the dataset and returns a :class:`Table` with all that its caption owes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import pandas as pd
 
+from dlperf_study.analysis.comparison import UNDECIDED
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.statistics import Interval, distinguishable
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report import context
+from dlperf_study.report.answers import NOTHING_DECLARED
 from dlperf_study.report.cells import (
     AGAINST_BASELINE,
-    UNDECIDED,
+    ColumnOfCells,
     defined,
     factor_column,
     measured_column,
     run_column,
 )
-from dlperf_study.report.missing import EXCHANGE_COLUMNS
+from dlperf_study.report.doubts import belongs, merged, without_numbers
+from dlperf_study.report.groups import all_groups
 from dlperf_study.report.names import counted, human, listed
-from dlperf_study.report.numbers import is_missing, plain
+from dlperf_study.report.numbers import is_missing, plain, whole
 from dlperf_study.report.series import Series, all_series, configuration_labels, short_labels, split_factors
 from dlperf_study.report.table import Cell, Heading, Table
 from dlperf_study.report.units import unit_of
@@ -32,12 +37,15 @@ PLACE = (
     *("cluster", "host", "device", "device_name", "device_peak_flops", "link", "cpu_model", "cores", "memory_bytes"),
     *("library", "library_version", "python_version", "git_commit", "git_dirty"),
 )
+LIES_IN = "difference_lies_in"
+_FROM_ANOTHER_RUN = (
+    "These are means over the steps of one more run, in which Horovod wrote its timeline. Tracing costs time, so no "
+    "other number comes from that run; activities of several gradients overlap and count once."
+)
+_OWN_MEDIANS = "Each column is a median over the runs of its own, so the columns of a row need not add up."
+_NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
+_ALONE = "Every verdict stands alone: the more there are, the more of them are wrong by chance."
 SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the global batch is fixed"}
-#: The page on which a complaint belongs, by its subject; all others belong to quality.
-TOPICS = {
-    "scaling": {"throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu"},
-    "communication": {*EXCHANGE_COLUMNS, "computation_seconds", "step_seconds", "exchange"},
-}
 
 
 def measured(dataset: Dataset) -> Table:
@@ -54,13 +62,38 @@ def scaling(dataset: Dataset) -> Table:
     return _of_configurations(dataset, "scaling", "Scaling", columns, remarks)
 
 
+def comparison(dataset: Dataset) -> Table:
+    """Return the throughput of each configuration beside that of its reference, their ratio and the verdict."""
+    columns = ("runs_completed", "throughput", "reference_throughput", "relative_throughput", "verdict")
+    remarks = (*map(defined, columns[2:]), _ALONE, *_parameters(dataset))
+    besides = any(word for group in all_groups(dataset) for word in group.rows["besides"])
+    named = [*map(factor_column, ("framework", "strategy", "world_size")), *([_words("Besides", "besides")] * besides)]
+    return _of_groups(dataset, "comparison", "Which is faster", named, columns, remarks)
+
+
+def differences(dataset: Dataset) -> Table:
+    """Return what a step takes more or less than that of the reference, and in which part."""
+    parts = ("step", "computation", "exposed")
+    columns = (*(name for part in parts for name in (f"{part}_seconds", f"{part}_difference_seconds")), LIES_IN)
+    remarks = (_NEGATIVE, *map(defined, ("computation_seconds", "exposed_seconds", LIES_IN)), _OWN_MEDIANS)
+    named = [_words(COLUMNS["identity"].label, "label")]
+    return _of_groups(dataset, "differences", "Why", named, columns, (*remarks, *_computation_note(dataset)))
+
+
 def communication(dataset: Dataset) -> Table:
     """Return what a step consists of and how much of the exchange it hides."""
     times = ("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds")
     derived = ("computation_to_communication", "overlap", "bus_bandwidth", "gradient_bytes")
-    own_medians = "Each column is a median over the runs of its own, so the columns of a row need not add up."
-    remarks = (*(defined(name) for name in (*times[1:], *derived)), own_medians, *_computation_note(dataset))
+    remarks = (*(defined(name) for name in (*times[1:], *derived)), _OWN_MEDIANS, *_computation_note(dataset))
     return _of_configurations(dataset, "communication", "Computation and communication", (*times, *derived), remarks)
+
+
+def timeline(dataset: Dataset) -> Table:
+    """Return on what the exchange of a traced step spends its time, where the library traced itself."""
+    columns = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
+    remarks = (*map(defined, columns), _FROM_ANOTHER_RUN)
+    table = _of_configurations(dataset, "timeline", "Horovod's timeline", columns, remarks, columns[1])
+    return replace(table, empty="No configuration was traced: `trace_steps` in a study asks Horovod for its timeline.")
 
 
 def stability(dataset: Dataset) -> Table:
@@ -91,20 +124,13 @@ def unsupported(dataset: Dataset) -> Table:
 
 
 def doubts(dataset: Dataset, topic: str = "") -> Table:
-    """Return all complaints, or those that belong on the page of one topic; every complaint has its page."""
+    """Return all complaints, or those of one topic's page; where runs differ only in numbers they share a row."""
     rows = dataset.complaints.fillna({"identity": ""}).sort_values("severity", key=_errors_first, kind="stable")
-    rows = rows[rows["subject"].map(_topic) == topic] if topic else rows
+    rows = rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)] if topic else rows
     labels = configuration_labels(dataset)
-    groups = rows.groupby(["severity", "identity", "subject", "message"], sort=False)
-    cells = tuple(
-        tuple(
-            map(
-                Cell,
-                (severity, labels.get(identity, identity) or "study", _repetitions(group), _subject(subject), message),
-            )
-        )
-        for (severity, identity, subject, message), group in groups
-    )
+    alike = rows["message"].map(without_numbers)
+    groups = rows.groupby(["severity", "identity", "subject", alike], sort=False)
+    cells = tuple(_doubt(labels.get(identity, identity) or "study", group) for (_, identity, _, _), group in groups)
     headings = tuple(map(_heading, ("severity", "identity", "repetition", "subject", "message")))
     caption = f"{COLUMNS['severity'].definition.capitalize()}.{context.quick_label(dataset)}"
     name = f"doubts-{topic}" if topic else "doubts"
@@ -137,11 +163,13 @@ def places(dataset: Dataset) -> Table:
 
 
 def _of_configurations(
-    dataset: Dataset, name: str, title: str, shown: Sequence[str], remarks: tuple[str, ...]
+    dataset: Dataset, name: str, title: str, shown: Sequence[str], remarks: tuple[str, ...], needed: str = "identity"
 ) -> Table:
+    """Return a row for every configuration that has a value in the column ``needed``."""
     columns = [*map(factor_column, _keys(dataset)), *(measured_column(dataset, column) for column in shown)]
     series, labels = _labelled_series(dataset)
-    rows = [(label, row) for one, label in zip(series, labels, strict=True) for row in one.rows.itertuples(index=False)]
+    parts = [(label, one.rows.dropna(subset=[needed])) for one, label in zip(series, labels, strict=True)]
+    rows = [(label, row) for label, part in parts for row in part.itertuples(index=False)]
     cells = tuple(tuple(column.cell(row) for column in columns) for _, row in rows)
     caption = f"{context.conditions(dataset)} {context.repetition(dataset)} {context.MERGED}"
     headings = tuple(column.heading for column in columns)
@@ -162,6 +190,35 @@ def _computation_note(dataset: Dataset) -> list[str]:
 def _labelled_series(dataset: Dataset) -> tuple[list[Series], list[str]]:
     series = all_series(dataset)
     return series, short_labels(series)
+
+
+def _of_groups(
+    dataset: Dataset,
+    name: str,
+    title: str,
+    named: Sequence[ColumnOfCells],
+    shown: Sequence[str],
+    remarks: tuple[str, ...],
+) -> Table:
+    columns = [*named, *(measured_column(dataset, column) for column in shown)]
+    rows = [(group.label, row) for group in all_groups(dataset) for row in group.rows.itertuples(index=False)]
+    cells = tuple(tuple(column.cell(row) for column in columns) for _, row in rows)
+    caption = f"{context.conditions(dataset)} {context.repetition(dataset)} {context.MERGED}"
+    headings = tuple(column.heading for column in columns)
+    groups = tuple(label for label, _ in rows)
+    return Table(name, title, caption, headings, cells, remarks, NOTHING_DECLARED, groups)
+
+
+def _words(heading: str, name: str) -> ColumnOfCells:
+    """Return a column of what a group calls its rows."""
+    return ColumnOfCells(Heading(heading), lambda row: Cell(getattr(row, name)))
+
+
+def _parameters(dataset: Dataset) -> Iterator[str]:
+    """Yield how many parameters each model has; runs of one model that disagree are an error among the doubts."""
+    for model, rows in context.measured(dataset).groupby("model", sort=False):
+        counts = listed([whole(count) for count in sorted(rows["parameters"].dropna().unique())])
+        yield f"{human(model)}: {counts or 'an unknown number of'} parameters on rank 0."
 
 
 def _of_runs(
@@ -199,6 +256,13 @@ def _place_cell(name: str, value: object) -> Cell:
     return Cell(f"{plain(float(str(value)) / unit.size)} {unit.symbol}" if unit else human(value))
 
 
+def _doubt(label: str, group: pd.DataFrame) -> tuple[Cell, ...]:
+    """Return one row for complaints of one severity, configuration and subject that differ only in numbers."""
+    first = group.iloc[0]
+    words = (first.severity, label, _repetitions(group), _subject(first.subject), merged(group["message"]))
+    return tuple(map(Cell, words))
+
+
 def _errors_first(severities: pd.Series) -> pd.Series:
     return severities != "error"
 
@@ -209,10 +273,6 @@ def _repetitions(group: pd.DataFrame) -> str:
 
 def _subject(subject: str) -> str:
     return COLUMNS[subject].label if subject in COLUMNS else human(subject)
-
-
-def _topic(subject: str) -> str:
-    return next((topic for topic, subjects in TOPICS.items() if subject in subjects), "quality")
 
 
 def _indistinguishable(dataset: Dataset) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from dlperf_study.errors import StudyFileError
@@ -11,7 +11,7 @@ from dlperf_study.errors import StudyFileError
 Scalar = str | int | float | bool
 
 #: How a run is repeated and bounded; changing it does not make another configuration.
-PROTOCOL = ("repeats", "timeout_seconds")
+PROTOCOL = ("trace_steps", "repeats", "timeout_seconds")
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Configuration:
     precision: str = "fp32"
     loss_scaling: str = "none"
     compiler: str = "none"
+    memory_format: str = "nchw"
+    gradient_compression: str = "none"
+    fusion_mib: int = -1
+    cycle_time_ms: float = -1.0
+    hierarchical: bool = False
     optimizer: str = "sgd"
     data_source: str = "synthetic_device"
     classifier: str = "replicated"
@@ -47,6 +52,7 @@ class Configuration:
     measured_steps: int = 20
     computation_steps: int = 10
     exchange_steps: int = 10
+    trace_steps: int = 0
     repeats: int = 3
     timeout_seconds: int = 600
 
@@ -80,6 +86,11 @@ class Configuration:
             f"{self.framework}-{self.strategy}-{self.model}-{self.nodes}n{self.devices_per_node}d{servers}"
             f"-b{self.batch_per_device}-{self.precision}-{self._digest()}"
         )
+
+    @property
+    def traced(self) -> "Configuration":
+        """The run in which the library traces what it does: its steps are never counted."""
+        return replace(self, measured_steps=self.trace_steps, computation_steps=0, exchange_steps=0, trace_steps=0)
 
     def as_dict(self) -> dict[str, Scalar]:
         """Return the parameters in order of declaration."""

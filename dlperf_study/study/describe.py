@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 
+from dlperf_study.study.partners import ROLES, Role
 from dlperf_study.study.plan import Entry, Plan
+
+#: What there is none of without the partner.
+RATIOS: dict[Role, str] = {"baseline": "speedup", "reference": "comparison"}
 
 
 def describe(plan: Plan) -> str:
-    """Return the plan as text: what will run and against which baseline, then what can't run here and why."""
+    """Return the plan as text: what will run and against what, then what can't run here and why."""
     parts = [_summary(plan)]
     if plan.runnable:
         parts.append(_table(("#", *plan.factors, ""), [_row(plan, entry) for entry in plan.runnable]))
@@ -30,10 +34,16 @@ def _row(plan: Plan, entry: Entry) -> tuple[str, ...]:
 
 
 def _mark(plan: Plan, entry: Entry) -> str:
-    if entry.is_baseline:
-        return "baseline"
+    """Return what an entry is to others, and which of its own partners can't run here."""
     runnable = {other.configuration.identity for other in plan.runnable}
-    return "" if entry.baseline_identity in runnable else "no speedup: its baseline can't run here"
+    return "; ".join(filter(None, (_mark_of(entry, role, runnable) for role in ROLES)))
+
+
+def _mark_of(entry: Entry, role: Role, runnable: set[str]) -> str:
+    partner = entry.partner(role)
+    if partner == entry.configuration.identity:
+        return role
+    return "" if partner is None or partner in runnable else f"no {RATIOS[role]}: its {role} can't run here"
 
 
 def _levels(plan: Plan, entry: Entry) -> tuple[str, ...]:

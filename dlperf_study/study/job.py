@@ -1,6 +1,6 @@
 """What must be started for one run: pure data between the frameworks and the launchers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -29,10 +29,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Job:
-    """All tasks of one run, and how many free ports they share."""
+    """All tasks of one run, and how many free ports they share.
+
+    ``rank_output`` is a regular expression for the files below ``{run}/scratch`` that hold what single ranks
+    printed; the texts of its groups name the log such a file is kept as. Everything else there is thrown away.
+    """
 
     tasks: tuple[Task, ...]
     ports: int = 0
+    rank_output: str = ""
+
+    def with_environment(self, variables: dict[str, str]) -> "Job":
+        """Return this job with further variables for every task."""
+        return replace(self, tasks=tuple(replace(t, environment=t.environment | variables) for t in self.tasks))
 
     @property
     def trainers(self) -> tuple[Task, ...]:

@@ -6,32 +6,44 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.errors import EvidenceError
+from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.paths import write_atomically
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from dlperf_study.study.grid import Point
+from dlperf_study.study.partners import Role
 from dlperf_study.study.study import Study
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One configuration, the identity of its declared baseline, and why it can't run here (or None).
+    """One configuration, the identities of its declared partners, and why it can't run here (or None).
 
-    Every entry has a baseline, which is an entry of the same plan and its own baseline, whether or not
-    they can run: the declaration belongs to the study and not to the machine.
+    Every entry has a baseline, and a reference where the study declares references (else None). A partner is
+    an entry of the same plan and its own partner, whether or not they can run: the declaration belongs to the
+    study and not to the machine.
     """
 
     configuration: Configuration
     baseline_identity: str
     unsupported: str | None = None
+    reference_identity: str | None = None
 
     @property
     def is_baseline(self) -> bool:
         """Whether others are compared with this configuration, or it stands alone."""
         return self.configuration.identity == self.baseline_identity
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether others are compared with this configuration as their reference."""
+        return self.configuration.identity == self.reference_identity
+
+    def partner(self, role: Role) -> str | None:
+        """Return the identity of the declared baseline or reference."""
+        return {"baseline": self.baseline_identity, "reference": self.reference_identity}[role]
 
 
 @dataclass(frozen=True)
@@ -95,11 +107,14 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
 
     ``unsupported`` returns why the frameworks and models at hand can't do a configuration, or None. Whether
     the cluster is large enough is found out here.
-    Raises StudyFileError when a baseline is not in the plan or a point comes twice.
+    Raises StudyFileError when a baseline or a reference is not in the plan or a point comes twice.
     """
     points = study.points()
     configurations = [study.configuration(point, cluster.name) for point in points]
+    _require_all_different(study, points, configurations)
     reasons = [_reason(*pair, cluster, unsupported) for pair in zip(points, configurations, strict=True)]
+    baselines = _partners("baseline", study, points, cluster)
+    references = _partners("reference", study, points, cluster) if study.reference else [None] * len(points)
     return Plan(
         study=study.name,
         cluster=cluster.name,
@@ -109,17 +124,29 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
         questions=study.questions,
         factors=_varying(configurations, list(study.factors)),
         quick=study.quick,
-        entries=tuple(map(Entry, configurations, _baselines(study, points, cluster), reasons)),
+        entries=tuple(map(Entry, configurations, baselines, reasons, references)),
     )
 
 
-def _baselines(study: Study, points: Sequence[Point], cluster: Cluster) -> list[str]:
-    """Return the identity of each point's baseline, which must be one of the points."""
-    baselines = [study.baseline_of(point) for point in points]
-    for point, baseline in zip(points, baselines, strict=True):
-        if baseline not in points:
-            raise study.missing_baseline(point)
-    return [study.configuration(baseline, cluster.name).identity for baseline in baselines]
+def _partners(role: Role, study: Study, points: Sequence[Point], cluster: Cluster) -> list[str]:
+    """Return the identity of each point's partner, which must be one of the points."""
+    partners = [study.partner_of(point, role) for point in points]
+    for point, partner in zip(points, partners, strict=True):
+        if partner not in points:
+            raise study.missing_partner(point, role)
+    return [study.configuration(partner, cluster.name).identity for partner in partners]
+
+
+def _require_all_different(study: Study, points: Sequence[Point], configurations: Sequence[Configuration]) -> None:
+    """Refuse points that become one configuration: global batches that can't be shared have no batch per device."""
+    seen: dict[str, Point] = {}
+    for point, configuration in zip(points, configurations, strict=True):
+        if (other := seen.setdefault(configuration.identity, point)) is not point:
+            batches = f"{other['global_batch']} and {point['global_batch']}"
+            raise StudyFileError(
+                f"{study.source}: global_batch {batches} can't be shared equally by {configuration.world_size} devices "
+                "and would be one configuration; exclude all but one"
+            )
 
 
 def _reason(
@@ -144,4 +171,4 @@ def _entry_from_json(entry: dict[str, Any], path: Path) -> Entry:
     configuration = Configuration.from_mapping(entry["configuration"], str(path))
     if configuration.identity != entry["identity"]:
         raise EvidenceError(f"{path}: planned by another version of this package; plan the study again")
-    return Entry(configuration, entry["baseline_identity"], entry["unsupported"])
+    return Entry(configuration, entry["baseline_identity"], entry["unsupported"], entry["reference_identity"])

@@ -1,4 +1,4 @@
-"""What a study asks for: a grid of points, and the baseline of each. Standard library only."""
+"""What a study asks for: a grid of points, and the partners of each. Standard library only."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -6,6 +6,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.configuration import Configuration, Scalar
 from dlperf_study.study.grid import Levels, Point, in_words, matches, points_of, where_in_words
+from dlperf_study.study.partners import ROLES, Role, Rules, partner
+from dlperf_study.study.questions import COMPARISON
 
 #: How each configuration is measured; the same for a whole study.
 MEASUREMENT_NAMES = (
@@ -13,11 +15,12 @@ MEASUREMENT_NAMES = (
     "measured_steps",
     "computation_steps",
     "exchange_steps",
+    "trace_steps",
     "repeats",
     "timeout_seconds",
 )
 GIVEN_BY_THE_PLAN = ("study", "cluster", "quick")
-#: What ``fixed``, ``factors``, ``include``, ``exclude`` and ``baseline`` may name, besides ``global_batch``.
+#: What ``fixed``, ``factors``, ``include``, ``exclude`` and the partners may name, besides ``global_batch``.
 PARAMETER_NAMES = tuple(
     entry.name for entry in fields(Configuration) if entry.name not in (*MEASUREMENT_NAMES, *GIVEN_BY_THE_PLAN)
 )
@@ -28,14 +31,6 @@ DEFAULTS: Point = {
 }
 #: Which batch stays the same as devices are added, and which therefore can't be given.
 BATCH_OF_SCALING = {"weak": ("batch_per_device", "global_batch"), "strong": ("global_batch", "batch_per_device")}
-
-
-@dataclass(frozen=True)
-class BaselineRule:
-    """Points that match ``where`` are compared with the same point with ``values`` put in."""
-
-    values: Mapping[str, Scalar]
-    where: Levels = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,8 @@ class Study:
     scaling: str
     fixed: Mapping[str, Scalar]
     factors: Levels
-    baseline: tuple[BaselineRule, ...]
+    baseline: Rules
+    reference: Rules = ()
     include: tuple[Levels, ...] = ()
     exclude: tuple[Levels, ...] = ()
     measurement: Mapping[str, int] = field(default_factory=dict)
@@ -64,6 +60,7 @@ class Study:
         self._check_roles()
         self._check_batch()
         self._check_include()
+        self._check_reference()
 
     def points(self) -> list[Point]:
         """Return the grid, then the included points, without the excluded ones: complete and all different.
@@ -92,28 +89,32 @@ class Study:
         run = {"study": self.name, "cluster": cluster, "quick": self.quick}
         return Configuration.from_mapping({**run, **given, **self.measurement}, self.source)
 
-    def baseline_of(self, point: Point) -> Point:
-        """Return the point that the first matching rule declares as baseline.
+    def partner_of(self, point: Point, role: Role) -> Point:
+        """Return the point that the first matching rule declares as baseline or as reference.
 
-        Raises StudyFileError when no rule matches, and when that baseline would have another baseline itself.
+        Raises StudyFileError when no rule matches, and when that partner would have another partner itself.
         """
-        baseline = self._put_in(point)
-        if self._put_in(baseline) != baseline:
-            raise self._error(f"baseline: the baseline of {self._short(point)} has another baseline itself")
-        return baseline
+        found = self._put_in(point, role)
+        if self._put_in(found, role) != found:
+            raise self._error(f"{role}: the {role} of {self._short(point)} has another {role} itself")
+        return found
 
-    def missing_baseline(self, point: Point) -> StudyFileError:
-        """Return the error for a point whose baseline is not in the plan."""
+    def missing_partner(self, point: Point, role: Role) -> StudyFileError:
+        """Return the error for a point whose partner is not in the plan."""
         return self._error(
-            f"baseline: {self._short(point)} is to be compared with {self._short(self.baseline_of(point))}, "
+            f"{role}: {self._short(point)} is to be compared with {self._short(self.partner_of(point, role))}, "
             "which no configuration of the study is; add it to factors or include"
         )
 
-    def _put_in(self, point: Point) -> Point:
-        for rule in self.baseline:
-            if matches(point, rule.where):
-                return {**point, **rule.values}
-        raise self._error(f"baseline: no rule's where matches {self._short(point)}")
+    def rules(self, role: Role) -> Rules:
+        """Return the rules that declare the partners of one role; none where the study has no such partners."""
+        return {"baseline": self.baseline, "reference": self.reference}[role]
+
+    def _put_in(self, point: Point, role: Role) -> Point:
+        found = partner(self.rules(role), point)
+        if found is None:
+            raise self._error(f"{role}: no rule's where matches {self._short(point)}")
+        return found
 
     def _all_different(self) -> Iterator[Point]:
         seen: dict[tuple[tuple[str, Scalar], ...], str] = {}
@@ -139,10 +140,12 @@ class Study:
     def _short(self, point: Point) -> str:
         """Return the part of a point that the study varies, in words."""
         names = [*self.factors, *(name for included in self.include for name in included)]
-        names += [name for rule in self.baseline for name in rule.values]
+        names += [name for rule in self._every_rule() for name in rule.values]
         return in_words({name: point[name] for name in dict.fromkeys(names) if name in point})
 
     def _check_roles(self) -> None:
+        if len(set(self.questions)) < len(self.questions):
+            raise self._error(f"questions has one twice: {', '.join(self.questions)}")
         for name in self.factors:
             if name in self.fixed:
                 raise self._error(f"{name} is in fixed ({self.fixed[name]}) and in factors; it can only be one of them")
@@ -154,7 +157,7 @@ class Study:
 
     def _check_batch(self) -> None:
         needed, derived = BATCH_OF_SCALING[self.scaling]
-        rules = [part for rule in self.baseline for part in (rule.where, rule.values)]
+        rules = [part for rule in self._every_rule() for part in (rule.where, rule.values)]
         if any(derived in part for part in (self.fixed, self.factors, *self.include, *self.exclude, *rules)):
             raise self._error(f"{derived} can't be given, because scaling is {self.scaling}; give {needed}")
         if self.scaling == "strong" and needed not in self.fixed and needed not in self.factors:
@@ -165,6 +168,16 @@ class Study:
             missing = [name for name in self.factors if name not in included]
             if missing:
                 raise self._error(f"include[{index}] gives no value of {', '.join(missing)}; it must name every factor")
+
+    def _check_reference(self) -> None:
+        asked = COMPARISON in self.questions
+        if asked and not self.reference:
+            raise self._error(f"reference is missing, because questions has {COMPARISON}; give what to compare with")
+        if self.reference and not asked:
+            raise self._error(f"reference is given, but questions lacks {COMPARISON}; add the question or leave it out")
+
+    def _every_rule(self) -> Rules:
+        return tuple(rule for role in ROLES for rule in self.rules(role))
 
     def _error(self, message: str) -> StudyFileError:
         return StudyFileError(f"{self.source}: {message}")

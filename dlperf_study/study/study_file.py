@@ -8,9 +8,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Choices, Factors, Measurement, Values
+from dlperf_study.study.partners import ROLES, PartnerRule, Rules
 from dlperf_study.study.problems import validate
+from dlperf_study.study.questions import Question
 from dlperf_study.study.strict_yaml import find_file, read_mapping, shown
-from dlperf_study.study.study import BaselineRule, Study
+from dlperf_study.study.study import Study
 
 QUICK_SUFFIX = "-quick"
 
@@ -20,23 +22,22 @@ class _Section(BaseModel):
 
 
 class RuleSection(_Section):
-    """The baseline of the configurations that match ``where``."""
+    """What the configurations that match ``where`` are compared with."""
 
     where: Choices = Field(default={}, description="which configurations; left out: all")
-    values: Values = Field(description="put into a configuration, these make its baseline")
+    values: Values = Field(description="put into a configuration, these make the one it is compared with")
 
 
-def _as_rules(baseline: Any) -> Any:
-    """Return a baseline that is given as one mapping of values as a list of rules."""
-    return [{"values": baseline}] if isinstance(baseline, dict) else baseline
+def _as_rules(partner: Any) -> Any:
+    """Return a partner that is given as one mapping of values as a list of rules."""
+    return [{"values": partner}] if isinstance(partner, dict) else partner
 
 
-Baseline = Annotated[
+Partner = Annotated[
     list[RuleSection],
     Field(min_length=1),
     BeforeValidator(_as_rules, json_schema_input_type=Values | list[RuleSection]),
 ]
-Question = Literal["scaling", "communication", "quality"]
 
 
 class QuickSection(_Section):
@@ -46,7 +47,8 @@ class QuickSection(_Section):
     factors: Factors = {}
     include: list[Choices] = []
     exclude: list[Choices] = []
-    baseline: Baseline | None = None
+    baseline: Partner | None = None
+    reference: Partner | None = None
     measurement: Measurement = {}
 
 
@@ -61,8 +63,11 @@ class StudyFile(_Section):
     factors: Factors = Field(min_length=1, description="levels by parameter; their product is the grid")
     include: list[Choices] = Field(default=[], description="further points, with a value of every factor")
     exclude: list[Choices] = Field(default=[], description="points that match all keys are dropped")
-    baseline: Baseline = Field(
+    baseline: Partner = Field(
         description="values that make a configuration its baseline, or rules, the first match counts"
+    )
+    reference: Partner | None = Field(
+        default=None, description="the same for the configuration it is compared with; for the question comparison"
     )
     measurement: Measurement = Field(default={}, description="how each configuration is measured")
     quick: QuickSection = Field(default=QuickSection(), description="what the short variant changes")
@@ -71,7 +76,7 @@ class StudyFile(_Section):
 KEYS = {
     "": tuple(StudyFile.model_fields),
     "quick": tuple(QuickSection.model_fields),
-    "baseline": tuple(RuleSection.model_fields),
+    **dict.fromkeys(ROLES, tuple(RuleSection.model_fields)),
     "measurement": tuple(MEASUREMENT),
     **dict.fromkeys(("fixed", "factors", "include", "exclude", "values", "where"), tuple(PARAMETERS)),
 }
@@ -93,7 +98,6 @@ def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
 
 def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Study:
     file = validate(StudyFile, content, source, KEYS)
-    rules = tuple(BaselineRule(rule.values, rule.where) for rule in file.baseline)
     return Study(
         name=name,
         source=source,
@@ -103,12 +107,17 @@ def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Stud
         scaling=file.scaling,
         fixed=file.fixed,
         factors=file.factors,
-        baseline=rules,
+        baseline=_rules(file.baseline),
+        reference=_rules(file.reference or []),
         include=tuple(file.include),
         exclude=tuple(file.exclude),
         measurement=file.measurement,
         quick=quick,
     )
+
+
+def _rules(sections: list[RuleSection]) -> Rules:
+    return tuple(PartnerRule(section.values, section.where) for section in sections)
 
 
 def _merged(content: dict[str, Any]) -> dict[str, Any]:

@@ -1,20 +1,11 @@
-import numpy as np
 import pytest
 
 from dlperf_study.analysis.configurations import configurations_table
 from dlperf_study.analysis.dataset import collect
-from dlperf_study.analysis.scaling import curve_complaints, efficiency, series_factors, speedup
-from dlperf_study.analysis.statistics import Interval
-from dlperf_study.errors import BaselineError
-from dlperf_study.study.plan import Entry
+from dlperf_study.analysis.scaling import curve_complaints, efficiency, series_factors
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 ONE, TWO = configuration(), configuration(devices_per_node=2)
-ENTRY = Entry(TWO, ONE.identity)
-
-
-def rates(*values):
-    return np.array(values)
 
 
 def measured(paths, *points, scaling="weak", runs=3):
@@ -24,30 +15,6 @@ def measured(paths, *points, scaling="weak", runs=3):
     ]
     write_study(paths, planned, scaling)
     return collect(paths)
-
-
-def test_a_speedup_is_the_ratio_of_medians_and_carries_its_baseline():
-    found = speedup(ENTRY, {TWO.identity: rates(150, 180, 190), ONE.identity: rates(90, 100, 120)})
-    assert found.ratio == pytest.approx(180 / 100)
-    assert (found.interval.low, found.interval.high) == pytest.approx((150 / 120, 190 / 90))
-    assert (found.baseline_throughput, found.baseline_interval) == (100, Interval(90, 120, 0.75))
-
-
-def test_too_few_runs_give_a_speedup_without_interval():
-    found = speedup(ENTRY, {TWO.identity: rates(180, 190), ONE.identity: rates(90, 100, 120)})
-    assert found.ratio == pytest.approx(1.85)
-    assert found.interval is None
-
-
-@pytest.mark.parametrize("baseline", [{}, {ONE.identity: rates()}])
-def test_without_a_measured_baseline_there_is_no_speedup(baseline):
-    with pytest.raises(BaselineError, match=f"no run of its declared baseline {ONE.identity} completed"):
-        speedup(ENTRY, {TWO.identity: rates(180)} | baseline)
-
-
-def test_the_baseline_against_itself_is_exactly_one():
-    found = speedup(Entry(ONE, ONE.identity), {ONE.identity: rates(90, 100, 120)})
-    assert (found.ratio, found.interval) == (1.0, Interval(1.0, 1.0, 0.75))
 
 
 def test_efficiency_is_against_the_devices_of_the_baseline():
@@ -118,7 +85,7 @@ def configurations_of(*parameters):
 def test_a_speedup_without_baseline_is_missing_and_an_error(paths):
     failed = Planned(ONE, Recipe(outcome="failed", reason="no memory"))
     plan = write_study(paths, [failed, Planned(TWO)])
-    table, complaints = configurations_table(plan, collect(paths).runs)
+    table, complaints = configurations_table(plan, collect(paths).runs, {})
     assert table.loc[1, ["speedup", "efficiency", "baseline_throughput"]].isna().all()
     assert table.loc[1, "throughput"] > 0
     assert [(complaint.subject, complaint.severity) for complaint in complaints] == [("speedup", "error")]

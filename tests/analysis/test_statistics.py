@@ -9,6 +9,7 @@ import pytest
 from dlperf_study.analysis.statistics import (
     Interval,
     coverage,
+    difference_interval,
     distinguishable,
     median_deviation,
     median_interval,
@@ -64,6 +65,15 @@ def test_the_interval_of_a_ratio_is_wider_than_that_of_its_numerator():
     alone, ratio = median_interval(above), ratio_interval(above, below)
     assert ratio.high - ratio.low > (alone.high - alone.low) / 10.0
     assert (ratio.low, ratio.high) == pytest.approx((19 / 11, 21 / 9))
+
+
+def test_the_interval_of_a_difference_resamples_the_runs_of_both():
+    minuends, subtrahends = [18.0, 20.0, 21.0, 23.0], [9.0, 11.0, 14.0]
+    exact = [a - b for a, b in product(every_resampled_median(minuends), every_resampled_median(subtrahends))]
+    found = difference_interval(minuends, subtrahends)
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(exact, [0.025, 0.975])), rel=0.02)
+    assert found.coverage == coverage(3)
+    assert difference_interval(minuends, subtrahends[:2]) is None
 
 
 def test_the_same_seed_gives_the_same_interval():

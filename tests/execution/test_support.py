@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from dlperf_study import frameworks
-from dlperf_study.errors import UnsupportedError
+from dlperf_study.errors import StudyFileError, UnsupportedError
+from dlperf_study.execution.names import UNBUILT_STRATEGIES, check_names
 from dlperf_study.execution.support import library_version, require_support, unsupported_here
+from dlperf_study.study.strict_yaml import PARAMS
+from dlperf_study.study.study_file import load_study
 from tests.frameworks.launching import CLUSTER, asynchronous, configuration
 
 PADDLE = frameworks.load("paddle_collective")
@@ -20,10 +23,46 @@ def test_what_can_run_here() -> None:
         require_support(asked, CLUSTER)
 
 
-def test_a_framework_that_is_not_built_is_a_reason() -> None:
-    reason = str(unsupported_here(configuration(framework="caffe"), CLUSTER))
-    assert reason.startswith("framework caffe is not built (built: ")
-    assert "paddle_ps" in reason
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"framework": "padle_ps"}, "study test: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are "),
+        ({"model": "resnet5"}, "study test: model is 'resnet5'; did you mean resnet50? the models are "),
+        ({"framework": "caffe"}, "study test: framework is 'caffe'; the frameworks are "),
+        (
+            {"strategy": "all_redcue"},
+            "study test: strategy is 'all_redcue'; did you mean all_reduce? the strategies are ",
+        ),
+    ],
+)
+def test_a_name_that_nothing_bears_is_a_mistake(change: dict[str, str], message: str) -> None:
+    asked = replace(configuration(), study="test", **change)
+    for check in (unsupported_here, require_support):
+        with pytest.raises(StudyFileError) as caught:
+            check(asked, CLUSTER)
+        assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("strategy", [*UNBUILT_STRATEGIES, "async"])
+def test_a_strategy_that_is_known_and_not_built_is_a_reason(strategy: str) -> None:
+    reason = unsupported_here(replace(configuration(), strategy=strategy), CLUSTER)
+    assert reason == f"strategy {strategy} is not built for paddle_collective (built: all_reduce)"
+
+
+def test_a_python_for_a_framework_that_does_not_exist_is_a_mistake() -> None:
+    cluster = replace(CLUSTER, name="example", python={"horovod": sys.executable})
+    with pytest.raises(StudyFileError) as caught:
+        unsupported_here(configuration(), cluster)
+    assert str(caught.value).startswith(
+        "cluster example: python has a key 'horovod'; did you mean horovod_torch? the frameworks are "
+    )
+
+
+@pytest.mark.parametrize("file", sorted((PARAMS / "studies").glob("*.yaml")), ids=lambda file: file.stem)
+def test_the_studies_here_name_nothing_unknown(file: Path) -> None:
+    study = load_study(file)
+    for point in study.points():
+        check_names(study.configuration(point, CLUSTER.name), CLUSTER, study.source)
 
 
 def test_too_many_devices_are_an_error_with_the_configuration() -> None:

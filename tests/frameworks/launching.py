@@ -46,9 +46,9 @@ def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = ()) -> 
     return local.execute(local.render(Job(tasks, job.ports), CLUSTER, folder), 100)
 
 
-def tell(asked: Configuration, folder: Path, steps: int) -> list[dict[str, Any]]:
-    """Train ``steps`` steps; return what each rank told."""
-    ending = launch(asked, folder, (str(RANKS), str(steps)))
+def tell(asked: Configuration, folder: Path, steps: int = 0, script: Path = RANKS) -> list[dict[str, Any]]:
+    """Let every trainer run ``script``, which trains ``steps`` steps; return what each rank told."""
+    ending = launch(asked, folder, (str(script), str(steps)))
     assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
     return [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(asked.world_size)]
 

@@ -16,6 +16,7 @@ from tests.golden_file import check
 PYTHON = dict.fromkeys(frameworks.names(), "python")
 CPUS = Cluster("cpus", nodes=2, devices_per_node=4, device="cpu", device_name="a CPU", python=PYTHON)
 GPUS = replace(CPUS, device="gpu", device_name="a GPU")
+DDP, HOROVOD = configuration(framework="torch_ddp"), configuration(framework="horovod_torch")
 LOCAL = configuration(framework="paddle_ps", strategy="local")
 SHARDED = {"model": "arcface_resnet50", "classifier": "sharded"}
 
@@ -26,6 +27,11 @@ SHARDED = {"model": "arcface_resnet50", "classifier": "sharded"}
         ("all_reduce-one_process", configuration(), CPUS),
         ("all_reduce-two_nodes", configuration(nodes=2, devices_per_node=4, threads_per_device=2), CPUS),
         ("all_reduce-gpus", configuration(devices_per_node=2), GPUS),
+        ("torch_ddp-two_nodes", replace(DDP, nodes=2, devices_per_node=4), CPUS),
+        ("torch_ddp-gpus", replace(DDP, devices_per_node=2), GPUS),
+        ("horovod-one_process", HOROVOD, CPUS),
+        ("horovod-two_nodes", replace(HOROVOD, nodes=2, fusion_mib=64, cycle_time_ms=0.5), CPUS),
+        ("horovod-gpus", replace(HOROVOD, nodes=2, devices_per_node=2, fusion_mib=0, hierarchical=True), GPUS),
         ("parameter_server-local", LOCAL, CPUS),
         ("parameter_server-two_nodes", replace(asynchronous(2), nodes=2, servers=3), CPUS),
     ],
@@ -58,6 +64,18 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
         (replace(asynchronous(1), servers=0), "strategy async needs servers of at least 1"),
         (replace(LOCAL, servers=1), "strategy local is one process without servers"),
         (replace(LOCAL, devices_per_node=2), "strategy local is one process without servers"),
+        (configuration(cycle_time_ms=1.0), "cycle_time_ms is 1.0, but paddle_collective has no such setting"),
+        (replace(LOCAL, fusion_mib=0), "fusion_mib is 0, but paddle_ps has no such setting"),
+        (configuration(gradient_compression="fp16"), "gradient_compression fp16 is not built for paddle_collective"),
+        (replace(DDP, servers=1), "all-reduce has no parameter servers"),
+        (replace(DDP, strategy="async"), "strategy async is not built for torch_ddp (built: all_reduce)"),
+        (replace(DDP, compiler="xla"), "compiler xla is not built for torch_ddp (built: none)"),
+        (replace(DDP, fusion_mib=0), "DistributedDataParallel always fuses"),
+        (replace(DDP, hierarchical=True), "hierarchical is True, but torch_ddp has no such setting"),
+        (replace(DDP, loss_scaling="dynamic"), "loss_scaling dynamic is for precision amp_fp16, not fp32"),
+        (replace(HOROVOD, memory_format="nhwc"), "Horovod exchanges contiguous gradients only"),
+        (replace(HOROVOD, hierarchical=True), "gloo, which exchanges between CPUs, ignores it"),
+        (replace(HOROVOD, **SHARDED), "which Horovod does not start"),
         (asynchronous(2, **SHARDED), "a sharded classifier needs collectives between the trainers"),
     ],
 )
@@ -65,7 +83,14 @@ def test_what_is_not_built_is_refused_with_a_reason(asked: Configuration, reason
     assert reason in str(frameworks.load(asked.framework).unsupported(asked, CPUS, "3.0.0"))
 
 
-@pytest.mark.parametrize("asked", [configuration(), configuration(**SHARDED), LOCAL, asynchronous(2)])
+BUILT = [
+    *(configuration(), configuration(**SHARDED), configuration(fusion_mib=64), LOCAL, asynchronous(2)),
+    *(DDP, replace(DDP, **SHARDED), replace(DDP, precision="amp_fp16", loss_scaling="dynamic", fusion_mib=5)),
+    *(HOROVOD, replace(HOROVOD, gradient_compression="fp16", fusion_mib=0, cycle_time_ms=0.0)),
+]
+
+
+@pytest.mark.parametrize("asked", BUILT)
 def test_what_is_built_is_not_refused(asked: Configuration) -> None:
     assert frameworks.load(asked.framework).unsupported(asked, CPUS, "3.0.0") is None
 
@@ -73,7 +98,10 @@ def test_what_is_built_is_not_refused(asked: Configuration) -> None:
 @pytest.mark.parametrize("name", frameworks.names())
 def test_a_missing_library_is_a_reason(name: str) -> None:
     asked = replace(LOCAL if name == "paddle_ps" else configuration(), framework=name)
-    assert "is not installed" in str(frameworks.load(name).unsupported(asked, CPUS, None))
+    remedy = {"torch_ddp": "make torch", "horovod_torch": "make horovod"}.get(name, "pip install -r requirements.lock")
+    reason = str(frameworks.load(name).unsupported(asked, CPUS, None))
+    assert "is not installed" in reason
+    assert f"`{remedy}` installs it" in reason
 
 
 @pytest.mark.parametrize("version", ["3.1.0", "3.2", "4.0.0"])

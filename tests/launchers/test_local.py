@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Thread
 
@@ -21,7 +21,8 @@ from dlperf_study.study.outcome import Outcome
 from dlperf_study.supervision.processes import RUN_MARK, marked
 from tests.command_line import wait_for
 from tests.conftest import left_over
-from tests.frameworks.test_jobs import CPUS, asynchronous
+from tests.frameworks.launching import asynchronous, configuration
+from tests.frameworks.test_jobs import CPUS
 from tests.golden_file import check
 
 pytestmark = pytest.mark.timeout(60)
@@ -174,10 +175,24 @@ def test_what_is_passed_is_listed() -> None:
     assert passed_environment(given) == {"NCCL_DEBUG": "INFO", "PATH": "/bin"}
 
 
-def test_what_the_ranks_printed_is_kept_and_scratch_is_not(tmp_path: Path) -> None:
-    run(tmp_path, one="mkdir -p ranks-of-node-0; echo hello > ranks-of-node-0/workerlog.1; env > everything")
-    assert (tmp_path / "node-0-rank-1.log").read_text() == "hello\n"
+@pytest.mark.parametrize(
+    ("framework", "written", "kept"),
+    [
+        ("paddle_collective", "ranks-of-node-0/workerlog.1", "node-0-rank-1.log"),
+        ("torch_ddp", "ranks-of-node-1/none_x1/attempt_0/0/stderr.log", "node-1-rank-0-stderr.log"),
+        ("horovod_torch", "ranks/rank.03/stdout", "rank-03-stdout.log"),
+    ],
+)
+def test_what_the_ranks_printed_is_kept_and_scratch_is_not(
+    tmp_path: Path, framework: str, written: str, kept: str
+) -> None:
+    asked = configuration(framework=framework, devices_per_node=2)
+    pattern = frameworks.load(framework).job(asked, CPUS).rank_output
+    script = f"mkdir -p $(dirname {written}); echo hello > {written}; touch {written}.empty; env > everything"
+    execute(replace(submission(tmp_path, one=script), rank_output=pattern), 30)
+    assert (tmp_path / kept).read_text() == "hello\n"
     assert not (tmp_path / "scratch").exists()
+    assert sorted(file.name for file in tmp_path.glob("*.log")) == sorted([kept, "one.log"])
 
 
 def test_others_are_not_counted_as_the_run_s_own_load(tmp_path: Path) -> None:

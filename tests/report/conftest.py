@@ -10,9 +10,9 @@ import pytest
 
 from dlperf_study.analysis.dataset import Dataset, collect
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.study.questions import QUESTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
-QUESTIONS = ("scaling", "communication", "quality")
 ALONE = Recipe(computation_seconds=0.080)
 TOGETHER = Recipe(computation_seconds=0.080, exposed_seconds=0.024, exchange_seconds=0.048, rank_advantage=0.05)
 
@@ -25,13 +25,13 @@ def mixed_entries() -> list[Planned]:
     half = configuration(precision="fp16")
     memory = Recipe(outcome="out_of_memory", reason="trainer-0 asked for 100 % of it & more")
     return [
-        Planned(one, ALONE),
-        Planned(two, TOGETHER),
-        Planned(four, TOGETHER, runs=2),
-        Planned(eight, memory, runs=1),
-        Planned(local, Recipe(outcome="timeout", reason="no end after 600 s"), runs=1, baseline=local),
-        Planned(served, replace(TOGETHER, exchange="push_pull"), baseline=local),
-        Planned(half, unsupported="precision fp16 is not built", baseline=half),
+        Planned(one, ALONE, reference=one),
+        Planned(two, TOGETHER, reference=two),
+        Planned(four, TOGETHER, runs=2, reference=four),
+        Planned(eight, memory, runs=1, reference=eight),
+        Planned(local, Recipe(outcome="timeout", reason="no end after 600 s"), runs=1, baseline=local, reference=one),
+        Planned(served, replace(TOGETHER, exchange="push_pull"), baseline=local, reference=two),
+        Planned(half, unsupported="precision fp16 is not built", baseline=half, reference=one),
     ]
 
 

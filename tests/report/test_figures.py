@@ -14,7 +14,10 @@ from dlperf_study.report.figure import Figure
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
 
-EVERY = (figures.overview, figures.scaling, figures.communication, figures.steps, figures.stragglers)
+EVERY = (
+    *(figures.overview, figures.scaling, figures.communication, figures.steps, figures.stragglers),
+    figures.comparison,
+)
 
 
 def only(built: object) -> Figure:
@@ -101,6 +104,27 @@ def test_bars_of_a_step_add_up(mixed: Dataset) -> None:
     np.testing.assert_allclose(ends, steps, rtol=0.02)
 
 
+def test_a_comparison_shows_each_group_under_its_heading_the_reference_first(mixed: Dataset) -> None:
+    rates, times = axes_of(only(figures.comparison(mixed)))
+    labels = [label.get_text() for label in rates.get_yticklabels()]
+    assert labels[:2] == ["1 device", "PaddlePaddle collective · data parallel · fp32"]
+    headings = [label.get_text() for label in rates.get_yticklabels() if label.get_fontweight() == "bold"]
+    assert headings == ["1 device", "fp32 · 2 devices", "4 devices"]
+    assert [one.get_ylim() for one in (rates, times)] == [(len(labels) - 0.5, -0.5)] * 2
+
+
+def test_a_comparison_has_every_run_of_its_configurations_and_connects_none(mixed: Dataset) -> None:
+    rates, times = axes_of(only(figures.comparison(mixed)))
+    [dots] = [line for line in rates.get_lines() if line.get_marker() == "o"]
+    completed = mixed.runs[mixed.runs["outcome"] == "completed"]
+    assert sorted(dots.get_xdata()) == sorted(completed["throughput"])
+    assert all(len(set(line.get_ydata())) == 1 for line in rates.get_lines() if line.get_linestyle() == "-")
+    computation, exposed = times.containers
+    assert [bar.get_x() for bar in exposed] == [bar.get_width() for bar in computation]
+    places = {round(bar.get_y() + bar.get_height() / 2) for bar in computation}
+    assert places == {round(y) for y in dots.get_ydata()}
+
+
 def test_steps_are_relative_to_the_measured_median_and_count_from_the_warm_up(mixed: Dataset) -> None:
     line = axes_of(only(figures.steps(mixed)))[0].get_lines()[0]
     x, y = line.get_xdata(), line.get_ydata()
@@ -131,7 +155,8 @@ def test_a_study_without_completed_runs_has_no_drawing_but_a_reason(paths: Study
 
 @pytest.mark.parametrize("build", EVERY)
 def test_a_quick_study_is_labelled_in_the_drawing_itself(paths: StudyPaths, build: object) -> None:
-    planned = [Planned(configuration(devices_per_node=count, quick=True), TOGETHER) for count in (1, 2)]
+    asked = [configuration(devices_per_node=count, quick=True) for count in (1, 2)]
+    planned = [Planned(one, TOGETHER, reference=one) for one in asked]
     figure = only(build(write_titled(paths, planned, quick=True)))
     assert figure.drawing is not None
     assert figure.drawing.get_suptitle() == "quick: not for publication"

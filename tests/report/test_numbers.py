@@ -13,6 +13,8 @@ from dlperf_study.report import numbers
         (4.2341, 4.2312, 4.2402, ("4.2341", "[4.2312, 4.2402]")),
         (0.8706, 0.80, 0.95, ("0.87", "[0.80, 0.95]")),
         (12345.0, 11000.0, 14000.0, ("12\u202f300", "[11\u202f000, 14\u202f000]")),
+        (0.0, -0.31, 0.32, ("0.00", "[\u22120.31, 0.32]")),
+        (0.0001, -0.004, 3.2, ("0.0", "[0.0, 3.2]")),
         (10.036215, 10.036214, 10.036216, ("10.036", "[10.036, 10.036]")),
     ],
 )
@@ -27,6 +29,10 @@ def test_digits_follow_the_width_of_the_interval(
 )
 def test_a_bare_value_has_three_digits(value: float, written: str) -> None:
     assert numbers.plain(value) == written
+
+
+def test_a_count_keeps_all_its_digits() -> None:
+    assert numbers.whole(23_528_522) == "23\u202f528\u202f522"
 
 
 @pytest.mark.parametrize(("value", "written"), [(10 / 3, "10 : 3"), (100.0, "10 : 0.1"), (0.5, "10 : 20")])

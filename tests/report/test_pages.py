@@ -10,9 +10,10 @@ import pytest
 from dlperf_study.errors import DlperfStudyError, EvidenceError
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.report import execute, pages
-from tests.report.conftest import QUESTIONS, mixed_entries, write_titled
+from dlperf_study.study.questions import QUESTIONS
+from tests.report.conftest import mixed_entries, write_titled
 
-PAGES = ("index.html", "scaling.html", "communication.html", "quality.html")
+PAGES = ("index.html", *(f"{question}.html" for question in QUESTIONS))
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -110,7 +111,7 @@ def test_the_parameters_are_always_shown(built: StudyPaths, page: Any) -> None:
 
 def test_pages_lead_to_each_other(built: StudyPaths, page: Any) -> None:
     page.goto(built.report_page.as_uri())
-    for title in ("Scaling", "Communication", "Quality", "Summary"):
+    for title in ("Scaling", "Communication", "Comparison", "Quality", "Summary"):
         page.locator("nav a", has_text=title).click()
         assert page.locator("h1").inner_text() == title
 

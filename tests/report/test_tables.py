@@ -7,17 +7,20 @@ from dlperf_study.report import figures, tables
 from dlperf_study.report.cells import AGAINST_BASELINE
 from dlperf_study.report.numbers import MISSING
 from dlperf_study.report.table import Cell, Table
+from dlperf_study.study.questions import QUESTIONS
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
 
-CONFIGURATION_TABLES = (tables.measured, tables.scaling, tables.communication)
+CONFIGURATION_TABLES = (tables.measured, tables.scaling, tables.communication, tables.comparison, tables.differences)
 
 
-def cell(table: Table, devices: str, label: str, group: str) -> Cell:
-    """Return the cell of one configuration, found by its group and its number of devices."""
-    position = [heading.label for heading in table.headings].index(label)
-    [row] = [r for r, name in zip(table.rows, table.groups, strict=True) if r[0].text == devices and group in name]
-    return row[position]
+def cell(table: Table, devices: str, label: str, group: str, framework: str = "") -> Cell:
+    """Return the cell of one configuration, found by its group, its number of devices and its framework."""
+    labels = [heading.label for heading in table.headings]
+    devices_at = labels.index(COLUMNS["world_size"].label)
+    grouped = [row for row, name in zip(table.rows, table.groups, strict=True) if group in name]
+    [row] = [row for row in grouped if row[devices_at].text == devices and framework in (*(c.text for c in row), "")]
+    return row[labels.index(label)]
 
 
 @pytest.mark.parametrize("build", CONFIGURATION_TABLES)
@@ -84,9 +87,56 @@ def test_servers_are_shown(mixed: Dataset) -> None:
     assert cell(tables.scaling(mixed), "2", COLUMNS["servers"].label, "asynchronous").text == "1"
 
 
-def test_every_complaint_is_on_the_summary_and_on_one_topics_page(mixed: Dataset) -> None:
-    everything = sum(len(tables.doubts(mixed, topic).rows) for topic in (*tables.TOPICS, "quality"))
-    assert everything == len(tables.doubts(mixed).rows) > 0
+def test_every_complaint_is_on_the_summary_and_on_a_page(mixed: Dataset) -> None:
+    everything = set(tables.doubts(mixed).rows)
+    assert everything == {row for question in QUESTIONS for row in tables.doubts(mixed, question).rows} != set()
+
+
+def test_a_doubt_about_every_run_is_one_row(paths: StudyPaths) -> None:
+    dataset = write_titled(paths, [Planned(configuration(devices_per_node=2), Recipe(cores=1, busy_cores=1.5))])
+    table = tables.doubts(dataset)
+    [row] = [row for row in table.rows if row[3].text == COLUMNS["cores"].label]
+    assert row[2].text == "1, 2, 3"
+
+
+@pytest.mark.parametrize("question", ["scaling", "comparison", "quality"])
+def test_a_doubt_about_cores_is_shown_wherever_there_are_rates(paths: StudyPaths, question: str) -> None:
+    dataset = write_titled(paths, [Planned(configuration(devices_per_node=2), Recipe(cores=1))])
+    assert COLUMNS["cores"].label in tables.doubts(dataset, question).column(COLUMNS["subject"].label)
+
+
+def test_a_comparison_stands_beside_the_absolute_throughput_of_its_reference(mixed: Dataset) -> None:
+    table = tables.comparison(mixed)
+    ratios, references = (table.column(COLUMNS[n].label) for n in ("relative_throughput", "reference_throughput"))
+    assert [r for r, b in zip(ratios, references, strict=True) if r != MISSING and b == MISSING] == []
+    assert table.groups[:2] == ("ResNet-50 · 1 device",) * 2
+    verdict = cell(table, "2", COLUMNS["verdict"].label, "2 devices", framework="PaddlePaddle parameter server")
+    assert verdict.text == "not distinguishable"
+
+
+def test_the_parts_of_a_difference_are_shown_and_a_reference_differs_from_itself_in_nothing(mixed: Dataset) -> None:
+    table = tables.differences(mixed)
+    reference = table.rows[0]
+    assert [reference[place].text for place in (2, 4, 6, 7)] == ["0", "0", "0", "reference"]
+    assert any("Each column is a median" in remark for remark in table.remarks)
+
+
+def test_without_references_the_comparison_says_so(paths: StudyPaths) -> None:
+    dataset = write_titled(paths, [Planned(configuration(), ALONE)])
+    assert "declares no reference" in tables.comparison(dataset)._repr_html_()
+
+
+def test_a_comparison_without_breakdown_or_interval_gives_the_reason(paths: StudyPaths) -> None:
+    ours = configuration()
+    others = [configuration(framework=f"torch_{n}", batch_per_device=batch) for n, batch in ((1, 64), (2, 32))]
+    planned = [
+        Planned(ours, ALONE, reference=ours),
+        Planned(others[0], Recipe(0.2), reference=ours),
+        Planned(others[1], ALONE, runs=1, reference=ours),
+    ]
+    notes = [[cell.note for cell in row] for row in tables.differences(write_titled(paths, planned)).rows]
+    assert "its reference has another global batch, so a step is other work" in notes[1]
+    assert "1 completed run: an interval needs 3" in notes[2]
 
 
 def test_a_complaint_is_flagged_beside_its_number(paths: StudyPaths) -> None:

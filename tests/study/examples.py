@@ -5,7 +5,8 @@ from textwrap import dedent
 
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.study import BaselineRule, Study
+from dlperf_study.study.partners import PartnerRule
+from dlperf_study.study.study import Study
 
 STUDY = """\
 title: An example
@@ -36,7 +37,7 @@ def study(**changes: object) -> Study:
         "scaling": "weak",
         "fixed": {"framework": "paddle_collective", "strategy": "all_reduce", "model": "resnet50"},
         "factors": {"nodes": [1, 2], "devices_per_node": [1, 4]},
-        "baseline": (BaselineRule({"nodes": 1, "devices_per_node": 1}),),
+        "baseline": (PartnerRule({"nodes": 1, "devices_per_node": 1}),),
     }
     return Study(**{**values, **changes})  # type: ignore[arg-type]
 

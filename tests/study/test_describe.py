@@ -1,4 +1,5 @@
 from dlperf_study.study.describe import describe
+from dlperf_study.study.partners import PartnerRule
 from dlperf_study.study.plan import build_plan
 from tests.study.examples import cluster, study
 
@@ -34,3 +35,20 @@ def test_a_configuration_whose_baseline_cannot_run_is_marked():
 
     text = describe(build_plan(study(factors={"devices_per_node": [1, 2]}), cluster(), refuse))
     assert "2  2                 no speedup: its baseline can't run here" in text.splitlines()
+
+
+def test_references_are_marked_and_those_that_cannot_run_are_missed():
+    def refuse(configuration):
+        return "refused" if configuration.framework == "paddle_ps" and configuration.world_size == 2 else None
+
+    example = study(
+        questions=("comparison",),
+        fixed={"strategy": "all_reduce", "model": "resnet50"},
+        factors={"framework": ["paddle_ps", "torch_ddp"], "devices_per_node": [1, 2]},
+        baseline=(PartnerRule({"devices_per_node": 1}),),
+        reference=(PartnerRule({"framework": "paddle_ps"}),),
+    )
+    text = describe(build_plan(example, cluster(), refuse))
+    assert "1  paddle_ps  1                 baseline; reference" in text.splitlines()
+    assert "3  torch_ddp  1                 baseline" in text.splitlines()
+    assert "4  torch_ddp  2                 no comparison: its reference can't run here" in text.splitlines()

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from dlperf_study.errors import EvidenceError, StudyFileError
+from dlperf_study.study.partners import PartnerRule
 from dlperf_study.study.plan import Plan, build_plan
-from dlperf_study.study.study import BaselineRule
 from tests.study.examples import anything_goes, cluster, study
 
 
@@ -36,7 +36,7 @@ def test_every_entry_has_a_baseline_in_the_plan():
 
 def test_a_baseline_that_is_not_in_the_plan_is_an_error():
     with pytest.raises(StudyFileError) as caught:
-        plan_of(study(baseline=(BaselineRule({"nodes": 3}),)))
+        plan_of(study(baseline=(PartnerRule({"nodes": 3}),)))
     assert str(caught.value) == (
         "example.yaml: baseline: nodes 1, devices_per_node 1 is to be compared with nodes 3, devices_per_node 1, "
         "which no configuration of the study is; add it to factors or include"
@@ -46,6 +46,43 @@ def test_a_baseline_that_is_not_in_the_plan_is_an_error():
 def test_an_excluded_baseline_is_an_error():
     with pytest.raises(StudyFileError, match="which no configuration of the study is"):
         plan_of(study(exclude=({"nodes": [1], "devices_per_node": [1]},)))
+
+
+COMPARED = {
+    "questions": ("comparison",),
+    "fixed": {"strategy": "all_reduce", "model": "resnet50"},
+    "factors": {"framework": ["paddle_collective", "torch_ddp"], "devices_per_node": [1, 2]},
+    "baseline": (PartnerRule({"devices_per_node": 1}),),
+}
+
+
+def test_every_entry_of_a_comparison_has_a_reference_in_the_plan(tmp_path):
+    plan = plan_of(study(**COMPARED, reference=(PartnerRule({"framework": "paddle_collective"}),)))
+    identities = [entry.configuration.identity for entry in plan.entries]
+    assert [identities.index(entry.reference_identity) for entry in plan.entries] == [0, 1, 0, 1]
+    assert [identities.index(entry.baseline_identity) for entry in plan.entries] == [0, 0, 2, 2]
+    assert [entry.is_reference for entry in plan.entries] == [True, True, False, False]
+    plan.write(tmp_path / "plan.json")
+    assert Plan.read(tmp_path / "plan.json") == plan
+
+
+def test_without_a_comparison_no_entry_has_a_reference():
+    assert {(entry.reference_identity, entry.is_reference) for entry in plan_of().entries} == {(None, False)}
+
+
+def test_a_reference_that_is_not_in_the_plan_is_an_error():
+    with pytest.raises(StudyFileError) as caught:
+        plan_of(study(**COMPARED, reference=(PartnerRule({"framework": "horovod_torch"}),)))
+    assert str(caught.value) == (
+        "example.yaml: reference: framework paddle_collective, devices_per_node 1 is to be compared with framework "
+        "horovod_torch, devices_per_node 1, which no configuration of the study is; add it to factors or include"
+    )
+
+
+def test_a_reference_no_rule_declares_is_an_error():
+    rules = (PartnerRule({"framework": "paddle_collective"}, {"framework": ["torch_ddp"]}),)
+    with pytest.raises(StudyFileError, match="reference: no rule's where matches framework paddle_collective"):
+        plan_of(study(**COMPARED, reference=rules))
 
 
 def test_what_the_cluster_is_too_small_for_is_unsupported():
@@ -82,7 +119,7 @@ def test_a_global_batch_that_cannot_be_shared_is_unsupported():
     strong = study(
         scaling="strong",
         factors={"global_batch": [64, 65], "devices_per_node": [1, 2]},
-        baseline=(BaselineRule({"devices_per_node": 1}),),
+        baseline=(PartnerRule({"devices_per_node": 1}),),
     )
     plan = plan_of(strong)
     assert [entry.unsupported for entry in plan.entries] == [
@@ -93,6 +130,20 @@ def test_a_global_batch_that_cannot_be_shared_is_unsupported():
     ]
     assert [entry.configuration.batch_per_device for entry in plan.entries] == [64, 32, 65, 0]
     assert plan.entries[1].baseline_identity == plan.entries[0].configuration.identity
+
+
+def test_global_batches_that_would_be_one_configuration_are_refused():
+    uneven = study(
+        scaling="strong",
+        factors={"global_batch": [64, 65], "devices_per_node": [1, 3]},
+        baseline=(PartnerRule({"devices_per_node": 1}),),
+    )
+    with pytest.raises(StudyFileError) as caught:
+        plan_of(uneven)
+    assert str(caught.value) == (
+        "example.yaml: global_batch 64 and 65 can't be shared equally by 3 devices "
+        "and would be one configuration; exclude all but one"
+    )
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path):
@@ -117,10 +168,11 @@ def test_a_missing_plan_is_an_error(tmp_path):
 
 DAMAGES = {
     "truncated": (lambda text: text[:200], "not a plan"),
-    "other format": (lambda text: text.replace('"format": 1', '"format": 2'), "not a plan of format 1"),
-    "a list": (lambda text: "[]", "not a plan of format 1"),
+    "other format": (lambda text: text.replace('"format": 2', '"format": 1'), "not a plan of format 2"),
+    "a list": (lambda text: "[]", "not a plan of format 2"),
     "no title": (lambda text: text.replace('"title"', '"heading"'), "a damaged plan"),
     "no baseline": (lambda text: text.replace('"baseline_identity"', '"baseline"'), "a damaged plan"),
+    "no reference": (lambda text: text.replace('"reference_identity"', '"reference"'), "a damaged plan"),
     "another identity": (lambda text: text.replace('"image_size": 224', '"image_size": 32'), "another version"),
 }
 

@@ -2,13 +2,14 @@ import pytest
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS
+from dlperf_study.study.partners import PartnerRule
 from dlperf_study.study.strict_yaml import PARAMS
-from dlperf_study.study.study import MEASUREMENT_NAMES, PARAMETER_NAMES, BaselineRule
+from dlperf_study.study.study import MEASUREMENT_NAMES, PARAMETER_NAMES
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import STUDY, write
 
 NAMES = ", ".join(PARAMETERS)
-STUDIES = "allreduce, arcface, input_pipeline, quickstart, resnet50, vgg16_parameter_server"
+STUDIES = "allreduce, arcface, frameworks, input_pipeline, quickstart, resnet50, vgg16_parameter_server"
 
 #: What is wrong, what is written instead of what, and the whole message after the file's name.
 MISTAKES = [
@@ -29,7 +30,7 @@ MISTAKES = [
         "unknown key",
         ("title:", "titel:"),
         ": title is missing\n{file}: unknown key titel; did you mean title? the keys are title, about, questions, "
-        "scaling, fixed, factors, include, exclude, baseline, measurement, quick",
+        "scaling, fixed, factors, include, exclude, baseline, reference, measurement, quick",
     ),
     (
         "unknown factor",
@@ -49,7 +50,7 @@ MISTAKES = [
     (
         "unknown measurement",
         ("fixed:", "measurement: {steps: 5}\nfixed:"),
-        f": unknown key measurement.steps; the keys are {', '.join(MEASUREMENT)}",
+        f": unknown key measurement.steps; did you mean trace_steps? the keys are {', '.join(MEASUREMENT)}",
     ),
     ("a key that is no text", ("title:", "7: x\ntitle:"), ", line 1, column 1: this key is not a text"),
     ("a list as key", ("title:", "? [a]\n: x\ntitle:"), ", line 1, column 3: this key is not a text"),
@@ -61,7 +62,7 @@ MISTAKES = [
     ),
     (
         "a truth value is no number",
-        ("devices_per_node: [1, 2]", "devices_per_node: [yes]"),
+        ("devices_per_node: [1, 2]", "devices_per_node: [true]"),
         ": factors.devices_per_node[0] is True, which is not a whole number",
     ),
     (
@@ -77,7 +78,7 @@ MISTAKES = [
     (
         "unknown question",
         ("[scaling]", "[speed]"),
-        ": questions[0] is 'speed'; the choices are 'scaling', 'communication' or 'quality'",
+        ": questions[0] is 'speed'; the choices are 'scaling', 'communication', 'comparison' or 'quality'",
     ),
     (
         "empty factor",
@@ -104,6 +105,11 @@ MISTAKES = [
         ("fixed: {", "fixed: {model: vgg16, "),
         ": model is in fixed (vgg16) and in factors; it can only be one of them",
     ),
+    (
+        "a question twice",
+        ("[scaling]", "[scaling, quality, scaling]"),
+        ": questions has one twice: scaling, quality, scaling",
+    ),
     ("a level twice", ("[1, 2]", "[1, 2, 1]"), ": factors.devices_per_node has a level twice: 1, 2, 1"),
     (
         "no framework",
@@ -129,6 +135,21 @@ MISTAKES = [
         "include without a factor",
         ("baseline:", "include: [{model: vgg16}]\nbaseline:"),
         ": include[0] gives no value of devices_per_node; it must name every factor",
+    ),
+    (
+        "comparison without a reference",
+        ("[scaling]", "[scaling, comparison]"),
+        ": reference is missing, because questions has comparison; give what to compare with",
+    ),
+    (
+        "a reference without comparison",
+        ("baseline:", "reference: {framework: paddle_collective}\nbaseline:"),
+        ": reference is given, but questions lacks comparison; add the question or leave it out",
+    ),
+    (
+        "unknown key of the reference",
+        ("baseline:", "reference: {frame: paddle_ps}\nbaseline:"),
+        f": unknown key reference.frame; did you mean framework? the keys are {NAMES}",
     ),
     (
         "a mistake in quick",
@@ -195,7 +216,7 @@ def test_a_valid_file_becomes_a_study(tmp_path):
     study = load_study(write(tmp_path))
     assert (study.name, study.scaling, study.quick, study.questions) == ("example", "weak", False, ("scaling",))
     assert study.factors == {"model": ["resnet50", "mobilenet_v2"], "devices_per_node": [1, 2]}
-    assert study.baseline == (BaselineRule({"devices_per_node": 1}),)
+    assert study.baseline == (PartnerRule({"devices_per_node": 1}),)
 
 
 def test_a_baseline_may_be_given_as_rules(tmp_path):
@@ -204,9 +225,18 @@ def test_a_baseline_may_be_given_as_rules(tmp_path):
     )
     study = load_study(write(tmp_path, STUDY.replace("baseline: {devices_per_node: 1}", rules)))
     assert study.baseline == (
-        BaselineRule({"devices_per_node": 2}, {"model": ["resnet50"]}),
-        BaselineRule({"devices_per_node": 1}),
+        PartnerRule({"devices_per_node": 2}, {"model": ["resnet50"]}),
+        PartnerRule({"devices_per_node": 1}),
     )
+
+
+def test_a_reference_may_be_given_as_values_or_as_rules(tmp_path):
+    compared = STUDY.replace("[scaling]", "[comparison]")
+    values = compared + "reference: {framework: torch_ddp}\n"
+    assert load_study(write(tmp_path, values)).reference == (PartnerRule({"framework": "torch_ddp"}),)
+    rules = compared + "reference: [{where: {model: resnet50}, values: {framework: paddle_ps}}, {values: {}}]\n"
+    expected = (PartnerRule({"framework": "paddle_ps"}, {"model": ["resnet50"]}), PartnerRule({}))
+    assert load_study(write(tmp_path, rules)).reference == expected
 
 
 def test_quick_merges_mappings_by_key_and_replaces_lists(tmp_path):
@@ -225,7 +255,7 @@ def test_quick_merges_mappings_by_key_and_replaces_lists(tmp_path):
     assert quick.fixed == {"framework": "paddle_collective", "strategy": "all_reduce", "image_size": 32}
     assert quick.factors == {"model": ["mobilenet_v2"], "devices_per_node": [1, 2]}
     assert quick.include == ()
-    assert quick.baseline == (BaselineRule({"devices_per_node": 1, "nodes": 1}),)
+    assert quick.baseline == (PartnerRule({"devices_per_node": 1, "nodes": 1}),)
     assert quick.measurement == {"warmup_steps": 7, "repeats": 1}
 
 

@@ -1,0 +1,57 @@
+"""What a column of the dataset is."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Table(StrEnum):
+    """The tables of the dataset."""
+
+    RUNS = "runs"
+    STEPS = "steps"
+    CONFIGURATIONS = "configurations"
+    COMPLAINTS = "complaints"
+
+
+class Dtype(StrEnum):
+    """What a column holds, as pandas names it; the capitalised ones may be missing, as may texts and reals."""
+
+    TEXT = "str"
+    CATEGORY = "category"
+    INTEGER = "int64"
+    OPTIONAL_INTEGER = "Int64"
+    REAL = "float64"
+    FLAG = "bool"
+    OPTIONAL_FLAG = "boolean"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; the same name means the same thing in every table it stands in."""
+
+    name: str
+    label: str
+    unit: str
+    dtype: Dtype
+    definition: str
+    tables: tuple[Table, ...]
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds numbers."""
+        return self.dtype in (Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.REAL)
+
+    def dtype_in(self, table: Table) -> Dtype:
+        """Return its type in a table; texts repeat on every step, so there they are stored once."""
+        return Dtype.CATEGORY if table is Table.STEPS and self.dtype is Dtype.TEXT else self.dtype
+
+
+#: Short names, so that a line of the registry stays a line.
+R, C = (Table.RUNS,), (Table.CONFIGURATIONS,)
+RC = (Table.RUNS, Table.CONFIGURATIONS)
+RS = (Table.RUNS, Table.STEPS)
+ALL = tuple(Table)
+S = (Table.STEPS,)
+P = (Table.COMPLAINTS,)
+TEXT, INT, MAYBE_INT, REAL = Dtype.TEXT, Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.REAL
+FLAG, MAYBE_FLAG = Dtype.FLAG, Dtype.OPTIONAL_FLAG

@@ -1,0 +1,56 @@
+"""Columns on what was asked for."""
+
+from dlperf_study.columns.column import ALL, FLAG, INT, MAYBE_INT, RC, REAL, RS, TEXT, C, Column, P
+
+IDENTITY = (
+    Column("identity", "Configuration", "", TEXT, "readable, unique name of the configuration", ALL),
+    Column("repetition", "Repetition", "", MAYBE_INT, "which of the configuration's runs", (*RS, *P)),
+)
+
+PARAMETERS = (
+    Column("study", "Study", "", TEXT, "name of the study", RC),
+    Column("cluster", "Cluster", "", TEXT, "name of the cluster file", RC),
+    Column("framework", "Framework", "", TEXT, "framework and its way to exchange gradients", RC),
+    Column("strategy", "Strategy", "", TEXT, "how the framework distributes the training", RC),
+    Column("model", "Model", "", TEXT, "name of the model", RC),
+    Column("quick", "Quick", "", FLAG, "a shrunken model for a first look, not for publication", RC),
+    Column("image_size", "Image size", "pixels", INT, "height and width of an image", RC),
+    Column("classes", "Classes", "", INT, "number of classes of the classifier", RC),
+    Column("nodes", "Nodes", "", INT, "number of nodes", RC),
+    Column("devices_per_node", "Devices per node", "", INT, "training processes per node, one per device", RC),
+    Column("servers", "Servers", "", INT, "number of parameter servers, all nodes together", RC),
+    Column("batch_per_device", "Batch per device", "samples", INT, "samples per step and device", RC),
+    Column("precision", "Precision", "", TEXT, "number format of the computation", RC),
+    Column("loss_scaling", "Loss scaling", "", TEXT, "how losses are scaled in reduced precision", RC),
+    Column("compiler", "Compiler", "", TEXT, "compiler between model and device", RC),
+    Column("memory_format", "Memory format", "", TEXT, "order in which images and features lie in memory", RC),
+    Column("gradient_compression", "Gradients travel as", "", TEXT, "number format of exchanged gradients", RC),
+    Column("fusion_mib", "Fusion", "MiB", INT, "largest fused buffer of gradients; -1: the library's own", RC),
+    Column("cycle_time_ms", "Cycle time", "ms", REAL, "Horovod's cycle; -1: its own", RC),
+    Column("hierarchical", "Hierarchical", "", FLAG, "whether Horovod reduces within a node first", RC),
+    Column("optimizer", "Optimizer", "", TEXT, "rule of the update", RC),
+    Column("data_source", "Data source", "", TEXT, "where samples come from", RC),
+    Column("classifier", "Classifier", "", TEXT, "how the last layer lies on the devices", RC),
+    Column("sample_ratio", "Sample ratio", "", REAL, "share of the classes sampled in a step", RC),
+    Column("threads_per_device", "Threads per device", "", INT, "computing threads of a training process", RC),
+    Column("seed", "Seed", "", INT, "seed of weights and data", RC),
+    Column("warmup_steps", "Warm-up steps", "steps", INT, "steps before the measured window", RC),
+    Column("measured_steps", "Measured steps", "steps", INT, "steps of the measured window", RC),
+    Column("computation_steps", "Computation steps", "steps", INT, "steps of the computation-only window", RC),
+    Column("exchange_steps", "Exchange steps", "exchanges", INT, "exchanges of the pure-exchange window", RC),
+    Column("trace_steps", "Traced steps", "steps", INT, "steps of one more run, never counted, that is traced", RC),
+    Column("repeats", "Repeats", "runs", INT, "runs planned for each configuration", RC),
+    Column("timeout_seconds", "Timeout", "s", INT, "longest life of a run", RC),
+    Column("world_size", "Devices", "", INT, "nodes × devices per node; one training process each", RC),
+    Column("global_batch", "Global batch", "samples", INT, "batch per device × devices", RC),
+)
+
+PLAN = (
+    Column("unsupported_reason", "Unsupported because", "", TEXT, "why it can't run here; missing if it can", C),
+    Column("baseline_identity", "Baseline", "", TEXT, "configuration its speedup is declared against", C),
+    Column("is_baseline", "Is baseline", "", FLAG, "it is its own declared baseline", C),
+    Column("reference_identity", "Reference", "", TEXT, "configuration it is declared to be compared with", C),
+    Column("is_reference", "Is reference", "", FLAG, "it is its own declared reference", C),
+    Column("runs_planned", "Runs planned", "runs", INT, "repeats; 0 if unsupported", C),
+    Column("runs_completed", "Runs completed", "runs", INT, "runs whose outcome is completed", C),
+)

@@ -1,0 +1,62 @@
+"""What trainers of every library share: the data, the hyperparameters, and digests of parameters."""
+
+import hashlib
+import socket
+import time
+from typing import Any
+
+from dlperf_study import models
+from dlperf_study.errors import RunError
+from dlperf_study.study.configuration import Configuration
+
+#: Small, so that tiny batches with batch norm stay finite; it has no influence on speed.
+LEARNING_RATE = 0.001
+MOMENTUM = 0.9
+START_SECONDS = 60.0
+
+
+def synthetic_batch(configuration: Configuration, rank: int) -> tuple[Any, Any]:
+    """Return images [N, 3, S, S] float32 and labels [N] int64, constant, different on every rank.
+
+    Real values and not zeros: a network fed zeros trains on denormals and constant activations,
+    which is faster on some devices.
+    """
+    import numpy as np
+
+    generator = np.random.default_rng([configuration.seed, rank])
+    size, count = configuration.image_size, configuration.batch_per_device
+    images = generator.standard_normal((count, 3, size, size), dtype=np.float32)
+    return images, generator.integers(0, configuration.classes, count, dtype=np.int64)
+
+
+def checksum(arrays: list[Any]) -> str:
+    """Return a digest of the arrays' bytes, in the order given."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def model_facts(configuration: Configuration) -> dict[str, Any]:
+    """Return what the ``rank`` line says about the work of one sample."""
+    model = models.load(configuration.model)
+    size, classes, ratio = configuration.image_size, configuration.classes, configuration.sample_ratio
+    return {"flops_per_sample": model.flops_per_sample(size, classes, ratio), "flops_source": model.flops_source}
+
+
+def wait_for(endpoint: str) -> None:
+    """Wait until a process answers at ``host:port``.
+
+    A gradient pushed to a server that does not listen yet is lost with an error; a rank that meets no master
+    sleeps for three seconds before it tries again.
+    """
+    host, port = endpoint.split(":")
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise RunError(f"nothing answered at {endpoint} within {START_SECONDS:.0f} s")

@@ -1,0 +1,156 @@
+"""Horovod, on models built in PyTorch: gradients averaged by a background thread, gloo or NCCL underneath."""
+
+import copy
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import Any
+
+from dlperf_study.frameworks import common, torch_common
+from dlperf_study.frameworks.base import ClusterView, Framework
+from dlperf_study.frameworks.torch_common import TorchTrainer
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job, Role, Task
+
+SETTINGS = ("fusion_mib", "cycle_time_ms", "hierarchical")
+MIB = 2**20
+#: The launcher's own files: one folder per rank, one file per stream.
+RANK_OUTPUT = r"ranks/rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)"
+
+
+def unsupported(configuration: Configuration, cluster: ClusterView, version: str | None) -> str | None:
+    """Return why the configuration can't run here, or None."""
+    if configuration.classifier == "sharded":
+        return "a sharded classifier exchanges features by torch.distributed, which Horovod does not start"
+    if configuration.memory_format != "nchw":
+        return f"memory_format {configuration.memory_format}: Horovod exchanges contiguous gradients only"
+    if configuration.hierarchical and cluster.device != "gpu":
+        return "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
+    return torch_common.unsupported(configuration, version, "horovod", "make horovod", SETTINGS)
+
+
+def job(configuration: Configuration, cluster: ClusterView) -> Job:
+    """Return one ``horovodrun`` on the first node; it reaches the other nodes by ssh.
+
+    A single process prints into its launcher's log: Horovod 0.28.1 can't name the output folder of one rank.
+    """
+    python, devices = cluster.python_for("horovod_torch"), configuration.devices_per_node
+    hosts = ",".join(f"{{host_{node}}}:{devices}" for node in range(configuration.nodes))
+    argv = (
+        *(python, "-m", "horovod.runner.launch", "--gloo"),
+        *("--num-proc", str(configuration.world_size), "--hosts", hosts),
+        *("--start-timeout", str(round(common.START_SECONDS))),
+        *(("--output-filename", "{run}/scratch/ranks") if configuration.world_size > 1 else ()),
+        *(python, "-u", "-m", "dlperf_study.worker"),
+    )
+    environment = torch_common.environment(configuration, cluster) | settings(configuration)
+    task = Task(name="horovodrun", role=Role.TRAINER, node=0, argv=argv, environment=environment)
+    return Job((task,), rank_output=RANK_OUTPUT)
+
+
+def settings(configuration: Configuration) -> dict[str, str]:
+    """Return Horovod's own settings; what the configuration leaves to Horovod is not set."""
+    values = {
+        "HOROVOD_FUSION_THRESHOLD": configuration.fusion_mib * MIB if configuration.fusion_mib >= 0 else None,
+        "HOROVOD_CYCLE_TIME": configuration.cycle_time_ms if configuration.cycle_time_ms >= 0 else None,
+        "HOROVOD_HIERARCHICAL_ALLREDUCE": 1 if configuration.hierarchical else None,
+    }
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+class HorovodTrainer(TorchTrainer):
+    """One rank under Horovod's optimizer; alone, the plain one."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        import horovod.torch as hvd
+
+        hvd.init()
+        super().__init__(configuration, hvd.rank(), hvd.size(), hvd.local_rank())
+        optimizer = torch_common.optimizer(configuration, self._layer)
+        if self.world_size == 1:
+            self.train_step = self._step(self._layer, optimizer)
+        else:
+            self.train_step = self._step(self._layer, self._distributed(optimizer), update_when_exchanged)
+
+    def description(self) -> dict[str, Any]:
+        """Return what the rank log says about this rank: Horovod's version, with that of PyTorch."""
+        import horovod
+
+        inherited = super().description()
+        version = f"{horovod.__version__} with torch {inherited['library_version']}"
+        return inherited | {"library": "horovod", "library_version": version}
+
+    def computation_step(self) -> Any:
+        """Do a step of a model whose gradients Horovod doesn't know."""
+        return self._local_step()
+
+    def local_updates(self) -> AbstractContextManager[None]:
+        """Return nothing to switch: the steps without exchange have a model of their own."""
+        return nullcontext()
+
+    def exchange(self) -> None:
+        """All-reduce buffers of the gradients' sizes; Horovod fuses them as it does in a step."""
+        import horovod.torch as hvd
+
+        handles = [hvd.allreduce_async_(buffer, name=f"exchange.{k}") for k, buffer in enumerate(self._buffers)]
+        for handle in handles:
+            hvd.synchronize(handle)
+
+    def barrier(self) -> None:
+        """Wait for all ranks, each with its device idle."""
+        import horovod.torch as hvd
+
+        self._synchronise()
+        hvd.barrier()
+
+    def close(self) -> None:
+        """Wait for the others, then stop Horovod's thread."""
+        import horovod.torch as hvd
+
+        self.barrier()
+        hvd.shutdown()
+
+    def _distributed(self, optimizer: Any) -> Any:
+        import horovod.torch as hvd
+
+        compression = getattr(hvd.Compression, self._configuration.gradient_compression)
+        names = self._layer.named_parameters()
+        return hvd.DistributedOptimizer(optimizer, named_parameters=names, compression=compression)
+
+    @cached_property
+    def _local_step(self) -> Any:
+        """A step of a copy of the model: Horovod's hooks, which can't be switched off, stay with the original."""
+        layer = copy.deepcopy(self._layer)
+        return self._step(layer, torch_common.optimizer(self._configuration, layer))
+
+    @cached_property
+    def _buffers(self) -> list[Any]:
+        import torch
+
+        compressed = self._configuration.gradient_compression == "fp16"
+        number_format = torch.float16 if compressed else torch.float32
+        return [torch.zeros_like(p, dtype=number_format) for p in torch_common.replicated_parameters(self._layer)]
+
+
+def update_when_exchanged(optimizer: Any, scaler: Any) -> None:
+    """Update once all gradients have come back; infinite ones are looked for behind the exchange, not before."""
+    if not scaler.is_enabled():
+        optimizer.step()
+        return
+    optimizer.synchronize()
+    scaler.unscale_(optimizer)
+    with optimizer.skip_synchronize():
+        scaler.step(optimizer)
+    scaler.update()
+
+
+FRAMEWORK = Framework(
+    name="horovod_torch",
+    library="horovod",
+    distributions=("horovod",),
+    strategies=torch_common.STRATEGIES,
+    unsupported=unsupported,
+    job=job,
+    trainer=HorovodTrainer,
+    beside=("torch",),
+    tracing={"HOROVOD_TIMELINE": "{run}/timeline.json"},
+)

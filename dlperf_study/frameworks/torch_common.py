@@ -1,0 +1,232 @@
+"""What the PyTorch frameworks share: the model on its device, one step of training, the stopwatch of a GPU."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from dlperf_study import models
+from dlperf_study.frameworks import common
+from dlperf_study.frameworks.base import (
+    BUILT_LEVELS,
+    ClusterView,
+    HostStopwatch,
+    Levels,
+    Stopwatch,
+    common_environment,
+    missing_library,
+    unbuilt_level,
+    unbuilt_model,
+)
+from dlperf_study.study.configuration import Configuration
+
+STRATEGIES = ("all_reduce",)
+LEVELS: Levels = BUILT_LEVELS | {
+    "strategy": STRATEGIES,
+    "precision": ("fp32", "amp_bf16", "amp_fp16"),
+    "loss_scaling": ("none", "dynamic"),
+    "memory_format": ("nchw", "nhwc"),
+    "gradient_compression": ("none", "fp16"),
+}
+#: Bytes of one element of a gradient on the link.
+ELEMENT_BYTES = {"none": 4, "fp16": 2}
+
+
+def unsupported(
+    configuration: Configuration, version: str | None, library: str, remedy: str, settings: tuple[str, ...]
+) -> str | None:
+    """Return why PyTorch can't do what the configuration asks for, or None."""
+    if configuration.servers:
+        return f"servers is {configuration.servers}, but all-reduce has no parameter servers"
+    if configuration.loss_scaling != "none" and configuration.precision != "amp_fp16":
+        return f"loss_scaling {configuration.loss_scaling} is for precision amp_fp16, not {configuration.precision}"
+    return (
+        missing_library(library, version, remedy)
+        or unbuilt_level(configuration, LEVELS, settings)
+        or unbuilt_model(configuration, "torch")
+    )
+
+
+def environment(configuration: Configuration, cluster: ClusterView) -> dict[str, str]:
+    """Return the environment of a rank: the devices of a node that a run may use are the first ones."""
+    shown = range(configuration.devices_per_node) if cluster.device == "gpu" else ()
+    return common_environment(configuration) | {"CUDA_VISIBLE_DEVICES": ",".join(map(str, shown))}
+
+
+class EventStopwatch:
+    """Marks on the device's own stream, so that timing a step costs no synchronisation."""
+
+    def __init__(self) -> None:
+        self._events: list[Any] = []
+
+    def mark(self) -> None:
+        """Record an event behind the work queued so far."""
+        import torch
+
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        self._events.append(event)
+
+    def seconds(self) -> list[float]:
+        """Wait for the last event, then return the seconds between successive ones."""
+        self._events[-1].synchronize()
+        return [a.elapsed_time(b) / 1e3 for a, b in zip(self._events, self._events[1:], strict=False)]
+
+
+class TorchTrainer:
+    """One rank of a data-parallel run; how gradients travel is the part of each framework."""
+
+    def __init__(self, configuration: Configuration, rank: int, world_size: int, local_rank: int) -> None:
+        self.rank, self.world_size = rank, world_size
+        self.exchange_kind = "all_reduce" if world_size > 1 else "none"
+        self._configuration = configuration
+        self._device = _device(local_rank)
+        self._layer = self._placed(build_layer(configuration, rank, world_size))
+        images, labels = common.synthetic_batch(configuration, rank)
+        self._images, self._labels = self._on_device(images), self._on_device(labels)
+
+    def description(self) -> dict[str, Any]:
+        """Return what the rank log says about this rank."""
+        import torch
+
+        parameters = trainable_parameters(self._layer)
+        return {
+            "library": "torch",
+            "library_version": torch.__version__,
+            "library_commit": str(torch.version.git_version),
+            "cuda": str(torch.version.cuda),
+            "device": "gpu" if self._device.type == "cuda" else "cpu",
+            "parameters": sum(p.numel() for p in parameters),
+            "gradient_bytes": self._gradient_bytes(),
+        } | common.model_facts(self._configuration)
+
+    def settle(self) -> float:
+        """Return 0: under all-reduce a step ends with its update applied."""
+        self._synchronise()
+        return 0.0
+
+    def stopwatch(self) -> Stopwatch:
+        """Return a stopwatch for this rank's device."""
+        return EventStopwatch() if self._device.type == "cuda" else HostStopwatch()
+
+    def loss_value(self, loss: Any) -> float:
+        """Return a loss as a number."""
+        return float(loss)
+
+    def parameter_checksum(self) -> str:
+        """Return a digest of all parameters but those of a class shard, which belong to one rank."""
+        return common.checksum([p.detach().cpu().numpy() for p in replicated_parameters(self._layer)])
+
+    def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> "TrainingStep":
+        batch = (self._images, self._labels)
+        return TrainingStep(self._configuration, model, optimizer, batch, update or plain_update)
+
+    def _placed(self, layer: Any) -> Any:
+        """Return the layer on this rank's device, in the memory format asked for."""
+        return layer.to(self._device, memory_format=_memory_format(self._configuration))
+
+    def _on_device(self, array: Any) -> Any:
+        import torch
+
+        tensor = torch.from_numpy(array).to(self._device)
+        return tensor.contiguous(memory_format=_memory_format(self._configuration)) if tensor.ndim == 4 else tensor
+
+    def _synchronise(self) -> None:
+        import torch
+
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def _gradient_bytes(self) -> int:
+        if self.world_size == 1:
+            return 0
+        elements: int = sum(p.numel() for p in replicated_parameters(self._layer))
+        return elements * ELEMENT_BYTES[self._configuration.gradient_compression]
+
+
+class TrainingStep:
+    """Forward, backward and update of one batch, in the precision of the configuration."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        model: Any,
+        optimizer: Any,
+        batch: tuple[Any, Any],
+        update: Callable[[Any, Any], None],
+    ) -> None:
+        self._model, self._optimizer, self._batch, self._update = model, optimizer, batch, update
+        self._scaler = _scaler(configuration, batch[0].device)
+        self._autocast = _autocast(configuration, batch[0].device)
+
+    def __call__(self) -> Any:
+        """Do one step; return the loss, which stays on the device."""
+        with self._autocast():
+            loss = self._model(*self._batch)
+        self._scaler.scale(loss).backward()
+        self._update(self._optimizer, self._scaler)
+        self._optimizer.zero_grad()
+        return loss.detach()
+
+
+def plain_update(optimizer: Any, scaler: Any) -> None:
+    """Update by gradients that are already exchanged, or need no exchange."""
+    scaler.step(optimizer)
+    scaler.update()
+
+
+def build_layer(configuration: Configuration, rank: int, world_size: int) -> Any:
+    """Build the model, with the same initial parameters on every rank."""
+    import torch
+
+    torch.manual_seed(configuration.seed)
+    return models.load(configuration.model).builder("torch")(configuration, rank, world_size)
+
+
+def optimizer(configuration: Configuration, layer: Any) -> Any:
+    """Return the optimizer of the configuration over what is trained in a layer."""
+    import torch
+
+    momentum = common.MOMENTUM if configuration.optimizer == "momentum" else 0.0
+    return torch.optim.SGD(trainable_parameters(layer), lr=common.LEARNING_RATE, momentum=momentum)
+
+
+def trainable_parameters(layer: Any) -> list[Any]:
+    """Return what an optimizer updates."""
+    return [parameter for parameter in layer.parameters() if parameter.requires_grad]
+
+
+def replicated_parameters(layer: Any) -> list[Any]:
+    """Return the trainable parameters every rank holds alike; a shard of a classifier carries ``no_sync``."""
+    return [parameter for parameter in trainable_parameters(layer) if not getattr(parameter, "no_sync", False)]
+
+
+def _device(local_rank: int) -> Any:
+    import torch
+
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    torch.cuda.set_device(local_rank)
+    return torch.device("cuda", local_rank)
+
+
+def _memory_format(configuration: Configuration) -> Any:
+    import torch
+
+    return torch.channels_last if configuration.memory_format == "nhwc" else torch.contiguous_format
+
+
+def _autocast(configuration: Configuration, device: Any) -> Callable[[], AbstractContextManager[Any]]:
+    """Return what makes the context of a forward pass; the losses compute in float32 themselves."""
+    import torch
+
+    if configuration.precision == "fp32":
+        return nullcontext
+    number_format = {"amp_bf16": torch.bfloat16, "amp_fp16": torch.float16}[configuration.precision]
+    return lambda: torch.autocast(device.type, number_format)
+
+
+def _scaler(configuration: Configuration, device: Any) -> Any:
+    """Return what scales the loss; without loss scaling it passes everything through."""
+    import torch
+
+    return torch.amp.GradScaler(device.type, enabled=configuration.loss_scaling == "dynamic")

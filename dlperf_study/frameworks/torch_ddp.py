@@ -1,0 +1,135 @@
+"""PyTorch's own data parallelism, ``DistributedDataParallel``: gloo between CPUs, NCCL between GPUs."""
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+from dlperf_study.frameworks import common, torch_common
+from dlperf_study.frameworks.base import ClusterView, Framework
+from dlperf_study.frameworks.torch_common import ELEMENT_BYTES, TorchTrainer
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job, Role, Task
+
+#: The launcher's own files below its log folder: one folder per attempt and rank, one file per stream.
+RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/.*/attempt_0/(?P<rank>\d+)/(?P<stream>stdout|stderr)\.log"
+
+
+def unsupported(configuration: Configuration, cluster: ClusterView, version: str | None) -> str | None:
+    """Return why the configuration can't run here, or None."""
+    if not configuration.fusion_mib:
+        return "fusion_mib is 0, but DistributedDataParallel always fuses (any other number is its bucket_cap_mb)"
+    return torch_common.unsupported(configuration, version, "torch", "make torch", settings=("fusion_mib",))
+
+
+def job(configuration: Configuration, cluster: ClusterView) -> Job:
+    """Return one ``torchrun`` per node; each starts the ranks of its node.
+
+    ``--max-restarts 0``: a rank restarted in silence would be averaged into the result.
+    """
+    python = cluster.python_for("torch_ddp")
+    environment = torch_common.environment(configuration, cluster)
+    tasks = tuple(
+        Task(
+            name=f"node-{node}",
+            role=Role.TRAINER,
+            node=node,
+            argv=(
+                *(python, "-m", "torch.distributed.run"),
+                *("--nnodes", str(configuration.nodes), "--node-rank", str(node)),
+                *("--nproc-per-node", str(configuration.devices_per_node)),
+                *("--master-addr", "{host_0}", "--master-port", "{port_0}", "--max-restarts", "0"),
+                *("--log-dir", f"{{run}}/scratch/ranks-of-node-{node}", "--redirects", "3"),
+                *("-m", "dlperf_study.worker"),
+            ),
+            environment=environment,
+        )
+        for node in range(configuration.nodes)
+    )
+    return Job(tasks, ports=1, rank_output=RANK_OUTPUT)
+
+
+class DataParallelTrainer(TorchTrainer):
+    """One rank under ``DistributedDataParallel``; alone, the plain model."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        rank, world_size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+        if world_size > 1:
+            _join()
+        super().__init__(configuration, rank, world_size, local_rank)
+        self._model = self._parallel() if world_size > 1 else self._layer
+        self.train_step = self._step(self._model, torch_common.optimizer(configuration, self._layer))
+        self.computation_step = self.train_step
+
+    def local_updates(self) -> AbstractContextManager[None]:
+        """Keep ``backward`` from exchanging gradients."""
+        return self._model.no_sync() if self.world_size > 1 else nullcontext()
+
+    def exchange(self) -> None:
+        """All-reduce buffers of the sizes that ``DistributedDataParallel`` fuses the gradients into."""
+        import torch.distributed as dist
+
+        for buffer in self._buffers:
+            dist.all_reduce(buffer)
+
+    def barrier(self) -> None:
+        """Wait for all ranks, each with its device idle."""
+        import torch.distributed as dist
+
+        self._synchronise()
+        if self.world_size > 1:
+            dist.barrier()
+
+    def close(self) -> None:
+        """Wait for the others, so that no rank leaves while one still exchanges."""
+        import torch.distributed as dist
+
+        self.barrier()
+        if self.world_size > 1:
+            dist.destroy_process_group()
+
+    def _parallel(self) -> Any:
+        """Return the layer wrapped.
+
+        Statistics of batch norm stay with each rank, as they do in Paddle and Horovod; by default rank 0's
+        would be sent to all others in every step.
+        """
+        from torch.nn.parallel import DistributedDataParallel
+
+        own = [name for name, p in self._layer.named_parameters() if getattr(p, "no_sync", False)]
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self._layer, own)
+        fused = {} if self._configuration.fusion_mib < 0 else {"bucket_cap_mb": self._configuration.fusion_mib}
+        model = DistributedDataParallel(self._layer, forward_sync_buffers=False, **fused)
+        if self._configuration.gradient_compression == "fp16":
+            from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+            model.register_comm_hook(None, fp16_compress_hook)
+        return model
+
+    @cached_property
+    def _buffers(self) -> list[Any]:
+        """The buffers of an exchange; gradients are distributed over them in the first step."""
+        buckets = [bucket.buffer() for bucket in self._model.reducer._get_zeros_like_grad_buckets()]
+        compressed = ELEMENT_BYTES[self._configuration.gradient_compression] == 2
+        return [buffer.half() if compressed else buffer for buffer in buckets]
+
+
+def _join() -> None:
+    """Meet the other ranks; one that never comes ends the run."""
+    import torch
+    import torch.distributed as dist
+
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, timeout=timedelta(seconds=common.START_SECONDS))
+
+
+FRAMEWORK = Framework(
+    name="torch_ddp",
+    library="torch",
+    distributions=("torch",),
+    strategies=torch_common.STRATEGIES,
+    unsupported=unsupported,
+    job=job,
+    trainer=DataParallelTrainer,
+)

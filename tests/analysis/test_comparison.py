@@ -1,0 +1,149 @@
+"""Against the same numbers computed from the runs by hand."""
+
+from statistics import median
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlperf_study.analysis.comparison import BOTH, COMPUTATION, EXCHANGE, PARTS, UNCLEAR, Difference, lies_in, verdict
+from dlperf_study.analysis.dataset import collect
+from dlperf_study.analysis.statistics import Interval
+from dlperf_study.logs.complaint import Severity
+from tests.evidence_factory import Planned, Recipe, configuration, write_study
+
+TWO = {"devices_per_node": 2, "strategy": "all_reduce"}
+PADDLE, TORCH = configuration(**TWO), configuration(framework="torch_ddp", **TWO)
+SLOW, FAST = Recipe(0.080, 0.020), Recipe(0.060, 0.020, library="torch")
+
+
+def compared(paths, torch=FAST, runs=3, reference=PADDLE, paddle_runs=3, **changes):
+    """Collect PaddlePaddle as the reference of PyTorch; return the row of the latter and the dataset."""
+    other = configuration(framework="torch_ddp", **(TWO | changes))
+    planned = [
+        Planned(PADDLE, SLOW, paddle_runs, reference=PADDLE),
+        Planned(other, torch, runs, reference=reference),
+    ]
+    write_study(paths, planned)
+    dataset = collect(paths)
+    return dataset.configurations.set_index("identity").loc[other.identity], dataset
+
+
+def by_hand(dataset, framework, column):
+    return dataset.runs.loc[dataset.runs["framework"] == framework, column].tolist()
+
+
+def test_the_ratio_is_that_of_the_medians_beside_the_absolute_throughput_of_the_reference(paths):
+    row, dataset = compared(paths)
+    own, other = (by_hand(dataset, name, "throughput") for name in ("torch_ddp", "paddle_collective"))
+    assert row.reference_identity == PADDLE.identity
+    assert row.reference_throughput == median(other)
+    assert row.relative_throughput == pytest.approx(median(own) / median(other))
+    ends = (row.relative_throughput_low, row.relative_throughput_high)
+    assert ends == pytest.approx((min(own) / max(other), max(own) / min(other)))
+    assert row.verdict == "faster"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_difference_is_that_of_the_medians_with_the_interval_of_both(paths, part):
+    row, dataset = compared(paths)
+    own, other = (by_hand(dataset, name, part) for name in ("torch_ddp", "paddle_collective"))
+    name = part.replace("_seconds", "_difference_seconds")
+    assert row[name] == pytest.approx(median(own) - median(other))
+    assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx((min(own) - max(other), max(own) - min(other)))
+
+
+def test_what_computes_faster_lies_in_the_computation_and_what_waits_longer_in_the_exchange(paths, tmp_path):
+    assert compared(paths)[0].difference_lies_in == COMPUTATION
+    row, _ = compared(type(paths)(tmp_path / "another"), Recipe(0.080, 0.060))
+    assert (row.verdict, row.difference_lies_in) == ("slower", EXCHANGE)
+
+
+def test_the_reference_is_itself_exactly(paths):
+    _, dataset = compared(paths)
+    row = dataset.configurations.set_index("identity").loc[PADDLE.identity]
+    assert (row.is_reference, row.relative_throughput, row.step_difference_seconds) == (True, 1.0, 0.0)
+    assert (row.step_difference_seconds_low, row.step_difference_seconds_high) == (0.0, 0.0)
+
+
+def test_two_runs_have_a_ratio_and_differences_but_no_interval_and_no_verdict(paths):
+    row, _ = compared(paths, runs=2)
+    assert row[["relative_throughput", "step_difference_seconds", "computation_difference_seconds"]].notna().all()
+    missing = ["relative_throughput_low", "verdict", "step_difference_seconds_low", "difference_lies_in"]
+    assert row[missing].isna().all()
+
+
+def test_alike_within_their_noise_they_are_not_distinguishable_and_nothing_explains_it(paths):
+    row, _ = compared(paths, Recipe(0.080, 0.020, noise=0.05))
+    assert row.verdict == "not distinguishable"
+    assert pd.isna(row.difference_lies_in)
+
+
+def test_a_reference_without_a_completed_run_is_an_error_said_once(paths):
+    row, dataset = compared(paths, paddle_runs=0)
+    about = dataset.complaints[dataset.complaints["subject"] == "relative_throughput"]
+    [complaint] = about.itertuples()
+    assert (complaint.identity, complaint.severity) == (row.name, Severity.ERROR)
+    assert complaint.message == f"no run of its declared reference {PADDLE.identity} completed"
+    assert row[["relative_throughput", "verdict", "step_difference_seconds"]].isna().all()
+
+
+def test_without_references_nothing_is_compared_and_nothing_complained_of(paths):
+    write_study(paths, [Planned(PADDLE), Planned(TORCH)])
+    dataset = collect(paths)
+    assert dataset.configurations[["reference_identity", "relative_throughput", "verdict"]].isna().all(axis=None)
+    assert not dataset.configurations["is_reference"].any()
+    assert "relative_throughput" not in set(dataset.complaints["subject"])
+
+
+def test_steps_of_other_global_batches_are_not_compared(paths):
+    row, _ = compared(paths, batch_per_device=16)
+    assert row.relative_throughput > 0
+    assert row[["step_difference_seconds", "exposed_difference_seconds", "difference_lies_in"]].isna().all()
+
+
+def test_another_number_of_parameters_is_an_error(paths):
+    row, dataset = compared(paths, Recipe(parameters=999_999))
+    about = dataset.complaints[dataset.complaints["subject"] == "relative_throughput"]
+    [complaint] = about.itertuples()
+    assert (complaint.identity, complaint.severity) == (row.name, Severity.ERROR)
+    assert "999,999 parameters and that of its reference 1,000,000" in complaint.message
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [((0.8, 0.9), "slower"), ((0.9, 1.0), "not distinguishable"), ((0.9, 1.1), "not distinguishable")],
+)
+def test_only_a_ratio_whose_interval_excludes_one_is_ranked(ends, said):
+    assert verdict(Interval(*ends, 0.75)) == said
+    assert verdict(None) is None
+
+
+#: Verdict, intervals of the differences of computation and of exchange, and what explains the verdict.
+EXPLANATIONS = [
+    ("faster", (-5, -4), (-1, 1), COMPUTATION),
+    ("faster", (-1, 1), (-5, -4), EXCHANGE),
+    ("faster", (-5, -4), (2, 3), COMPUTATION),
+    ("slower", (4, 5), (1, 2), COMPUTATION),
+    ("slower", (1, 2), (4, 5), EXCHANGE),
+    ("slower", (3, 5), (2, 4), BOTH),
+    ("slower", (-1, 5), (-1, 4), UNCLEAR),
+    ("slower", (3, 5), (-1, 4), UNCLEAR),
+    ("faster", (4, 5), (-6, 3), UNCLEAR),
+    ("not distinguishable", (-5, -4), (-1, 1), None),
+    (None, (-5, -4), (-1, 1), None),
+]
+
+
+@pytest.mark.parametrize(("decided", "computation", "exchange", "said"), EXPLANATIONS)
+def test_a_part_explains_only_what_its_interval_can(decided, computation, exchange, said):
+    ends = dict(zip(PARTS[1:], (computation, exchange), strict=True))
+    found = {part: Difference(float(np.mean(pair)), Interval(*pair, 0.75)) for part, pair in ends.items()}
+    assert lies_in(decided, found) == said
+
+
+def test_where_the_computation_was_not_measured_nothing_is_explained():
+    known = {"exposed_seconds": Difference(-4.0, Interval(-5, -3, 0.75))}
+    assert lies_in("faster", known) is None
+    bare = {part: Difference(-4.0, None) for part in PARTS}
+    assert lies_in("faster", bare) is None

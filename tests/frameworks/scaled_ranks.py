@@ -1,0 +1,50 @@
+"""Trains a tiny network in half precision with loss scaling as one rank, through a framework's own step.
+
+The published networks would do, but their gradients at a few tiny images overflow for many steps.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from dlperf_study import frameworks
+from dlperf_study.frameworks import common
+from dlperf_study.frameworks.base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.models.base import Model
+from dlperf_study.study.configuration import Configuration
+
+STEPS = 12
+
+
+class Tiny(nn.Module):
+    """One linear layer and its cross-entropy."""
+
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(features, classes)
+
+    def forward(self, images: Any, labels: Any) -> Any:
+        return nn.functional.cross_entropy(self.linear(images.flatten(1)).float(), labels)
+
+
+def build(configuration: Any, rank: int, world_size: int) -> Any:
+    return Tiny(3 * configuration.image_size**2, configuration.classes)
+
+
+def main() -> None:
+    configuration = Configuration.from_mapping(json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text()))
+    Model.builder = lambda self, library: build  # type: ignore[method-assign,assignment]
+    trainer: Any = frameworks.load(configuration.framework).trainer(configuration)
+    told = {"initial": trainer.parameter_checksum()}
+    losses = [float(trainer.train_step()) for _ in range(STEPS)]
+    told |= {"trained": trainer.parameter_checksum(), "losses": losses, "scale": trainer.train_step._scaler.get_scale()}
+    trainer.close()
+    (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(told))
+
+
+if __name__ == "__main__":
+    common.LEARNING_RATE = 0.1
+    main()

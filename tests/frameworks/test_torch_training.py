@@ -1,0 +1,158 @@
+"""Real training in PyTorch, under its own data parallelism and under Horovod: who exchanged what with whom."""
+
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from dlperf_study.logs.evidence import RankLog, read_rank_log
+from dlperf_study.logs.horovod_timeline import read_timeline
+from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, finish, workplace
+from tests.conftest import left_over
+from tests.frameworks.launching import configuration, launch, tell
+
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
+
+TORCH = ("torch_ddp", "horovod_torch")
+#: MobileNetV2 with ten classes, as ElasticDL counts it.
+PARAMETERS = 2_236_682
+Told = dict[str, list[dict[str, Any]]]
+
+
+def logs_of(folder: Path, **asked: Any) -> list[RankLog]:
+    """Measure one run; return its rank logs."""
+    folder.mkdir(exist_ok=True)
+    wanted = configuration(computation_steps=2, exchange_steps=2, **asked)
+    ending = launch(wanted, folder)
+    assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+    return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(wanted.world_size)]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """What two ranks of each framework tell of three steps."""
+    return {
+        name: tell(configuration(framework=name, devices_per_node=2), tmp_path_factory.mktemp(name), steps=3)
+        for name in TORCH
+    }
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_two_ranks_stay_alike_while_they_exchange_and_only_then(told: Told, name: str) -> None:
+    one, two = told[name]
+    assert one["initial"] == two["initial"] != one["trained"] == two["trained"]
+    assert one["losses"][0] != two["losses"][0]
+
+
+def test_an_exchange_alone_changes_no_parameter(told: Told) -> None:
+    for one, two in told.values():
+        assert (one["computed"], two["computed"]) == (one["exchanged"], two["exchanged"])
+
+
+def test_a_step_without_exchange_lets_ranks_drift_apart_or_leaves_the_model_alone(told: Told) -> None:
+    """Horovod's hooks can't be switched off: its steps without exchange train a copy."""
+    one, two = told["torch_ddp"]
+    assert len({one["trained"], one["computed"], two["computed"]}) == 3
+    for rank in told["horovod_torch"]:
+        assert rank["computed"] == rank["trained"]
+
+
+def test_both_ways_to_exchange_train_the_same(told: Told) -> None:
+    for ddp, horovod in zip(told["torch_ddp"], told["horovod_torch"], strict=True):
+        assert ddp["losses"] == pytest.approx(horovod["losses"], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_a_run_of_two_ranks_has_all_windows(tmp_path: Path, machine: None, name: str) -> None:
+    for log in logs_of(tmp_path, framework=name, devices_per_node=2):
+        steps = {window: found.steps for window, found in log.windows.items()}
+        assert steps == {"warmup": 1, "training": 3, "computation": 2, "exchange": 2}
+        assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * PARAMETERS
+        assert log.facts["parameters"] == PARAMETERS
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_a_compressed_exchange_moves_half_the_bytes_and_keeps_ranks_alike(
+    tmp_path: Path, machine: None, name: str
+) -> None:
+    asked = {"framework": name, "devices_per_node": 2, "gradient_compression": "fp16", "fusion_mib": 4}
+    one, two = logs_of(tmp_path, **asked)
+    assert one.windows["exchange"].bytes == one.facts["gradient_bytes"] == 2 * PARAMETERS
+    assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_one_process_exchanges_nothing_and_follows_paddle(tmp_path: Path, machine: None, name: str) -> None:
+    """The same data and scale of initial parameters, other draws and dropout: both start alike, and both learn."""
+    losses = {}
+    for framework in (name, "paddle_collective"):
+        [log] = logs_of(tmp_path / framework, framework=framework, measured_steps=12)
+        assert (log.facts["exchange"], log.facts["gradient_bytes"]) == ("none", 0)
+        losses[framework] = log.windows["training"].losses.tolist()
+    for found in losses.values():
+        assert mean(found[-4:]) < mean(found[:4])
+    assert losses[name][0] == pytest.approx(losses["paddle_collective"][0], abs=0.5)
+
+
+SHARDED = {"model": "arcface_resnet50", "classifier": "sharded", "sample_ratio": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("torch_ddp", {"precision": "amp_bf16", "memory_format": "nhwc", "optimizer": "momentum"}),
+        ("torch_ddp", SHARDED),
+        ("horovod_torch", {"precision": "amp_bf16", "optimizer": "momentum", "cycle_time_ms": 2.5}),
+    ],
+)
+def test_other_levels_train_two_ranks_alike(tmp_path: Path, machine: None, name: str, changes: dict[str, Any]) -> None:
+    one, two = logs_of(tmp_path, framework=name, devices_per_node=2, **changes)
+    assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path: Path, machine: None, name: str) -> None:
+    asked = configuration(framework=name, devices_per_node=2, precision="amp_fp16", loss_scaling="dynamic")
+    one, two = tell(asked, tmp_path, script=Path(__file__).with_name("scaled_ranks.py"))
+    assert one["trained"] == two["trained"] != one["initial"] == two["initial"]
+    assert one["scale"] == two["scale"] > 1
+    assert one["losses"][-1] < one["losses"][0]
+
+
+OWN_STUDY = STUDY.split("include:", maxsplit=1)[0].replace("devices_per_node: [1, 2]", "devices_per_node: [2]")
+OWN_STUDY += (
+    "baseline: {devices_per_node: 2}\n"
+    "measurement: {warmup_steps: 1, measured_steps: 3, computation_steps: 2, exchange_steps: 2, trace_steps: 2,"
+    " repeats: 1, timeout_seconds: 120}\n"
+)
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_a_killed_rank_fails_the_run_leaves_nothing_and_the_next_run_is_unaffected(tmp_path: Path, name: str) -> None:
+    place = workplace(tmp_path, OWN_STUDY.replace("paddle_collective", name), CLUSTER)
+    killed = place.start("run")
+    place.first_rank().kill()
+    ended = finish(killed)
+    facts = place.run_facts("1n2d")
+    assert (ended.returncode, facts["outcome"], facts["ranks_seen"]) == (1, "failed", [])
+    assert "exited with code" in facts["reason"]
+    assert any(facts["tail"].values())
+    assert f"run 1 failed: {facts['reason']}" in ended.stderr
+    assert not left_over()
+
+    done = place.command("run")
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert place.run_facts("1n2d")["outcome"] == "completed"
+    _assert_traced(place.configuration("1n2d").folder, name)
+
+
+def _assert_traced(folder: Path, name: str) -> None:
+    """Only Horovod writes a timeline, and in a run of its own."""
+    assert not list(folder.glob("runs/*/timeline.json"))
+    traces = list(folder.glob("trace/*/runs/1/timeline.json"))
+    assert len(traces) == (name == "horovod_torch")
+    for file in traces:
+        found = read_timeline(file, warmup_steps=1, steps=2)
+        assert found.negotiation_seconds > 0
+        assert found.all_reduce_seconds > 0
