@@ -68,8 +68,12 @@ def runs_and_medians(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
-    """Draw each step at the ``place`` of its row as computation and the communication that it doesn't hide."""
-    computation, exposed = (rows[name] / unit.size for name in ("computation_seconds", "exposed_seconds"))
+    """Draw each step at the ``place`` of its row; the end of it that is exposed communication in another colour.
+
+    A bar is as long as its step, also where noise made the computation alone take longer than the step.
+    """
+    step, exposed = (rows[name] / unit.size for name in ("step_seconds", "exposed_seconds"))
+    computation = step - exposed
     shown: dict[str, Any] = {"y": rows["place"], "height": 0.62}
     axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["computation_seconds"].label, **shown)
     axes.barh(width=exposed, left=computation, color=EXPOSED, label=COLUMNS["exposed_seconds"].label, **shown)

@@ -72,13 +72,12 @@ def communication(dataset: Dataset, series: list[Series]) -> Drawing | None:
     unit = unit_of("step_seconds", rows["step_seconds"])
     drawing, axes = charts.category_panel(dataset, list(rows["label"]), extra_inches=1.0)
     charts.step_bars(axes, rows, unit)
-    computation, exposed, exchange = (
-        rows[name].to_numpy(float) / unit.size
-        for name in ("computation_seconds", "exposed_seconds", "exchange_seconds")
+    step, exposed, exchange = (
+        rows[name].to_numpy(float) / unit.size for name in ("step_seconds", "exposed_seconds", "exchange_seconds")
     )
     alone: dict[str, Any] = {"color": EXCHANGE, "linewidth": 1, "label": _label("exchange_seconds")}
-    axes.hlines(rows["place"], computation, computation + exchange, **alone)
-    for row, end in zip(rows.itertuples(), computation + np.fmax(exposed, exchange), strict=True):
+    axes.hlines(rows["place"], step - exposed, step - exposed + exchange, **alone)
+    for row, end in zip(rows.itertuples(), np.fmax(step, step - exposed + exchange), strict=True):
         axes.annotate(_ratio(row), (end, row.place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=6)
     charts.legend_below(drawing, axes, {})
     return drawing

@@ -41,7 +41,7 @@ def scaling(dataset: Dataset) -> Iterator[Figure]:
 def communication(dataset: Dataset) -> Iterator[Figure]:
     """Yield what a step consists of, beside the pure time of its exchange."""
     said = (
-        "Bars: the step as computation and the communication that it doesn't hide; their ratio stands behind. "
+        "Bars: the step, its exposed communication at the end; behind, the ratio of computation to that. "
         "Thin line: the pure communication, as long as if nothing hid it. Values are medians over completed runs. "
         f"{context.MERGED}"
     )
@@ -52,7 +52,7 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughputs and steps of each reference and of what is compared with it, beside each other."""
     said = (
         "Of each group the first is the reference. Left, dots: runs; mark: their median; bar: its interval. Right: the "
-        "step as computation and the communication that it doesn't hide, each a median over runs of its own. "
+        "step, its exposed communication at the end, each a median over runs of its own. "
         f"{context.repetition(dataset)} {context.MERGED}"
     )
     return _per_model(dataset, "comparison", "side by side", said, _comparison, _NOT_COMPARED)

@@ -11,7 +11,7 @@ from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Choices, Fact
 from dlperf_study.study.partners import ROLES, PartnerRule, Rules
 from dlperf_study.study.problems import validate
 from dlperf_study.study.questions import Question
-from dlperf_study.study.strict_yaml import find_file, read_mapping, shown
+from dlperf_study.study.strict_yaml import PARAMS, find_file, read_mapping, shown
 from dlperf_study.study.study import Study
 
 QUICK_SUFFIX = "-quick"
@@ -88,12 +88,22 @@ def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
     Raises StudyFileError for any mistake in the file, the quick variant's included.
     """
     path = find_file("study", name_or_path)
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", path.stem):
-        raise StudyFileError(f"{shown(path)}: a study's name is made of lower-case letters, digits and underscores")
+    _check_name(path)
     content = read_mapping(path)
     full = _study(path.stem, shown(path), content, quick=False)
     small = _study(path.stem + QUICK_SUFFIX, f"{shown(path)} (quick)", _merged(content), quick=True)
     return small if quick else full
+
+
+def _check_name(path: Path) -> None:
+    """Refuse a name that is no folder's, or that of one of our own studies: both would write to the same folder."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", path.stem):
+        raise StudyFileError(f"{shown(path)}: a study's name is made of lower-case letters, digits and underscores")
+    ours = PARAMS / "studies" / f"{path.stem}.yaml"
+    if ours.is_file() and ours != path.resolve():
+        raise StudyFileError(
+            f"{shown(path)}: its name is that of {shown(ours)}, and both would write to outputs/{path.stem}; rename it"
+        )
 
 
 def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Study:

@@ -104,10 +104,17 @@ def _kernel_of(rank: psutil.Process) -> psutil.Process:
     return kernel
 
 
+def _printed(scratch: Path) -> int:
+    """Return how many ranks have printed something."""
+    return sum(log.stat().st_size > 0 for log in scratch.glob("*/workerlog.*"))
+
+
 def test_a_killed_and_a_hanging_rank(measured: Workplace, tmp_path: Path) -> None:
     place = measured.copy(tmp_path, without=TWO)
     killed = place.start("run")
-    place.first_rank().kill()
+    first = place.first_rank()
+    wait_for(lambda: _printed(place.configuration(TWO).run(1).scratch) == 2, "both ranks to print something")
+    first.kill()
     ended = finish(killed)
     facts = place.run_facts(TWO)
     assert (ended.returncode, facts["outcome"]) == (1, "failed")

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from dlperf_study.errors import StudyFileError
@@ -210,6 +212,13 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 def test_a_name_must_be_fit_for_folders_and_the_quick_suffix(tmp_path):
     with pytest.raises(StudyFileError, match="made of lower-case letters, digits and underscores"):
         load_study(write(tmp_path, name="example-quick"))
+
+
+def test_a_name_must_not_be_that_of_one_of_our_studies(tmp_path):
+    file = write(tmp_path, name="quickstart")
+    message = f"{file}: its name is that of params/studies/quickstart.yaml, and both would write to outputs/quickstart"
+    with pytest.raises(StudyFileError, match=re.escape(message)):
+        load_study(file)
 
 
 def test_a_valid_file_becomes_a_study(tmp_path):
