@@ -38,6 +38,12 @@ class RunPaths:
     folder: Path
 
     @property
+    def home(self) -> "ConfigurationPaths":
+        """The configuration of which this is a run, a measured or a traced one."""
+        folder = self.folder.parents[1]
+        return ConfigurationPaths(folder.parents[1] if folder.parent.name == "trace" else folder)
+
+    @property
     def run_file(self) -> Path:
         """The record of the run; written last."""
         return self.folder / "run.json"
@@ -73,6 +79,46 @@ class RunPaths:
 
 
 @dataclass(frozen=True)
+class JobPaths:
+    """What was handed to a queueing system in one piece, and what came back from there."""
+
+    folder: Path
+
+    @property
+    def order(self) -> Path:
+        """The runs that the job is to do."""
+        return self.folder / "order.json"
+
+    @property
+    def script(self) -> Path:
+        """What was submitted."""
+        return self.folder / "job.sbatch"
+
+    @property
+    def number(self) -> Path:
+        """The id that the queueing system gave it."""
+        return self.folder / "job_id.txt"
+
+    @property
+    def states(self) -> Path:
+        """What became of it, a line for each change."""
+        return self.folder / "states.txt"
+
+    @property
+    def output(self) -> Path:
+        """What the job printed."""
+        return self.folder / "output.txt"
+
+    def ending(self, index: int) -> Path:
+        """How one run of the order ended, as the job says it."""
+        return self.folder / f"ending-{index}.json"
+
+    def recorded(self, index: int) -> Path:
+        """Exists once whoever ordered this run knows how it ended."""
+        return self.folder / f"recorded-{index}"
+
+
+@dataclass(frozen=True)
 class ConfigurationPaths:
     """What one configuration of a study left behind."""
 
@@ -104,9 +150,16 @@ class ConfigurationPaths:
 
     def runs(self) -> Iterator[RunPaths]:
         """Yield the runs in order of repetition."""
-        folders = (self.folder / "runs").glob("*")
-        for folder in sorted((f for f in folders if f.name.isdigit()), key=lambda f: int(f.name)):
-            yield RunPaths(folder)
+        yield from map(RunPaths, _numbered(self.folder / "runs"))
+
+    def jobs(self) -> list[JobPaths]:
+        """Return what was handed to a queueing system, in order."""
+        return [JobPaths(folder) for folder in _numbered(self.folder / "jobs")]
+
+    def next_job(self) -> JobPaths:
+        """Return where the next job will lie."""
+        last = max((int(job.folder.name) for job in self.jobs()), default=0)
+        return JobPaths(self.folder / "jobs" / str(last + 1))
 
 
 @dataclass(frozen=True)
@@ -126,6 +179,11 @@ class StudyPaths:
         return self.folder / "plan.json"
 
     @property
+    def lock(self) -> Path:
+        """Held by whoever drives this study where a queue starts its runs."""
+        return self.folder / "driver.lock"
+
+    @property
     def configurations(self) -> Path:
         """One folder per configuration that was ever measured, also those no longer planned."""
         return self.folder / "configurations"
@@ -138,6 +196,11 @@ class StudyPaths:
     def dataset(self) -> Path:
         """The tables, as Parquet and CSV."""
         return self.folder / "dataset"
+
+    @property
+    def like_dlperf(self) -> Path:
+        """The results of ingested logs as DLPerf would have written them."""
+        return self.folder / "result"
 
     @property
     def tables(self) -> Path:
@@ -155,6 +218,11 @@ class StudyPaths:
         return self.folder / "report"
 
     @property
+    def report_lock(self) -> Path:
+        """Held by whoever builds the report."""
+        return self.folder / "report.lock"
+
+    @property
     def report_unfinished(self) -> Path:
         """A report while it is built, and what is left of one that failed."""
         return self.folder / "report.unfinished"
@@ -168,3 +236,8 @@ class StudyPaths:
     def report_page(self) -> Path:
         """The page a person opens first."""
         return self.report / "index.html"
+
+
+def _numbered(folder: Path) -> list[Path]:
+    """Return what bears a number as its name, in order of number."""
+    return sorted((found for found in folder.glob("*") if found.name.isdigit()), key=lambda found: int(found.name))

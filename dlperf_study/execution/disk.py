@@ -8,8 +8,9 @@ FREE_BYTES = 20_000_000
 
 
 def shortage(folder: Path) -> str:
-    """Return in words that too little is free on the disk of ``folder``, or nothing."""
-    free = shutil.disk_usage(folder).free
+    """Return in words that too little is free on the disk of ``folder``, which may not exist yet, or nothing."""
+    existing = next(one for one in (folder, *folder.resolve().parents) if one.exists())
+    free = shutil.disk_usage(existing).free
     if free >= FREE_BYTES:
         return ""
     return f"{folder}: only {free / 1e6:.0f} MB free on this disk; a run needs {FREE_BYTES / 1e6:.0f}"

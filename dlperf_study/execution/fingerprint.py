@@ -2,16 +2,12 @@
 
 import hashlib
 import json
-from functools import cache
 
 from dlperf_study import frameworks
 from dlperf_study.execution.support import library_version
-from dlperf_study.paths import PROJECT
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import PROTOCOL, Configuration
-
-#: The code that measures. Reports may change without a new measurement.
-MEASURING = ("worker", "frameworks", "models", "launchers")
+from dlperf_study.study.software import measuring_code
 
 
 def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
@@ -21,17 +17,7 @@ def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
         "configuration": {k: v for k, v in configuration.as_dict().items() if k not in PROTOCOL},
         "code": measuring_code(),
         "library": library_version(framework, cluster),
-        "python": cluster.python_for(configuration.framework),
+        "python": cluster.brought_by(configuration.framework),
         "device": cluster.device,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-@cache
-def measuring_code() -> str:
-    """Return a digest of the source of all measuring code."""
-    digest = hashlib.sha256()
-    for room in MEASURING:
-        for file in sorted((PROJECT / "dlperf_study" / room).glob("*.py")):
-            digest.update(file.name.encode() + file.read_bytes())
-    return digest.hexdigest()

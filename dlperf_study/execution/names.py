@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from dlperf_study import frameworks, models
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.cluster import DEFAULT, Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.strict_yaml import closest
 
@@ -13,7 +13,7 @@ UNBUILT_STRATEGIES = ("geo", "replicated", "sync")
 
 
 def check_names(configuration: Configuration, cluster: Cluster, source: str) -> None:
-    """Refuse a framework, strategy or model of a configuration, or a key of a cluster's ``python``, that doesn't exist.
+    """Refuse a name in a configuration, or a key of a cluster's ``python`` or ``images``, that doesn't exist.
 
     ``source`` is what messages name as the place of the configuration.
     Raises StudyFileError with the name most like it, and the choices.
@@ -21,8 +21,9 @@ def check_names(configuration: Configuration, cluster: Cluster, source: str) -> 
     _require(f"{source}: framework is", configuration.framework, "frameworks", frameworks.names())
     _require(f"{source}: strategy is", configuration.strategy, "strategies", strategies())
     _require(f"{source}: model is", configuration.model, "models", models.names())
-    for name in cluster.python:
-        _require(f"cluster {cluster.name}: python has a key", name, "frameworks", frameworks.names())
+    for key, named in (("python", cluster.python), ("kubernetes.images", cluster.kubernetes.images)):
+        for name in set(named) - {DEFAULT}:
+            _require(f"cluster {cluster.name}: {key} has a key", name, "frameworks", frameworks.names())
 
 
 def strategies() -> tuple[str, ...]:

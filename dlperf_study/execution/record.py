@@ -4,22 +4,28 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dlperf_study.errors import EvidenceError
 from dlperf_study.execution.disk import shortage
-from dlperf_study.execution.environment import environment
-from dlperf_study.execution.gate import Load
+from dlperf_study.execution.environment import environment, load, unlike_nodes
 from dlperf_study.launchers.base import Ending
-from dlperf_study.logs.evidence import FORMAT, RankLog, disagreement, read_rank_log, read_run
+from dlperf_study.logs.agreement import disagreement
+from dlperf_study.logs.evidence import rank_logs, read_run
+from dlperf_study.logs.rank_log import FORMAT, RankLog, read_rank_log
 from dlperf_study.paths import RunPaths, write_atomically
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
 
 TAIL_LINES = 20
+#: What a reader of numbers must know of a cluster file; the rest says how to reach it, or is nobody's business.
+CLUSTER_FACTS = (
+    *("name", "launcher", "nodes", "devices_per_node", "device", "device_name", "device_peak_flops"),
+    *("link", "network_interface"),
+)
 _OUT_OF_MEMORY = re.compile(r"out of memory|ResourceExhausted|Cannot allocate memory|MemoryError", re.IGNORECASE)
 
 
@@ -31,12 +37,11 @@ class Circumstances:
     repetition: int
     fingerprint: str
     cluster: Cluster
-    started: str
 
 
-def record(circumstances: Circumstances, load: Load, ending: Ending, paths: RunPaths) -> dict[str, Any]:
+def record(circumstances: Circumstances, ending: Ending, paths: RunPaths) -> dict[str, Any]:
     """Return ``run.json``: a run counts as completed only if every rank's log is whole and the ranks agree."""
-    seen, doubt = _check(circumstances, paths)
+    seen, doubt = _check(circumstances, paths, ending.seconds)
     outcome, reason = _outcome(ending, doubt, paths)
     facts = {
         "format": FORMAT,
@@ -46,15 +51,16 @@ def record(circumstances: Circumstances, load: Load, ending: Ending, paths: RunP
         "fingerprint": circumstances.fingerprint,
         "outcome": outcome,
         "reason": reason,
-        "started": circumstances.started,
+        "started": ending.started,
         "seconds": ending.seconds,
         "exit_codes": ending.exit_codes,
         "ranks_expected": circumstances.configuration.world_size,
         "ranks_seen": seen,
         "cluster": _cluster_facts(circumstances.cluster),
-        "environment": environment(),
-        "load": asdict(load) | {"busy_cores_during": ending.busy_cores},
-        "complaints": [],
+        "environment": environment(ending.nodes),
+        "nodes": list(ending.nodes),
+        "load": load(ending.nodes, ending.busy_cores),
+        "complaints": unlike_nodes(ending.nodes),
     }
     return facts if outcome is Outcome.COMPLETED else facts | {"tail": tails(paths)}
 
@@ -87,22 +93,30 @@ def tails(paths: RunPaths) -> dict[str, list[str]]:
     return {log.stem: _tail(log) for log in paths.process_logs}
 
 
-def _check(circumstances: Circumstances, paths: RunPaths) -> tuple[list[int], str]:
+def _check(circumstances: Circumstances, paths: RunPaths, seconds: float | None) -> tuple[list[int], str]:
     """Return the ranks whose log is whole, and what is wrong with the evidence (empty: nothing)."""
-    logs: list[RankLog] = []
-    for rank in range(circumstances.configuration.world_size):
-        try:
-            logs.append(read_rank_log(paths.rank_log(rank)))
-        except EvidenceError as error:
-            return [log.rank for log in logs], str(error)
-    return [log.rank for log in logs], _doubt(logs, circumstances.cluster.device)
+    configuration = circumstances.configuration
+    seen = [rank for rank in range(configuration.world_size) if _is_whole(paths.rank_log(rank))]
+    try:
+        logs = rank_logs(paths, configuration)
+    except EvidenceError as error:
+        return seen, str(error)
+    return seen, _doubt(logs, circumstances, seconds)
 
 
-def _doubt(logs: Sequence[RankLog], device: str) -> str:
+def _is_whole(log: Path) -> bool:
+    try:
+        read_rank_log(log)
+    except EvidenceError:
+        return False
+    return True
+
+
+def _doubt(logs: Sequence[RankLog], circumstances: Circumstances, seconds: float | None) -> str:
     """Return what is wrong with logs that are whole, or nothing."""
     if not all(math.isfinite(loss) for log in logs for window in log.windows.values() for loss in window.losses):
-        return "a loss is not finite"
-    return disagreement(logs, device)
+        return "a loss is not finite: batch normalisation over few values does that; more images or larger ones help"
+    return disagreement(logs, circumstances.configuration, circumstances.cluster.device, seconds)
 
 
 def _outcome(ending: Ending, doubt: str, paths: RunPaths) -> tuple[Outcome, str]:
@@ -120,8 +134,7 @@ def _ran_out_of_memory(paths: RunPaths) -> bool:
 
 
 def _cluster_facts(cluster: Cluster) -> dict[str, Any]:
-    facts = asdict(cluster)
-    return {k: facts[k] for k in facts if k not in ("python", "idle_max_busy_cores", "idle_wait_seconds")}
+    return {name: getattr(cluster, name) for name in CLUSTER_FACTS}
 
 
 def _tail(log: Path) -> list[str]:

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dlperf_study import frameworks, launchers
 from dlperf_study.errors import RunError
 from dlperf_study.execution.disk import shortage
 from dlperf_study.execution.fingerprint import fingerprint
-from dlperf_study.execution.gate import machine_lock, wait_until_idle
+from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.record import Circumstances, is_completed, record, write
 from dlperf_study.execution.support import require_support
 from dlperf_study.launchers.base import Submission
@@ -20,6 +21,16 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """One run that is wanted, and the environment that makes it another one than the configuration alone."""
+
+    configuration: Configuration
+    repetition: int
+    paths: RunPaths
+    variables: dict[str, str] = field(default_factory=dict)
+
+
 def perform_runs(configuration: Configuration) -> list[dict[str, Any]]:
     """Do every repetition that is not done yet; return the records of all, in order.
 
@@ -27,16 +38,18 @@ def perform_runs(configuration: Configuration) -> list[dict[str, Any]]:
     """
     cluster = load_cluster(configuration.cluster)
     require_support(configuration, cluster)
-    home = paths_of(configuration)
-    with machine_lock(configuration.identity):
-        records = [_perform(configuration, cluster, k, home.run(k), {}) for k in range(1, configuration.repeats + 1)]
-        return [*records, *_perform_traced(configuration, cluster)]
+    with study_lock(configuration.study, cluster):
+        asked = [*_repetitions(configuration), *_traced(configuration, cluster)]
+        _perform([one for one in asked if not _is_done(one, cluster)], cluster, configuration.timeout_seconds)
+        return [json.loads(one.paths.run_file.read_bytes()) for one in asked]
 
 
-def submission(configuration: Configuration) -> Submission:
-    """Return what would be started for the first repetition."""
-    paths = paths_of(configuration).run(1)
-    return _render(configuration, load_cluster(configuration.cluster), paths, {})
+def submission_text(configuration: Configuration) -> str:
+    """Return what would be started for the first repetition, for people: scripts and manifests, then the commands."""
+    [first, *_] = _repetitions(configuration)
+    rendered = _render(first, load_cluster(configuration.cluster))
+    own = first.paths.configuration_file.name
+    return "\n".join([*(text for name, text in rendered.files.items() if name != own), rendered.as_json()])
 
 
 def trace_is_missing(configuration: Configuration, cluster: Cluster) -> bool:
@@ -66,50 +79,59 @@ def paths_of(configuration: Configuration) -> ConfigurationPaths:
     return StudyPaths.of(configuration.study).configuration(configuration.identity)
 
 
-def _perform_traced(configuration: Configuration, cluster: Cluster) -> Iterator[dict[str, Any]]:
-    """Do the run in which the library traces itself, apart from those that are measured: tracing costs time."""
-    if trace_is_missing(configuration, cluster):
-        traced = configuration.traced
-        paths = paths_of(configuration).trace(traced.identity)
-        yield _perform(traced, cluster, 1, paths, frameworks.load(configuration.framework).tracing)
+def _repetitions(configuration: Configuration) -> list[_Asked]:
+    home = paths_of(configuration)
+    return [_Asked(configuration, k, home.run(k)) for k in range(1, configuration.repeats + 1)]
 
 
-def _perform(
-    configuration: Configuration, cluster: Cluster, repetition: int, paths: RunPaths, variables: dict[str, str]
-) -> dict[str, Any]:
-    wanted = fingerprint(configuration, cluster)
-    if is_completed(paths, wanted):
-        return dict(json.loads(paths.run_file.read_bytes()))
-    _prepare(configuration, paths)
-    rendered = _render(configuration, cluster, paths, variables)
-    paths.submission_file.write_text(rendered.as_json())
-    load = wait_until_idle(cluster)
-    circumstances = Circumstances(configuration, repetition, wanted, cluster, datetime.now(UTC).isoformat())
-    ending = launchers.load(cluster.launcher).execute(rendered, configuration.timeout_seconds)
-    facts = record(circumstances, load, ending, paths)
-    write(facts, paths)
-    if ending.interrupted:
-        raise KeyboardInterrupt
-    return facts
+def _traced(configuration: Configuration, cluster: Cluster) -> list[_Asked]:
+    """Return the run in which the library traces itself, apart from those that are measured: tracing costs time."""
+    if not trace_is_missing(configuration, cluster):
+        return []
+    traced = configuration.traced
+    tracing = frameworks.load(configuration.framework).tracing
+    return [_Asked(traced, 1, paths_of(configuration).trace(traced.identity), tracing)]
 
 
-def _prepare(configuration: Configuration, paths: RunPaths) -> None:
-    """Make an empty folder for the run; what an earlier attempt left there is kept aside."""
-    home = ConfigurationPaths(paths.folder.parents[1])
+def _is_done(asked: _Asked, cluster: Cluster) -> bool:
+    return is_completed(asked.paths, fingerprint(asked.configuration, cluster))
+
+
+def _perform(missing: list[_Asked], cluster: Cluster, timeout_seconds: float) -> None:
+    """Do these runs, and record each as it ends; a run that never began leaves nothing."""
+    if not missing:
+        return
+    _need_disk(missing[0].configuration)
+    submissions = [_render(asked, cluster) for asked in missing]
+    with closing(launchers.load(cluster.launcher).execute(submissions, cluster, timeout_seconds)) as endings:
+        for asked, ending in zip(missing, endings, strict=True):
+            known = Circumstances(
+                asked.configuration, asked.repetition, fingerprint(asked.configuration, cluster), cluster
+            )
+            write(record(known, ending, asked.paths), asked.paths)
+            if ending.interrupted:
+                raise KeyboardInterrupt
+
+
+def _need_disk(configuration: Configuration) -> None:
+    home = paths_of(configuration)
     home.folder.mkdir(parents=True, exist_ok=True)
     if lack := shortage(home.folder):
         raise RunError(lack)
-    if paths.folder.exists():
-        aside = home.interrupted()
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        paths.folder.rename(aside)
-    paths.folder.mkdir(parents=True)
-    paths.configuration_file.write_text(json.dumps(configuration.as_dict(), indent=1))
 
 
-def _render(configuration: Configuration, cluster: Cluster, paths: RunPaths, variables: dict[str, str]) -> Submission:
-    job = frameworks.load(configuration.framework).job(configuration, cluster).with_environment(variables)
-    return launchers.load(cluster.launcher).render(job, cluster, paths.folder)
+def _render(asked: _Asked, cluster: Cluster) -> Submission:
+    configuration = asked.configuration
+    job = frameworks.load(configuration.framework).job(configuration, cluster).with_environment(asked.variables)
+    rendered = launchers.load(cluster.launcher).render(
+        replace(job, framework=configuration.framework), cluster, asked.paths.folder
+    )
+    text = json.dumps(configuration.as_dict(), indent=1)
+    return replace(
+        rendered,
+        fingerprint=fingerprint(configuration, cluster),
+        files={**rendered.files, asked.paths.configuration_file.name: text},
+    )
 
 
 def _failures(records: list[dict[str, Any]]) -> Iterator[str]:

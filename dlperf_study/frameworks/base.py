@@ -37,6 +37,10 @@ class ClusterView(Protocol):
     def device(self) -> str:
         """What a process trains on: ``cpu`` or ``gpu``."""
 
+    @property
+    def network_interface(self) -> str:
+        """What nodes exchange over; "" where they may find out."""
+
     def python_for(self, framework: str) -> str:
         """Return the Python interpreter that has the framework's library."""
 
@@ -159,7 +163,20 @@ def missing_library(library: str, version: str | None, remedy: str = "pip instal
     """Return the reason, and the command that installs it, when a library isn't installed."""
     if version:
         return None
-    return f"{library} is not installed in the Python that the cluster file names for it; `{remedy}` installs it"
+    here = f"`{remedy}` installs it in this project's own environment"
+    return f"{library} is not installed in the Python that the cluster file names for it; {here}"
+
+
+def network_environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
+    """Return what makes libraries exchange over the network interface by which the nodes know each other.
+
+    Left alone, gloo takes the address that the host's name stands for, which often is a loopback address. NCCL
+    finds better links than sockets by itself, so it is told only what the cluster file says.
+    """
+    if configuration.nodes == 1:
+        return {}
+    named = {"NCCL_SOCKET_IFNAME": cluster.network_interface} if cluster.network_interface else {}
+    return {"GLOO_SOCKET_IFNAME": f"{{interface_{node}}}"} | named
 
 
 def common_environment(configuration: Configuration) -> dict[str, str]:

@@ -29,9 +29,10 @@ def unsupported(configuration: Configuration, cluster: ClusterView, version: str
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
-    """Return one ``horovodrun`` on the first node; it reaches the other nodes by ssh.
+    """Return one ``horovodrun`` on the first node; it reaches the other nodes by a command named ``ssh``.
 
     A single process prints into its launcher's log: Horovod 0.28.1 can't name the output folder of one rank.
+    Unless told not to, it remembers for an hour which hosts it could reach.
     """
     python, devices = cluster.python_for("horovod_torch"), configuration.devices_per_node
     hosts = ",".join(f"{{host_{node}}}:{devices}" for node in range(configuration.nodes))
@@ -40,11 +41,12 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
         *("--num-proc", str(configuration.world_size), "--hosts", hosts),
         *("--start-timeout", str(round(common.START_SECONDS))),
         *(("--output-filename", "{run}/scratch/ranks") if configuration.world_size > 1 else ()),
+        *(("--network-interfaces", "{interface_0}", "--disable-cache") if configuration.nodes > 1 else ()),
         *(python, "-u", "-m", "dlperf_study.worker"),
     )
     environment = torch_common.environment(configuration, cluster) | settings(configuration)
     task = Task(name="horovodrun", role=Role.TRAINER, node=0, argv=argv, environment=environment)
-    return Job((task,), rank_output=RANK_OUTPUT)
+    return Job((task,), nodes=configuration.nodes, rank_output=RANK_OUTPUT)
 
 
 def settings(configuration: Configuration) -> dict[str, str]:

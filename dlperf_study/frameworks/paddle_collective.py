@@ -13,6 +13,7 @@ from dlperf_study.frameworks.base import (
     Stopwatch,
     common_environment,
     missing_library,
+    network_environment,
     unbuilt_level,
     unbuilt_model,
 )
@@ -43,7 +44,6 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     ``--max_restart 0``: a rank restarted in silence would be averaged into the result.
     """
     nodes, python = configuration.nodes, cluster.python_for("paddle_collective")
-    rendezvous = ("--master", "{host_0}:{port_0}", "--nnodes", str(nodes)) if nodes > 1 else ()
     environment = common_environment(configuration) | _visible_devices(configuration, cluster)
     tasks = tuple(
         Task(
@@ -52,17 +52,22 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
             node=node,
             argv=(
                 *(python, "-m", "paddle.distributed.launch"),
-                *rendezvous,
-                *(("--rank", str(node)) if nodes > 1 else ()),
+                *(_rendezvous(nodes, node) if nodes > 1 else ()),
                 *("--nproc_per_node", str(configuration.devices_per_node)),
                 *("--max_restart", "0", "--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
                 *(python, "-u", "-m", "dlperf_study.worker"),
             ),
-            environment=environment,
+            environment=environment | network_environment(configuration, cluster, node),
         )
         for node in range(nodes)
     )
-    return Job(tasks, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT)
+    return Job(tasks, nodes, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT)
+
+
+def _rendezvous(nodes: int, node: int) -> tuple[str, ...]:
+    """Return how the launchers meet; without ``--host`` each would give the address its host's name stands for."""
+    meeting = ("--master", "{host_0}:{port_0}", "--nnodes", str(nodes))
+    return (*meeting, "--rank", str(node), "--host", f"{{host_{node}}}")
 
 
 class CollectiveTrainer:

@@ -27,6 +27,7 @@ from dlperf_study.frameworks.base import (
     Stopwatch,
     common_environment,
     missing_library,
+    network_environment,
     unbuilt_level,
     unbuilt_model,
 )
@@ -97,12 +98,13 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     } | _rendezvous(configuration, port=len(servers) + len(trainers))
     server_tasks = (_member(configuration, cluster, Role.SERVER, k, e, shared) for k, e in enumerate(servers))
     trainer_tasks = (_member(configuration, cluster, Role.TRAINER, k, e, shared) for k, e in enumerate(trainers))
-    return Job((*server_tasks, *trainer_tasks), ports=len(servers) + len(trainers) + 1)
+    tasks = (*server_tasks, *trainer_tasks)
+    return Job(tasks, nodes=configuration.nodes, ports=len(servers) + len(trainers) + 1)
 
 
 def _places(configuration: Configuration) -> tuple[list[str], list[str]]:
     """Return the endpoints of servers and trainers; servers go round the nodes."""
-    servers = [f"{{host_{k % configuration.nodes}}}:{{port_{k}}}" for k in range(configuration.servers)]
+    servers = [f"{{server_host_{k % configuration.nodes}}}:{{port_{k}}}" for k in range(configuration.servers)]
     trainers = [
         f"{{host_{k // configuration.devices_per_node}}}:{{port_{k + configuration.servers}}}"
         for k in range(configuration.world_size)
@@ -113,22 +115,23 @@ def _places(configuration: Configuration) -> tuple[list[str], list[str]]:
 def _rendezvous(configuration: Configuration, port: int) -> dict[str, str]:
     """Return how the trainers find each other: over HTTP; a single trainer, by a file that nobody waits for.
 
-    Paddle's HTTP server notices only every five seconds that all have met, and the parameter servers wait for
-    it; its file store looks only every ten seconds for files of others.
+    Paddle's HTTP server, which the first parameter server starts, notices only every five seconds that all have
+    met, and the parameter servers wait for it; its file store looks only every ten seconds for files of others.
     """
     if configuration.world_size == 1:
         return {"PADDLE_GLOO_RENDEZVOUS": "2", "PADDLE_GLOO_FS_PATH": "{run}/scratch/rendezvous"}
-    return {"PADDLE_GLOO_RENDEZVOUS": "3", "PADDLE_GLOO_HTTP_ENDPOINT": "{host_0}:{port_" + str(port) + "}"}
+    return {"PADDLE_GLOO_RENDEZVOUS": "3", "PADDLE_GLOO_HTTP_ENDPOINT": "{server_host_0}:{port_" + str(port) + "}"}
 
 
 def _member(
     configuration: Configuration, cluster: ClusterView, role: Role, index: int, endpoint: str, shared: dict[str, str]
 ) -> Task:
     host, port = endpoint.split(":")
-    node = int(host.removeprefix("{host_").removesuffix("}"))
+    node = int(host.removesuffix("}").rpartition("_")[2])
     own = {"POD_IP": host, "PADDLE_PORT": port, "TRAINING_ROLE": "PSERVER" if role is Role.SERVER else "TRAINER"}
     if role is Role.TRAINER:
         own["PADDLE_TRAINER_ID"] = str(index)
+    own |= network_environment(configuration, cluster, node)
     return _task(configuration, cluster, f"{role}-{index}", role, node, shared | own)
 
 

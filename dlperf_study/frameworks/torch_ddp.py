@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from dlperf_study.frameworks import common, torch_common
-from dlperf_study.frameworks.base import ClusterView, Framework
+from dlperf_study.frameworks.base import ClusterView, Framework, network_environment
 from dlperf_study.frameworks.torch_common import ELEMENT_BYTES, TorchTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Role, Task
@@ -43,11 +43,11 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
                 *("--log-dir", f"{{run}}/scratch/ranks-of-node-{node}", "--redirects", "3"),
                 *("-m", "dlperf_study.worker"),
             ),
-            environment=environment,
+            environment=environment | network_environment(configuration, cluster, node),
         )
         for node in range(configuration.nodes)
     )
-    return Job(tasks, ports=1, rank_output=RANK_OUTPUT)
+    return Job(tasks, nodes=configuration.nodes, ports=1, rank_output=RANK_OUTPUT)
 
 
 class DataParallelTrainer(TorchTrainer):

@@ -2,65 +2,149 @@
 
 import json
 import os
-import signal
-from collections.abc import Callable, Mapping
+import re
+import shlex
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Job
 from dlperf_study.study.outcome import Outcome
 
-#: What a training process inherits. Anything else, secrets above all, stays behind.
+#: What a training process inherits on its node. Anything else, secrets above all, stays behind.
 PASSED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "USER")
+#: What it gets besides, from wherever the study is driven, but not what only a study file may decide.
 PASSED_PREFIXES = ("CUDA_", "FLAGS_", "GLOG_", "GLOO_", "HOROVOD_", "KMP_", "MKL_", "NCCL_", "OMP_")
+DECIDED_BY_THE_STUDY = (
+    *("HOROVOD_AUTOTUNE", "HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD", "HOROVOD_HIERARCHICAL", "HOROVOD_TIMELINE"),
+    *("CUDA_VISIBLE_DEVICES", "MKL_NUM_THREADS", "OMP_NUM_THREADS"),
+)
+#: What stands in evidence for the value of a variable that may be anything.
+WITHHELD = "(not recorded)"
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
-_DEADLY = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
-#: How one who starts processes says that one was ended by a signal: shells by 128 + its number, Paddle by minus that.
-PASSED_ON_SIGNALS = {code: s.name for s in _DEADLY for code in (128 + s, 256 - s)}
 
-
-def passed_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables of ``environment`` that training processes may see."""
+def passed_environment(environment: Mapping[str, str] = os.environ, further: Sequence[str] = ()) -> dict[str, str]:
+    """Return the variables of ``environment`` that training processes may see; ``further`` are allowed by name."""
     return {
         name: value
         for name, value in sorted(environment.items())
-        if name in PASSED_VARIABLES or name.startswith(PASSED_PREFIXES)
+        if name in (*PASSED_VARIABLES, *further) or _is_a_setting(name)
     }
 
 
-def ending_words(code: int | None) -> str:
-    """Return how a process ended, by its exit code as ``subprocess`` gives it."""
-    if code is not None and code < 0:
-        return f"was ended by signal {signal.Signals(-code).name}"
-    passed_on = PASSED_ON_SIGNALS.get(code or 0)
-    return f"exited with code {code}" + (f": a process of its own was ended by {passed_on}" if passed_on else "")
+def travelling_environment(environment: Mapping[str, str], further: Sequence[str]) -> dict[str, str]:
+    """Return the passed variables that mean the same on every node: not the folders and the user of this one."""
+    passed = passed_environment(environment, further)
+    return {name: value for name, value in passed.items() if name in further or name not in PASSED_VARIABLES}
+
+
+def recorded_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return variables as evidence may show them: with their values where these can't be secrets."""
+    return {name: value if _is_harmless(name) else WITHHELD for name, value in environment.items()}
+
+
+def _is_a_setting(name: str) -> bool:
+    return name.startswith(PASSED_PREFIXES) and not name.startswith(DECIDED_BY_THE_STUDY)
+
+
+def _is_harmless(name: str) -> bool:
+    known = name in PASSED_VARIABLES or name.startswith(PASSED_PREFIXES)
+    return known and not _SECRET.search(name)
 
 
 @dataclass(frozen=True)
 class Command:
-    """One process to start: its log is a file in the run's folder."""
+    """One process to start on one node: its log is a file in the run's folder there."""
 
     name: str
     role: str
     argv: tuple[str, ...]
     environment: dict[str, str]
     log: str
+    node: int = 0
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A job rendered for one launcher; ``{port_N}`` is filled in when it is executed."""
+    """A job rendered for one launcher; ``{host_N}``, ``{interface_N}`` and ``{port_N}`` are filled in when it starts.
+
+    ``folder`` is where the evidence goes. When files must be fetched, each node makes ``node_folder``, the same path
+    everywhere, writes below it, and removes it. ``python`` is the argv of the Python that trains, which is asked for
+    its libraries. ``files`` are texts by name that lie in the folder of the run on every node before it starts.
+    """
 
     launcher: str
     folder: str
     commands: tuple[Command, ...]
     ports: int
     rank_output: str = ""
+    nodes: int = 1
+    node_folder: str = ""
+    python: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    pass_environment: tuple[str, ...] = ()
+    network_interface: str = ""
+    idle_max_busy_cores: float = 1e9
+    idle_wait_seconds: float = 0.0
+    fingerprint: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def folder_there(self) -> str:
+        """The run's folder on its nodes; it has the same name as here, for the logs of ranks say it."""
+        return f"{self.node_folder}/{Path(self.folder).name}" if self.node_folder else self.folder
 
     def as_json(self) -> str:
-        """Return the text that is kept as evidence and shown in the notebook."""
-        return json.dumps(asdict(self), indent=2) + "\n"
+        """Return the text that is kept as evidence and shown in the notebook; ``files`` lie beside it.
+
+        What may be secret is not in it: whoever executes it must have these variables in its own environment.
+        """
+        values = asdict(self) | {"environment": recorded_environment(self.environment)}
+        del values["files"]
+        return json.dumps(values, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Submission":
+        """Return what ``as_json`` wrote, without its files."""
+        values = _tuples(json.loads(text))
+        values["commands"] = tuple(Command(**_tuples(command)) for command in values["commands"])
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Place:
+    """How a node is reached: ``reach`` is what a command is put behind to run there, nothing for this machine.
+
+    ``shell``: a shell at the other end reads the words again. ``address`` is what other nodes know it by; left
+    empty, the node is asked.
+    """
+
+    name: str = ""
+    reach: tuple[str, ...] = ()
+    python: str = sys.executable
+    shell: bool = False
+    address: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name, for messages; this machine may have none."""
+        return self.name or "this machine"
+
+    def argv(self, *words: str) -> tuple[str, ...]:
+        """Return the argv that runs the node's Python with these words there."""
+        return self.command(self.python, *words)
+
+    def command(self, *words: str) -> tuple[str, ...]:
+        """Return the argv that runs a command there."""
+        return (*self.reach, shlex.join(words)) if self.shell else (*self.reach, *words)
+
+    def shell_argv(self) -> tuple[str, ...]:
+        """Return what a text for a shell is put behind to be run there."""
+        return self.reach if self.shell else (*self.reach, "sh", "-c")
 
 
 @dataclass(frozen=True)
@@ -68,7 +152,7 @@ class Ending:
     """How the processes of a run ended.
 
     ``seconds`` is the life of the processes, None when nobody saw it. ``busy_cores`` are the cores that other
-    processes kept busy meanwhile, on average.
+    processes kept busy meanwhile, on average, on the busiest node. ``nodes`` holds what each node said of itself.
     """
 
     outcome: Outcome
@@ -78,12 +162,46 @@ class Ending:
     busy_cores: float | None = None
     out_of_memory_kills: int = 0
     interrupted: bool = False
+    started: str = ""
+    nodes: tuple[dict[str, Any], ...] = ()
+
+    def as_json(self) -> str:
+        """Return the ending as one line of JSON."""
+        return json.dumps(asdict(self)) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Ending":
+        """Return what ``as_json`` wrote."""
+        values = _tuples(json.loads(text))
+        return cls(**values | {"outcome": Outcome(values["outcome"])})
+
+
+def this_machine(cluster: Cluster) -> Place:
+    """Return the place to ask for libraries where the cluster's Python is also the Python here."""
+    return Place()
+
+
+def nothing_to_cancel(folder: Path, cluster: Cluster) -> None:
+    """Leave everything as it is: no work of this launcher outlives the one who executes it."""
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """One place to run."""
+    """One place to run.
+
+    ``render(job, cluster, folder)`` is pure. ``execute(submissions, cluster, timeout_seconds)`` yields one ending
+    per submission, in order. ``places(cluster)`` are its nodes, in order. ``cancel(folder, cluster)`` ends what
+    works for the configuration of this folder. ``asked(cluster)`` is where a plan asks for libraries whose Python
+    is not on this machine.
+    """
 
     name: str
-    render: Callable[[Job, Any, Path], Submission]
-    execute: Callable[[Submission, float], Ending]
+    render: Callable[[Job, Cluster, Path], Submission]
+    execute: Callable[[Sequence[Submission], Cluster, float], Generator[Ending]]
+    places: Callable[[Cluster], Sequence[Place]]
+    cancel: Callable[[Path, Cluster], None] = nothing_to_cancel
+    asked: Callable[[Cluster], Place] = this_machine
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -1,31 +1,65 @@
-"""The process that stands between a run and everything that may go wrong with its driver.
+"""The process that stands on a node between a run and everything that may go wrong with its driver.
 
-Started as ``python -m dlperf_study.launchers.guard``. The first line of standard input holds the
-commands; after that standard input is the lifeline: when whoever started the guard dies, for whatever
-reason, it closes, and the guard ends the run. The guard's last act is one line of JSON: the ending.
+Started as ``python -m dlperf_study.launchers.guard MARK``. On standard input it hears from its coordinator,
+first what to prepare for, then what to start; standard input is also the lifeline: when whoever holds the
+other end dies, for whatever reason, it closes, and the guard ends all that this node runs. On standard
+output it says how things stand; its last act is to say how the processes ended.
 """
 
-import json
-import resource
-import selectors
+import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import psutil
-
-from dlperf_study.launchers.base import Ending, ending_words
+from dlperf_study.errors import RunError
+from dlperf_study.launchers.base import passed_environment, recorded_environment
+from dlperf_study.launchers.conversation import Conversation, Over
+from dlperf_study.launchers.folders import keep_rank_output, pack, write_files
+from dlperf_study.launchers.messages import Message
+from dlperf_study.launchers.node import brought_by, free_ports, hardware, own_address
+from dlperf_study.launchers.node_load import LoadMeter, wait_until_idle
+from dlperf_study.launchers.remote_shell import install
 from dlperf_study.lifeline import die_with_parent
+from dlperf_study.paths import RunPaths
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.supervision.endings import ending_words
 from dlperf_study.supervision.processes import RUN_MARK, end_marked
 
 POLL_SECONDS = 0.05
+#: How long a guard may take to end everything and to say so, before it goes whatever is left to say.
+LAST_SECONDS = 120
+LOOPBACK = "127.0.0.1"
+#: Say where this person's files are, and nothing about speed.
+PRIVATE = ("HOME", "PATH", "USER", "TMPDIR", "LD_LIBRARY_PATH")
+
+
+def main() -> None:
+    """Prepare the node, start the commands, watch them, end them, and say how it went."""
+    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    conversation = Conversation(sys.argv[1])
+    guard = _Guard(conversation)
+    with suppress(Over):
+        try:
+            guard.prepare(conversation.wait_for("prepare"))
+            guard.start(conversation.wait_for("start"))
+            guard.watch()
+        except _Terminated:
+            conversation.say("failed", outcome=Outcome.KILLED, reason="the guard was asked to end the run")
+        except (RunError, OSError) as error:
+            conversation.say("failed", outcome=Outcome.FAILED, reason=str(error))
+        conversation.wait_for("end")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Whoever should hear the ending may be cut off, and then nobody empties the pipe.
+    signal.alarm(LAST_SECONDS)
+    guard.end()
 
 
 @dataclass
@@ -39,117 +73,107 @@ class _Terminated(Exception):
     """Somebody asked the guard to end."""
 
 
-def main() -> None:
-    """Start the commands, watch them, end them, and say how it went."""
-    signal.signal(signal.SIGTERM, _terminate)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    order = json.loads(sys.stdin.buffer.readline())
-    meter = LoadMeter()
-    outcome, reason, started = _run(order)
-    codes = {s.name: s.process.poll() for s in started}
-    end_marked(RUN_MARK, order["mark"])
-    for one in started:
-        one.process.wait()
-    ending = Ending(outcome, reason, meter.seconds(), codes, meter.busy_cores(), meter.out_of_memory_kills())
-    print(json.dumps(asdict(ending)), flush=True)
+class _Guard:
+    """What runs on this node for one run."""
 
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._environment: dict[str, str] = {}
+        self._order: Message = {}
+        self._started: list[_Started] = []
+        self._meter: LoadMeter | None = None
 
-def _run(order: dict[str, Any]) -> tuple[Outcome, str, list[_Started]]:
-    started: list[_Started] = []
-    try:
-        for command in order["commands"]:
-            started.append(_start(command, order["mark"]))
-        outcome, reason = _watch(started, order["timeout_seconds"])
-    except _Terminated:
-        outcome, reason = Outcome.KILLED, "the guard was asked to end the run"
-    except OSError as error:
-        outcome, reason = Outcome.FAILED, f"a command could not be started: {error}"
-    return outcome, reason, started
-
-
-def _start(command: dict[str, Any], mark: str) -> _Started:
-    scratch = Path(command["log"]).parent / "scratch"
-    scratch.mkdir(exist_ok=True)
-    with open(command["log"], "wb") as log:
-        process = subprocess.Popen(
-            command["argv"],
-            env=command["environment"] | {RUN_MARK: mark},
-            cwd=scratch,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=die_with_parent,  # safe: the guard has one thread
+    def prepare(self, asked: Message) -> None:
+        """Wait until this node is idle, and say what it is."""
+        load = wait_until_idle(asked["idle_max_busy_cores"], asked["idle_wait_seconds"], self._conversation.check)
+        self._environment = passed_environment(further=asked["pass_environment"]) | asked["environment"]
+        address, interface = own_address(asked["network_interface"]) if asked["has_peers"] else (LOOPBACK, "lo")
+        self._conversation.say(
+            "ready",
+            load=asdict(load),
+            address=address,
+            interface=interface,
+            ports=free_ports(asked["ports"]),
+            hardware=hardware(),
+            variables=recorded_environment({k: v for k, v in self._environment.items() if k not in PRIVATE}),
+            **brought_by(asked["python"]),
         )
-    return _Started(command["name"], command["role"], process)
 
+    def start(self, order: Message) -> None:
+        """Start the commands of this node."""
+        self._order = order
+        scratch = RunPaths(Path(order["folder"])).scratch
+        if order["apart"]:
+            write_files(scratch.parent, order["files"])
+        # Launchers write the whole environment there: for nobody else to read, as long as it lasts.
+        scratch.mkdir(mode=0o700, exist_ok=True)
+        if order["reach"]:
+            install(scratch / "bin", order["reach"])
+            self._environment["PATH"] = os.pathsep.join((str(scratch / "bin"), self._environment["PATH"]))
+        self._meter = LoadMeter()
+        for command in order["commands"]:
+            self._started.append(self._start(command, scratch))
 
-def _watch(started: list[_Started], timeout_seconds: float) -> tuple[Outcome, str]:
-    """Wait for the first of: all trainers done, a process failed, the deadline, the lifeline cut."""
-    deadline = time.monotonic() + timeout_seconds
-    selector = selectors.DefaultSelector()
-    selector.register(sys.stdin.buffer, selectors.EVENT_READ)
-    while time.monotonic() < deadline:
-        if selector.select(POLL_SECONDS):
-            return Outcome.KILLED, "the process that drove the run went away"
-        verdict = _verdict(started)
-        if verdict:
-            return verdict
-    return Outcome.TIMEOUT, f"not finished after {timeout_seconds:.0f} s"
+    def watch(self) -> None:
+        """Say when the trainers of this node are done or a process failed, until told to end."""
+        said = None
+        while True:
+            self._conversation.hear(POLL_SECONDS)
+            verdict = self._verdict()
+            if verdict and verdict != said:
+                kind, values = verdict
+                self._conversation.say(kind, **values)
+                said = verdict
 
+    def end(self) -> None:
+        """End all that is left of the run on this node, and say how its processes ended."""
+        codes = {one.name: one.process.poll() for one in self._started}
+        end_marked(RUN_MARK, self._conversation.mark)
+        for one in self._started:
+            one.process.wait()
+        # What others start here, as horovodrun does by ssh, is no child of this process: not told from a stranger.
+        busy = self._meter.busy_cores() if self._meter and self._started else None
+        kills = self._meter.out_of_memory_kills() if self._meter else 0
+        files = self._pack() if self._order.get("apart") else ""
+        self._conversation.say("ending", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
 
-def _verdict(started: list[_Started]) -> tuple[Outcome, str] | None:
-    codes = [(s, s.process.poll()) for s in started]
-    for one, code in codes:
-        if code not in (None, 0) or (code == 0 and one.role == Role.SERVER):
-            return Outcome.FAILED, f"{one.name} {ending_words(code)}"
-    if all(code == 0 for one, code in codes if one.role == Role.TRAINER):
-        return Outcome.COMPLETED, ""
-    return None
+    def _start(self, command: dict[str, Any], scratch: Path) -> _Started:
+        with open(command["log"], "wb") as log:
+            try:
+                process = subprocess.Popen(
+                    command["argv"],
+                    env=self._environment | command["environment"] | {RUN_MARK: self._conversation.mark},
+                    cwd=scratch,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    preexec_fn=die_with_parent,  # safe: the guard has one thread
+                )
+            except OSError as error:
+                raise RunError(f"a command could not be started: {error}") from error
+        return _Started(command["name"], command["role"], process)
 
+    def _verdict(self) -> tuple[str, Message] | None:
+        """Return what there is to say of the processes: one failed, or the trainers of this node are done."""
+        codes = [(one, one.process.poll()) for one in self._started]
+        for one, code in codes:
+            if code not in (None, 0) or (code == 0 and one.role == Role.SERVER):
+                return "failed", {"outcome": Outcome.FAILED, "task": one.name, "reason": ending_words(code)}
+        trainers = [code for one, code in codes if one.role == Role.TRAINER]
+        return ("done", {}) if trainers and all(code == 0 for code in trainers) else None
 
-class LoadMeter:
-    """Measures how many cores processes other than this one and its children keep busy."""
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._busy = _busy_seconds()
-        self._own = _own_seconds()
-        self._kills = _out_of_memory_kills()
-
-    def seconds(self) -> float:
-        """Return the seconds since the meter was made."""
-        return time.monotonic() - self._start
-
-    def busy_cores(self) -> float:
-        """Return the mean number of cores others kept busy; children count once they have been waited for."""
-        others = (_busy_seconds() - self._busy) - (_own_seconds() - self._own)
-        return max(0.0, others) / max(self.seconds(), 1e-9)
-
-    def out_of_memory_kills(self) -> int:
-        """Return how many processes the kernel killed for want of memory meanwhile."""
-        return _out_of_memory_kills() - self._kills
-
-
-def _busy_seconds() -> float:
-    times = psutil.cpu_times()
-    return float(times.user + times.system + getattr(times, "irq", 0.0) + getattr(times, "softirq", 0.0))
-
-
-def _own_seconds() -> float:
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
-
-
-def _out_of_memory_kills() -> int:
-    try:
-        lines = Path("/proc/vmstat").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+    def _pack(self) -> str:
+        """Return what the run wrote on this node, and remove it here."""
+        folder = Path(self._order["folder"])
+        keep_rank_output(folder, self._order["rank_output"])
+        files = pack(folder)
+        shutil.rmtree(self._order["apart"])
+        return files
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise _Terminated
 
 

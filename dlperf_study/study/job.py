@@ -17,7 +17,9 @@ class Task:
 
     A run is over when every trainer has exited; servers are then stopped.
     In an argument or a value ``{run}`` stands for the run's folder on that node, ``{host_N}`` for the address
-    of node N and ``{port_N}`` for the N-th of ``Job.ports`` free ports; the launcher fills them in.
+    of node N, ``{server_host_N}`` for that of its servers, ``{interface_N}`` for the network interface with the
+    address and ``{port_N}`` for the N-th of ``Job.ports`` free ports; the launcher fills them in. The first
+    argument is the Python that runs the task.
     """
 
     name: str
@@ -29,15 +31,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Job:
-    """All tasks of one run, and how many free ports they share.
+    """All tasks of one run, on how many nodes, and how many free ports they share.
 
     ``rank_output`` is a regular expression for the files below ``{run}/scratch`` that hold what single ranks
     printed; the texts of its groups name the log such a file is kept as. Everything else there is thrown away.
+    ``framework`` is the name of the one whose job it is, where a launcher has to know.
     """
 
     tasks: tuple[Task, ...]
+    nodes: int = 1
     ports: int = 0
     rank_output: str = ""
+    framework: str = ""
 
     def with_environment(self, variables: dict[str, str]) -> "Job":
         """Return this job with further variables for every task."""

@@ -8,11 +8,13 @@ closes, and the process takes its kernel along.
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -22,9 +24,12 @@ import papermill
 from papermill.engines import papermill_engines
 from papermill.exceptions import PapermillException
 
+from dlperf_study.supervision.endings import ending_words
 from dlperf_study.supervision.engine import IpcEngine
 from dlperf_study.supervision.processes import DRIVER_MARK, end_marked, new_mark
 
+#: Where Jupyter puts the sockets of its kernels.
+RUNTIME_VARIABLE = "JUPYTER_RUNTIME_DIR"
 _FORK = multiprocessing.get_context("forkserver")
 _FORK.set_forkserver_preload([__name__])
 
@@ -46,16 +51,19 @@ class NotebookProcess:
         self.execution = execution
         self._mark = new_mark()
         listening, self._lifeline = _FORK.Pipe(duplex=False)
-        environment = {**os.environ, DRIVER_MARK: self._mark}
+        # The path of an IPC socket may have 107 characters: a short folder, and one nobody else can read.
+        self._sockets = tempfile.mkdtemp(prefix="dlperf")
+        environment = {**os.environ, DRIVER_MARK: self._mark, RUNTIME_VARIABLE: self._sockets}
         self._process = _FORK.Process(target=_execute, args=(execution, environment, listening))
-        self._process.start()
+        with _deaf_to_interrupts():
+            self._process.start()
         listening.close()
 
     def wait(self, timeout_seconds: float) -> int | None:
         """Wait for the end; return the exit code, or None when it is still running."""
         self._process.join(timeout_seconds)
         if code := self._process.exitcode:
-            self._say_for_it(f"the notebook process {_ending_words(code)}")
+            self._say_for_it(f"the notebook process {ending_words(code)}")
         return self._process.exitcode
 
     def end(self) -> None:
@@ -64,6 +72,7 @@ class NotebookProcess:
         self._process.kill()
         self._process.join()
         end_marked(DRIVER_MARK, self._mark)
+        shutil.rmtree(self._sockets, ignore_errors=True)
         self._lifeline.close()
         if was_running:
             self._say_for_it("the notebook was still being executed, and was ended")
@@ -81,19 +90,29 @@ class NotebookProcess:
                 self.execution.errors.write_text(f"{words}\n")
 
 
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let the server of notebooks, which the first of them starts, inherit that Ctrl-C means nothing to it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> NotebookProcess | None:
     """Return one of the processes that has ended, waiting for it; None when none does in time."""
     done = wait([process._process.sentinel for process in processes], timeout_seconds)
     return next((process for process in processes if process._process.sentinel in done), None)
 
 
-def _ending_words(code: int) -> str:
-    return f"was ended by signal {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
-
-
 def _execute(execution: Execution, environment: dict[str, str], listening: Connection) -> None:
     """Be the process: cut loose from the driver's terminal, then execute."""
     os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # The server has the environment of the day it started; the driver's may have changed since.
     os.environ.clear()
     os.environ.update(environment)
@@ -103,24 +122,21 @@ def _execute(execution: Execution, environment: dict[str, str], listening: Conne
 
 
 def _papermill(execution: Execution) -> int:
-    # The path of an IPC socket may have 107 characters: a short folder, and one nobody else can read.
-    with tempfile.TemporaryDirectory(prefix="dlperf") as folder:
-        os.environ["JUPYTER_RUNTIME_DIR"] = folder
-        papermill_engines.register("ipc", IpcEngine)
-        try:
-            papermill.execute_notebook(
-                str(execution.source),
-                str(execution.output),
-                execution.parameters,
-                engine_name="ipc",
-                kernel_name="python3",
-                progress_bar=False,
-                request_save_on_cell_execute=False,
-                autosave_cell_every=0,
-            )
-        except (PapermillException, RuntimeError, OSError) as error:
-            print(error, file=sys.stderr, flush=True)
-            return 1
+    papermill_engines.register("ipc", IpcEngine)
+    try:
+        papermill.execute_notebook(
+            str(execution.source),
+            str(execution.output),
+            execution.parameters,
+            engine_name="ipc",
+            kernel_name="python3",
+            progress_bar=False,
+            request_save_on_cell_execute=False,
+            autosave_cell_every=0,
+        )
+    except (PapermillException, RuntimeError, OSError) as error:
+        print(error, file=sys.stderr, flush=True)
+        return 1
     return 0
 
 
@@ -135,4 +151,5 @@ def _watch(listening: Connection, mark: str) -> None:
     """Wait for the driver's end of the pipe to close: then there is nobody left to execute for."""
     listening.poll(None)
     end_marked(DRIVER_MARK, mark)
+    shutil.rmtree(os.environ[RUNTIME_VARIABLE], ignore_errors=True)
     os._exit(1)

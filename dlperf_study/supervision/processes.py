@@ -5,6 +5,7 @@ hide: not a rank whose launcher was killed, not a process that made a session of
 """
 
 import os
+import socket
 import time
 import uuid
 from collections.abc import Iterable
@@ -12,6 +13,8 @@ from contextlib import suppress
 
 import psutil
 
+#: The module whose process stands behind what one run started on one machine; the mark is its argument.
+GUARD = "dlperf_study.launchers.guard"
 #: Carried by everything one run started.
 RUN_MARK = "DLPERF_STUDY_RUN_MARK"
 #: Carried by the notebook processes and kernels that one driver started.
@@ -22,7 +25,7 @@ POLL_SECONDS = 0.01
 
 def new_mark() -> str:
     """Return a mark no other has; it names this process, so that others can tell whether it still lives."""
-    return f"{os.getpid()}-{uuid.uuid4().hex}"
+    return f"{os.getpid()}-{uuid.uuid4().hex}@{socket.gethostname()}"
 
 
 def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
@@ -40,6 +43,11 @@ def orphans() -> list[psutil.Process]:
     """Return the marked processes whose marker is dead: nobody waits for them, and nobody will end them."""
     pairs = ((process, mark) for mark in (RUN_MARK, DRIVER_MARK) for process in marked(mark))
     return list({process.pid: process for process, mark in pairs if _left(process, mark)}.values())
+
+
+def end_survivors() -> tuple[str, ...]:
+    """End what drivers that are dead left behind, and name it."""
+    return tuple(end(orphans()))
 
 
 def end_marked(variable: str, value: str) -> list[str]:
@@ -76,12 +84,24 @@ def _variable(process: psutil.Process, variable: str) -> str | None:
 
 
 def _left(process: psutil.Process, variable: str) -> bool:
-    """Return whether the process that set this mark, and is named in it, is dead."""
-    marker = (_variable(process, variable) or "").partition("-")[0]
+    """Return whether nobody stands behind a marked process any more.
+
+    On the machine of the process that set the mark, and is named in it, that is when this one is dead;
+    on others, when the guard of the run is gone.
+    """
+    mark = _variable(process, variable) or ""
+    marker, host = mark.partition("-")[0], mark.rpartition("@")[2]
+    if host != socket.gethostname():
+        return variable == RUN_MARK and not _is_guarded(mark)
     try:
         return not _lives(psutil.Process(int(marker)))
     except (ValueError, psutil.NoSuchProcess):
         return True
+
+
+def _is_guarded(mark: str) -> bool:
+    commands = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
+    return any(GUARD in words and mark in words for words in commands)
 
 
 def _lives(process: psutil.Process) -> bool:

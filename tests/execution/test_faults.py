@@ -77,7 +77,7 @@ def test_only_one_study_measures_at_a_time(measured: Workplace, tmp_path: Path) 
     assert second.returncode == 1
     assert second.stderr == (
         f"error: process {first.pid} is measuring study tiny on this machine; "
-        "two measurements would spoil each other. Wait for it to end, or end it.\n"
+        "two at once would spoil each other. Wait for it to end, or end it.\n"
     )
     assert finish(first).returncode == 0
     assert place.run_facts(ONE)["outcome"] == "completed"

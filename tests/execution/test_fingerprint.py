@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.execution import fingerprint as module
-from dlperf_study.execution.fingerprint import MEASURING, fingerprint, measuring_code
+from dlperf_study.execution.fingerprint import fingerprint
 from dlperf_study.paths import PROJECT
+from dlperf_study.study import software as module
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.software import MEASURING, measuring_code
 from tests.frameworks.launching import CLUSTER, configuration
 
 ASKED = configuration()

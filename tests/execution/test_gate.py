@@ -1,21 +1,19 @@
-"""Who may measure, what is ended first, and how long to wait for a quiet machine."""
+"""Who may measure, and what is ended first."""
 
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from socket import gethostname
 
 import pytest
 
 from dlperf_study.errors import BusyError
-from dlperf_study.execution.gate import end_survivors, machine_lock, wait_until_idle
-from dlperf_study.study.cluster import Cluster
-from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, new_mark
+from dlperf_study.execution.gate import machine_lock
+from dlperf_study.supervision.processes import DRIVER_MARK, GUARD, RUN_MARK, end_survivors, new_mark
 from tests.command_line import LIMIT_SECONDS, PATIENCE_SECONDS, machine_is_free, wait_for
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
-CLUSTER = Cluster("test", 1, 2, "cpu", "a CPU", idle_max_busy_cores=1000.0, idle_wait_seconds=0.0)
 HOLD = """
 import sys, time
 from dlperf_study.execution.gate import machine_lock
@@ -43,7 +41,7 @@ def test_the_lock_goes_when_its_holder_is_killed() -> None:
 
 
 def test_under_a_driver_the_lock_is_free(machine: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DRIVER_MARK, "1-driver")
+    monkeypatch.setenv(DRIVER_MARK, "1-driver@here")
     with machine_lock("a kernel"):
         pass
 
@@ -52,7 +50,7 @@ def test_under_a_driver_the_lock_is_free(machine: None, monkeypatch: pytest.Monk
 def test_survivors_of_the_dead_are_ended_and_named(variable: str) -> None:
     with subprocess.Popen(["true"]) as dead:
         dead.wait()
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, variable: f"{dead.pid}-x"}) as survivor:
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, variable: f"{dead.pid}-x@{gethostname()}"}) as survivor:
         assert f"{survivor.pid}: sleep 60" in end_survivors()
         assert survivor.wait(5) == -9
 
@@ -65,20 +63,11 @@ def test_processes_of_the_living_are_left_alone(variable: str) -> None:
         process.kill()
 
 
-def test_a_quiet_machine_is_not_waited_for() -> None:
-    load = wait_until_idle(CLUSTER)
-    assert load.waited_seconds is not None
-    assert load.busy_cores_before is not None
-    assert load.waited_seconds < 1
-
-
-def test_a_busy_machine_is_waited_for_but_not_for_ever() -> None:
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
-        try:
-            load = wait_until_idle(replace(CLUSTER, idle_max_busy_cores=0.05, idle_wait_seconds=0.5))
-        finally:
-            busy.kill()
-    assert load.waited_seconds is not None
-    assert load.busy_cores_before is not None
-    assert load.waited_seconds >= 0.5
-    assert load.busy_cores_before > 0.05
+def test_what_another_machine_runs_here_lives_as_long_as_its_guard() -> None:
+    mark = "1-x@elsewhere"
+    guard = subprocess.Popen([sys.executable, "-c", "input()", GUARD, mark], stdin=subprocess.PIPE)
+    with guard, subprocess.Popen(["sleep", "60"], env={**os.environ, RUN_MARK: mark}) as process:
+        assert not any(name.startswith(f"{process.pid}:") for name in end_survivors())
+        guard.kill()
+        guard.wait()
+        assert f"{process.pid}: sleep 60" in end_survivors()

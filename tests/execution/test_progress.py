@@ -3,14 +3,33 @@ from dlperf_study.execution.progress import Progress
 
 def test_what_is_said() -> None:
     said: list[str] = []
-    progress = Progress([1, 3], said.append)
+    progress = Progress({"a": 1, "b": 3}, said.append)
     progress.starts("a")
-    progress.ended("fine")
+    progress.ended("a", "fine")
     progress.starts("b")
-    progress.ended("run 2 failed: why")
+    progress.ended("b", "run 2 failed: why")
     assert said == [
         "[1/2] a: 1 run …",
         "    fine (0:00 elapsed, about 0:00 left)",
         "[2/2] b: 3 runs …",
         "    run 2 failed: why (0:00 elapsed, about 0:00 left)",
+    ]
+
+
+def test_two_at_once_are_told_apart() -> None:
+    said: list[str] = []
+    progress = Progress({"a": 1, "b": 3}, said.append)
+    progress.starts("a")
+    progress.starts("b")
+    progress.says("b", "waits")
+    progress.says("a", "runs")
+    progress.ended("a", "fine")
+    progress.ended("b", "fine")
+    assert said == [
+        "[1/2] a: 1 run …",
+        "[2/2] b: 3 runs …",
+        "    waits",
+        "    a: runs",
+        "    fine (0:00 elapsed, about 0:00 left)",
+        "    b: fine (0:00 elapsed, about 0:00 left)",
     ]

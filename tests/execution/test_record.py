@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dlperf_study.execution.gate import Load
 from dlperf_study.execution.record import Circumstances, record, write
-from dlperf_study.launchers.base import Ending, ending_words
+from dlperf_study.launchers.base import Ending
 from dlperf_study.logs.evidence import read_run
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.study.cluster import Cluster
@@ -16,9 +16,16 @@ from dlperf_study.study.outcome import Outcome
 from tests.evidence_factory import configuration, write_run
 
 ASKED = configuration(devices_per_node=2)
-LOAD = Load(waited_seconds=0.0, busy_cores_before=0.1, survivors_ended=())
-WELL = Ending(Outcome.COMPLETED, "", 2.5, {"node-0": 0}, 0.2)
-BADLY = Ending(Outcome.FAILED, "node-0 exited with code 1", 2.5, {"node-0": 1})
+NODE = {
+    "node": 0,
+    "name": "",
+    "hardware": {"host": "here", "cores": 2},
+    "software": {"python": "3.11"},
+    "variables": {},
+    "load": {"waited_seconds": 0.0, "busy_cores_before": 0.1, "survivors_ended": ["1: sleep"]},
+}
+WELL = Ending(Outcome.COMPLETED, "", 12.5, {"node-0": 0}, 0.2, started="2024-05-01T00:00:00+00:00", nodes=(NODE,))
+BADLY = replace(WELL, outcome=Outcome.FAILED, reason="node-0 exited with code 1", exit_codes={"node-0": 1})
 Line = dict[str, Any]
 
 
@@ -33,7 +40,7 @@ def run(tmp_path: Any) -> RunPaths:
 def recorded(run: RunPaths, ending: Ending = WELL) -> dict[str, Any]:
     device = json.loads(run.rank_log(0).read_text().splitlines()[0])["device"]
     cluster = Cluster("local", 1, 2, device=device, device_name="a device")
-    return record(Circumstances(ASKED, 1, "f" * 64, cluster, "2024-05-01T00:00:00+00:00"), LOAD, ending, run)
+    return record(Circumstances(ASKED, 1, "f" * 64, cluster), ending, run)
 
 
 def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 1) -> None:
@@ -48,18 +55,47 @@ def test_what_is_written_is_what_is_read(run: RunPaths) -> None:
     found = read_run(run)
     assert found.completed
     assert (found.facts["seconds"], found.facts["ranks_seen"], found.facts["exit_codes"]) == (
-        2.5,
+        12.5,
         [0, 1],
         {"node-0": 0},
     )
     assert "tail" not in facts
 
 
+def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busiest(run: RunPaths) -> None:
+    load = {"waited_seconds": 3.0, "busy_cores_before": 0.0, "survivors_ended": ["2: sleep"]}
+    other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there"}, "load": load}
+    facts = recorded(run, replace(WELL, nodes=(NODE, other)))
+    assert facts["environment"]["hardware"] == {"host": "here", "cores": 2}
+    assert [node["hardware"]["host"] for node in facts["nodes"]] == ["here", "there"]
+    assert facts["load"] == {
+        "waited_seconds": 3.0,
+        "busy_cores_before": 0.1,
+        "survivors_ended": ["1: sleep", "h2: 2: sleep"],
+        "busy_cores_during": 0.2,
+    }
+
+
+def test_a_node_unlike_the_first_is_complained_about(run: RunPaths) -> None:
+    other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there", "cores": 4}}
+    facts = recorded(run, replace(WELL, nodes=(NODE | {"name": "h1"}, other, other | {"hardware": NODE["hardware"]})))
+    assert facts["complaints"] == [{"subject": "nodes", "message": "cores is 4 on h2, but 2 on h1"}]
+    write(facts, run)
+    assert [complaint.subject for complaint in read_run(run).complaints] == ["nodes"]
+
+
+def test_what_no_node_said_is_not_made_up(run: RunPaths) -> None:
+    facts = recorded(run, replace(BADLY, nodes=(), busy_cores=None))
+    assert facts["environment"]["hardware"] == {}
+    assert facts["load"]["waited_seconds"] is None
+
+
 @pytest.mark.parametrize(
     ("kind", "alter", "reason"),
     [
+        ("rank", lambda line: {"run": "another/1"}, "is the log of run another/1"),
         ("rank", lambda line: {"device": "tpu"}, "but the cluster file says"),
-        ("window", lambda line: {"losses": [float("nan")] * len(line["losses"])}, "a loss is not finite"),
+        ("window", lambda line: {"losses": [float("nan")] * len(line["losses"])}, "a loss is not finite: batch norm"),
         ("end", lambda line: {"parameter_checksum": line["initial_checksum"]}, "nothing was trained"),
         ("end", lambda line: {"parameter_checksum": "another"}, "their gradients were not exchanged"),
     ],
@@ -101,17 +137,3 @@ def test_the_tail_is_the_last_lines_of_every_log(run: RunPaths) -> None:
         "node-0": [str(number) for number in range(80, 100)],
         "node-0-rank-0": ["\ufffd broken"],
     }
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        (0, "exited with code 0"),
-        (255, "exited with code 255"),
-        (-9, "was ended by signal SIGKILL"),
-        (137, "exited with code 137: a process of its own was ended by SIGKILL"),
-        (245, "exited with code 245: a process of its own was ended by SIGSEGV"),
-    ],
-)
-def test_how_a_process_ended_in_words(code: int, words: str) -> None:
-    assert ending_words(code) == words

@@ -10,7 +10,7 @@ from dlperf_study.launchers import local
 from dlperf_study.launchers.base import Ending
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, Role, Task
+from dlperf_study.study.job import Role, Task
 
 CLUSTER = Cluster("test", nodes=1, devices_per_node=2, device="cpu", device_name="a CPU")
 RANKS = Path(__file__).with_name("ranks.py")
@@ -40,10 +40,12 @@ def asynchronous(trainers: int, **changes: Any) -> Configuration:
 
 def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = ()) -> Ending:
     """Run the job of a configuration, or ``script`` in every trainer of it."""
-    (folder / "configuration.json").write_text(json.dumps(asked.as_dict()))
     job = frameworks.load(asked.framework).job(asked, CLUSTER)
     tasks = tuple(_with(script, task) if script and task.role is Role.TRAINER else task for task in job.tasks)
-    return local.execute(local.render(Job(tasks, job.ports), CLUSTER, folder), 100)
+    submission = local.render(replace(job, tasks=tasks), CLUSTER, folder)
+    files = {"configuration.json": json.dumps(asked.as_dict())}
+    [ending] = local.execute([replace(submission, files=files)], CLUSTER, 100)
+    return ending
 
 
 def tell(asked: Configuration, folder: Path, steps: int = 0, script: Path = RANKS) -> list[dict[str, Any]]:

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.logs.evidence import RankLog, read_rank_log
-from dlperf_study.logs.horovod_timeline import read_timeline
+from dlperf_study.analysis.traces import longest_steps
+from dlperf_study.logs.evidence import read_run
+from dlperf_study.logs.horovod_timeline import TracedRun, read_timeline
+from dlperf_study.logs.rank_log import RankLog, read_rank_log
+from dlperf_study.paths import RunPaths
 from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, finish, workplace
 from tests.conftest import left_over
 from tests.frameworks.launching import configuration, launch, tell
@@ -153,6 +156,9 @@ def _assert_traced(folder: Path, name: str) -> None:
     traces = list(folder.glob("trace/*/runs/1/timeline.json"))
     assert len(traces) == (name == "horovod_torch")
     for file in traces:
-        found = read_timeline(file, warmup_steps=1, steps=2)
+        run = read_run(RunPaths(file.parent))
+        parameters = run.ranks[0].facts["parameters"]
+        found = read_timeline(file, TracedRun(run.configuration.warmup_steps, longest_steps(run), parameters))
+        assert found.steps == 2
         assert found.negotiation_seconds > 0
         assert found.all_reduce_seconds > 0

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -21,7 +21,7 @@ from dlperf_study.study.outcome import Outcome
 from dlperf_study.supervision.processes import RUN_MARK, marked
 from tests.command_line import wait_for
 from tests.conftest import left_over
-from tests.frameworks.launching import asynchronous, configuration
+from tests.frameworks.launching import CLUSTER, asynchronous, configuration
 from tests.frameworks.test_jobs import CPUS
 from tests.golden_file import check
 
@@ -31,14 +31,13 @@ pytestmark = pytest.mark.timeout(60)
 DEEP = 'setsid sleep 600 & touch "$FOLDER/started"; sleep 600'
 SECRET = "hunter2-and-nobody-else"
 CALLER = """
-import json, signal, sys
-from dataclasses import asdict
+import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that started the tests in the background ignores it
-from dlperf_study.launchers.base import Command, Submission
+from dlperf_study.launchers.base import Submission
 from dlperf_study.launchers.local import execute
-values = json.loads(sys.argv[1])
-commands = tuple(Command(**command) for command in values.pop("commands"))
-print(json.dumps(asdict(execute(Submission(commands=commands, **values), 60))))
+from tests.frameworks.launching import CLUSTER
+[ending] = execute([Submission.from_json(sys.argv[1])], CLUSTER, 60)
+print(ending.as_json())
 """
 
 
@@ -54,7 +53,12 @@ def _command(name: str, script: str, folder: Path) -> Command:
 
 
 def run(folder: Path, timeout_seconds: float = 30, **scripts: str) -> Ending:
-    return execute(submission(folder, **scripts), timeout_seconds)
+    return execute_one(submission(folder, **scripts), timeout_seconds)
+
+
+def execute_one(asked: Submission, timeout_seconds: float = 30) -> Ending:
+    [ending] = execute([asked], CLUSTER, timeout_seconds)
+    return ending
 
 
 def test_the_submission_of_a_job() -> None:
@@ -99,7 +103,7 @@ def test_a_hanging_task_is_a_timeout(tmp_path: Path) -> None:
 
 def test_a_command_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     nowhere = Command("one", "trainer", ("/nowhere/python",), {}, str(tmp_path / "one.log"))
-    ending = execute(Submission("local", str(tmp_path), (nowhere,), 0), 30)
+    ending = execute_one(Submission("local", str(tmp_path), (nowhere,), 0))
     assert ending.outcome is Outcome.FAILED
     assert "/nowhere/python" in ending.reason
 
@@ -144,7 +148,7 @@ def test_an_interrupt_ends_the_run_and_is_told(tmp_path: Path) -> None:
 
 def _caller(folder: Path) -> "subprocess.Popen[str]":
     """Return a process that executes a run, once the run's task is there."""
-    order = json.dumps(asdict(submission(folder, one=DEEP)))
+    order = submission(folder, one=DEEP).as_json()
     pipe = subprocess.PIPE
     caller = subprocess.Popen([sys.executable, "-c", CALLER, order], stdout=pipe, stderr=pipe, text=True)
     wait_for((folder / "started").exists, "the task")
@@ -152,7 +156,7 @@ def _caller(folder: Path) -> "subprocess.Popen[str]":
 
 
 def test_ports_are_free_and_different(tmp_path: Path) -> None:
-    ending = execute(submission(tmp_path, ports=3, one="echo {port_0} {port_1} {port_2}"), 30)
+    ending = execute_one(submission(tmp_path, ports=3, one="echo {port_0} {port_1} {port_2}"))
     ports = [int(word) for word in (tmp_path / "one.log").read_text().split()]
     assert ending.outcome is Outcome.COMPLETED
     assert len(set(ports)) == 3
@@ -175,6 +179,16 @@ def test_what_is_passed_is_listed() -> None:
     assert passed_environment(given) == {"NCCL_DEBUG": "INFO", "PATH": "/bin"}
 
 
+def test_what_a_study_decides_is_not_passed() -> None:
+    given = {
+        "HOROVOD_CYCLE_TIME": "50",
+        "HOROVOD_TIMELINE_MARK_CYCLES": "1",
+        "OMP_NUM_THREADS": "4",
+        "OMP_PLACES": "cores",
+    }
+    assert passed_environment(given) == {"OMP_PLACES": "cores"}
+
+
 @pytest.mark.parametrize(
     ("framework", "written", "kept"),
     [
@@ -189,7 +203,7 @@ def test_what_the_ranks_printed_is_kept_and_scratch_is_not(
     asked = configuration(framework=framework, devices_per_node=2)
     pattern = frameworks.load(framework).job(asked, CPUS).rank_output
     script = f"mkdir -p $(dirname {written}); echo hello > {written}; touch {written}.empty; env > everything"
-    execute(replace(submission(tmp_path, one=script), rank_output=pattern), 30)
+    execute_one(replace(submission(tmp_path, one=script), rank_output=pattern))
     assert (tmp_path / kept).read_text() == "hello\n"
     assert not (tmp_path / "scratch").exists()
     assert sorted(file.name for file in tmp_path.glob("*.log")) == sorted([kept, "one.log"])

@@ -1,10 +1,13 @@
+import dataclasses
 import sys
 
 import pytest
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study import cluster_file
+from dlperf_study.study.cluster import Kubernetes, Slurm, Ssh
 from dlperf_study.study.cluster_file import load_cluster
+from dlperf_study.study.cluster_sections import KubernetesSection, SlurmSection, SshSection
 from dlperf_study.study.this_machine import cpu_name, gpu_names, usable_cpus
 from tests.study.examples import write
 
@@ -90,6 +93,179 @@ MISTAKES = [
         "devices_per_node can't be auto with launcher slurm; only launcher local can ask",
     ),
 ]
+
+
+SSH = """\
+launcher: ssh
+hosts: [node1, admin@10.11.0.3]
+devices_per_node: 8
+device: cpu
+device_name: a CPU
+link: 1 Gbit/s Ethernet
+shared_files: false
+work_folder: /scratch
+network_interface: eth0
+environment: {NCCL_DEBUG: INFO}
+pass_environment: [LM_LICENSE_FILE]
+container: [apptainer, exec, image.sif]
+"""
+SLURM = CLUSTER + "slurm: {partition: dgx, options: [--exclusive], jobs_in_queue: 2}\n"
+KUBERNETES = """\
+launcher: kubernetes
+nodes: 2
+devices_per_node: 8
+device: cpu
+device_name: a CPU
+link: 1 Gbit/s Ethernet
+kubernetes:
+  images: {default: dlperf:1, torch_ddp: torch:1}
+  resources: {cpu: "8", memory: 16Gi}
+  host_paths: [/data]
+"""
+
+
+def test_hosts_are_the_nodes_of_ssh(tmp_path):
+    cluster = load_cluster(write(tmp_path, SSH))
+    assert (cluster.nodes, cluster.hosts, cluster.shared_files) == (2, ("node1", "admin@10.11.0.3"), False)
+    assert (cluster.work_folder, cluster.network_interface) == ("/scratch", "eth0")
+    assert (cluster.environment, cluster.pass_environment) == ({"NCCL_DEBUG": "INFO"}, ("LM_LICENSE_FILE",))
+    assert cluster.container == ("apptainer", "exec", "image.sif")
+    assert cluster.ssh == Ssh()
+
+
+def test_fewer_nodes_than_hosts_may_be_asked_for(tmp_path):
+    assert load_cluster(write(tmp_path, SSH + "nodes: 1\n")).nodes == 1
+
+
+def test_a_file_named_in_a_section_lies_beside_the_cluster_file(tmp_path):
+    (tmp_path / "ssh_config").touch()
+    cluster = load_cluster(write(tmp_path, SSH + "ssh: {config_file: ssh_config}\n"))
+    assert cluster.ssh.config_file == str(tmp_path / "ssh_config")
+
+
+def test_what_slurm_is_told(tmp_path):
+    cluster = load_cluster(write(tmp_path, SLURM))
+    assert cluster.slurm == Slurm(partition="dgx", options=("--exclusive",), jobs_in_queue=2)
+    assert cluster.shared_files
+
+
+def test_what_kubernetes_is_told(tmp_path):
+    cluster = load_cluster(write(tmp_path, KUBERNETES))
+    assert cluster.kubernetes.resources == {"cpu": "8", "memory": "16Gi"}
+    assert cluster.kubernetes.host_paths == ("/data",)
+    assert cluster.kubernetes.image_for("torch_ddp") == "torch:1"
+    assert cluster.kubernetes.image_for("paddle_ps") == "dlperf:1"
+    assert not cluster.shared_files
+    assert cluster.python_for("torch_ddp") == "python", "that of the image"
+
+
+def test_default_is_the_python_of_all_that_have_none_of_their_own(tmp_path):
+    text = CLUSTER.replace("python: {", "python: {default: /opt/all/bin/python, ")
+    cluster = load_cluster(write(tmp_path, text))
+    assert cluster.python_for("horovod_torch") == "/opt/horovod/bin/python"
+    assert cluster.python_for("torch_ddp") == cluster.guard_python == "/opt/all/bin/python"
+
+
+def test_a_section_has_the_defaults_of_its_values():
+    """Two files hold them: this one without pydantic, which training images need not have."""
+    for section, values in ((SshSection, Ssh()), (SlurmSection, Slurm()), (KubernetesSection, Kubernetes())):
+        fields = {name: field for name, field in section.model_fields.items() if not field.is_required()}
+        assert {n: f.default for n, f in fields.items()} == {
+            n: list(v) if isinstance(v := getattr(values, n), tuple) else v for n in fields
+        }
+        assert list(section.model_fields) == [field.name for field in dataclasses.fields(values)]
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "message"),
+    [
+        (
+            SSH,
+            ("hosts: [node1, admin@10.11.0.3]", "nodes: 2"),
+            "hosts is missing; launcher ssh needs one name per node",
+        ),
+        (SSH, ("admin@10.11.0.3", "node1"), "hosts has node1 twice"),
+        (SSH, ("[node1, admin@10.11.0.3]", "[node1]\nnodes: 2"), "nodes is 2, but hosts has 1"),
+        (
+            SSH,
+            ("[node1,", "[-oProxyCommand=x,"),
+            "hosts[0] is '-oProxyCommand=x'; it must be a host name, an address, or a name of the ssh configuration",
+        ),
+        (SSH, ("launcher: ssh", "launcher: local"), "hosts is for launcher ssh; launcher local finds its nodes itself"),
+        (
+            SSH,
+            ("shared_files: false\n", ""),
+            "shared_files is missing; is outputs/ the same folder on every node (true or false)?",
+        ),
+        (
+            SSH,
+            ("work_folder: /scratch", "work_folder: scratch"),
+            "work_folder is 'scratch'; it must be an absolute path",
+        ),
+        (
+            SSH,
+            ("eth0", "eth 0"),
+            "network_interface is 'eth 0'; it must be the name of a network interface, as `ip link` shows it",
+        ),
+        (SSH, ("{NCCL_DEBUG: INFO}", "{NCCL_DEBUG: 1}"), "environment.NCCL_DEBUG is 1, which is not a text"),
+        (
+            SSH,
+            ("[LM_LICENSE_FILE]", "['A=B']"),
+            "pass_environment[0] is 'A=B'; it must be the name of an environment variable",
+        ),
+        (
+            SSH,
+            ("container:", "ssh: {config_file: nowhere}\ncontainer:"),
+            "config_file is 'nowhere'; there is no file {folder}/nowhere",
+        ),
+        (SSH, ("container:", "slurm: {}\ncontainer:"), "slurm is a section for launcher slurm; the launcher is ssh"),
+        (CLUSTER, ("nodes: 4\n", ""), "nodes is missing"),
+        (
+            CLUSTER,
+            ("nodes: 4", "nodes: 4\nshared_files: false"),
+            "shared_files is False; with launcher slurm it is always True",
+        ),
+        (
+            SLURM,
+            ("--exclusive", "exclusive"),
+            "slurm.options[0] is 'exclusive'; it must be one option of sbatch, as --constraint=v100",
+        ),
+        (SLURM, ("--exclusive", "--nodes=2"), "slurm.options[0] is '--nodes=2'; --nodes is set by this package"),
+        (SLURM, ("--exclusive", "-t5"), "slurm.options[0] is '-t5'; -t is set by this package"),
+        (
+            SLURM,
+            ("partition", "partitoin"),
+            "unknown key slurm.partitoin; did you mean partition? the keys are partition, "
+            "account, options, jobs_in_queue, start_within_seconds, poll_seconds",
+        ),
+        (KUBERNETES, ("images: {default: dlperf:1, torch_ddp: torch:1}", "context: x"), "kubernetes.images is missing"),
+        (
+            KUBERNETES,
+            ("16Gi", "lots"),
+            'kubernetes.resources.memory is \'lots\'; it must be a Kubernetes quantity in quotes, as "16" or "64Gi"',
+        ),
+        (KUBERNETES, ("[/data]", "[data]"), "kubernetes.host_paths[0] is 'data'; it must be an absolute path"),
+    ],
+)
+def test_a_mistake_in_what_a_launcher_needs_gives_one_message(tmp_path, text, change, message):
+    assert change[0] in text
+    file = write(tmp_path, text.replace(*change))
+    with pytest.raises(StudyFileError) as caught:
+        load_cluster(file)
+    assert str(caught.value) == f"{file}: {message.replace('{folder}', str(tmp_path))}"
+
+
+def test_kubernetes_without_its_section_is_told_what_is_missing(tmp_path):
+    text = KUBERNETES.partition("kubernetes:\n")[0]
+    with pytest.raises(StudyFileError, match="kubernetes is missing; launcher kubernetes needs its images"):
+        load_cluster(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("name", ["ssh", "slurm", "kubernetes"])
+def test_the_examples_are_the_cluster_of_the_published_studies(name):
+    cluster = load_cluster(name)
+    assert (cluster.name, cluster.launcher, cluster.nodes, cluster.devices_per_node) == (name, name, 4, 8)
+    assert (cluster.device, cluster.device_name) == ("gpu", "Tesla V100-SXM2-16GB")
 
 
 @pytest.mark.parametrize(("change", "message"), MISTAKES)

@@ -14,7 +14,7 @@ import pytest
 
 from dlperf_study.errors import EvidenceError
 from dlperf_study.frameworks.base import Framework, HostStopwatch
-from dlperf_study.logs.evidence import read_rank_log
+from dlperf_study.logs.rank_log import read_rank_log
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job

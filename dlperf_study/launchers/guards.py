@@ -1,0 +1,118 @@
+"""The guards of all nodes of a run, heard as one."""
+
+import select
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+
+from dlperf_study.launchers.base import Place
+from dlperf_study.launchers.channel import Channel
+from dlperf_study.launchers.messages import HEARTBEAT_SECONDS, Message
+from dlperf_study.study.outcome import Outcome
+
+
+class BadNews(Exception):
+    """The run is over before it is done: how, why, and on which node it began, if on one."""
+
+    def __init__(self, outcome: Outcome, reason: str, node: int | None = None) -> None:
+        super().__init__(reason)
+        self.outcome, self.reason, self.node = outcome, reason, node
+
+
+class Late(Exception):
+    """Not everybody has answered in time; ``nodes`` have not."""
+
+    def __init__(self, nodes: Sequence[int]) -> None:
+        super().__init__(f"no answer from nodes {nodes}")
+        self.nodes = nodes
+
+
+class Guards:
+    """One channel a node. As a context manager it leaves no guard behind."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._channels: dict[int, Channel] = {}
+        self._heard: deque[tuple[Channel, Message]] = deque()
+        self._last_beat = time.monotonic()
+
+    def __enter__(self) -> "Guards":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for channel in self._channels.values():
+            channel.close()
+
+    def open(self, node: int, place: Place) -> None:
+        """Start the guard of a node; raises BadNews when the command that reaches it is not there."""
+        try:
+            self._channels[node] = Channel(node, place, self._mark)
+        except OSError as error:
+            raise BadNews(Outcome.FAILED, f"{place.name or 'the guard'} can't be reached: {error}", node) from error
+
+    def say(self, node: int, kind: str, **values: object) -> None:
+        """Tell the guard of a node something."""
+        self._channels[node].say(kind, **values)
+
+    def gather(self, kind: str, nodes: Iterable[int], seconds: float) -> dict[int, Message]:
+        """Return the first message of this kind from each of these nodes, in order of node.
+
+        Raises BadNews as soon as any node has failed or is lost, and Late after ``seconds``.
+        """
+        found: dict[int, Message] = {}
+        missing = set(nodes)
+        deadline = time.monotonic() + seconds
+        while missing:
+            if not (heard := self._hear(deadline)):
+                raise Late(sorted(missing))
+            channel, message = heard
+            if message["kind"] in ("failed", "gone"):
+                reason = channel.of(message["reason"], message.get("task", ""))
+                raise BadNews(Outcome(message["outcome"]), reason, channel.node)
+            if message["kind"] == kind:
+                found[channel.node] = message
+                missing.discard(channel.node)
+        return dict(sorted(found.items()))
+
+    def end(self, seconds: float) -> dict[int, Message]:
+        """Tell all guards to end what runs; return how it ended on each node that answers within ``seconds``."""
+        endings: dict[int, Message] = {}
+        waiting = {node for node, channel in self._channels.items() if not channel.inbox.closed}
+        for node in waiting:
+            self.say(node, "end")
+        deadline = time.monotonic() + seconds
+        while waiting and (heard := self._hear(deadline)):
+            channel, message = heard
+            if message["kind"] == "ending":
+                endings[channel.node] = message
+            if message["kind"] in ("ending", "gone"):
+                waiting.discard(channel.node)
+        return endings
+
+    def _hear(self, deadline: float) -> tuple[Channel, Message] | None:
+        """Return who said what next, or None when nobody says anything before the deadline."""
+        while not self._heard:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            self._beat()
+            self._listen(min(left, HEARTBEAT_SECONDS))
+        return self._heard.popleft()
+
+    def _listen(self, seconds: float) -> None:
+        open_ones = [channel for channel in self._channels.values() if not channel.inbox.closed]
+        speaking, _, _ = select.select([channel.inbox for channel in open_ones], [], [], seconds)
+        for channel in (one for one in open_ones if one.inbox in speaking):
+            self._heard.extend((channel, message) for message in channel.inbox.receive())
+            if channel.inbox.closed:
+                self._heard.append((channel, channel.loss()))
+
+    def _beat(self) -> None:
+        """Tell the guards that there still is somebody, if it is time to."""
+        if time.monotonic() - self._last_beat >= HEARTBEAT_SECONDS:
+            self._last_beat = time.monotonic()
+            for channel in self._channels.values():
+                channel.say("heartbeat")

@@ -1,0 +1,156 @@
+"""What a node is, as it says itself: hardware, address, free ports, the software of the Python that will train."""
+
+import ipaddress
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from dlperf_study.errors import RunError
+from dlperf_study.study.software import measuring_code, software
+from dlperf_study.study.this_machine import cpu_name, usable_cpus
+
+#: The instruction sets that decide how fast a CPU multiplies matrices.
+FLAGS = (
+    *("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_bf16"),
+    *("asimd", "sve"),
+)
+COMMAND_SECONDS = 10
+QUESTION_SECONDS = 60
+
+
+def hardware() -> dict[str, Any]:
+    """Return host, processor, cores, memory (bytes), the frequency governor and the GPUs, if any."""
+    return {
+        "host": socket.gethostname(),
+        "cpu_model": cpu_name(),
+        "cpu_flags": " ".join(flag for flag in FLAGS if flag in _flags()),
+        "cpu_cores_physical": psutil.cpu_count(logical=False),
+        "cpu_cores_logical": psutil.cpu_count(),
+        "cores": usable_cpus(),
+        "cpu_governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "memory_bytes": psutil.virtual_memory().total,
+        **gpus(),
+    }
+
+
+@cache
+def gpus() -> dict[str, Any]:
+    """Return names, driver and memory of the NVIDIA GPUs, or nothing when there are none."""
+    if not shutil.which("nvidia-smi"):
+        return {}
+    query = "--query-gpu=name,driver_version,memory.total"
+    lines = command_output("nvidia-smi", query, "--format=csv,noheader").splitlines()
+    if not lines:
+        return {}
+    names, drivers, memory = zip(*(line.split(", ") for line in lines), strict=True)
+    return {"gpu_names": "; ".join(names), "gpu_driver": drivers[0], "gpu_memory": memory[0]}
+
+
+def brought_by(python: Sequence[str]) -> dict[str, Any]:
+    """Return ``code``, a digest, and ``software``, versions, of a Python given by its argv.
+
+    Raises RunError when it doesn't run, or doesn't have this package.
+    """
+    if list(python) in ([], [sys.executable]):
+        return {"code": measuring_code(), "software": software()}
+    question = [*python, "-m", "dlperf_study.study.software"]
+    try:
+        answer = subprocess.run(question, capture_output=True, text=True, timeout=QUESTION_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RunError(f"{' '.join(python)} does not run: {error}") from error
+    if answer.returncode:
+        last = answer.stderr.strip().splitlines()[-1:] or ["it says nothing"]
+        raise RunError(f"{' '.join(question)} exited with code {answer.returncode}: {last[0]}")
+    facts: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+    return facts
+
+
+def free_ports(candidates: Iterable[int]) -> list[int]:
+    """Return those candidates on which nothing listens here, at any address."""
+    with ExitStack() as stack:
+        return [port for port in candidates if _binds(stack.enter_context(socket.socket()), port)]
+
+
+def own_address(interface: str, environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
+    """Return the IPv4 address under which other nodes reach this one, and its network interface.
+
+    That of ``interface`` if one is named; otherwise the one by which ssh came here, the one this host's name
+    stands for, or the only one there is. Raises RunError when that leaves a choice.
+    """
+    addresses = _addresses()
+    if interface:
+        return _address_of(interface, addresses), interface
+    came = environment.get("SSH_CONNECTION", "").split()[2:3]
+    for known in (*came, *_named_addresses()):
+        if known in addresses.values() and not ipaddress.ip_address(known).is_loopback:
+            return known, next(name for name, address in addresses.items() if address == known)
+    outward = {name: a for name, a in addresses.items() if not ipaddress.ip_address(a).is_loopback}
+    if len(outward) == 1:
+        [(name, address)] = outward.items()
+        return address, name
+    found = ", ".join(outward) or "none but loopback"
+    raise RunError(f"which address do other nodes reach it by? Set network_interface in the cluster file ({found})")
+
+
+def command_output(*argv: str) -> str:
+    """Return what a command prints, or nothing when it can't be run."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=COMMAND_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _addresses() -> dict[str, str]:
+    """Return the first IPv4 address of each network interface."""
+    first = (
+        (name, next((one.address for one in found if one.family == socket.AF_INET), None))
+        for name, found in psutil.net_if_addrs().items()
+    )
+    return {name: address for name, address in first if address}
+
+
+def _address_of(interface: str, addresses: Mapping[str, str]) -> str:
+    if interface not in addresses:
+        raise RunError(
+            f"network_interface {interface} has no IPv4 address here; those that have: {', '.join(addresses)}"
+        )
+    return addresses[interface]
+
+
+def _named_addresses() -> list[str]:
+    try:
+        return socket.gethostbyname_ex(socket.gethostname())[2]
+    except OSError:
+        return []
+
+
+def _binds(one: socket.socket, port: int) -> bool:
+    try:
+        one.bind(("", port))
+    except OSError:
+        return False
+    return True
+
+
+def _flags() -> set[str]:
+    lines = (_text("/proc/cpuinfo") or "").splitlines()
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    return set((facts.get("flags") or facts.get("Features") or "").split())
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None

@@ -1,0 +1,79 @@
+"""What else a node does: before a run, how long until it is idle; during the run, what others kept busy."""
+
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from dlperf_study.supervision.processes import end_survivors
+
+SAMPLE_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a node did before a run: ``busy_cores_before`` is by other processes, just before the run."""
+
+    waited_seconds: float
+    busy_cores_before: float
+    survivors_ended: tuple[str, ...]
+
+
+def wait_until_idle(most_busy_cores: float, wait_seconds: float, check: Callable[[], None]) -> Load:
+    """End survivors, then wait until this node is idle, at most ``wait_seconds``; ``check`` may raise meanwhile.
+
+    A node that stays busy is measured all the same; the load is recorded and the report says so.
+    """
+    ended = end_survivors()
+    start = time.monotonic()
+    busy = cores_busy(SAMPLE_SECONDS)
+    while busy > most_busy_cores and time.monotonic() - start < wait_seconds:
+        check()
+        busy = cores_busy(SAMPLE_SECONDS)
+    return Load(time.monotonic() - start, busy, ended)
+
+
+def cores_busy(seconds: float) -> float:
+    """Return how many cores all processes of this node keep busy, measured for so long."""
+    return psutil.cpu_percent(interval=seconds) / 100 * (psutil.cpu_count() or 1)
+
+
+class LoadMeter:
+    """Measures how many cores processes other than this one and its children keep busy."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._busy = _busy_seconds()
+        self._own = _own_seconds()
+        self._kills = _out_of_memory_kills()
+
+    def busy_cores(self) -> float:
+        """Return the mean number of cores others kept busy; children count once they have been waited for."""
+        others = (_busy_seconds() - self._busy) - (_own_seconds() - self._own)
+        return max(0.0, others) / max(time.monotonic() - self._start, 1e-9)
+
+    def out_of_memory_kills(self) -> int:
+        """Return how many processes the kernel killed for want of memory meanwhile."""
+        return _out_of_memory_kills() - self._kills
+
+
+def _busy_seconds() -> float:
+    """Return the seconds cores were busy or taken away: a virtual machine's host may give them to others."""
+    times = psutil.cpu_times()
+    return float(sum(getattr(times, kind, 0.0) for kind in ("user", "system", "irq", "softirq", "steal")))
+
+
+def _own_seconds() -> float:
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _out_of_memory_kills() -> int:
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

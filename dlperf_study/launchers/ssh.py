@@ -1,0 +1,49 @@
+"""Hosts that need an ssh server and the environment of this project, nothing else."""
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+from dlperf_study.launchers.base import Ending, Launcher, Place, Submission
+from dlperf_study.launchers.coordinator import coordinate
+from dlperf_study.launchers.rendering import submission_of
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.job import Job
+
+#: Ask nobody anything, notice a host that is gone, and end with the connection instead of living on in another one.
+OPTIONS = (
+    *("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3"),
+    *("ControlPath=none", "ForwardX11=no", "ClearAllForwardings=yes", "LogLevel=ERROR"),
+)
+#: Where nodes write that don't share files, unless the cluster file says where.
+WORK_FOLDER = "/tmp"
+
+
+def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
+    """Return the commands of a job, each with its log; starts nothing."""
+    apart = f"{cluster.work_folder or WORK_FOLDER}/dlperf_study-{{unique}}"
+    return submission_of("ssh", job, cluster, folder, "" if cluster.shared_files else apart)
+
+
+def places(cluster: Cluster) -> tuple[Place, ...]:
+    """Return the hosts, in the order of the cluster file."""
+    return tuple(_place(cluster, host) for host in cluster.hosts)
+
+
+def first_host(cluster: Cluster) -> Place:
+    """Return where to ask for libraries: all hosts must have the same."""
+    return places(cluster)[0]
+
+
+def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[Ending]:
+    """Run one after another to its end, within ``timeout_seconds`` each; leaves no process on any host."""
+    for submission in submissions:
+        yield coordinate(submission, places(cluster), timeout_seconds)
+
+
+def _place(cluster: Cluster, host: str) -> Place:
+    options = [word for option in OPTIONS for word in ("-o", option)]
+    own = ("-F", cluster.ssh.config_file) if cluster.ssh.config_file else ()
+    return Place(host, ("ssh", *own, *options, host), cluster.guard_python, shell=True)
+
+
+LAUNCHER = Launcher("ssh", render, execute, places, asked=first_host)

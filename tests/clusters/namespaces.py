@@ -1,0 +1,123 @@
+"""Four hosts on this machine: each a network namespace with an address and a name of its own, on one bridge.
+
+They share its cores and its files: they show that a launch is right, not how a cluster scales.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from tests.command_line import wait_for
+
+PREFIX, BRIDGE, NETWORK = "dls", "dlsbr", "10.78.0"
+#: The address of this machine on the bridge.
+GATEWAY = f"{NETWORK}.1"
+COUNT = 4
+
+
+@dataclass(frozen=True)
+class Host:
+    """One namespace; its interface is ``eth0``."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}{self.number}"
+
+    @property
+    def address(self) -> str:
+        return f"{NETWORK}.{self.number + 1}"
+
+    def argv(self, *words: str) -> list[str]:
+        """Return the argv that runs a command there, under the host's own name."""
+        named = ["unshare", "--uts", "sh", "-c", f'hostname {self.name}; exec "$@"', "sh"]
+        return ["ip", "netns", "exec", self.name, *named, *words]
+
+    def link(self, state: str) -> None:
+        """Plug the network in ("up") or out ("down")."""
+        _run("ip", "-n", self.name, "link", "set", "eth0", state)
+        if state == "up":
+            _run("ip", "-n", self.name, "route", "replace", "default", "via", GATEWAY)
+
+    def shape(self, rate: str) -> None:
+        """Let the host send no faster than ``rate``, as tc gives rates; "" lifts the limit."""
+        queue = ("root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms") if rate else ("root",)
+        _run("ip", "netns", "exec", self.name, "tc", "qdisc", "replace" if rate else "delete", "dev", "eth0", *queue)
+
+    def processes(self) -> list[psutil.Process]:
+        """Return what runs there."""
+        listed = _run("ip", "netns", "pids", self.name, check=False).split()
+        return [psutil.Process(int(pid)) for pid in listed if psutil.pid_exists(int(pid))]
+
+
+HOSTS = tuple(Host(number) for number in range(1, COUNT + 1))
+
+
+@contextmanager
+def namespaces() -> Iterator[tuple[Host, ...]]:
+    """Make the hosts; at the end nothing of them is left."""
+    remove()
+    try:
+        _make_bridge()
+        for host in HOSTS:
+            _make(host)
+        yield HOSTS
+    finally:
+        remove()
+
+
+def remove() -> None:
+    """End what runs in the namespaces, and take them away, also those of tests that were killed."""
+    present = {line.split()[0] for line in _run("ip", "netns", "list").splitlines()}
+    for host in HOSTS:
+        if host.name in present:
+            end(host.processes())
+            _run("ip", "netns", "delete", host.name)
+        shutil.rmtree(_etc(host), ignore_errors=True)
+    _run("ip", "link", "delete", BRIDGE, check=False)
+
+
+def end(processes: Sequence[psutil.Process]) -> None:
+    """Kill processes and wait until they have gone."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=10)
+
+
+def _make_bridge() -> None:
+    _run("ip", "link", "add", BRIDGE, "type", "bridge")
+    _run("ip", "address", "add", f"{GATEWAY}/24", "dev", BRIDGE)
+    _run("ip", "link", "set", BRIDGE, "up")
+
+
+def _make(host: Host) -> None:
+    cable = f"{PREFIX}v{host.number}"
+    _run("ip", "netns", "add", host.name)
+    _run("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", host.name)
+    _run("ip", "link", "set", cable, "master", BRIDGE, "up")
+    _run("ip", "-n", host.name, "link", "set", "lo", "up")
+    _run("ip", "-n", host.name, "address", "add", f"{host.address}/24", "dev", "eth0")
+    _run("ip", "-n", host.name, "link", "set", "eth0", "up")
+    _run("ip", "-n", host.name, "route", "add", "default", "via", GATEWAY)
+    # `ip netns exec` lays these files over those of /etc. No name server: asking one would time out.
+    _etc(host).mkdir(parents=True, exist_ok=True)
+    (_etc(host) / "resolv.conf").write_text("")
+    (_etc(host) / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{h.address} {h.name}\n" for h in HOSTS))
+    wait_for(lambda: _run("ip", "netns", "exec", host.name, "ip", "route"), f"the route of {host.name}")
+
+
+def _etc(host: Host) -> Path:
+    return Path("/etc/netns") / host.name
+
+
+def _run(*argv: str, check: bool = True) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert not check or done.returncode == 0, f"{' '.join(argv)}: {done.stderr}"
+    return done.stdout

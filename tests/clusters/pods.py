@@ -1,0 +1,113 @@
+"""A kubelet whose nodes are the hosts: a pod is a process in a host's network, with mounts of its own."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlperf_study.paths import PROJECT
+from tests.clusters.kubernetes import FakeKubernetes, Manifest
+from tests.clusters.namespaces import Host
+
+GRACE_SECONDS = 10
+#: As the processes of a pod: they see their own only, and go when the first of them goes.
+APART = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
+#: Lays the pod's folders over /run, and names for the pods over those of the host; then becomes the command.
+ENTER = """
+mount --make-rprivate / && mount -t tmpfs none /run && mount --bind "$1/hosts" /etc/hosts || exit 99
+mkdir -p /run/dlperf-study && mount --bind "$1" /run/dlperf-study || exit 99
+hostname "$2"
+shift 2
+while [ ! -e /run/dlperf-study/order/order.json ] || [ ! -e /run/dlperf-study/secret/token ]; do sleep 0.05; done
+exec "$@"
+"""
+
+
+@dataclass
+class Pods:
+    """Pods as processes; each gets the next free host. The image is this machine's Python."""
+
+    folder: Path
+    hosts: Sequence[Host]
+    cluster: FakeKubernetes | None = None
+    running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    placed: dict[str, Host] = field(default_factory=dict)
+
+    def start(self, pod: Manifest) -> None:
+        name, spec = pod["metadata"]["name"], pod["spec"]
+        home = self._home(name)
+        host = next(host for host in self.hosts if host not in self.placed.values())
+        self.placed[name] = host
+        self._write_names(f"{host.address} {spec['hostname']}.{spec['subdomain']} {spec['hostname']}\n")
+        [container] = spec["containers"]
+        command = [word.replace("$(POD_IP)", host.address) for word in container["command"]]
+        with open(home / "log", "wb") as log:
+            self.running[name] = subprocess.Popen(
+                host.argv(*APART, "sh", "-c", ENTER, "sh", str(home), spec["hostname"], *command),
+                env={**os.environ, "POD_IP": host.address, "PYTHONPATH": str(PROJECT)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def status(self, pod: Manifest) -> Manifest:
+        name = pod["metadata"]["name"]
+        self._bring_files(name)
+        code = self.running[name].poll() if name in self.running else None
+        if code is None:
+            return {"phase": "Running"}
+        terminated = {"exitCode": code % 256, "reason": "Completed" if code == 0 else "Error"}
+        phase = "Failed" if code else "Succeeded"
+        return {"phase": phase, "containerStatuses": [{"state": {"terminated": terminated}}]}
+
+    def log(self, pod: Manifest) -> str:
+        return (self._home(pod["metadata"]["name"]) / "log").read_text()
+
+    def stop(self, pod: Manifest) -> None:
+        name = pod["metadata"]["name"]
+        process = self.running[name]
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        del self.running[name], self.placed[name]
+
+    def kill(self, hostname: str) -> None:
+        """End everything in a pod at once, as a node that goes away does."""
+        for name, host in self.placed.items():
+            if f"-{hostname}-" in name:
+                for process in host.processes():
+                    process.kill()
+
+    def _home(self, name: str) -> Path:
+        home = self.folder / name
+        for part in ("order", "secret", "work"):
+            (home / part).mkdir(parents=True, exist_ok=True)
+        (home / "hosts").touch()
+        return home
+
+    def _write_names(self, line: str) -> None:
+        """Tell all pods, those to come included, the name of one more."""
+        names = self.folder / "names"
+        with open(names, "a") as file:
+            file.write(line)
+        for home in self.folder.glob("*/hosts"):
+            home.write_text("127.0.0.1 localhost\n" + names.read_text())
+
+    def _bring_files(self, name: str) -> None:
+        """Put what the pod mounts where it waits for it, once it has been made."""
+        assert self.cluster
+        for plural, part in (("configmaps", "data"), ("secrets", "stringData")):
+            folder = self._home(name) / ("order" if part == "data" else "secret")
+            for made in self.cluster.of(plural):
+                if name.startswith(made["metadata"]["name"]):
+                    for key, text in made[part].items():
+                        (folder / f".{key}").write_text(text)
+                        (folder / f".{key}").rename(folder / key)

@@ -1,0 +1,185 @@
+"""Pods that train, behind an API on a real port: what comes home, and what is left when something goes wrong."""
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlperf_study import frameworks
+from dlperf_study.launchers import kubernetes as launcher
+from dlperf_study.launchers._kubernetes import run as run_module
+from dlperf_study.launchers.base import Ending, Submission
+from dlperf_study.logs.evidence import disagreement, rank_logs
+from dlperf_study.paths import RunPaths
+from dlperf_study.study.cluster import Cluster, Kubernetes
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job, Role, Task
+from tests.clusters.kubernetes import FakeKubernetes, fake_kubernetes
+from tests.clusters.namespaces import Host
+from tests.clusters.pods import Pods
+from tests.command_line import LIMIT_SECONDS, wait_for
+from tests.frameworks.launching import asynchronous, configuration
+
+SECRET = "s3cret-of-this-test"
+pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.usefixtures("machine")]
+
+
+@pytest.fixture
+def pods(hosts: tuple[Host, ...], tmp_path: Path) -> Iterator[Pods]:
+    folder = tmp_path / "pods"
+    folder.mkdir()
+    yield Pods(folder, hosts)
+    wait_for(lambda: not [p for host in hosts for p in host.processes()], "the hosts to be empty", 30)
+
+
+@pytest.fixture
+def api(pods: Pods, tmp_path: Path) -> Iterator[FakeKubernetes]:
+    with fake_kubernetes(tmp_path, pods) as served:
+        pods.cluster = served
+        yield served
+        assert served.objects == {}, "a run leaves nothing"
+
+
+@pytest.fixture
+def cluster(api: FakeKubernetes, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    monkeypatch.setattr(run_module, "POLL_SECONDS", 0.1)
+    settings = Kubernetes(kubeconfig=str(api.kubeconfig), images={"default": "this-machine"}, start_within_seconds=30)
+    return Cluster(
+        *("test", 4, 1, "cpu", "a CPU", "kubernetes"),
+        idle_max_busy_cores=1e9,
+        idle_wait_seconds=0.0,
+        python={"default": sys.executable},
+        shared_files=False,
+        kubernetes=settings,
+    )
+
+
+def submission(asked: Configuration, cluster: Cluster, folder: Path) -> Submission:
+    job = frameworks.load(asked.framework).job(asked, cluster)
+    rendered = launcher.render(replace(job, framework=asked.framework), cluster, folder)
+    files = {**rendered.files, "configuration.json": json.dumps(asked.as_dict())}
+    return replace(rendered, files=files)
+
+
+def script(*of_nodes: str, ports: int = 0) -> Job:
+    """Return a job of one Python program per node."""
+    tasks = tuple(Task(f"node-{k}", Role.TRAINER, k, (sys.executable, "-c", text)) for k, text in enumerate(of_nodes))
+    return Job(tasks, nodes=len(tasks), ports=ports, framework="any")
+
+
+def execute(job: Job, cluster: Cluster, folder: Path, timeout_seconds: float = 60, **changes: Any) -> Ending:
+    rendered = launcher.render(job, cluster, folder / "runs" / "1")
+    [ending] = launcher.execute([replace(rendered, **changes)], cluster, timeout_seconds)
+    return ending
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        configuration(nodes=2),
+        asynchronous(1, nodes=2),
+        configuration(nodes=2, framework="torch_ddp"),
+        configuration(nodes=2, framework="horovod_torch"),
+    ],
+    ids=lambda asked: asked.framework,
+)
+def test_pods_train_together(asked: Configuration, cluster: Cluster, tmp_path: Path, api: FakeKubernetes) -> None:
+    folder = tmp_path / "runs" / "2"
+    [ending] = launcher.execute([submission(asked, cluster, folder)], cluster, 100)
+    told = {log.name: log.read_text()[-1500:] for log in folder.glob("*.log")}
+    assert (ending.outcome, ending.reason) == ("completed", ""), told
+    logs = rank_logs(RunPaths(folder), asked)
+    assert disagreement(logs, asked, "cpu", ending.seconds) == ""
+    assert [node["name"].partition(".")[0] for node in ending.nodes][:2] == ["trainer-0", "trainer-1"]
+    jobs = [made["metadata"]["labels"]["dlperf-study/role"] for made in api.created if made["kind"] == "Job"]
+    assert jobs == ["trainer", "trainer", *["server"] * bool(asked.servers)]
+
+
+def test_what_every_pod_wrote_comes_home(cluster: Cluster, tmp_path: Path, api: FakeKubernetes) -> None:
+    write = "import os, sys; open('../from-' + os.uname().nodename, 'w').write('{host_1} {port_0}'); print('said')"
+    ending = execute(script(write, write, ports=1), cluster, tmp_path)
+    assert (ending.outcome, ending.reason, ending.exit_codes) == ("completed", "", {"node-0": 0, "node-1": 0})
+    folder = tmp_path / "runs" / "1"
+    told = {(folder / f"from-trainer-{k}").read_text() for k in (0, 1)}
+    assert len(told) == 1
+    assert [(folder / f"node-{k}.log").read_text() for k in (0, 1)] == ["said\n", "said\n"]
+    assert not (folder / "scratch").exists()
+
+
+def test_a_pod_that_dies_ends_the_run_and_is_named(
+    cluster: Cluster, tmp_path: Path, api: FakeKubernetes, pods: Pods
+) -> None:
+    started = "import time; open('/run/dlperf-study/work/started', 'w'); time.sleep(600)"
+
+    def kill() -> None:
+        wait_for(lambda: list(pods.folder.glob("*-trainer-1-*/work/started")), "the second pod to work")
+        pods.kill("trainer-1")
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    ending = execute(script(started, started), cluster, tmp_path)
+    killer.join()
+    assert ending.outcome in ("failed", "killed")
+    assert "trainer-1" in ending.reason
+
+
+def test_a_run_that_takes_too_long_is_ended_and_its_logs_come_home(cluster: Cluster, tmp_path: Path) -> None:
+    waits = "import time; print('waiting', flush=True); time.sleep(600)"
+    ending = execute(script(waits, waits), cluster, tmp_path, timeout_seconds=3)
+    assert (ending.outcome, ending.reason) == ("timeout", "not finished after 3 s")
+    assert (tmp_path / "runs" / "1" / "node-1.log").read_text() == "waiting\n"
+
+
+def test_an_image_with_other_code_is_refused(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "measuring_code", lambda: "0ther")
+    ending = execute(script("pass"), cluster, tmp_path)
+    assert ending.outcome == "failed"
+    assert "the image has other measuring code" in ending.reason
+
+
+def test_a_secret_reaches_the_training_processes_of_all_pods_and_no_file(
+    cluster: Cluster, tmp_path: Path, pods: Pods
+) -> None:
+    asks = f"import os; print(os.environ['SOME_API_KEY'] == {SECRET[::-1]!r}[::-1])"
+    ending = execute(script(asks, asks), cluster, tmp_path, environment={"SOME_API_KEY": SECRET})
+    assert (ending.outcome, ending.reason) == ("completed", "")
+    folder = tmp_path / "runs" / "1"
+    assert [(folder / f"node-{k}.log").read_text() for k in (0, 1)] == ["True\n", "True\n"]
+    assert [file for file in folder.rglob("*") if file.is_file() and SECRET in file.read_text()] == []
+    assert [file for file in pods.folder.glob("*/log") if SECRET in file.read_text()] == []
+
+
+def test_an_interrupt_leaves_nothing(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pods: Pods
+) -> None:
+    def interrupted(run: run_module.Run) -> None:
+        def works() -> bool:
+            run.api.list("Pod", run.labels)
+            return bool(list(pods.folder.glob("*-trainer-1-*/work/started")))
+
+        wait_for(works, "the second pod to work")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "wait", interrupted)
+    started = "import time; open('/run/dlperf-study/work/started', 'w'); time.sleep(600)"
+    ending = execute(script(started, started), cluster, tmp_path)
+    assert (ending.outcome, ending.interrupted) == ("killed", True)
+
+
+def test_horovod_trains_as_an_mpi_job_where_the_operator_is(
+    cluster: Cluster, tmp_path: Path, api: FakeKubernetes
+) -> None:
+    api.has_operator = True
+    asked = configuration(nodes=2, framework="horovod_torch")
+    folder = tmp_path / "runs" / "1"
+    operated = replace(cluster, kubernetes=replace(cluster.kubernetes, mpi_operator=True))
+    [ending] = launcher.execute([submission(asked, operated, folder)], operated, 100)
+    assert (ending.outcome, ending.reason) == ("completed", "")
+    assert disagreement(rank_logs(RunPaths(folder), asked), asked, "cpu", ending.seconds) == ""
+    assert [node["name"].partition(".")[0].rpartition("-worker-")[2] for node in ending.nodes] == ["0", "1"]
+    assert [made["kind"] for made in api.created if made["kind"] != "Pod"] == ["MPIJob", "ConfigMap", "Secret"]

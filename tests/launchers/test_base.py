@@ -1,0 +1,59 @@
+"""Submissions and endings as text, and what must not be in it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.launchers.base import (
+    WITHHELD,
+    Command,
+    Ending,
+    Submission,
+    recorded_environment,
+    travelling_environment,
+)
+from dlperf_study.launchers.coordinator import coordinate
+from dlperf_study.launchers.local import places
+from dlperf_study.study.outcome import Outcome
+from tests.frameworks.launching import CLUSTER
+
+COMMAND = Command("node-0", "trainer", ("python", "-m", "x"), {"A": "1"}, "/runs/1/node-0.log", 1)
+ASKED = Submission("local", "/runs/1", (COMMAND,), 2, nodes=2, python=("python",), pass_environment=("A",))
+
+
+def test_a_submission_is_read_as_it_was_written() -> None:
+    assert Submission.from_json(replace(ASKED, files={"a.txt": "text"}).as_json()) == ASKED
+
+
+def test_an_ending_is_read_as_it_was_written() -> None:
+    ending = Ending(Outcome.TIMEOUT, "late", 1.5, {"node-0": None}, nodes=({"node": 0, "load": {"waited": 1}},))
+    assert Ending.from_json(ending.as_json()) == ending
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("NCCL_DEBUG", True), ("LANG", True), ("HOROVOD_SECRET_KEY", False), ("WANDB_API_KEY", False), ("SITE", False)],
+)
+def test_values_that_may_be_secret_are_withheld(name: str, shown: bool) -> None:
+    assert recorded_environment({name: "value"}) == {name: "value" if shown else WITHHELD}
+    assert ("value" in replace(ASKED, environment={name: "value"}).as_json()) is shown
+
+
+def test_folders_of_this_machine_do_not_travel() -> None:
+    given = {"PATH": "/bin", "HOME": "/root", "NCCL_DEBUG": "INFO", "SITE": "x", "OTHER": "y"}
+    assert travelling_environment(given, ("SITE",)) == {"NCCL_DEBUG": "INFO", "SITE": "x"}
+
+
+def test_a_withheld_value_is_taken_from_the_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = Command("one", "trainer", ("sh", "-c", "echo $SITE"), {}, str(tmp_path / "runs" / "1" / "one.log"))
+    given = Submission("local", str(tmp_path / "runs" / "1"), (command,), 0, environment={"SITE": "here"})
+    read = Submission.from_json(given.as_json())
+    ending = coordinate(read, places(CLUSTER), 30)
+    assert (ending.outcome, ending.reason) == (
+        "failed",
+        "SITE: given in the cluster file, but not passed on to here",
+    )
+    monkeypatch.setenv("SITE", "there")
+    assert coordinate(read, places(CLUSTER), 30).outcome == "completed"
+    assert (tmp_path / "runs" / "1" / "one.log").read_text() == "there\n"

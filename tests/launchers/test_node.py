@@ -1,0 +1,80 @@
+"""What a node says of itself."""
+
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dlperf_study.errors import RunError
+from dlperf_study.launchers import node
+from dlperf_study.launchers.node import brought_by, free_ports, hardware, own_address
+from dlperf_study.study.software import measuring_code, software
+
+
+def test_the_hardware_is_flat_and_of_this_machine() -> None:
+    facts = hardware()
+    assert facts["host"] == socket.gethostname()
+    assert facts["memory_bytes"] == psutil.virtual_memory().total
+    assert all(not isinstance(value, dict | list) for value in facts.values())
+
+
+def test_a_port_that_is_taken_is_not_free() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert free_ports([port]) == []
+    assert free_ports([port]) == [port]
+
+
+def test_another_python_is_asked() -> None:
+    facts = {"code": measuring_code(), "software": software()}
+    assert brought_by([]) == brought_by([sys.executable]) == facts
+    assert brought_by(["env", sys.executable]) == facts
+
+
+def test_a_python_that_cant_answer_is_said(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"/nowhere/python does not run: .*No such file"):
+        brought_by(["/nowhere/python"])
+    stranger = tmp_path / "python"
+    stranger.write_text("#!/bin/sh\necho No module named dlperf_study >&2; exit 1\n")
+    stranger.chmod(0o755)
+    with pytest.raises(RunError, match=r"exited with code 1: No module named dlperf_study"):
+        brought_by([str(stranger)])
+
+
+Interfaces = Callable[..., None]
+
+
+@pytest.fixture
+def interfaces(monkeypatch: pytest.MonkeyPatch) -> Interfaces:
+    """Give this machine other network interfaces, and a name that stands for no address of theirs."""
+
+    def give(name_stands_for: str = "127.0.1.1", **addresses: str) -> None:
+        monkeypatch.setattr(node, "_addresses", lambda: {"lo": "127.0.0.1", **addresses})
+        monkeypatch.setattr(node, "_named_addresses", lambda: [name_stands_for])
+
+    return give
+
+
+def test_the_only_address_is_the_one(interfaces: Interfaces) -> None:
+    interfaces(eth0="10.0.0.1")
+    assert own_address("", {}) == ("10.0.0.1", "eth0")
+
+
+def test_of_several_the_one_ssh_came_by_or_the_name_stands_for(interfaces: Interfaces) -> None:
+    interfaces("10.1.0.1", eth0="10.0.0.1", ib0="10.1.0.1")
+    assert own_address("", {"SSH_CONNECTION": "10.0.0.9 5555 10.0.0.1 22"}) == ("10.0.0.1", "eth0")
+    assert own_address("", {}) == ("10.1.0.1", "ib0")
+    assert own_address("eth0", {}) == ("10.0.0.1", "eth0")
+
+
+def test_a_choice_is_left_to_the_cluster_file(interfaces: Interfaces) -> None:
+    interfaces(eth0="10.0.0.1", ib0="10.1.0.1")
+    with pytest.raises(RunError, match=r"Set network_interface in the cluster file \(eth0, ib0\)"):
+        own_address("", {})
+    with pytest.raises(RunError, match="ib1 has no IPv4 address here; those that have: lo, eth0, ib0"):
+        own_address("ib1", {})

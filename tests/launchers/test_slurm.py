@@ -1,0 +1,199 @@
+"""What is handed to Slurm, and what its words mean. Nothing is submitted here."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlperf_study import frameworks
+from dlperf_study.errors import RunError
+from dlperf_study.launchers import _slurm_queue as queue
+from dlperf_study.launchers import slurm as launcher
+from dlperf_study.launchers._slurm_places import places, srun
+from dlperf_study.launchers._slurm_queue import Job, Phase, Unreachable, parse_accounting, parse_job
+from dlperf_study.launchers._slurm_script import allotted_seconds, filled, script, slurm_time
+from dlperf_study.launchers._slurm_watch import SETTLE_SECONDS, Patience, verdict, with_slurms_word
+from dlperf_study.launchers.base import Ending, Submission
+from dlperf_study.paths import RunPaths
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.cluster_file import load_cluster
+from dlperf_study.study.outcome import Outcome
+from tests.frameworks.launching import configuration
+from tests.golden_file import check
+
+CLUSTER = replace(load_cluster("slurm"), python={"default": "/shared/dlperf/bin/python"})
+FOLDER = Path("/outputs/example/configurations/one/runs/1")
+#: As Slurm 22.05.8 printed it, but for the names in it.
+SHOWN = (
+    "JobId=5247858 JobName=one UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294901759 Nice=0 "
+    "Account=(null) QOS=(null) JobState={state} Reason={reason} Dependency=(null) Requeue=0 Restarts=0 BatchFlag=1 "
+    "Reboot=0 ExitCode=0:0 RunTime=00:00:06 TimeLimit=00:05:00 TimeMin=N/A SubmitTime=2026-11-21T07:57:41 "
+    "EligibleTime=2026-11-21T07:57:41 AccrueTime=2026-11-21T07:57:41 StartTime=2026-11-21T07:57:42 "
+    "EndTime=2026-11-21T07:57:48 Deadline=N/A SuspendTime=None SecsPreSuspend=0 LastSchedEval=2026-11-21T07:57:42 "
+    "Scheduler=Backfill Partition=all AllocNode:Sid=localhost:22724 ReqNodeList=(null) ExcNodeList=(null) "
+    "NodeList={nodes} BatchHost=h1 NumNodes=2 NumCPUs=4 NumTasks=2 CPUs/Task=1 ReqB:S:C:T=0:0:*:* "
+    "TRES=cpu=4,node=2,billing=4 Socks/Node=* NtasksPerN:B:S:C=0:0:*:* CoreSpec=* MinCPUsNode=1 "
+    "Command=/outputs/job.sbatch WorkDir=/outputs Comment=/outputs/a JobState=RUNNING  StdErr=/outputs/output.txt "
+    "StdIn=/dev/null StdOut=/outputs/output.txt Power= \n"
+)
+PATIENCE = Patience(start_seconds=100, run_seconds=1000)
+
+
+def submission(cluster: Cluster = CLUSTER, nodes: int = 2) -> Submission:
+    asked = configuration(nodes=nodes, devices_per_node=8)
+    job = frameworks.load(asked.framework).job(asked, cluster)
+    return launcher.render(job, cluster, FOLDER)
+
+
+def test_the_script_of_a_job() -> None:
+    rendered = submission()
+    check("submissions/slurm-job.sbatch", rendered.files["job.sbatch"])
+    check("submissions/slurm-all_reduce.json", rendered.as_json())
+
+
+def test_a_script_is_filled_with_its_folder_and_its_time() -> None:
+    text = filled(submission().files["job.sbatch"], "/outputs/a b/jobs/1", 3601)
+    assert "#SBATCH --time=1:01:00\n" in text
+    assert "#SBATCH --output='/outputs/a b/jobs/1'/output.txt\n" in text
+    assert text.endswith("-m dlperf_study.launchers._allocation '/outputs/a b/jobs/1'\n")
+    assert not re.search(r"\{(job|time)\}", text)
+
+
+def test_only_gpus_are_asked_for_by_number() -> None:
+    lines = script("one", 3, replace(CLUSTER, device="cpu", slurm=replace(CLUSTER.slurm, partition="", account="a")))
+    assert "gres" not in lines
+    assert "partition" not in lines
+    assert "#SBATCH --account=a\n" in lines
+    assert "#SBATCH --nodes=3\n" in lines
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(1, "0:01:00"), (60, "0:01:00"), (61, "0:02:00"), (90_000, "25:00:00")])
+def test_times_are_rounded_up_to_minutes(seconds: float, text: str) -> None:
+    assert slurm_time(seconds) == text
+
+
+def test_a_job_may_last_as_long_as_its_runs_and_what_comes_around_them() -> None:
+    one = submission()
+    assert allotted_seconds([one, one, one], 600) == 60 + 3 * (600 + CLUSTER.idle_wait_seconds + 60)
+
+
+def test_a_traced_run_is_of_the_same_configuration_as_the_others() -> None:
+    home = RunPaths(FOLDER).home
+    assert home.folder.name == "one"
+    assert home.trace("traced").home == home
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "nodes", "expected", "phase"),
+    [
+        ("PENDING", "Resources", "", Job("PENDING", "Resources"), Phase.WAITING),
+        ("PENDING", "None", "", Job("PENDING"), Phase.WAITING),
+        ("RUNNING", "None", "h[1-2]", Job("RUNNING", "", "h[1-2]"), Phase.RUNNING),
+        ("COMPLETING", "NodeDown", "h1", Job("COMPLETING", "NodeDown", "h1"), Phase.RUNNING),
+        ("CANCELLED", "PartitionNodeLimit", "(null)", Job("CANCELLED", "PartitionNodeLimit"), Phase.OVER),
+        ("NODE_FAIL", "NodeDown", "h[1-2]", Job("NODE_FAIL", "NodeDown", "h[1-2]"), Phase.OVER),
+        ("SUSPENDED", "None", "h[1-2]", Job("SUSPENDED", "", "h[1-2]"), Phase.SUSPENDED),
+        ("A_STATE_OF_TOMORROW", "None", "h1", Job("A_STATE_OF_TOMORROW", "", "h1"), Phase.RUNNING),
+    ],
+)
+def test_what_scontrol_shows(state: str, reason: str, nodes: str, expected: Job, phase: Phase) -> None:
+    assert parse_job(SHOWN.format(state=state, reason=reason, nodes=nodes)) == expected
+    assert expected.phase is phase
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("COMPLETED|None|h[1-2]\nCOMPLETED|None|h1\n", Job("COMPLETED", "", "h[1-2]")),
+        ("CANCELLED by 1000|None|None assigned\n", Job("CANCELLED")),
+        ("", None),
+    ],
+)
+def test_what_the_accounting_remembers(text: str, expected: Job | None) -> None:
+    assert parse_accounting(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("job", "since", "outcome", "words"),
+    [
+        (Job("PENDING", "Resources"), 99, None, ""),
+        (Job("PENDING", "Resources"), 101, Outcome.FAILED, "PENDING (Resources): not started within 100 s"),
+        (Job("PENDING", "PartitionConfig"), 0, Outcome.UNSUPPORTED, "PENDING (PartitionConfig): it can never start"),
+        (Job("PENDING", "PartitionTimeLimit"), 0, Outcome.UNSUPPORTED, "it can never start"),
+        (Job("PENDING", "QOSMaxNodePerJobLimit"), 0, Outcome.UNSUPPORTED, "it can never start"),
+        (Job("PENDING", "AssocMaxJobsLimit"), 0, None, ""),
+        (Job("PENDING", "QOSMaxNodePerUserLimit"), 0, None, ""),
+        (Job("PENDING", "JobHeldAdmin"), 0, Outcome.FAILED, "it is held, so it would wait for ever"),
+        (Job("CONFIGURING", "", "h1"), 101, Outcome.FAILED, "not started"),
+        (Job("RUNNING", "", "h1"), 999, None, ""),
+        (Job("RUNNING", "", "h1"), 1001, Outcome.FAILED, "RUNNING on h1: still after 1001 s"),
+        (Job("SUSPENDED", "", "h1"), 0, Outcome.KILLED, "what is measured across a break is not true"),
+        (Job("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS, None, ""),
+        (Job("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS + 1, Outcome.TIMEOUT, "TIMEOUT (TimeLimit) on h1"),
+        (Job("CANCELLED"), SETTLE_SECONDS + 1, Outcome.KILLED, "CANCELLED, and no word of this run"),
+        (Job("PREEMPTED"), SETTLE_SECONDS + 1, Outcome.KILLED, "PREEMPTED"),
+        (Job("OUT_OF_MEMORY"), SETTLE_SECONDS + 1, Outcome.OUT_OF_MEMORY, "OUT_OF_MEMORY"),
+        (Job("NODE_FAIL", "", "h[1-2]", ("h2",)), SETTLE_SECONDS + 1, Outcome.FAILED, "on h[1-2]; h2 is down"),
+        (Job("COMPLETED"), SETTLE_SECONDS + 1, Outcome.FAILED, "COMPLETED, and no word of this run"),
+        (Job("FORGOTTEN"), SETTLE_SECONDS + 1, Outcome.FAILED, "FORGOTTEN"),
+    ],
+)
+def test_when_a_job_is_no_longer_waited_for(job: Job, since: float, outcome: Outcome | None, words: str) -> None:
+    judged = verdict(job, since, PATIENCE)
+    assert (judged and judged[0]) == outcome
+    assert words in (judged[1] if judged else "")
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A command of that name, to be written; no other command of Slurm is there."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin/nowhere:/bin/nowhere")
+    return tmp_path / "scontrol"
+
+
+@pytest.mark.parametrize(
+    ("complaint", "expected"),
+    [
+        ("slurm_load_jobs error: Invalid job id specified", Job("FORGOTTEN", number="7")),
+        ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", Unreachable),
+        ("slurm_load_jobs error: Protocol authentication error", Unreachable),
+    ],
+)
+def test_who_does_not_answer_has_not_forgotten(scontrol: Path, complaint: str, expected: Job | type[Exception]) -> None:
+    scontrol.write_text(f"#!/bin/sh\necho '{complaint}' >&2\nexit 1\n")
+    scontrol.chmod(0o755)
+    if isinstance(expected, Job):
+        assert queue.job("7") == expected
+        return
+    with pytest.raises(expected, match=re.escape(complaint)):
+        queue.job("7")
+
+
+def test_without_slurm_the_message_says_so(scontrol: Path) -> None:
+    with pytest.raises(RunError, match="scontrol is not on this machine"):
+        queue.job("7")
+
+
+def test_where_slurm_ended_a_run_that_is_why() -> None:
+    ending = Ending(Outcome.FAILED, "dls2: was lost", 3.0, {"node-0": None})
+    cut = with_slurms_word(ending, Job("PREEMPTED", "", "h[1-2]", number="7"))
+    assert (cut.outcome, cut.reason) == (Outcome.KILLED, "job 7: PREEMPTED on h[1-2]: dls2: was lost")
+    assert (cut.seconds, cut.exit_codes) == (3.0, {"node-0": None})
+    for state in ("RUNNING", "COMPLETED", "FAILED", "FORGOTTEN"):
+        assert with_slurms_word(ending, Job(state)) == ending
+
+
+def test_outside_of_a_job_there_are_no_nodes() -> None:
+    with pytest.raises(RunError, match="SLURM_JOB_ID is not set"):
+        places("python", {})
+
+
+def test_a_command_on_a_node_names_its_job() -> None:
+    assert {"--jobid=7", "--nodelist=h1", "--overlap"} <= set(srun("7", "h1"))
+
+
+def test_the_evidence_of_a_submission_has_no_secret() -> None:
+    rendered = submission(replace(CLUSTER, environment={"SECRET_TOKEN": "hunter2", "NCCL_DEBUG": "INFO"}))
+    assert "hunter2" not in rendered.as_json() + json.dumps(dict(rendered.files))
