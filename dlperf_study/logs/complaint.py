@@ -5,8 +5,9 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a complaint weighs."""
+    """How much a complaint or a finding weighs; a note, only of an audit, says what is worth knowing."""
 
+    NOTE = "note"
     DOUBT = "doubt"
     ERROR = "error"
 

@@ -1,15 +1,10 @@
 """Reads what a run left, as ``docs/evidence.md`` describes it: ``run.json`` and one log per rank."""
 
-import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dlperf_study.errors import EvidenceError, StudyFileError
+from dlperf_study.logs.agreement import disagreement
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.logs.fields import (
     Object,
@@ -21,48 +16,20 @@ from dlperf_study.logs.fields import (
     object_of,
     text_of,
 )
+from dlperf_study.logs.rank_log import (
+    COMPUTATION,
+    EXCHANGE,
+    TRAINING,
+    WARMUP,
+    RankLog,
+    Window,
+    need_format,
+    read_rank_log,
+)
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
-
-FORMAT = 1
-TRAINING, COMPUTATION, EXCHANGE, WARMUP = "training", "computation", "exchange", "warmup"
-#: By how much the steps of a window may outlast it: the clocks of a device and of its host differ a little.
-CLOCK_TOLERANCE = 0.01
-
-Real = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Window:
-    """Measured steps of one kind. ``step_seconds`` has one value per step; ``losses`` too, or none."""
-
-    name: str
-    seconds: float
-    step_seconds: Real
-    losses: Real
-    bytes: int | None
-
-    @property
-    def steps(self) -> int:
-        """How many steps it holds."""
-        return self.step_seconds.size
-
-    @property
-    def mean_seconds(self) -> float:
-        """Seconds of the window / its steps."""
-        return self.seconds / self.steps
-
-
-@dataclass(frozen=True)
-class RankLog:
-    """The whole log of one rank; ``facts`` is its ``rank`` line, ``end`` its last."""
-
-    rank: int
-    facts: Object
-    windows: Mapping[str, Window]
-    end: Object
 
 
 @dataclass(frozen=True)
@@ -114,39 +81,12 @@ def read_run(paths: RunPaths) -> Run:
     return Run(configuration, identity, facts["repetition"], outcome, reason, facts, ranks, _own_complaints(facts))
 
 
-def disagreement(logs: Sequence[RankLog], device: str) -> str:
-    """Return how the ranks of one run contradict the cluster or each other, or nothing."""
-    return next(_disagreements(logs, device), "")
-
-
-def _disagreements(logs: Sequence[RankLog], device: str) -> Iterator[str]:
-    found = {log.facts["device"] for log in logs}
-    if found != {device}:
-        yield f"the ranks trained on {', '.join(sorted(found))}, but the cluster file says {device}"
-    for node, hosts in sorted(_hosts_of_nodes(logs).items()):
-        if len(hosts) > 1:
-            yield f"the ranks of node {node} ran on {', '.join(sorted(hosts))}: a node is one host"
-    for name in ("exchange", "gradient_bytes"):
-        if len({log.facts[name] for log in logs}) > 1:
-            yield f"the ranks say different things of {name}: they did not train the same"
-    if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
-        yield "the parameters did not change: nothing was trained"
-    if len({log.end["parameter_checksum"] for log in logs}) > 1:
-        yield "the ranks ended with different parameters: their gradients were not exchanged"
-
-
-def _hosts_of_nodes(logs: Sequence[RankLog]) -> Mapping[int, set[str]]:
-    hosts = defaultdict[int, set[str]](set)
-    for log in logs:
-        hosts[log.facts["node"]].add(log.facts["host"])
-    return hosts
-
-
 def _agreeing_logs(paths: RunPaths, facts: Object, configuration: Configuration) -> tuple[RankLog, ...]:
     """Return the logs of a run that completed; raises EvidenceError when they contradict its record or each other."""
-    logs = _rank_logs(paths, configuration)
-    doubt = _wrong_ranks(facts, configuration) or _wrong_exit(facts) or disagreement(logs, facts["cluster"]["device"])
-    if doubt:
+    logs = rank_logs(paths, configuration)
+    device, seconds = facts["cluster"]["device"], facts["seconds"]
+    doubt = _wrong_ranks(facts, configuration) or _wrong_exit(facts)
+    if doubt := doubt or disagreement(logs, configuration, device, seconds):
         raise EvidenceError(f"{paths.folder}: {doubt}")
     return logs
 
@@ -166,68 +106,13 @@ def _wrong_exit(facts: Object) -> str:
     return f"it says completed, but has exit codes of trainers other than 0 ({', '.join(failed)})" if failed else ""
 
 
-def read_rank_log(path: Path) -> RankLog:
-    """Read the log of one rank.
+def rank_logs(paths: RunPaths, configuration: Configuration) -> tuple[RankLog, ...]:
+    """Return the logs of ranks 0 … world size − 1, each checked against what was asked.
 
     Raises:
-        EvidenceError: the log is missing, truncated, or contradicts itself.
+        EvidenceError: one is missing, truncated, contradicts itself or is of another run.
 
     """
-    lines = [object_of(text, f"{path}: line {number}") for number, text in enumerate(text_of(path).splitlines(), 1)]
-    kinds = [line.get("kind") for line in lines]
-    if kinds[-1:] != ["end"]:
-        raise EvidenceError(f"{path}: truncated, it has no end line")
-    if kinds[:1] != ["rank"] or set(kinds[1:-1]) - {"window"}:
-        raise EvidenceError(f"{path}: its lines are {', '.join(map(str, kinds))}, not rank, window, …, end")
-    return _rank_log(lines, str(path))
-
-
-def _rank_log(lines: list[Object], source: str) -> RankLog:
-    facts, *middle, end = lines
-    need(facts, source, **_RANK_KEYS)
-    _need_format(facts, source)
-    need(end, source, **_END_KEYS)
-    need_positive(facts, source, "flops_per_sample", "parameters")
-    need_not_negative(facts, source, "gradient_bytes")
-    need_not_negative(end, source, "drain_seconds")
-    if end["windows"] != len(middle):
-        raise EvidenceError(f"{source}: truncated, it has {len(middle)} of {end['windows']} windows")
-    windows = {window.name: window for window in (_window(line, source) for line in middle)}
-    if len(windows) < len(middle) or TRAINING not in windows:
-        raise EvidenceError(f"{source}: needs one {TRAINING} window and no window twice, has {', '.join(windows)}")
-    exchanged = windows.get(EXCHANGE)
-    if exchanged and not 0 < facts["gradient_bytes"] == exchanged.bytes:
-        said = f"{exchanged.bytes} bytes, but the gradients have {facts['gradient_bytes']}"
-        raise EvidenceError(f"{source}: window {EXCHANGE} exchanged {said}")
-    return RankLog(facts["rank"], facts, windows, end)
-
-
-def _window(line: Object, source: str) -> Window:
-    need(line, source, name=str, steps=int, seconds=(int, float), step_seconds=list, losses=list)
-    try:
-        steps = np.asarray(line["step_seconds"], dtype=np.float64)
-        losses = np.asarray(line["losses"], dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise EvidenceError(f"{source}: window {line['name']}: {error}") from error
-    window = Window(line["name"], float(line["seconds"]), steps, losses, line.get("bytes"))
-    _check_window(window, line["steps"], source)
-    return window
-
-
-def _check_window(window: Window, steps: int, source: str) -> None:
-    if window.step_seconds.shape != (steps,) or window.losses.shape not in ((steps,), (0,)):
-        raise EvidenceError(f"{source}: window {window.name} does not hold one time and one loss for each step")
-    if not steps and window.name != WARMUP:
-        raise EvidenceError(f"{source}: window {window.name} has no step")
-    if not (window.step_seconds > 0).all():
-        raise EvidenceError(f"{source}: window {window.name} has a step time that is not above 0")
-    whole = float(window.step_seconds.sum())
-    if not abs(whole - window.seconds) <= window.seconds * CLOCK_TOLERANCE or not math.isfinite(window.seconds):
-        raise EvidenceError(f"{source}: window {window.name} lasts {window.seconds} s but its steps {whole} s")
-
-
-def _rank_logs(paths: RunPaths, configuration: Configuration) -> tuple[RankLog, ...]:
-    """Return the logs of ranks 0 … world size − 1, each checked against what was asked."""
     logs = tuple(read_rank_log(paths.rank_log(rank)) for rank in range(configuration.world_size))
     run = f"{configuration.identity}/{paths.folder.name}"
     for rank, log in enumerate(logs):
@@ -267,28 +152,6 @@ def _check_steps(log: RankLog, configuration: Configuration, source: str) -> Non
             raise EvidenceError(f"{source}: window {name} has {window.steps} steps; asked was {asked.get(name)}")
 
 
-_RANK_KEYS: dict[str, Types] = {
-    "format": int,
-    "run": str,
-    "rank": int,
-    "world_size": int,
-    "node": int,
-    "local_rank": int,
-    "host": str,
-    "device": str,
-    "library": str,
-    "library_version": str,
-    "parameters": int,
-    "gradient_bytes": int,
-    "flops_per_sample": (int, float, type(None)),
-    "exchange": str,
-}
-_END_KEYS: dict[str, Types] = {
-    "windows": int,
-    "parameter_checksum": str,
-    "initial_checksum": str,
-    "drain_seconds": (int, float),
-}
 _LOAD_KEYS: dict[str, Types] = {
     "waited_seconds": (int, float, type(None)),
     "busy_cores_during": (int, float, type(None)),
@@ -316,7 +179,7 @@ _RUN_KEYS: dict[str, Types] = {
 def _run_facts(path: Path) -> Object:
     facts = object_of(text_of(path), str(path))
     need(facts, str(path), **_RUN_KEYS)
-    _need_format(facts, str(path))
+    need_format(facts, str(path))
     if facts["outcome"] not in list(Outcome):
         raise EvidenceError(f"{path}: outcome is {facts['outcome']!r}; the outcomes are {', '.join(Outcome)}")
     need_past_time(facts, str(path), "started")
@@ -333,11 +196,6 @@ def _run_facts(path: Path) -> Object:
     return facts
 
 
-def _need_format(facts: Object, source: str) -> None:
-    if facts["format"] != FORMAT:
-        raise EvidenceError(f"{source}: format is {facts['format']}; this program reads format {FORMAT}")
-
-
 def _configuration(facts: Object, paths: RunPaths) -> Configuration:
     """Return the configuration, which must be the one whose folder this is."""
     here = paths.folder.parents[1].name, paths.folder.name
@@ -346,10 +204,11 @@ def _configuration(facts: Object, paths: RunPaths) -> Configuration:
     except StudyFileError as error:
         raise EvidenceError(str(error)) from error
     said = facts["configuration_identity"], str(facts["repetition"])
-    if said != here or configuration.identity != here[0]:
-        raise EvidenceError(
-            f"{paths.run_file}: is run {said[1]} of {said[0]}, in the folder of run {here[1]} of {here[0]}"
-        )
+    if said != here:
+        place = f"run {said[1]} of {said[0]}, in the folder of run {here[1]} of {here[0]}"
+        raise EvidenceError(f"{paths.run_file}: is {place}")
+    if configuration.identity != said[0]:
+        raise EvidenceError(f"{paths.run_file}: is of {said[0]}, but its parameters make it {configuration.identity}")
     return configuration
 
 

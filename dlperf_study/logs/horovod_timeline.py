@@ -1,27 +1,38 @@
-"""Reads the timeline that Horovod writes of itself: a Chrome trace, one process id per tensor.
+"""On what Horovod spends its steps: its timeline, held against what the ranks say of the same run.
 
 It has no marks of steps: the k-th all-reduce of a tensor belongs to step k. Tensors are fused, so their
 intervals overlap; the time of a step is the length of their union, not their sum.
 """
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dlperf_study.errors import EvidenceError
+from dlperf_study.logs.fields import text_of
+from dlperf_study.logs.horovod_events import ALL_REDUCE, NEGOTIATION, Span, Tensor, read_tensors
 
-NEGOTIATION, ALL_REDUCE = "NEGOTIATE_ALLREDUCE", "ALLREDUCE"
-TENSOR = "allreduce."
+#: Whose runs have one: the ``library`` of their rank logs.
+LIBRARY = "horovod"
 MICROSECOND = 1e-6
+#: By how much of a step the exchange may outlast it: the timeline and the windows read clocks of their own.
+STEP_TOLERANCE = 0.1
 
-Span = tuple[int, int]
-#: The spans of one activity of one tensor, in order: ``spans[activity, process id]``.
-Spans = dict[tuple[str, int], list[Span]]
+
+@dataclass(frozen=True)
+class TracedRun:
+    """What the rank logs of a traced run say, against which its timeline is held.
+
+    ``longest_seconds`` [steps]: of each step behind the warm-up, from the first rank that begins it to the last
+    that ends it. ``parameters``: how many numbers the gradients of a step have.
+    """
+
+    warmup_steps: int
+    longest_seconds: NDArray[np.float64]
+    parameters: int
 
 
 @dataclass(frozen=True)
@@ -37,60 +48,65 @@ class Timeline:
     all_reduce_seconds: float
 
 
-def read_timeline(path: Path, warmup_steps: int, steps: int) -> Timeline:
+def read_timeline(path: Path, run: TracedRun) -> Timeline:
     """Return what the steps after the warm-up spent on each activity.
 
     Raises:
-        EvidenceError: the file is missing or no timeline, or a tensor was not exchanged once in every step.
+        EvidenceError: the file is missing or no timeline, a tensor was not negotiated and all-reduced once in every
+            step, the tensors are not the gradients of the network, or their exchange does not fit into the steps.
 
     """
-    spans = _spans(path, _events(path))
-    tensors = {process for activity, process in spans if activity == ALL_REDUCE}
-    if not tensors:
-        raise EvidenceError(f"{path}: holds no all-reduce")
-    for key, found in spans.items():
-        if len(found) != warmup_steps + steps:
-            said = f"{len(found)} {key[0]} of tensor {key[1]}"
-            raise EvidenceError(f"{path}: holds {said}, but {warmup_steps} + {steps} steps were asked for")
+    text = text_of(path)
+    try:
+        return _timeline(read_tensors(text), run)
+    except EvidenceError as error:
+        raise EvidenceError(f"{path}: {error}") from error
+
+
+def _timeline(tensors: Mapping[int, Tensor], run: TracedRun) -> Timeline:
+    steps = run.longest_seconds.size
+    _check_tensors(tensors, run.warmup_steps, steps)
+    _check_elements(tensors, run.parameters)
+    behind_warmup = range(run.warmup_steps, run.warmup_steps + steps)
+    for step, longest in zip(behind_warmup, run.longest_seconds, strict=True):
+        _check_extent(tensors, step, float(longest))
     negotiation, all_reduce = (
-        float(np.mean([_covered(_at(spans, activity, step)) for step in range(warmup_steps, warmup_steps + steps)]))
+        float(np.mean([_covered(_at(tensors, activity, step)) for step in behind_warmup]))
         for activity in (NEGOTIATION, ALL_REDUCE)
     )
     return Timeline(steps, negotiation * MICROSECOND, all_reduce * MICROSECOND)
 
 
-def _events(path: Path) -> list[dict[str, Any]]:
-    try:
-        events = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise EvidenceError(f"{path}: is missing") from error
-    except (OSError, ValueError) as error:
-        raise EvidenceError(f"{path}: is no timeline of Horovod: {error}") from error
-    if not isinstance(events, list) or not all(isinstance(event, dict) and "pid" in event for event in events):
-        raise EvidenceError(f"{path}: is no timeline of Horovod: a list of events with process ids was expected")
-    return events
+def _check_tensors(tensors: Mapping[int, Tensor], warmup_steps: int, steps: int) -> None:
+    if not any(tensor.spans[ALL_REDUCE] for tensor in tensors.values()):
+        raise EvidenceError("holds no all-reduce")
+    for process, tensor in tensors.items():
+        for activity, spans in tensor.spans.items():
+            if len(spans) != warmup_steps + steps:
+                said = f"{len(spans)} {activity} of tensor {process}"
+                raise EvidenceError(f"holds {said}, but {warmup_steps} + {steps} steps were asked for")
 
 
-def _spans(path: Path, events: Sequence[dict[str, Any]]) -> Spans:
-    """Return the spans of negotiation and all-reduce; the parts of an all-reduce lie nested in it."""
-    tensors = {event["pid"] for event in events if str(event.get("args", {}).get("name", "")).startswith(TENSOR)}
-    spans: Spans = defaultdict(list)
-    open_spans: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    for event in events:
-        process = event["pid"]
-        if process in tensors and event.get("ph") == "B":
-            open_spans[process].append((event["name"], event["ts"]))
-        elif process in tensors and event.get("ph") == "E":
-            if not open_spans[process]:
-                raise EvidenceError(f"{path}: an activity of tensor {process} ends that never began")
-            name, start = open_spans[process].pop()
-            if name in (NEGOTIATION, ALL_REDUCE):
-                spans[name, process].append((start, event["ts"]))
-    return spans
+def _check_elements(tensors: Mapping[int, Tensor], parameters: int) -> None:
+    for process, tensor in tensors.items():
+        if len(tensor.elements) != 1:
+            raise EvidenceError(f"says {len(tensor.elements)} shapes of tensor {process}, not one")
+    elements = sum(sum(tensor.elements) for tensor in tensors.values())
+    if elements != parameters:
+        said = f"its {len(tensors)} tensors have {elements} numbers, the network {parameters} parameters"
+        raise EvidenceError(f"is of another network, or not whole: {said}")
 
 
-def _at(spans: Spans, activity: str, step: int) -> Iterator[Span]:
-    return (found[step] for (name, _), found in spans.items() if name == activity)
+def _check_extent(tensors: Mapping[int, Tensor], step: int, longest_seconds: float) -> None:
+    spans = [*_at(tensors, NEGOTIATION, step), *_at(tensors, ALL_REDUCE, step)]
+    extent = (max(stop for _, stop in spans) - min(start for start, _ in spans)) * MICROSECOND
+    if extent > longest_seconds * (1 + STEP_TOLERANCE):
+        said = f"the exchange of step {step} lasts {extent:.4g} s, but the step {longest_seconds:.4g} s"
+        raise EvidenceError(f"is not of this run: {said}")
+
+
+def _at(tensors: Mapping[int, Tensor], activity: str, step: int) -> Iterator[Span]:
+    return (tensor.spans[activity][step] for tensor in tensors.values())
 
 
 def _covered(spans: Iterable[Span]) -> int:

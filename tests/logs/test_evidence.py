@@ -3,7 +3,8 @@ import json
 import pytest
 
 from dlperf_study.errors import EvidenceError
-from dlperf_study.logs.evidence import read_rank_log, read_run
+from dlperf_study.logs.evidence import read_run
+from dlperf_study.logs.rank_log import read_rank_log
 from dlperf_study.paths import StudyPaths
 from dlperf_study.study.outcome import Outcome
 from tests.evidence_factory import Recipe, configuration, rank_lines, write_lines, write_run
@@ -122,7 +123,7 @@ def test_a_log_of_another_rank_is_not_counted(paths):
         ({"repetition": 2}, "is run 2 of"),
         ({"configuration_identity": "another"}, "is run 1 of another"),
         ({"configuration": {}}, "missing study"),
-        ({"configuration": ASKED.as_dict() | {"seed": 9}}, "in the folder of run 1"),
+        ({"configuration": ASKED.as_dict() | {"seed": 9}}, "but its parameters make it paddle_collective-"),
         ({"complaints": [{"subject": "x"}]}, "message is None"),
         ({"started": "yesterday"}, "started is 'yesterday', which is not a time"),
         ({"started": "2024-05-01T10:00:00"}, "started is '2024-05-01T10:00:00', a time without its zone"),
@@ -167,6 +168,9 @@ def test_a_run_without_a_run_file_did_not_happen(paths):
         (0, {"node": 1, "local_rank": 0}, "is local rank 0 of node 1; rank 1 is local rank 1 of node 0"),
         (0, {"device": "gpu"}, "trained on cpu, gpu, but the cluster file says cpu"),
         (0, {"gradient_bytes": 8, "exchange": "push_pull"}, "8"),
+        (0, {"library": "torch"}, "different things of library (paddle, torch)"),
+        (0, {"library_version": "2.0"}, "different things of library_version (3.0.0, 2.0)"),
+        (0, {"parameters": 5}, "different things of parameters (1000000, 5)"),
         (5, {"parameter_checksum": "other"}, "ended with different parameters"),
         (5, {"parameter_checksum": "initial"}, "nothing was trained"),
     ],
@@ -246,3 +250,46 @@ def test_a_load_below_nothing_is_refused(paths):
     change(paths.run_file, load=load | {"busy_cores_during": -0.5})
     with pytest.raises(EvidenceError, match=r"run\.json: load: busy_cores_during is -0.5; it must be at least 0"):
         read_run(paths)
+
+
+def write_ranks(paths, asked, alter):
+    """Change the rank line of every rank alike, and the bytes of the exchange with it."""
+    for rank in range(asked.world_size):
+        first, *others = rank_lines(asked, rank, 1, Recipe())
+        first |= alter
+        exchanged = {"bytes": first["gradient_bytes"]}
+        write_lines(paths.rank_log(rank), [first, *(line | exchanged if "bytes" in line else line for line in others)])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "alter", "message"),
+    [
+        ({}, {"exchange": "none"}, "exchange is none in a run of 2 ranks and 0 servers"),
+        (
+            {"devices_per_node": 1, "servers": 1},
+            {"exchange": "none"},
+            "exchange is none in a run of 1 ranks and 1",
+        ),
+        ({"devices_per_node": 1}, {"exchange": "all_reduce"}, "exchange is all_reduce in a run of 1 ranks"),
+        ({"strategy": "all_reduce"}, {"exchange": "push_pull"}, "push_pull, but the strategy is all_reduce"),
+        ({}, {"gradient_bytes": 2_000_000}, "2000000, which doesn't fit 1000000 parameters of 4 bytes: 4000000"),
+        ({"gradient_compression": "fp16"}, {"gradient_bytes": 4_000_000}, "doesn't fit 1000000 parameters of 2 bytes"),
+        ({"classifier": "sharded"}, {"gradient_bytes": 4_000_004}, "doesn't fit"),
+        ({"classifier": "sharded"}, {"gradient_bytes": 400_000}, ""),
+        ({"gradient_compression": "fp16"}, {}, ""),
+    ],
+)
+def test_what_is_exchanged_fits_what_was_asked(tmp_path, parameters, alter, message):
+    asked = configuration(**({"devices_per_node": 2} | parameters))
+    paths = write_run(StudyPaths(tmp_path), asked, 1)
+    write_ranks(paths, asked, alter)
+    run = read_run(paths)
+    assert run.completed is not bool(message)
+    assert message in run.reason
+
+
+def test_windows_fit_into_the_life_of_their_run(paths):
+    change(paths.run_file, seconds=1.0)
+    assert "the windows of rank 0 last 3." in read_run(paths).reason
+    change(paths.run_file, seconds=None)
+    assert read_run(paths).completed

@@ -1,0 +1,116 @@
+"""Reads a log: recognises its format, then streams through it once."""
+
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dlperf_study.errors import LogError
+from dlperf_study.logs.blocks import Block, Blocks
+from dlperf_study.logs.doubts import Seen, doubts
+from dlperf_study.logs.facts import facts_of
+from dlperf_study.logs.format import Format
+from dlperf_study.logs.formats import load, names
+from dlperf_study.logs.lines import Found
+from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.recognise import others_at_end, read_block, recognised, resembling, the_one
+from dlperf_study.logs.records import Records, joined
+from dlperf_study.logs.sources import Source
+
+
+def read(source: Source | Path, format_name: str = "") -> Reading:
+    """Read one log. Without a name its format is found in its lines.
+
+    Raises:
+        LogError: it can't be opened, or holds lines of no known format, or of several and none was named.
+
+    """
+    source = source if isinstance(source, Source) else Source(source)
+    reader = _Reader(source, load(format_name) if format_name else None)
+    with source.open() as file:
+        blocks = Blocks(file)
+        for block in blocks:
+            reader.add(block)
+    return reader.reading(blocks)
+
+
+class _Reader:
+    """Takes one block of a log after another."""
+
+    def __init__(self, source: Source, format_: Format | None) -> None:
+        self._source = source
+        self._named = format_ is not None
+        self._format = format_
+        self._head: Block | None = None
+        self._parts: list[Records] = []
+        self._unusable, self._not_numbers = Seen(), Seen()
+        self._usual: dict[int, set[str]] = {}
+        self._is_cut = False
+
+    def add(self, block: Block) -> None:
+        """Read a block; those before the first line of training bear facts only."""
+        self._head = self._head or block
+        self._recognise(block)
+        if self._format is None:
+            return
+        found = read_block(self._format, block)
+        found = [self._whole(kind, one, block.is_cut) for kind, one in enumerate(found)]
+        self._parts.append(joined([one.rows for one in found if len(one.rows)]))
+        unused = np.zeros(block.ends.size, dtype=bool)
+        for one in found:
+            unused[one.candidates] = True
+        for one in found:
+            unused[one.used] = False
+        self._is_cut = block.is_cut and bool(unused.any())
+        self._unusable.add(block, np.flatnonzero(unused).tolist())
+        self._not_numbers.add(block, np.concatenate([one.not_numbers for one in found]).tolist())
+
+    def _whole(self, kind: int, found: Found, is_cut: bool) -> Found:
+        """Return what lines of one kind say; nothing where the last line lacks a number that others of it have."""
+        usual = self._usual.setdefault(kind, found.usual_metrics)
+        if is_cut and len(found.rows) and not usual <= found.usual_metrics:
+            return found.unused()
+        self._usual[kind] = usual | found.usual_metrics
+        return found
+
+    def _recognise(self, block: Block) -> None:
+        if self._named:
+            return
+        known = self._format
+        found = recognised(block) if known is None else [known, *others_at_end(block, known)]
+        if found:
+            self._format = the_one(found, str(self._source))
+
+    def reading(self, blocks: Blocks) -> Reading:
+        """Return all that was read; raises LogError when nothing was recognised."""
+        rows = joined(self._parts)
+        if self._format is None or self._head is None or not rows.has_numbers:
+            seen = resembling(self._head) if self._head else ""
+            raise LogError(f"{self._source}: holds no line of training in {_names(self._format)}{seen}")
+        facts = defaultdict[str, list[str]](list)
+        for name, value in facts_of(self._format, self._head):
+            if value not in facts[name]:
+                facts[name].append(value)
+        stated = {name: values[0] for name, values in facts.items() if len(values) == 1}
+        rows = _with_carried_steps(rows) if self._format.carries_steps else rows
+        rows = rows.where(np.logical_or.reduce([~np.isnan(column) for column in rows.values.values()]))
+        reading = Reading(self._source, self._format, rows, stated, (), blocks.lines)
+        found = doubts(reading, self._unusable, self._not_numbers, blocks, facts, self._is_cut)
+        return replace(reading, complaints=tuple(found))
+
+
+def _names(named: Format | None) -> str:
+    return f"the format {named.name}" if named else f"a known format; the formats are {', '.join(names())}"
+
+
+def _with_carried_steps(rows: Records) -> Records:
+    """Give a row without a step the epoch and step of the last row before it that has one."""
+    known = np.where(rows.step >= 0, np.arange(len(rows)), -1)
+    last = np.maximum.accumulate(known) if len(rows) else known
+    carried = (rows.step < 0) & (last >= 0)
+    return replace(
+        rows,
+        step=np.where(carried, rows.step[last], rows.step),
+        epoch=np.where(carried & (rows.epoch < 0), rows.epoch[last], rows.epoch),
+    )

@@ -1,0 +1,23 @@
+"""InsightFace's PartialFC under MXNet and Horovod."""
+
+from dlperf_study.logs.format import Field, Format, Line, Merge, Metric, Scope, whole
+from dlperf_study.logs.quantities import JOB_RATE, LOSS
+
+_OWN = Metric("throughput_per_device", "samples/s", Scope.RANK)
+
+FORMAT = Format(
+    name="insightface_partial_fc",
+    title="InsightFace PartialFC",
+    program="deepinsight/insightface, recognition/partial_fc/mxnet/callbacks.py",
+    lines=(
+        Line(
+            (" Rank:",),
+            rf"(?:rank-id:{whole('rank')}:.*?)?Iter:\s*{whole('step')}\b",
+            (Field(_OWN, "Rank"), Field(JOB_RATE, "Total"), Field(LOSS, "[loss]")),
+        ),
+    ),
+    rates=("throughput",),
+    merge=Merge.COPIES,
+    steps="steps since the start",
+    traps=("'it' means samples, not iterations", "'Total' is rank 0's rate × devices"),
+)

@@ -1,0 +1,30 @@
+"""MindSpore's TimeMonitor and LossMonitor."""
+
+from dlperf_study.logs.format import Format, Line, Merge, Metric, Scope, number, whole
+from dlperf_study.logs.quantities import LOSS
+
+_STEP = Metric("step_seconds", "s", Scope.RANK, factor=1e-3)
+_EPOCH = Metric("epoch_seconds", "s", Scope.RANK, factor=1e-3)
+
+FORMAT = Format(
+    name="mindspore",
+    title="MindSpore",
+    program="mindspore-ai/mindspore, mindspore/train/callback (TimeMonitor, LossMonitor)",
+    lines=(
+        Line(
+            ("loss is",),
+            rf"epoch:\s*{whole('epoch')}\s+step:\s*{whole('step')},\s*loss is\s+\[?{number('loss')}",
+            captured=(LOSS,),
+        ),
+        Line(
+            ("per step time",),
+            rf"(?i:epoch time):?\s*{number('epoch_seconds')}(?: ms)?,\s*per step time:?\s*{number('step_seconds')}",
+            captured=(_EPOCH, _STEP),
+        ),
+    ),
+    rates=("step_seconds",),
+    merge=Merge.SLOWEST,
+    steps="steps of the epoch, from 1; a time is the mean of its epoch",
+    traps=("the first epoch carries the compilation", "with data sinking a whole epoch is one call to the device"),
+    carries_steps=True,
+)

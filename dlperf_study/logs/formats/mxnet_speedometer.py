@@ -1,0 +1,26 @@
+"""MXNet's Speedometer callback."""
+
+from dlperf_study.logs.format import Field, Format, Line, Merge, whole
+from dlperf_study.logs.quantities import RANK_RATE
+
+FORMAT = Format(
+    name="mxnet_speedometer",
+    title="MXNet Speedometer",
+    program="apache/mxnet, python/mxnet/callback.py, and forks of it",
+    lines=(
+        Line(
+            ("Speed: ",),
+            rf"(?:Node\[{whole('rank')}\]\s+)?Epoch\s?\[{whole('epoch')}\]\s+Batch\s?\[(?:\d+-)?{whole('step')}\]",
+            (Field(RANK_RATE, "Speed"),),
+        ),
+    ),
+    rates=("throughput",),
+    merge=Merge.SUM,
+    steps="batches of the epoch",
+    traps=(
+        "under Horovod the rate is that of one rank; in one process it is that of all its devices",
+        "nothing in a line says which of the two: one line per step on several devices can't be made the job's rate",
+        "old versions print one line per measure of quality, each with the same rate",
+    ),
+    synchronous=False,
+)

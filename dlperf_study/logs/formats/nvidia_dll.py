@@ -1,0 +1,47 @@
+"""NVIDIA's DeepLearningExamples, as dllogger prints them for readers: three programs, one line."""
+
+from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.quantities import JOB_RATE, JOB_TOTAL, LOSS
+
+_SPACED = r"\s*:\s*"
+_NUMBERS = (
+    Field(LOSS, "train.loss", _SPACED),
+    Field(JOB_RATE, "imgs_per_sec", _SPACED),
+    Field(JOB_RATE, "throughput_train", _SPACED),
+    Field(JOB_RATE, " train.total_ips", _SPACED),
+    Field(JOB_RATE, " total_ips", _SPACED),
+    Field(LOSS, "total_loss", _SPACED),
+)
+#: The first letter is missing in some copies.
+_STAMP = r"LL \d{4}-\d\d-\d\d \S+ - "
+_ITERATION = rf"(?:(?:Training )?Epoch: {whole('epoch')} )?(?:Training )?Iteration: {whole('step')}\b"
+_TUPLE = rf"\((?:{whole('epoch')}, )?{whole('step')},?\)"
+_VALIDATION = (Field(JOB_RATE, " val.total_ips", _SPACED),)
+_SUMMARY = (Field(JOB_TOTAL, " train.total_ips", _SPACED), Field(JOB_TOTAL, "throughput_train", _SPACED))
+_NEEDLES = ("imgs_per_sec", "throughput_train", " total_ips", "train.total_ips")
+
+FORMAT = Format(
+    name="nvidia_dll",
+    title="NVIDIA DeepLearningExamples",
+    program="NVIDIA/DeepLearningExamples, ResNet50 and BERT for TensorFlow and PyTorch, 2020 to 2021",
+    lines=(
+        Line(_NEEDLES, _STAMP + _ITERATION, _NUMBERS),
+        Line(_NEEDLES, _STAMP + _TUPLE, _NUMBERS),
+        Line(("val.total_ips",), _STAMP + _ITERATION, _VALIDATION, window=VALIDATION),
+        Line(_NEEDLES, _STAMP + r"(?:Summary: |\(\) )", _SUMMARY),
+    ),
+    rates=("throughput", "overall_throughput"),
+    merge=Merge.ONE,
+    steps="iterations: of the epoch in PyTorch, since the start in TensorFlow",
+    traps=(
+        "every rate is that of the whole job",
+        "ResNet50 for TensorFlow does not print its first 20 iterations",
+        "the rate of the first iterations of PyTorch is that of queueing work, not of doing it",
+    ),
+    facts=(
+        Fact("world_size", r"world_size : (\d+)"),
+        Fact("batch_size", r"batch_size : (\d+)"),
+        Fact("model", r"arch : (\S+)"),
+        Fact("amp", r"amp : (\w+)"),
+    ),
+)

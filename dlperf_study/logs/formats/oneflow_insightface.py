@@ -1,0 +1,17 @@
+"""OneFlow's InsightFace."""
+
+from dlperf_study.logs.format import Field, Format, Line, Merge, whole
+from dlperf_study.logs.quantities import JOB_RATE, LOSS
+
+FORMAT = Format(
+    name="oneflow_insightface",
+    title="OneFlow InsightFace",
+    program="Oneflow-Inc/oneflow_face, insightface_train.py",
+    lines=(
+        Line(("train: iter",), rf"train: iter {whole('step')},", (Field(LOSS, "loss"), Field(JOB_RATE, "throughput"))),
+    ),
+    rates=("throughput",),
+    merge=Merge.ONE,
+    steps="steps since the start, from 1",
+    traps=("the rate is that of the whole job",),
+)

@@ -1,0 +1,36 @@
+"""PaddlePaddle 1.x BERT and ERNIE pretraining."""
+
+from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, Metric, Scope, whole
+from dlperf_study.logs.quantities import LOSS
+
+_SPEED = Metric("steps_per_second", "steps/s", Scope.JOB)
+_PLACE = rf"epoch: {whole('epoch')}, step: {whole('step')},"
+_NUMBERS = (Field(LOSS, " loss"), Field(_SPEED, "speed"))
+
+FORMAT = Format(
+    name="paddle_bert",
+    title="PaddlePaddle 1.x BERT",
+    program="PaddlePaddle/models 1.6 to 1.8, PaddleNLP/pretrain_language_models/BERT/train.py",
+    lines=(
+        Line(("progress: ",), rf"(?:epoch: {whole('epoch')}, )?progress: \d+/\d+, step: {whole('step')},", _NUMBERS),
+        Line(
+            ("ation_set]",),
+            r"\[validation_set\] " + _PLACE,
+            _NUMBERS,
+            (),
+            VALIDATION,
+        ),
+    ),
+    rates=("steps_per_second",),
+    merge=Merge.COPIES,
+    steps="steps since the start",
+    traps=(
+        "the speed is already multiplied by the number of trainers, one per node: times batch per device × devices per "
+        "node it is the job's rate; multiplying by all devices counts the nodes twice",
+    ),
+    facts=(
+        Fact("devices_per_node", r"Device count (\d+)"),
+        Fact("trainers", r"trainers_num:?\s*(\d+)"),
+        Fact("batch_size", r"batch_size\s*[:=]\s*(\d+)"),
+    ),
+)

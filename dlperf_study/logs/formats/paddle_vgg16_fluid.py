@@ -1,0 +1,36 @@
+"""VGG16 on PaddlePaddle Fluid 0.11 to 0.12, with parameter servers."""
+
+from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.quantities import LOSS, RANK_RATE, RANK_STEP, RANK_TOTAL
+
+FORMAT = Format(
+    name="paddle_vgg16_fluid",
+    title="PaddlePaddle Fluid VGG16",
+    program="PaddlePaddle/Paddle 0.11 to 0.12, benchmark/cluster/vgg16/vgg16_fluid.py",
+    lines=(
+        Line(
+            ("Iters = ",),
+            rf"Pass = {whole('epoch')}, Iters = {whole('step')}",
+            (Field(LOSS, "Loss"), Field(RANK_RATE, "Speed"), Field(RANK_STEP, "spent")),
+        ),
+        Line(
+            ("Training performance",),
+            rf"(?:Task:{whole('rank')} )?Pass = {whole('epoch')},",
+            (Field(RANK_TOTAL, "Training performance"),),
+        ),
+    ),
+    rates=("throughput", "step_seconds", "overall_throughput"),
+    merge=Merge.SUM,
+    steps="batches since the start of the pass, from 1",
+    traps=(
+        "a speed is that of one trainer: the job's is the sum over the trainers, all of them",
+        "the speed of a batch leaves out the reader; the performance of a pass holds it",
+    ),
+    facts=(
+        Fact("batch_per_device", r"batch_size: (\d+)"),
+        Fact("world_size", r"trainers total:\s*(\d+)"),
+        Fact("device", r"device: (\w+)"),
+        Fact("rank", r"task_index: (\d+)"),
+    ),
+    synchronous=False,
+)

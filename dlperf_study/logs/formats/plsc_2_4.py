@@ -1,0 +1,35 @@
+"""PLSC 2.4 (2023): face recognition and vision transformers."""
+
+from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.quantities import JOB_RATE, LOSS, RANK_READER, RANK_STEP
+
+_NUMBERS = (
+    Field(LOSS, " loss"),
+    Field(RANK_READER, "reader_cost"),
+    Field(RANK_STEP, "batch_cost"),
+    Field(JOB_RATE, "ips"),
+)
+
+FORMAT = Format(
+    name="plsc_2_4",
+    title="PLSC 2.4",
+    program="PaddlePaddle/PLSC 2.4, plsc-train",
+    lines=(
+        Line(
+            ("[Train][Epoch",),
+            rf"plsc INFO: \[Train\]\[Epoch {whole('epoch')}/\d+\]\s*\[Iter: {whole('step')}/\d+\]",
+            _NUMBERS,
+        ),
+        Line(
+            ("[Eval][Epoch",),
+            rf"plsc INFO: \[Eval\]\[Epoch {whole('epoch')}\]\s*\[Iter: {whole('step')}/\d+\]",
+            _NUMBERS,
+            window=VALIDATION,
+        ),
+    ),
+    rates=("throughput", "step_seconds"),
+    merge=Merge.COPIES,
+    steps="batches of the epoch, from 1",
+    traps=("ips is that of the whole job, unlike PaddleClas, whose line looks the same",),
+    facts=(Fact("world_size", r"world_size\s*:\s*(\d+)"), Fact("batch_per_device", r"batch_size\s*:\s*(\d+)")),
+)

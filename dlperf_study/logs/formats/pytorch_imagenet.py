@@ -1,0 +1,25 @@
+"""The ImageNet example of PyTorch."""
+
+from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.quantities import LOSS, RANK_READER, RANK_STEP
+
+_NUMBERS = (Field(RANK_STEP, "Time"), Field(RANK_READER, "Data"), Field(LOSS, "Loss"))
+
+FORMAT = Format(
+    name="pytorch_imagenet",
+    title="PyTorch ImageNet example",
+    program="pytorch/examples, imagenet/main.py",
+    lines=(
+        Line(("Epoch: [",), rf"Epoch: \[\s*{whole('epoch')}\]\[\s*{whole('step')}/\d+\]", _NUMBERS),
+        Line(("Test: [",), rf"Test: \[\s*{whole('step')}/\d+\]", _NUMBERS, window=VALIDATION),
+    ),
+    rates=("step_seconds",),
+    merge=Merge.SLOWEST,
+    steps="batches of the epoch, from 0 or 1",
+    traps=(
+        "seconds per step of one rank, the mean in brackets; the job's rate is batch per device × devices / time",
+        "the lines of the ranks are mixed and bear no rank",
+        "without a synchronisation the time is that of queueing work until the queue is full",
+    ),
+    facts=(Fact("model", r"creating model '(\w+)'"),),
+)

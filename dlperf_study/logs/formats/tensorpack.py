@@ -1,0 +1,24 @@
+"""Tensorpack: one throughput an epoch."""
+
+from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.quantities import JOB_RATE
+
+FORMAT = Format(
+    name="tensorpack",
+    title="Tensorpack",
+    program="tensorpack/tensorpack, callbacks/summary.py (ThroughputTracker) and callbacks/base.py",
+    lines=(
+        Line(("(global_step ",), rf"Epoch {whole('epoch')} \(global_step {whole('step')}\) finished"),
+        Line(("Throughput (samples/sec)",), "Throughput", (Field(JOB_RATE, "(samples/sec)"),)),
+    ),
+    rates=("throughput",),
+    merge=Merge.ONE,
+    steps="steps since the start, at the end of the epoch",
+    traps=(
+        "under Horovod rank 0 alone prints, and means the whole job",
+        "the first epoch holds the start-up",
+        "on a terminal it prints colour codes",
+    ),
+    facts=(Fact("devices_per_node", r"Number of GPUs found: (\d+)"),),
+    carries_steps=True,
+)

@@ -1,0 +1,27 @@
+"""The TimeHistory callback of TensorFlow 2's official models."""
+
+from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, number, whole
+from dlperf_study.logs.quantities import JOB_RATE
+
+FORMAT = Format(
+    name="tf2_timehistory",
+    title="TensorFlow 2 official models",
+    program="tensorflow/models, official/utils/misc/keras_utils.py",
+    lines=(
+        Line(
+            ("TimeHistory: ",),
+            rf"TimeHistory: \S+ seconds, {number('throughput')} examples/second between steps \d+ and {whole('step')}",
+            captured=(JOB_RATE,),
+        ),
+        Line(
+            ("BenchmarkMetric: ",),
+            rf"BenchmarkMetric: \{{.*?'(?:global step|num_batches)': ?{whole('step')}",
+            (Field(JOB_RATE, "'examples_per_second'"),),
+        ),
+    ),
+    rates=("throughput",),
+    merge=Merge.ONE,
+    steps="steps since the start; the number is the last step of the interval",
+    traps=("the rate is that of the whole job", "the first interval holds the start-up: about a third of the rate"),
+    facts=(Fact("batch_size", r"'batch_size': (\d+)"), Fact("devices", r"'num_gpus': (\d+)")),
+)

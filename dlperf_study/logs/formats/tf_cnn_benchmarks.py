@@ -1,0 +1,41 @@
+"""TensorFlow's tf_cnn_benchmarks."""
+
+from dlperf_study.logs.format import Fact, Format, Line, Merge, Metric, Scope, number, whole
+from dlperf_study.logs.quantities import JOB_TOTAL, LOSS
+
+_RUNNING = Metric("running_throughput", "samples/s", Scope.JOB)
+
+FORMAT = Format(
+    name="tf_cnn_benchmarks",
+    title="tf_cnn_benchmarks",
+    program="tensorflow/benchmarks, scripts/tf_cnn_benchmarks",
+    lines=(
+        Line(
+            ("images/sec: ",),
+            rf"{whole('step')}\s+images/sec: {number('running_throughput')} \+/- \S+ "
+            rf"\(jitter = \S+\)(?:\s+{number('loss')})?",
+            captured=(_RUNNING, LOSS),
+        ),
+        Line(("total images/sec: ",), rf"total images/sec: {number('overall_throughput')}", captured=(JOB_TOTAL,)),
+    ),
+    rates=("overall_throughput", "running_throughput"),
+    merge=Merge.COPIES,
+    steps="steps since the warm-up, from 1",
+    traps=(
+        "the rate of a line is the mean since the warm-up, not that of the last steps",
+        "under Horovod every rank prints the total of the whole job",
+        "with parameter servers on several hosts a worker's running mean is its own, the total that of the job",
+        "with mode forward-only nothing is trained",
+    ),
+    facts=(
+        Fact("tensorflow", r"TensorFlow:\s+(\S+)"),
+        Fact("model", r"Model:\s+(\S+)"),
+        Fact("mode", r"Mode:\s+(\S+)"),
+        Fact("global_batch", r"Batch size:\s+(\d+) global"),
+        Fact("batch_per_device", r" (\d+) per device"),
+        Fact("devices_listed", r"Devices:\s+(\[.*\])"),
+        Fact("variables", r"Variables:\s+(\S+)"),
+        Fact("steps_planned", r"Num batches:\s+(\d+)"),
+    ),
+    carries_steps=True,
+)

@@ -1,0 +1,191 @@
+"""Reads the lines of one kind out of a block: a pattern is tried once per layout, then all numbers taken at once."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlperf_study.logs.blocks import Block
+from dlperf_study.logs.digits import Numbers, read_numbers
+from dlperf_study.logs.format import TRAINING, Line, Metric
+from dlperf_study.logs.layouts import Layout
+from dlperf_study.logs.prefixes import ranks_of, times_of
+from dlperf_study.logs.records import Real, Records, Whole, records
+
+#: Larger whole numbers are no steps: they would not survive being a float.
+LARGEST_WHOLE = 2.0**53
+PLACES = ("epoch", "step", "rank")
+#: No program prints longer records; so bounded, no pattern takes long.
+LONGEST_RECORD = 1 << 12
+#: Above this share of lines with a needle it is quicker to sort all lines by layout than to find them first.
+MANY = 0.25
+#: How much of a block is looked at to tell.
+SAMPLE = 1 << 15
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a block says in lines of one kind.
+
+    Lines are counted from 0. ``used``: those that were understood; ``candidates``: those with a needle;
+    ``not_numbers``: those used that print a number as NaN.
+    """
+
+    rows: Records
+    used: Whole
+    candidates: Whole
+    not_numbers: Whole
+
+    @property
+    def usual_metrics(self) -> set[str]:
+        """The metrics that most of its rows have."""
+        return {name for name, column in self.rows.values.items() if 2 * (~np.isnan(column)).sum() > column.size}
+
+    def unused(self) -> "Found":
+        """Return it with none of its lines used."""
+        none = self.used[:0]
+        return Found(self.rows.where(none), none, self.candidates, none)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A compiled line: ``metrics`` by group; several groups may be the same metric."""
+
+    expression: re.Pattern[bytes]
+    metrics: Mapping[str, Metric]
+
+    @property
+    def groups(self) -> list[str]:
+        """Its groups in order."""
+        return list(self.expression.groupindex)
+
+
+def candidate_lines(needles: Iterable[str], block: Block) -> Whole:
+    """Return lines (from 0) among which are all that hold a needle."""
+    start = block.data[:SAMPLE]
+    if sum(start.count(needle.encode()) for needle in needles) > MANY * start.count(b"\n"):
+        return np.arange(block.ends.size)
+    return lines_with(needles, block)
+
+
+def lines_with(needles: Iterable[str], block: Block) -> Whole:
+    """Return the lines (from 0) that hold a needle."""
+    starts = [match.start() for needle in needles for match in re.finditer(re.escape(needle.encode()), block.data)]
+    return np.unique(block.line_indices(np.array(starts, dtype=np.int64)))
+
+
+def read_lines(line: Line, block: Block, some: Sequence[Layout]) -> Found:
+    """Return what the lines of one kind say, given the layouts of a block's candidate lines."""
+    counts = [sum(layout.text.count(needle.encode()) for needle in line.needles) for layout in some]
+    candidates = lines_of([layout for layout, count in zip(some, counts, strict=True) if count])
+    pattern = compiled(line)
+    single = [layout for layout, count in zip(some, counts, strict=True) if count == 1]
+    matched = [(layout, match) for layout in single if (match := _match(pattern, layout, block))]
+    if not matched:
+        none = candidates[:0]
+        return Found(records(none, {}), none, candidates, none)
+    lines, columns = _columns(pattern, block, matched)
+    good = _usable(pattern, columns, lines.size)
+    rows = _rows(line, pattern, block, columns, [layout for layout, _ in matched])
+    odd = np.logical_or.reduce([column.present & np.isnan(column.values) for column in columns.values()] or [~good])
+    return Found(rows.where(good), lines[good], candidates, lines[good & odd])
+
+
+def _match(pattern: Pattern, layout: Layout, block: Block) -> re.Match[bytes] | None:
+    """Return the match in a layout's text, unless it is too long, or its last number may lack digits."""
+    if len(layout.text) > LONGEST_RECORD:
+        return None
+    match = pattern.expression.search(layout.text)
+    return None if match and block.is_cut and match.end() == len(layout.text) else match
+
+
+def _columns(
+    pattern: Pattern, block: Block, matched: Sequence[tuple[Layout, re.Match[bytes]]]
+) -> tuple[Whole, dict[str, Numbers]]:
+    """Return the lines of all layouts, and of each group that stands in any of them the numbers."""
+    lines = lines_of([layout for layout, _ in matched])
+    starts, counts = block.starts[lines], np.array([layout.lines.size for layout, _ in matched])
+    columns = {}
+    for group in pattern.groups:
+        texts = [match[group] for _, match in matched]
+        if any(text is not None for text in texts):
+            offsets = np.repeat([max(0, match.start(group)) for _, match in matched], counts)
+            columns[group] = read_numbers(block, starts + offsets, texts, counts)
+    return lines, columns
+
+
+@cache
+def compiled(line: Line) -> Pattern:
+    """Return the expression of a line's head and of its fields, each optional."""
+    metrics = {metric.name: metric for metric in line.captured}
+    parts = [line.head]
+    for index, field in enumerate(line.fields):
+        group = f"field_{index}"
+        parts.append(rf"(?:.*?{field.expression(group)})?+")
+        metrics[group] = field.metric
+    return Pattern(re.compile("".join(parts).encode()), metrics)
+
+
+def lines_of(some: Sequence[Layout]) -> Whole:
+    """Return the lines of some layouts, those of one after those of another."""
+    return np.concatenate([np.empty(0, dtype=np.int64), *(layout.lines for layout in some)])
+
+
+def _rows(
+    line: Line, pattern: Pattern, block: Block, columns: Mapping[str, Numbers], some: Sequence[Layout]
+) -> Records:
+    """Return a row per line."""
+    indices = lines_of(some)
+    values = _values(pattern, columns)
+    times = values.pop("time_seconds") if "time_seconds" in values else times_of(block, some)
+    places = {name: _place(columns[name]) for name in PLACES if name in columns}
+    places.setdefault("rank", ranks_of(block, some))
+    training = np.full(indices.size, line.window == TRAINING)
+    return records(block.first_line + indices, values, training=training, time_seconds=times, **places)
+
+
+def _place(column: Numbers) -> Whole:
+    """Return whole numbers; −1 where there is none, or a larger one than there are steps."""
+    return np.where(column.values <= LARGEST_WHOLE, column.values, -1).astype(np.int64)
+
+
+def _usable(pattern: Pattern, columns: Mapping[str, Numbers], size: int) -> Mask:
+    """Say which rows are whole, all their numbers are numbers, and their places possible."""
+    good = _complete(pattern, columns, size)
+    for name, column in columns.items():
+        good = good & column.valid
+        if name in PLACES:
+            good = good & ~(column.values > LARGEST_WHOLE)
+    return good
+
+
+def _complete(pattern: Pattern, columns: Mapping[str, Numbers], size: int) -> Mask:
+    """Say which rows have a number at all, and every metric that most of their kind have: others are cut short."""
+    if not pattern.metrics:
+        return np.ones(size, dtype=bool)
+    has = defaultdict[str, Mask](lambda: np.zeros(size, dtype=bool))
+    for group in columns.keys() & pattern.metrics.keys():
+        has[pattern.metrics[group].name] |= columns[group].present
+    some = np.logical_or.reduce([np.zeros(size, dtype=bool), *has.values()])
+    usual = [column for column in has.values() if 2 * column.sum() > size]
+    whole: Mask = np.logical_and.reduce([some, *usual])
+    return whole
+
+
+def _values(pattern: Pattern, columns: Mapping[str, Numbers]) -> dict[str, Real]:
+    """Return the metrics in their units; of several fields of one metric, the one that is there."""
+    values: dict[str, Real] = {}
+    for group, metric in pattern.metrics.items():
+        if group not in columns:
+            continue
+        per = columns[metric.per].values if metric.per else 1.0
+        column = columns[group].values * metric.factor / per
+        before = values.get(metric.name)
+        values[metric.name] = column if before is None else np.where(np.isnan(before), column, before)
+    return values

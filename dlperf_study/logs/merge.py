@@ -1,0 +1,207 @@
+"""From what ranks printed to the rate of the whole job, by the rule of their format; or the reason why not.
+
+| scope of the number | rule |
+|---|---|
+| job | the median of the copies printed at a step |
+| rank, a rate | the sum over all ranks |
+| rank, a time, synchronous | batch per device × devices / the slowest rank's time |
+| rank, a time, not synchronous | the sum over all ranks of batch per device / time |
+
+Where ranks step together and only some of them printed, each of these stands for the others, and a complaint says so.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlperf_study.errors import LogError
+from dlperf_study.logs.complaint import Complaint
+from dlperf_study.logs.cross_checks import copies_apart, rate_against_time, same_digits
+from dlperf_study.logs.format import Format, Metric, Scope
+from dlperf_study.logs.reading import Reading, order_of_places, restarts
+from dlperf_study.logs.records import Real, Records, Whole, joined
+
+
+@dataclass(frozen=True)
+class Devices:
+    """What a log may not say of the job that printed it, and its rate depends on."""
+
+    nodes: int
+    devices_per_node: int
+    batch_per_device: int
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks there are, one per device."""
+        return self.nodes * self.devices_per_node
+
+
+@dataclass(frozen=True)
+class JobSeries:
+    """The rate of the whole job at each printed step, in the order of the steps. ``rule``: how it was had, in words."""
+
+    epoch: Whole
+    step: Whole
+    rate: Real
+    unit: str
+    metric: str
+    rule: str
+    complaints: tuple[Complaint, ...]
+
+
+def job_series(readings: Sequence[Reading], devices: Devices) -> JobSeries:
+    """Return the job's rate at every step that its logs hold, each log that of some ranks.
+
+    Raises:
+        LogError: the logs are of different formats, hold no rate, or too few ranks printed to know the job's.
+
+    """
+    format_, name = _common_format(readings), _common_metric(readings)
+    for reading in readings:
+        _refuse_several_runs(reading)
+    metric = format_.metrics.get(name, Metric(name, "", Scope.JOB))
+    rows = _distinct(joined([_numbered(reading, k) for k, reading in enumerate(readings)]).series(name))
+    places, group, counts = _steps_of(rows)
+    source = str(readings[0].source)
+    for said in _contradictions(readings, format_, metric, rows.values[name], group, counts, devices):
+        raise LogError(said)
+    complaints = () if metric.scope is not Scope.RANK else _check_ranks(source, format_, places, counts, devices)
+    if metric.scope is Scope.RANK and name != "step_seconds":
+        complaints += tuple(Complaint(source, said) for said in same_digits(rows.values[name], group, counts))
+    rule, rate = _merged(format_, metric, rows.values[name], group, counts, devices)
+    unit = metric.unit if name.endswith("throughput") else "samples/s"
+    return JobSeries(places[:, 0], places[:, 1], rate, unit, name, rule, complaints)
+
+
+def _contradictions(
+    readings: Sequence[Reading],
+    format_: Format,
+    metric: Metric,
+    values: Real,
+    group: Whole,
+    counts: Whole,
+    devices: Devices,
+) -> Iterator[str]:
+    if metric.scope is Scope.JOB:
+        yield from (f"{readings[0].source}: {said}" for said in copies_apart(values, group, counts))
+    batch = devices.batch_per_device
+    yield from rate_against_time(readings, format_, {Scope.RANK: batch, Scope.JOB: batch * devices.world_size})
+
+
+def _check_ranks(source: str, format_: Format, places: Whole, counts: Whole, devices: Devices) -> tuple[Complaint, ...]:
+    """Return a complaint where some ranks stand for all; raises LogError where they can't, or there are too many."""
+    size, fewest, most = devices.world_size, counts.min(), counts.max()
+    if most > size:
+        step = places[np.argmax(counts), 1]
+        raise LogError(f"{source}: step {step} stands there {most} times, but there are {size} ranks")
+    if fewest == size:
+        return ()
+    if not format_.synchronous:
+        said = f"only {fewest} of {size} ranks printed some step, and in {format_.title} none stands for the others"
+        raise LogError(f"{source}: {said}: the job's rate is unknown")
+    said = f"{fewest} of {size} ranks printed: they stand for all, since the ranks step together"
+    return (Complaint(source, said),)
+
+
+def _refuse_several_runs(reading: Reading) -> None:
+    lines = restarts(reading.records)
+    if lines.size:
+        raise LogError(
+            f"{reading.source}: steps start over at line {lines[0]}: several runs in one log, or a resumed one"
+        )
+
+
+def _common_format(readings: Sequence[Reading]) -> Format:
+    formats = {reading.format.name: reading.format for reading in readings}
+    if len(formats) > 1:
+        raise LogError(f"{readings[0].source} and its siblings are of different formats: {', '.join(sorted(formats))}")
+    return readings[0].format
+
+
+def _common_metric(readings: Sequence[Reading]) -> str:
+    metrics = {reading.rate_metric for reading in readings}
+    if len(metrics) > 1 or metrics == {""}:
+        said = ", ".join(sorted(metrics - {""})) or f"none of {', '.join(readings[0].format.rates)}"
+        raise LogError(f"{readings[0].source} and its siblings hold no rate in common: {said}")
+    return metrics.pop()
+
+
+def _numbered(reading: Reading, index: int) -> Records:
+    """Return the records with the log's own number as rank where no line names one; −1 in a log of several ranks."""
+    rows = reading.records
+    stated = reading.fact("rank")
+    own = stated if stated is not None else -2 - index
+    columns = {name: getattr(rows, name) for name in ("line", "training", "epoch", "step", "time_seconds")}
+    return Records(**columns, rank=np.where(rows.rank < 0, own, rows.rank), values=rows.values)
+
+
+def _distinct(rows: Records) -> Records:
+    """Leave out lines that only repeat the line before: some programs print a rate once per measure of quality."""
+    if len(rows) < 2:
+        return rows
+    places = np.stack([rows.rank, rows.epoch, rows.step])
+    numbers = np.stack([rows.time_seconds, *rows.values.values()])
+    same = _equal(places).all(axis=0) & _equal(numbers).all(axis=0)
+    return rows.where(np.concatenate(([True], ~(same & (rows.step[1:] >= 0)))))
+
+
+def _equal(columns: NDArray[np.number]) -> NDArray[np.bool_]:
+    """Say where each column is as it was a row before; what is missing in both is."""
+    one, other = columns[:, 1:], columns[:, :-1]
+    same: NDArray[np.bool_] = (one == other) | (np.isnan(one) & np.isnan(other))
+    return same
+
+
+def _steps_of(rows: Records) -> tuple[Whole, Whole, Whole]:
+    """Return the (epoch, step) pairs there are, which of them each row is of, and how many rows each has."""
+    group = order_of_places(rows)
+    _, first, counts = np.unique(group, return_index=True, return_counts=True)
+    return np.stack([rows.epoch, rows.step], axis=1)[first], group, counts
+
+
+def _merged(
+    format_: Format, metric: Metric, values: Real, group: Whole, counts: Whole, devices: Devices
+) -> tuple[str, Real]:
+    """Return the rule in words, and the job's rate of each step."""
+    if metric.name == "steps_per_second":
+        per_trainer = devices.devices_per_node * devices.batch_per_device
+        return "steps/s × batch per device × devices per node", _medians(values, group, counts) * per_trainer
+    if metric.scope is not Scope.RANK:
+        return str(format_.merge), _medians(values, group, counts)
+    if not metric.name.endswith("step_seconds"):
+        return "the ranks' mean × their number", _sum(values, group) / counts * devices.world_size
+    if format_.synchronous:
+        slowest = _largest(values, group, counts)
+        return "global batch / the slowest rank's step", _per(devices.batch_per_device * devices.world_size, slowest)
+    return "the sum over ranks of batch / step", _sum(_per(devices.batch_per_device, values), group)
+
+
+def _per(batch: int, seconds: Real) -> Real:
+    """Return a batch over times; NaN where a time is 0, which is no time of a step."""
+    rates: Real = np.divide(batch, seconds, out=np.full(seconds.size, np.nan), where=seconds != 0)
+    return rates
+
+
+def _sum(values: Real, group: Whole) -> Real:
+    return np.bincount(group, weights=values).astype(np.float64)
+
+
+def _medians(values: Real, group: Whole, counts: Whole) -> Real:
+    """Return the median of the values of each step."""
+    ordered, starts = _ordered(values, group, counts)
+    middle: Real = (ordered[starts + (counts - 1) // 2] + ordered[starts + counts // 2]) / 2
+    return middle
+
+
+def _largest(values: Real, group: Whole, counts: Whole) -> Real:
+    """Return the largest of the values of each step."""
+    ordered, starts = _ordered(values, group, counts)
+    largest: Real = ordered[starts + counts - 1]
+    return largest
+
+
+def _ordered(values: Real, group: Whole, counts: Whole) -> tuple[Real, Whole]:
+    """Return the values step by step, rising within each, and where each step starts."""
+    return values[np.lexsort((values, group))], np.cumsum(counts) - counts

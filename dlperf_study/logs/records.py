@@ -1,0 +1,84 @@
+"""What was read from a log, in columns: one row per line that was understood."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlperf_study.logs.format import TRAINING
+
+Real = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Records:
+    """Columns of equal length, in the order of the lines.
+
+    ``line``: its number in the log, from 1. ``training``: whether it speaks of training, not of validation.
+    ``rank``, ``epoch``, ``step``: −1 where the line doesn't say. ``time_seconds``: the time printed with it, NaN where
+    none is; Unix time, or since midnight of some day where the line bears no date. ``values``: by metric, in the unit
+    of the metric; NaN where the line has none.
+    """
+
+    line: Whole
+    training: NDArray[np.bool_]
+    rank: Whole
+    epoch: Whole
+    step: Whole
+    time_seconds: Real
+    values: Mapping[str, Real]
+
+    def __len__(self) -> int:
+        return self.line.size
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether any row has a number."""
+        return any(not np.isnan(column).all() for column in self.values.values())
+
+    def where(self, chosen: NDArray[np.bool_] | Whole) -> "Records":
+        """Return some of the rows; all of them as they are."""
+        if chosen.dtype == np.bool_ and chosen.all():
+            return self
+        columns = {name: getattr(self, name)[chosen] for name in PLACES}
+        return Records(**columns, values={name: column[chosen] for name, column in self.values.items()})
+
+    def series(self, metric: str, window: str = TRAINING) -> "Records":
+        """Return the rows of a window that hold a metric; none of a metric the log does not have."""
+        if metric not in self.values:
+            return self.where(np.zeros(len(self), dtype=bool))
+        return self.where((self.training == (window == TRAINING)) & ~np.isnan(self.values[metric]))
+
+
+PLACES = tuple(field.name for field in fields(Records) if field.name != "values")
+
+
+def records(line: Whole, values: Mapping[str, Real], **places: NDArray) -> Records:  # type: ignore[type-arg]
+    """Return rows; places not given are unknown."""
+    size = line.size
+    unknown = np.full(size, -1, dtype=np.int64)
+    columns = {
+        "training": np.ones(size, dtype=bool),
+        "rank": unknown,
+        "epoch": unknown,
+        "step": unknown,
+        "time_seconds": np.full(size, np.nan),
+        **places,
+    }
+    return Records(line=line, values=values, **columns)
+
+
+def joined(parts: Sequence[Records]) -> Records:
+    """Return the rows of all parts in the order of the lines."""
+    parts = parts or (records(np.empty(0, dtype=np.int64), {}),)
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PLACES}
+    names = dict.fromkeys(name for part in parts for name in part.values)
+    values = {name: np.concatenate([_column(part, name) for part in parts]) for name in names}
+    whole = Records(**columns, values=values)
+    return whole if (np.diff(whole.line) >= 0).all() else whole.where(np.argsort(whole.line, kind="stable"))
+
+
+def _column(part: Records, name: str) -> Real:
+    return part.values[name] if name in part.values else np.full(len(part), np.nan)

@@ -1,0 +1,77 @@
+"""Is a log all that was printed? What is lost is an error, unless it is so little that chance loses it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dlperf_study.logs.blocks import Blocks
+from dlperf_study.logs.complaint import Complaint, Severity
+from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.running import running_median
+
+#: A log that lost more of its lines is no sample of its run; so few of them are lost by chance.
+ALLOWED_SHARE, FEW_LINES = 0.05, 3
+#: How many distances between steps tell which of them is usual there; a larger one by this factor is a hole.
+NEIGHBOURS, HOLE = 9, 1.5
+
+
+def losses(reading: Reading, blocks: Blocks, unusable: int, is_cut: bool) -> list[Complaint]:
+    """Return what is lost of a log.
+
+    ``unusable``: how many lines look like its format but could not be used; ``is_cut``: the last line is one of them,
+    and has no end.
+    """
+    errors = (*_cut_short(blocks, is_cut), *_planned(reading), *_of_unusable(reading, unusable))
+    found = (*((message, Severity.ERROR) for message in errors), *_holes(reading))
+    return [Complaint(str(reading.source), message, severity) for message, severity in found]
+
+
+def _of_unusable(reading: Reading, count: int) -> Iterator[str]:
+    """Yield that so many lines could not be used that the others may be another sample than all."""
+    whole = len(reading.records) + count
+    if _is_much(count, whole):
+        yield f"{count} of its {whole} lines could not be used: what is left may be other than the whole"
+
+
+def _holes(reading: Reading) -> Iterator[tuple[str, Severity]]:
+    """Yield how many lines are missing between others, going by the usual distance of the steps around."""
+    rows = reading.series(reading.rate_metric)
+    places = np.unique(np.stack([rows.epoch, rows.step], axis=1)[rows.step >= 0], axis=0)
+    same_epoch = np.diff(places[:, 0]) == 0
+    first, distances = places[:-1][same_epoch], np.diff(places[:, 1])[same_epoch]
+    if distances.size < NEIGHBOURS:
+        return
+    usual = running_median(distances.astype(np.float64), NEIGHBOURS)
+    missing = np.where(distances > HOLE * usual, np.round(distances / usual) - 1, 0).astype(int)
+    if missing.any():
+        count, whole = int(missing.sum()), int(missing.sum()) + len(places)
+        said = f"holes: {count} of {whole} steps are missing, the first behind step {first[np.argmax(missing > 0), 1]}"
+        yield said, Severity.ERROR if _is_much(count, whole) else Severity.DOUBT
+
+
+def _is_much(count: int, whole: int) -> bool:
+    return count > max(FEW_LINES, ALLOWED_SHARE * whole)
+
+
+def _cut_short(blocks: Blocks, is_cut: bool) -> Iterator[str]:
+    """Yield why the bytes of the log are not all that was printed."""
+    if blocks.damage:
+        yield f"truncated: its bytes end in an error ({blocks.damage}) after line {blocks.lines}"
+    if blocks.zeros:
+        yield f"damaged: zero bytes, which no program prints, at line {blocks.zeros}"
+    if is_cut:
+        yield f"truncated: its last line, {blocks.lines}, is cut off"
+
+
+def _planned(reading: Reading) -> Iterator[str]:
+    """Yield that the log has fewer steps than it planned, or more."""
+    planned = reading.fact("steps_planned")
+    steps = reading.records.where(reading.records.training).step
+    distances = np.diff(steps[steps >= 0])
+    if not planned or not (distances > 0).any():
+        return
+    usual = np.median(distances[distances > 0])
+    if steps.max() + usual < planned:
+        yield f"truncated: its last step is {steps.max()} of the {planned} it planned"
+    if steps.max() > planned + usual:
+        yield f"it has step {steps.max()}, but planned {planned}: it contradicts itself"

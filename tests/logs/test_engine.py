@@ -1,0 +1,315 @@
+"""What the engine does with logs that are not as they should be."""
+
+import gzip
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from dlperf_study.errors import LogError
+from dlperf_study.logs import blocks, formats
+from dlperf_study.logs.complaint import Severity
+from dlperf_study.logs.engine import read
+from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.sources import Source, sources_of
+from tests.logs.naive import naive_rows
+
+SAMPLES = Path(__file__).parent / "samples"
+TEXTS = {path: path.read_bytes() for path in sorted(SAMPLES.glob("*.log")) if "two_formats" not in path.name}
+LINES = [line for text in TEXTS.values() for line in text.splitlines()]
+slow = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def elapse(step: int, seconds: str = "0.2500") -> str:
+    return f"[Pass 0, train batch {step}] \tloss 6.90000, acc1 0.1, acc5 0.2, lr 0.1, elapse {seconds} sec\n"
+
+
+def read_text(folder: Path, text: str | bytes, name: str = "") -> Reading:
+    path = folder / "some.log"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read(path, name)
+
+
+def messages(reading: Reading) -> str:
+    return "\n".join(complaint.message for complaint in reading.complaints)
+
+
+def test_a_log_that_is_missing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match=r"none\.log: can't be read"):
+        read(tmp_path / "none.log")
+
+
+def test_an_empty_log_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="no line of training"):
+        read_text(tmp_path, "")
+
+
+def test_two_programs_in_one_log_are_refused_with_their_names(tmp_path: Path) -> None:
+    other = (SAMPLES / "plsc_2_4_constructed.log").read_text()
+    for text in (elapse(1) + other, elapse(1) + "noise\n" * 500_000 + other):
+        with pytest.raises(LogError, match="paddle_resnet50, plsc_2_4"):
+            read_text(tmp_path, text)
+
+
+def test_lines_that_look_right_and_are_not_are_counted_and_shown(tmp_path: Path) -> None:
+    cut = elapse(3)[:40]
+    reading = read_text(tmp_path, elapse(1) + elapse(2) + f"{cut}\n" + "[Pass 0, train batch x] loss 1\n" + elapse(4))
+    assert list(reading.records.step) == [1, 2, 4]
+    assert "2 lines look like its format but could not be used, as line 3: " in messages(reading)
+
+
+def test_two_records_on_one_line_are_not_mixed(tmp_path: Path) -> None:
+    glued = elapse(2)[:45] + elapse(3)
+    reading = read_text(tmp_path, elapse(1) + glued + elapse(4))
+    assert list(reading.records.step) == [1, 4]
+    assert "1 line looks like its format" in messages(reading)
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    ["0.2.5", "-", "e", "0.25e", "--1", "0,2512", "1,300.3", "95.0k", "0_1", "250 ms", "0.25 msec", "250ms", "4 min"],
+)
+def test_what_is_no_number_is_no_number(tmp_path: Path, seconds: str) -> None:
+    reading = read_text(tmp_path, elapse(1) + elapse(2, seconds) + elapse(3))
+    assert list(reading.records.step) == [1, 3]
+    assert "1 line looks like its format" in messages(reading)
+
+
+@pytest.mark.parametrize("printed", ["ips: 9,500.12 images/sec", "ips: 95.0k images/sec", "ips: 9.5 K images/sec"])
+def test_a_rate_that_is_not_all_of_its_number_is_none(tmp_path: Path, printed: str) -> None:
+    text = "".join(ips(step, "ips: 9500.5 images/sec") for step in range(1, 9)) + ips(9, printed)
+    reading = read_text(tmp_path, text)
+    assert list(reading.series("throughput").step) == list(range(1, 9))
+    assert "1 line looks like its format" in messages(reading)
+
+
+def test_the_name_of_a_number_is_no_part_of_a_longer_one(tmp_path: Path) -> None:
+    reading = read_text(tmp_path, "".join(ips(step, "instant_ips: 1.0, avg_ips: 9500.0") for step in range(1, 9)))
+    assert reading.rate_metric == "step_seconds"
+
+
+def test_a_log_of_which_no_line_can_be_used_says_which_it_looks_like(tmp_path: Path) -> None:
+    text = "".join(ips(step, "ips: 9,500.12 images/sec") for step in range(1, 9))
+    with pytest.raises(LogError, match=r"line 1 looks like plsc_2_4, but can't be used: .*9,500\.12"):
+        read_text(tmp_path, text)
+
+
+def errors(reading: Reading) -> str:
+    return "\n".join(one.message for one in reading.complaints if one.severity is Severity.ERROR)
+
+
+def test_more_unusable_lines_than_chance_loses_refuse_the_log(tmp_path: Path) -> None:
+    lines = [elapse(step) for step in range(100)]
+    lines[10:14] = [elapse(step, "nan18") for step in range(10, 14)]
+    assert "could not be used" not in errors(read_text(tmp_path, "".join(lines)))
+    lines[20:24] = [elapse(step, "nan18") for step in range(20, 24)]
+    assert "8 of its 100 lines could not be used" in errors(read_text(tmp_path, "".join(lines)))
+
+
+@pytest.mark.parametrize(("missing", "refused"), [(0, False), (4, False), (30, True)])
+def test_steps_that_are_missing_between_others_are_said(tmp_path: Path, missing: int, refused: bool) -> None:
+    reading = read_text(tmp_path, "".join(elapse(step) for step in range(120) if not 40 <= step < 40 + missing))
+    said = f"holes: {missing} of 120 steps are missing, the first behind step 39"
+    assert (said in messages(reading), said in errors(reading)) == (missing > 0, refused)
+
+
+def test_a_program_that_prints_less_often_later_leaves_no_holes(tmp_path: Path) -> None:
+    assert "holes" not in messages(read_text(tmp_path, "".join(map(elapse, (*range(50), *range(50, 5000, 100))))))
+
+
+@pytest.mark.parametrize("noise", [b"\x00\xff\xfe" * 30, b"\0" * 4096])
+def test_zero_bytes_in_the_middle_are_damage(tmp_path: Path, noise: bytes) -> None:
+    text = "".join(map(elapse, range(50))).encode()
+    reading = read_text(tmp_path, text[:900] + noise + text[900:])
+    assert f"zero bytes, which no program prints, at line {text.count(bytes([10]), 0, 900) + 1}" in errors(reading)
+
+
+@pytest.mark.parametrize("removed", [5, 8, 14, 40, 60])
+def test_a_last_line_that_is_cut_off_refuses_the_log(tmp_path: Path, removed: int) -> None:
+    reading = read_text(tmp_path, "".join(map(elapse, range(50))) + elapse(50)[:-removed])
+    assert list(reading.records.step) == list(range(50))
+    assert "its last line, 51, is cut off" in errors(reading)
+
+
+def test_a_step_beyond_what_the_log_planned_contradicts_it(tmp_path: Path) -> None:
+    text = "max_iter: 120\n" + "".join(map(elapse, (*range(118), 919)))
+    assert "it has step 919, but planned 120" in errors(read_text(tmp_path, text))
+
+
+def ips(step: int, printed: str) -> str:
+    head = f"[2023/01/02 03:04:05] plsc INFO: [Train][Epoch 1/20][Iter: {step}/5059]"
+    return f"{head}lr: 0.1, loss: 6.9, reader_cost: 0.00100, batch_cost: 0.10788, {printed}, eta: 1:02:03\n"
+
+
+def test_numbers_that_are_infinite_or_not_above_zero_are_doubted(tmp_path: Path) -> None:
+    reading = read_text(
+        tmp_path, elapse(1) + elapse(2, "inf") + elapse(3, "0.0") + elapse(4, "1e999") + elapse(5, "nan")
+    )
+    assert "step_seconds is infinite in 2 lines, the first: 2" in messages(reading)
+    assert "step_seconds is not above 0 in 1 line, the first: 3" in messages(reading)
+    assert "1 line prints a number that is none (nan): line 5" in messages(reading)
+    assert list(reading.series("step_seconds").step) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("digits", [17, 30, 3000, 5000])
+def test_a_step_that_no_program_reaches_is_not_used(tmp_path: Path, digits: int) -> None:
+    text = elapse(1) + elapse(2).replace("batch 2", f"batch 1{'0' * digits}") + elapse(3)
+    assert list(read_text(tmp_path, text).records.step) == [1, 3]
+
+
+def test_steps_that_start_over_are_doubted(tmp_path: Path) -> None:
+    text = "".join(elapse(step) for step in (*range(50), *range(20)))
+    assert "steps start over 1 time, at line 51" in messages(read_text(tmp_path, text))
+
+
+def test_ranks_that_mix_in_one_stream_do_not_start_over(tmp_path: Path) -> None:
+    text = "".join(elapse(step + late) for step in range(50) for late in (2, 0, 1))
+    assert "start over" not in messages(read_text(tmp_path, text))
+
+
+@pytest.mark.parametrize(("last", "truncated"), [(119, False), (60, True)])
+def test_a_log_with_fewer_steps_than_planned_is_truncated(tmp_path: Path, last: int, truncated: bool) -> None:
+    text = "max_iter: 120\n" + "".join(elapse(step) for step in range(0, last + 1))
+    complaints = read_text(tmp_path, text).complaints
+    assert [complaint.severity for complaint in complaints] == [Severity.ERROR] * truncated
+
+
+@pytest.mark.parametrize(("end", "steps"), [(" sec", [1, 2]), ("", [1])])
+def test_a_number_at_the_very_end_of_a_log_may_lack_digits(tmp_path: Path, end: str, steps: list[int]) -> None:
+    reading = read_text(tmp_path, elapse(1) + elapse(2).removesuffix(" sec\n") + end)
+    assert list(reading.records.step) == steps
+    assert ("could not be used" in messages(reading)) == (len(steps) == 1)
+
+
+def test_gzip_is_read_in_place_whatever_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "some.log"
+    path.write_bytes(gzip.compress((elapse(1) + elapse(2)).encode()))
+    assert list(read(path).records.step) == [1, 2]
+
+
+def test_damaged_gzip_is_read_as_far_as_it_goes_and_is_truncated(tmp_path: Path) -> None:
+    path = tmp_path / "some.log.gz"
+    noise = np.random.default_rng(1).integers(0, 10, (400, 4))
+    whole = gzip.compress(
+        "".join(elapse(k, f"0.{''.join(map(str, digits))}") for k, digits in enumerate(noise)).encode()
+    )
+    path.write_bytes(whole[: len(whole) // 2])
+    reading = read(path)
+    assert 0 < len(reading.records) < 400
+    assert reading.complaints[0].severity is Severity.ERROR
+    assert "truncated" in reading.complaints[0].message
+
+
+def test_the_members_of_a_zip_archive_are_logs_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("1n1g/a.log", elapse(1))
+        archive.writestr("1n8g/b.log.gz", gzip.compress(elapse(2).encode()))
+        archive.mkdir("empty")
+    found = sources_of(path)
+    assert [str(source) for source in found] == [f"{path}!1n1g/a.log", f"{path}!1n8g/b.log.gz"]
+    assert [list(read(source).records.step) for source in found] == [[1], [2]]
+    with pytest.raises(LogError, match=r"no\.log: can't be read"):
+        read(Source(path, "no.log"))
+
+
+def test_a_hundred_megabytes_on_one_line_are_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "some.log"
+    with path.open("wb") as file:
+        file.write(elapse(1).encode())
+        for _ in range(100):
+            file.write(b"train batch " * 87_000)
+        file.write(b"\n" + elapse(2).encode())
+    start = time.monotonic()
+    reading = read(path)
+    assert time.monotonic() - start < 20
+    assert (list(reading.records.line), reading.lines) == ([1, 3], 3)
+    assert "1 line is too long to be a log's and was skipped: line 2" in messages(reading)
+
+
+def test_lines_of_which_none_is_like_another_take_no_more_than_their_time(tmp_path: Path) -> None:
+    letters = np.random.default_rng(3).integers(97, 123, (20_000, 8)).astype(np.uint8)
+    text = "".join(elapse(step, f"1{bytes(word).decode()}") for step, word in enumerate(letters))
+    start = time.monotonic()
+    reading = read_text(tmp_path, elapse(1) + text)
+    assert time.monotonic() - start < 20
+    assert reading.lines == 20_001
+    assert "lines look like its format but could not be used" in messages(reading)
+
+
+@pytest.mark.parametrize("size", [17, 64, 1000])
+def test_where_blocks_end_changes_nothing(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(f"noise {step}\r\n{elapse(step)}" for step in range(30))
+    whole = read_text(tmp_path, text, "paddle_resnet50").records
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+    parts = read_text(tmp_path, text, "paddle_resnet50").records
+    assert list(parts.line) == list(whole.line) == list(range(2, 61, 2))
+    assert list(parts.values["loss"]) == list(whole.values["loss"])
+
+
+def test_most_lines_being_noise_changes_nothing(tmp_path: Path) -> None:
+    text = "".join(f"{'noise ' * (step % 7)}\n" * 9 + elapse(step) for step in range(30))
+    assert list(read_text(tmp_path, text).records.line) == list(range(10, 301, 10))
+
+
+@st.composite
+def garbled(draw: st.DrawFn) -> tuple[str, bytes]:
+    """Return a format and lines of its sample, cut, mixed, doubled, and with other bytes and numbers in them."""
+    path = draw(st.sampled_from([path for path in TEXTS if path.name[:2] not in ("dl", "ml", "no")]))
+    lines = draw(st.lists(st.sampled_from(TEXTS[path].splitlines() or [b""]), min_size=1, max_size=30))
+    numbers = st.sampled_from(
+        [b"nan", b"-inf", b"1e400", b"12345678901234567890.5", b"-0.0", b"1.5e-7", b"007", b"1.2.3"]
+    )
+    changed = []
+    for line in lines:
+        change = draw(st.integers(0, 6))
+        place = draw(st.integers(0, len(line)))
+        other = draw(numbers) if change < 3 else draw(st.binary(max_size=6))
+        whole = line if change > 4 else line[:place] + other + line[place + (3 if change % 2 else 0) :]
+        changed.append(whole.replace(b"\n", b"").replace(b"\r", b"").replace(b"\x1b", b""))
+    return next(name for name in reversed(formats.names()) if path.name.startswith(name)), b"\n".join([*changed, b""])
+
+
+@slow
+@given(garbled())
+@example(("paddle_resnet50", (elapse(1) + elapse(2, "1.5e-7") + elapse(3, "1.5e+99")).encode()))
+@example(("paddle_resnet50", (elapse(1, "0.30000000000000004") + elapse(2, "9007199254740993")).encode()))
+def test_the_engine_says_what_a_plain_loop_says(tmp_path: Path, case: tuple[str, bytes]) -> None:
+    """All that makes it fast changes no number; it only leaves out more: lines that are cut short."""
+    name, text = case
+    format_ = formats.load(name)
+    expected = naive_rows(format_, text)
+    try:
+        rows = read_text(tmp_path, text, name).records
+    except LogError:
+        return
+    for index in range(len(rows)):
+        said = {metric: column[index] for metric, column in rows.values.items() if not np.isnan(column[index])}
+        alike = [row for row in expected if row.line == rows.line[index]]
+        assert any(same(said, row.values) for row in alike), (said, alike)
+
+
+def same(said: dict[str, float], expected: dict[str, float]) -> bool:
+    return said == {name: value for name, value in expected.items() if not np.isnan(value) and name != "time_seconds"}
+
+
+@slow
+@given(
+    st.lists(st.sampled_from([line for text in TEXTS.values() for line in text.splitlines()]), max_size=40), st.data()
+)
+def test_nothing_that_is_read_crashes(tmp_path: Path, lines: list[bytes], data: st.DataObject) -> None:
+    text = bytearray(b"\n".join(lines))
+    for _ in range(data.draw(st.integers(0, 8))):
+        place = data.draw(st.integers(0, len(text)))
+        text[place:place] = data.draw(st.binary(max_size=12))
+    name = data.draw(st.sampled_from(["", *formats.names()]))
+    try:
+        reading = read_text(tmp_path, bytes(text), name)
+    except LogError:
+        return
+    assert (np.diff(reading.records.line) >= 0).all()
+    assert reading.lines <= text.count(b"\n") + text.count(b"\r") + 1

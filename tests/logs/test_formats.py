@@ -1,0 +1,61 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.errors import LogError
+from dlperf_study.logs import formats
+from dlperf_study.logs.engine import read
+from dlperf_study.logs.format import Format, Line
+from dlperf_study.logs.lines import compiled
+
+SAMPLES = Path(__file__).parent / "samples"
+EVERY = formats.every()
+each = pytest.mark.parametrize("format_", EVERY, ids=lambda format_: format_.name)
+each_line = pytest.mark.parametrize(
+    "line", [line for one in EVERY for line in one.lines if isinstance(line, Line)], ids=lambda line: line.head[:40]
+)
+
+
+def test_a_format_is_named_as_its_file() -> None:
+    assert [format_.name for format_ in EVERY] == list(formats.names())
+
+
+def test_an_unknown_format_is_refused_with_those_there_are() -> None:
+    with pytest.raises(LogError, match=r"'plsc'.*plsc_2020, plsc_2_2, plsc_2_4"):
+        formats.load("plsc")
+
+
+@each
+def test_a_format_says_what_its_numbers_mean(format_: Format) -> None:
+    assert all((format_.title, format_.program, format_.steps, format_.traps))
+    assert set(format_.rates) <= set(format_.metrics) or not format_.metrics
+
+
+@each
+def test_every_format_has_a_sample_that_is_recognised(format_: Format) -> None:
+    samples = sorted(SAMPLES.glob(f"{format_.name}_*")) or [SAMPLES / "two_formats_real.log"]
+    name = format_.name if "two_formats" in samples[0].name else ""
+    assert read(samples[0], name).format.name == format_.name
+
+
+@each_line
+def test_no_pattern_asks_for_particular_digits(line: Line) -> None:
+    """Lines that differ in digits only are read by one match."""
+    without_counts = re.sub(r"\{\d+(?:,\d*)?\}", "", compiled(line).expression.pattern.decode())
+    without_names = re.sub(r"\(\?P<\w+>", "", without_counts)
+    assert not re.search(r"\d", without_names.replace("[-+.\\dEeNnAaIiFf]", ""))
+    assert not re.search(r"\d", "".join(line.needles))
+
+
+@each_line
+def test_only_places_and_metrics_are_captured(line: Line) -> None:
+    known = {"epoch", "step", "rank", "count"} | {metric.name for metric in line.captured}
+    assert set(re.compile(line.head).groupindex) <= known
+
+
+@each
+def test_the_metrics_of_one_name_have_one_meaning(format_: Format) -> None:
+    lines = [line for line in format_.lines if isinstance(line, Line)]
+    for metric in (metric for line in lines for metric in line.metrics):
+        assert (metric.unit, metric.scope) == (format_.metrics[metric.name].unit, format_.metrics[metric.name].scope)

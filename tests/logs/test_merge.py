@@ -1,0 +1,125 @@
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.errors import LogError
+from dlperf_study.logs.engine import read
+from dlperf_study.logs.merge import Devices, JobSeries, job_series
+from dlperf_study.logs.reading import Reading
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def series(name: str, *devices: int) -> JobSeries:
+    return job_series([read(SAMPLES / f"{name}.log")], Devices(*devices))
+
+
+def written(folder: Path, name: str, text: str) -> Reading:
+    path = folder / name
+    path.write_text(text)
+    return read(path)
+
+
+def test_copies_of_the_jobs_rate_are_not_added_up() -> None:
+    job = series("plsc_2020_8ranks_constructed", 1, 8, 64)
+    assert list(job.step) == list(range(0, 80, 10))
+    assert job.rate[0] == pytest.approx(1396.49)
+    assert not job.complaints
+
+
+def test_rates_of_all_ranks_are_added_up() -> None:
+    job = series("gluonnlp_bert_4ranks_constructed", 1, 4, 32)
+    assert (job.rate[0], job.unit) == (pytest.approx(17100 + 17400 + 17200 + 16900), "tokens/s")
+
+
+def test_a_time_gives_the_global_batch_over_the_slowest_rank(tmp_path: Path) -> None:
+    line = "[Pass 0, train batch 1] loss 6.9, elapse {} sec\n"
+    readings = [written(tmp_path, f"{rank}.log", line.format(time)) for rank, time in enumerate((0.25, 0.5))]
+    job = job_series(readings, Devices(1, 2, 128))
+    assert (list(job.rate), job.rule) == ([256 / 0.5], "global batch / the slowest rank's step")
+
+
+def test_one_rank_stands_for_all_that_step_together_and_that_is_said() -> None:
+    job = series("horovod_synthetic_real", 1, 4, 32)
+    assert job.rate[0] == pytest.approx(4 * 108.3)
+    assert "1 of 4 ranks printed" in job.complaints[0].message
+
+
+def test_the_speed_of_bert_is_not_multiplied_by_the_nodes_again() -> None:
+    assert series("paddle_bert_constructed", 2, 8, 32).rate[0] == pytest.approx(0.31 * 8 * 32)
+
+
+def test_trainers_of_a_parameter_server_are_added_up_or_it_is_unknown(tmp_path: Path) -> None:
+    line = "Pass 0, Batch {}, Cost 2.4, {{}}, spent: {}\n"
+    one = written(tmp_path, "0.log", line.format(0, 0.25))
+    two = written(tmp_path, "1.log", line.format(0, 0.5))
+    assert list(job_series([one, two], Devices(2, 1, 128)).rate) == [128 / 0.25 + 128 / 0.5]
+    with pytest.raises(LogError, match="only 1 of 2 ranks printed"):
+        job_series([one], Devices(2, 1, 128))
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "why"),
+    [
+        ("gluonnlp_bert_4ranks_constructed", (1, 1, 32), "step 1 stands there 4 times, but there are 1 ranks"),
+        ("paddle_vgg16_fluid_constructed", (20, 1, 128), "only 1 of 20 ranks printed"),
+        ("mxnet_speedometer_interval_real", (1, 8, 128), "none stands for the others"),
+        ("elasticdl_real", (1, 1, 64), "no rate in common"),
+        ("tf_cnn_benchmarks_servers_real", (1, 1, 32), "several runs in one log"),
+    ],
+)
+def test_where_the_jobs_rate_can_not_be_known_it_is_refused(name: str, devices: tuple[int, ...], why: str) -> None:
+    with pytest.raises(LogError, match=why):
+        series(name, *devices)
+
+
+def test_logs_of_different_programs_are_refused() -> None:
+    readings = [read(SAMPLES / f"{name}.log") for name in ("plsc_2020_constructed", "plsc_2_4_constructed")]
+    with pytest.raises(LogError, match="different formats: plsc_2020, plsc_2_4"):
+        job_series(readings, Devices(1, 8, 128))
+
+
+def test_a_rate_that_is_printed_once_per_measure_of_quality_counts_once(tmp_path: Path) -> None:
+    prefix = "2016-08-19 10:58:12,137 Node[0] Epoch[0] Batch [50]\tSpeed: 95.38 samples/sec\tTrain-"
+    reading = written(tmp_path, "some.log", f"{prefix}accuracy=0.1\n{prefix}top_k_accuracy_5=0.2\n")
+    assert list(job_series([reading], Devices(1, 1, 32)).rate) == [95.38]
+
+
+def plsc(seconds: float, rate: float) -> str:
+    head = "[2023/01/02 03:04:05] plsc INFO: [Train][Epoch 1/2][Iter: {}/50]"
+    line = head + "loss: 6.9, batch_cost: {}, ips: {} images/sec\n"
+    return "".join(line.format(step, seconds, rate + step % 2) for step in range(1, 21))
+
+
+def test_a_rate_and_a_time_that_do_not_make_the_batch_are_refused(tmp_path: Path) -> None:
+    reading = written(tmp_path, "0.log", plsc(0.10788, 9500))
+    assert len(job_series([reading], Devices(1, 8, 128)).rate) == 20
+    with pytest.raises(LogError, match=r"make 1024.* samples a step of one job, but its identity makes that 2048"):
+        job_series([reading], Devices(2, 8, 128))
+
+
+def test_a_time_of_few_digits_contradicts_no_rate(tmp_path: Path) -> None:
+    assert len(job_series([written(tmp_path, "0.log", plsc(0.1, 9500))], Devices(1, 8, 128)).rate) == 20
+
+
+def test_copies_of_the_jobs_rate_that_lie_apart_are_refused(tmp_path: Path) -> None:
+    near = [written(tmp_path, f"{rank}.log", plsc(0.1078, 9500 + 50 * rank)) for rank in range(2)]
+    assert job_series(near, Devices(1, 8, 128)).rate[0] == pytest.approx(9526)
+    far = [near[0], written(tmp_path, "far.log", plsc(0.0539, 19000))]
+    with pytest.raises(LogError, match=r"copies of the job's rate lie apart: .* is 2\.00 times the smallest"):
+        job_series(far, Devices(1, 8, 128))
+
+
+def test_ranks_that_print_the_very_same_rates_are_doubted(tmp_path: Path) -> None:
+    line = "INFO:root:Epoch[0] Batch [{}]\tSpeed: {}.00 samples/sec\taccuracy=0.2\n"
+    same, other = ("".join(line.format(step, 400 + step + more) for step in range(10, 100, 10)) for more in (0, 1))
+    ranks = [written(tmp_path, f"{rank}.log", text) for rank, text in enumerate((same, same, other))]
+    [complaint] = job_series(ranks[:2], Devices(1, 2, 128)).complaints
+    assert "2 ranks print digit for digit the same rate" in complaint.message
+    assert job_series(ranks[1:], Devices(1, 2, 128)).complaints == ()
+
+
+def test_a_time_of_zero_is_no_rate(tmp_path: Path) -> None:
+    line = "[Pass 0, train batch {}] loss 6.9, elapse {} sec\n"
+    job = job_series([written(tmp_path, "0.log", line.format(1, 0.25) + line.format(2, "0.0000"))], Devices(1, 1, 128))
+    assert [rate == 512 for rate in job.rate] == [True, False]

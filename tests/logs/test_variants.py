@@ -1,0 +1,141 @@
+"""Lines as other versions, launchers and terminals print them; made from format strings, with invented numbers."""
+
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.logs.engine import read
+from dlperf_study.logs.reading import Reading
+
+
+@pytest.fixture
+def reading(tmp_path: Path, request: pytest.FixtureRequest) -> Reading:
+    path = tmp_path / "some.log"
+    path.write_bytes(request.param)
+    return read(path)
+
+
+def lines(*texts: str) -> bytes:
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+VARIANTS = {
+    "paddle_resnet50": (
+        "[Pass 0, train batch 10]  loss 6.9, lr 0.1, elapse 0.25 sec",
+        "INFO:root:[Pass 12, train batch 10] \tloss 6.9, acc1 0.1, acc10 0.2, lr 0.1, elapse 0.25 sec",
+        "[Pass 0, train batch 10] loss 6.9, acc1 0.0, lr 0.1, batch_cost: 0.25 sec, reader_cost: 0.1 sec, ips: 4.0",
+    ),
+    "paddleclas": (
+        "2020-12-24 16:37:26 INFO: epoch:0  , train step:10  , loss: 6.9, top1: 0.1, lr: 0.1, batch_cost: 0.25 s, "
+        "reader_cost: 0.00100 s, ips: 128.0 images/sec.",
+        "[2021/10/08 03:59:44] root INFO: [Train][Epoch 1/120][Iter: 10/5004]lr: 0.1, top1: 0.0, "
+        "CELoss: 7.1, loss: 6.9, batch_cost: 0.25s, reader_cost: 0.1, ips: 41.4 images/sec, eta: 21 days, 1:02:03",
+        "[2023/01/02 03:04:05] ppcls INFO: [Train][Epoch 1/120][Iter: 10/5004]lr(PiecewiseDecay): 0.1, top1: 0.0, "
+        "CELoss: 7.1, loss: 6.9, batch_cost: 0.25s, reader_cost: 0.1, ips: 512.0 samples/s, eta: 1:02:03",
+    ),
+    "paddle_bert": (
+        "epoch: 1, progress: 1/1, step: 10, loss: 6.9, lm_acc: 0.1, next_sent_acc: 0.5, speed: 4 steps/s, file: x",
+        "progress: 1/64, step: 10, loss: 6.9, ppl: 7.0, next_sent_acc: 0.5, speed: 4.000000 steps/s, file: part-1.gz",
+    ),
+    "paddle_vgg16_fluid": (
+        "Pass = 0, Iters = 10, Loss = 6.9, Accuracy = 0.1, Speed = 4.00 img/s, Period = 3 secs",
+        "Pass = 0, Iters = 10, Loss = 6.9, Accuracy = 0.1, batch spent 0.25",
+    ),
+    "plsc_2_2": (
+        "Training: 2021-11-07 21:21:01,700 - loss 6.9, lr: 0.2, epoch: 0, step: 10, eta: 1 h, throughput: 4 imgs/sec",
+        "[INFO] loss 6.9, lr: 0.2, epoch: 0, step: 10, throughput: 4.00 imgs/sec",
+    ),
+    "plsc_2_4": (
+        "[2023/03/02 10:00:01] plsc INFO: [Train][Epoch 1/20][Iter: 10/9] lr: 0.1, loss: 6.9, reader_cost: 0.1 s, "
+        "batch_cost: 0.25, ips: 4.0 images/sec, max mem: 20.00 GB, eta: 3:01:22",
+    ),
+    "tf_cnn_benchmarks": (
+        "10\timages/sec: 4.0 +/- 0.1 (jitter = 0.2)\t6.9",
+        "10    images/sec: 4.0 +/- 0.1 (jitter = 0.2)    6.9    0.001",
+    ),
+    "horovod_synthetic": (
+        "Iter #10: 4.0 img/sec per GPU",
+        "Iter #10: 4.0 img/sec per CPU",
+        "Iter #10: 4.0 images/sec per HPU",
+    ),
+    "nvidia_dll": (
+        "DLL 2021-03-23 11:48:38.824370 - Epoch: 0 Iteration: 10  train.loss : 6.9  train.total_ips : 4.0 img/s",
+        "DLL 2021-03-23 11:48:38.824370 - Epoch: 0 Iteration: 10  train.loss : 6.9  train.compute_ips : 9 img/s  "
+        "train.total_ips : 4.0 img/s  train.data_time : 0.1 s",
+        "DLL 2021-03-23 11:48:38.824370 - (10,) total_ips : 4 ",
+        "DLL 2021-03-23 11:48:38.824370 - Training Epoch: 0 Training Iteration: 10  throughput_train : 4.0 seq/s",
+    ),
+    "pytorch_imagenet": (
+        "Epoch: [0][10/53]\tTime 0.250 (2.410)\tData 0.108 (0.072)\tLoss 6.9000 (7.0)\tPrec@1 0.1 (0.1)",
+        "Epoch: [0][  10/5005]\tTime  0.25 ( 0.25)\tData  0.00 ( 0.00)\tLoss 6.9e+00 (6.9e+00)\tAcc@1   0.78 (  0.78)",
+    ),
+    "tf2_timehistory": (
+        "I0826 15:13:29.25 14 keras_utils.py:145] TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10",
+        "I0826 15:13:29.25 k.py:1] BenchmarkMetric: {'global step':10, 'time_taken': 39.1,'examples_per_second': 4.0}",
+    ),
+    "mxnet_speedometer": (
+        "INFO:root:Epoch[0] Batch [10]\tSpeed: 4.00 samples/sec\taccuracy=0.2",
+        "INFO:root:Epoch[0] Batch [0-10]\tSpeed: 4.00 samples/sec accuracy=0.2\tlr=0.1",
+        "Node[1] Epoch[0] Batch [10]     Speed: 4.00 samples/sec        Train-accuracy=0.001016",
+    ),
+    "mindspore": (
+        "epoch: 1 step: 10, loss is 6.9\nepoch time: 2500.0 ms, per step time: 250.0 ms",
+        "epoch: 1 step: 10, loss is [6.9]\nTrain epoch time: 2500.0 ms, per step time: 250.000 ms",
+        "epoch: 1 step: 10, loss is 6.9\nepoch time: 2500.0, per step time: 250",
+    ),
+    "hugectr": (
+        "[21d10h52m11s][HUGECTR][INFO]: Iter: 10 Time(10 iters): 2.5s Loss: 6.9 lr:0.001000",
+        "[HCTR][02:51:59.123][INFO][RK0][main]: Iter: 10 Time(10 iters): 2.5s Loss: 6.9 lr:0.001",
+    ),
+    "gluonnlp_bert": (
+        "INFO:root:[step 10]\tmlm_loss= 6.90000\tmlm_acc=1.00\tnsp_loss= 0.00\tnsp_acc=50.00\tthroughput=0.004K tks/s\t"
+        "lr=0.0000005 time=0.24, latency=250.0 ms/step",
+    ),
+    "insightface_partial_fc": ("2021-01-08 19:22:59,208-Iter:10 Rank:2 it/sec Total:4 it/sec [0][loss]:6.9",),
+}
+CASES = [(name, text) for name, texts in VARIANTS.items() for text in texts]
+
+
+@pytest.mark.parametrize(("reading", "name"), [(lines(text), name) for name, text in CASES], indirect=["reading"])
+def test_other_versions_are_read_as_well(reading: Reading, name: str) -> None:
+    assert reading.format.name == name
+    rows = reading.series(reading.rate_metric)
+    assert list(rows.step) == [10]
+    assert rows.values[reading.rate_metric][0] in (0.25, 4.0)
+    assert not reading.complaints
+
+
+PRINTED = ["[Pass 0, train batch 1] loss 6.9, elapse 0.25 sec", "[Pass 0, train batch 2] loss 6.8, elapse 0.26 sec"]
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        lines(*(f"[1,3]<stdout>:{text}" for text in PRINTED)),
+        lines(*(f"[default3]:{text}" for text in PRINTED)),
+        lines(*(f"[rank3]:{text}" for text in PRINTED)),
+    ],
+    indirect=True,
+)
+def test_the_rank_that_a_launcher_names_is_read(reading: Reading) -> None:
+    assert list(reading.records.rank) == [3, 3]
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "\r\n".join(PRINTED).encode() + b"\r\n",
+        "\r".join(PRINTED).encode() + b"\r",
+        b"".join(b"\x1b[32m" + text.encode() + b"\x1b[0m\n" for text in PRINTED),
+        "\n".join([*PRINTED, ""]).encode("utf-16"),
+        "\n".join([*PRINTED, ""]).encode("utf-16-be"),
+        b"\xff\xfe\x00 no text at all\n" + "\n".join([*PRINTED, ""]).encode("utf-8"),
+        b"\xef\xbb\xbf" + "\n".join([*PRINTED, ""]).encode(),
+        "\n".join(PRINTED).encode(),
+    ],
+    ids=["crlf", "cr", "colours", "utf-16", "utf-16-be", "binary", "bom", "no end"],
+    indirect=True,
+)
+def test_terminals_and_encodings_change_nothing(reading: Reading) -> None:
+    assert list(reading.records.values["step_seconds"]) == [0.25, 0.26]
+    assert list(reading.records.values["loss"]) == [6.9, 6.8]
