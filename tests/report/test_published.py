@@ -1,0 +1,161 @@
+import re
+
+import pytest
+
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.paths import StudyPaths
+from dlperf_study.published import read_source
+from dlperf_study.report import published, published_figures
+from dlperf_study.report.charts import IDEAL
+from dlperf_study.report.numbers import MISSING
+from dlperf_study.report.published_figures import OURS
+from dlperf_study.report.table import Table
+from tests.evidence_factory import Planned, Recipe, configuration
+from tests.report.conftest import ALONE, TOGETHER, write_titled
+
+SOURCES = ("elasticdl_allreduce_wiki", "dlperf_paddle_plsc", "paddle_vgg16_cluster")
+#: What ElasticDL asked on a cluster's CPUs, in our words.
+CPU_ONLY = {
+    **{"model": "resnet50_convolution_biases", "strategy": "all_reduce", "image_size": 32, "classes": 10},
+    **{"batch_per_device": 64, "threads_per_device": 4, "devices_per_node": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """One and two workers measured, four unsupported, and eight not in the plan."""
+    one, two, four = (configuration(nodes=nodes, **CPU_ONLY) for nodes in (1, 2, 4))
+    planned = [Planned(one, ALONE), Planned(two, TOGETHER), Planned(four, Recipe(), unsupported="there are 2 nodes")]
+    paths = StudyPaths(tmp_path_factory.mktemp("outputs") / "example")
+    return write_titled(paths, planned, published=SOURCES)
+
+
+def row(table: Table, group: str, devices: str, line: str = "") -> dict[str, tuple[str, str, str]]:
+    """Return one row of a table by its group, its devices and its line: text, interval and note by label."""
+    grouped = zip(table.groups, table.rows, strict=True)
+    [found] = [cells for name, cells in grouped if group in name and cells[1].text == devices and line in cells[0].text]
+    labels = [heading.label for heading in table.headings]
+    return {label: (cell.text, cell.interval, cell.note) for label, cell in zip(labels, found, strict=True)}
+
+
+def test_every_published_throughput_has_a_row(asked: Dataset) -> None:
+    table = published.beside_ours(asked)
+    assert len(table.rows) == 13 + 5 + 36
+    assert {text for text in table.column("Published throughput") if not re.fullmatch(r"\d+(\.\d+)?", text)} == set()
+
+
+def test_the_same_question_stands_in_one_row(asked: Dataset) -> None:
+    cells = row(published.beside_ours(asked), "CPU only: Resnet50", "2")
+    assert cells["Published throughput"] == ("41", "", "no interval: one value printed")
+    assert cells["Published speedup"][0] == "1.54"
+    assert cells["As printed"][0] == "1.57"
+    assert cells["Our throughput"][1].startswith("[")
+    assert cells["Our speedup"][0].startswith("1.5")
+
+
+def test_runs_that_were_printed_give_an_interval(asked: Dataset) -> None:
+    cells = row(published.beside_ours(asked), "ArcFace", "32")
+    text, interval, note = cells["Published speedup"]
+    low, high = (float(end) for end in interval.strip("[]").split(","))
+    assert low < float(text) < high
+    assert cells["Published throughput"][0] == "11084.53"
+    assert note == ""
+
+
+def test_an_efficiency_that_was_printed_is_called_one(asked: Dataset) -> None:
+    cells = row(published.beside_ours(asked), "Accelerate Rate", "20", "Fluid")
+    assert cells["As printed"] == ("78.64%", "", "printed as efficiency")
+
+
+def test_what_was_not_measured_says_why(asked: Dataset) -> None:
+    table = published.beside_ours(asked)
+    assert row(table, "CPU only: Resnet50", "4")["Our throughput"] == (MISSING, "", "unsupported: there are 2 nodes")
+    assert row(table, "CPU only: Resnet50", "8")["Our speedup"][2] == "no configuration of this study asks the same"
+
+
+def test_every_dash_has_a_reason_and_nothing_prints_as_nan(asked: Dataset) -> None:
+    for table in (published.beside_ours(asked), published.communication(asked)):
+        cells = [cell for cells in table.rows for cell in cells]
+        assert [cell for cell in cells if cell.text == MISSING and not cell.note] == []
+        assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
+
+
+def test_a_caption_names_both_machines_and_warns(asked: Dataset) -> None:
+    caption = published.beside_ours(asked).caption
+    owed = ("neither is divided by the other", "Tesla V100-SXM2-16GB", "cpu=4", "Constructed CPU", "weak scaling")
+    assert [words for words in owed if words not in caption] == []
+
+
+def test_communication_stands_beside_ours(asked: Dataset) -> None:
+    cells = row(published.communication(asked), "CPU only: Resnet50", "2")
+    assert cells["Communication, as published"][0] == "18%"
+    assert cells["Our computation : communication"][0].startswith("10 : ")
+
+
+def test_sources_say_where_they_come_from_and_what_they_leave_unsaid(asked: Dataset) -> None:
+    table = published.sources(asked)
+    facts: dict[str, list[str]] = {}
+    for word, said in table.rows:
+        facts.setdefault(word.text, []).append(said.text)
+    assert facts["Page"][0] == "github.com/sql-machine-learning/elasticdl/wiki/allreduce-benchmark"
+    assert facts["Inferred"] == [
+        "image_size, classes, batch_per_device / classes, device_name",
+        "image_size",
+        "image_size, classes",
+    ]
+    assert facts["Software"][2].endswith("versions are not stated")
+    assert facts["Not stated"][0] == "link"
+
+
+def test_sources_stand_below_each_other_and_fit_a_page(asked: Dataset) -> None:
+    table = published.sources(asked)
+    assert len(table.headings) == 2
+    assert list(dict.fromkeys(table.groups)) == [read_source(name).title for name in SOURCES]
+
+
+def test_a_caption_speaks_of_ours_only_where_there_is_a_line_of_ours(asked: Dataset) -> None:
+    captions = {figure.name: figure.caption for figure in published_figures.speedups(asked)}
+    ours = captions["published-elasticdl-allreduce-wiki-resnet50-convolution-biases"]
+    assert ("Dashed: ours" in ours, "Bars: intervals" in ours) == (True, True)
+    alone = captions["published-elasticdl-allreduce-wiki-mobilenet-v2"]
+    assert ("ours" in alone, "Bars" in alone, "Open markers" in alone) == (False, False, True)
+
+
+def test_tables_are_shown_as_printed(asked: Dataset) -> None:
+    tables = {table.name: table for table in published.as_printed(asked)}
+    assert len(tables) == 6 + 1 + 4
+    printed = tables["printed-paddle-vgg16-cluster-accelerate-rate"]
+    assert [heading.label for heading in printed.headings] == ["Trainer Count", "20", "40", "80", "100"]
+    assert printed.column("20") == ["263.29 (78.64%)", "326.85 (92.85%)", "-"]
+
+
+def test_a_figure_has_a_line_for_each_published_one_and_ours_dashed(asked: Dataset) -> None:
+    figures = {figure.name: figure for figure in published_figures.speedups(asked)}
+    drawing = figures["published-elasticdl-allreduce-wiki-resnet50-convolution-biases"].drawing
+    labels = [text.get_text() for text in drawing.legends[0].get_texts()]
+    assert labels == ["Minikube: Resnet50", "ASI, CPU only: Resnet50", f"{OURS} · ASI, CPU only: Resnet50", "ideal"]
+    speedup = drawing.axes[0]
+    dashed = [line for line in speedup.get_lines() if line.get_linestyle() == "--" and line.get_label() != IDEAL]
+    assert [list(line.get_xdata()) for line in dashed] == [[1, 2]]
+
+
+def test_only_printed_runs_draw_intervals(asked: Dataset) -> None:
+    figures = {figure.name: figure for figure in published_figures.speedups(asked)}
+    with_runs = figures["published-dlperf-paddle-plsc-arcface-resnet50"].drawing.axes[0]
+    without = figures["published-elasticdl-allreduce-wiki-mobilenet-v2"].drawing.axes[0]
+
+    def longest(axes: object) -> float:
+        """Return the length of the longest bar of an interval."""
+        bars = [line for bars in axes.containers for line in bars[2]]
+        return max(segment[1][1] - segment[0][1] for bar in bars for segment in bar.get_segments())
+
+    assert longest(with_runs) > 0.1
+    assert longest(without) == 0
+
+
+def test_a_study_without_sources_says_so(paths: StudyPaths) -> None:
+    dataset = write_titled(paths, [Planned(configuration())], published=())
+    for table in (published.beside_ours(dataset), published.communication(dataset), published.sources(dataset)):
+        assert published.NOTHING_NAMED in table._repr_html_()
+    assert list(published.as_printed(dataset)) == []
+    assert list(published_figures.speedups(dataset)) == []
