@@ -1,0 +1,45 @@
+"""Steps of a curve that rise faster than the devices that were added."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from dlperf_study.analysis.audit.finding import Check, Finding
+from dlperf_study.analysis.audit.results import Rate, Results
+from dlperf_study.analysis.audit.words import bounds_of, step
+from dlperf_study.analysis.scaling import ABOVE_LINEAR, above_linear
+from dlperf_study.logs.complaint import Severity
+
+#: What is not worth a word: of 95 published lists of runs half have a coefficient of variation above 0.4 %.
+NOISE = 0.01
+#: An excess that caches and busy machines do not explain: more than twice as much as the devices account for.
+MOST = 1.0
+_ANOTHER_QUESTION = ("the two rates may be of different conditions that the table does not tell",)
+
+
+def examine(results: Results) -> Iterator[Finding | None]:
+    """Yield a result for every step to more devices."""
+    for curve in results.curves():
+        for fewer, more in pairwise(curve):
+            if more.point.devices > fewer.point.devices:
+                yield _examined(fewer, more)
+
+
+def _examined(fewer: Rate, more: Rate) -> Finding | None:
+    devices = more.point.devices / fewer.point.devices
+    excess = more.cell.value / fewer.cell.value / devices - 1
+    least, largest = more.cell.printed.bounds()[0], fewer.cell.printed.bounds()[1]
+    if excess < NOISE or least <= largest * devices:
+        return None
+    if excess > MOST:
+        return Finding(Severity.ERROR, (fewer.cell, more.cell), _said(fewer, more, excess), _ANOTHER_QUESTION)
+    certain = above_linear(fewer.point, more.point)
+    verdict = "do not explain it" if certain else "may explain it"
+    said = f"{_said(fewer, more, excess)}; {bounds_of(fewer, more)} {verdict}"
+    return Finding(Severity.DOUBT if certain else Severity.NOTE, (fewer.cell, more.cell), said, ABOVE_LINEAR)
+
+
+def _said(fewer: Rate, more: Rate, excess: float) -> str:
+    return f"{step(fewer, more)}, {excess:.1%} above linear"
+
+
+CHECK = Check("Does a curve rise faster than its devices?", "steps to more devices", examine)

@@ -1,0 +1,41 @@
+"""Inputs whose size is not stated: could it be the network's usual one?"""
+
+from collections.abc import Iterator
+
+from dlperf_study.analysis.audit.facts import Peak, Work, works
+from dlperf_study.analysis.audit.finding import Check, Finding
+from dlperf_study.analysis.audit.limits import WINOGRAD, impossible, needed, peak_of, size_of, work_of
+from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.words import demand
+from dlperf_study.logs.complaint import Severity
+
+_WHY = "the source may state the size elsewhere, in its program for example"
+
+
+def examine(results: Results) -> Iterator[Finding | None]:
+    """Yield a result for every network of a source that does not state its input, from its fastest rate per device."""
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    for rate in results.of(THROUGHPUT):
+        if size_of(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
+            key = (str(rate.get("source")), str(rate.get("model")), str(rate.get("precision")))
+            groups.setdefault(key, []).append(rate)
+    for rates in groups.values():
+        fastest = max(rates, key=lambda rate: rate.value / (rate.world_size or 1))
+        work, peak = work_of(fastest, None), peak_of(fastest)
+        if work and peak:
+            yield _examined(fastest, work, peak)
+
+
+def _examined(rate: Cell, work: Work, peak: Peak) -> Finding | None:
+    if needed(rate, work) <= peak.flops:
+        return None
+    possible = not impossible(rate, work, peak)
+    could = f"if it is the network's usual {work.size}" if possible else f"and can't be the network's usual {work.size}"
+    said = f"the size of the input is not stated, {could}: {demand(rate, work, peak)}"
+    smaller = [other for other in works() if other.model == work.model and other.size < work.size]
+    fitting = [str(other.size) for other in smaller if needed(rate, other) <= peak.flops]
+    ends = f". {' or '.join(fitting)} would be possible" if fitting else ""
+    return Finding(Severity.DOUBT, (rate,), said + ends, (WINOGRAD, _WHY) if possible else (_WHY,))
+
+
+CHECK = Check("Can an input that is not stated be the usual one?", "networks without a stated input", examine)

@@ -1,0 +1,43 @@
+"""One way of rounding for all ratios of a table."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from dlperf_study.analysis.audit.checks.ratios import RELATIVE, finest_step, recomputed
+from dlperf_study.analysis.audit.finding import Check, Finding
+from dlperf_study.analysis.audit.printed import ROUNDINGS, TRUNCATED
+from dlperf_study.analysis.audit.results import EFFICIENCY, SPEEDUP, THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.words import texts
+from dlperf_study.logs.complaint import Severity
+
+
+def examine(results: Results) -> Iterator[Finding | None]:
+    """Yield a result for every metric of every table with ratios that fit some rounding."""
+    printed = [cell for cell in results.of(SPEEDUP, EFFICIENCY, RELATIVE) if not cell.printed.computed]
+    fitting = [(cell, fits) for cell in printed if (fits := _fits(results, cell))]
+    ordered = sorted(fitting, key=lambda pair: _column(pair[0]))
+    for _, group in groupby(ordered, key=lambda pair: _column(pair[0])):
+        yield _examined(dict(group))
+
+
+def _examined(fits: dict[Cell, tuple[str, ...]]) -> Finding | None:
+    if any(all(name in names for names in fits.values()) for name in ROUNDINGS):
+        return None
+    cut = [cell for cell, names in fits.items() if names == (TRUNCATED,)]
+    rounded = [cell for cell, names in fits.items() if TRUNCATED not in names]
+    said = f"{texts(cut)} fit only if cut off, {texts(rounded)} only if rounded"
+    return Finding(Severity.NOTE, (*cut, *rounded), said, ("within a unit of the last digit both are right",))
+
+
+def _fits(results: Results, ratio: Cell) -> tuple[str, ...]:
+    rate, base = results.beside(ratio, THROUGHPUT), results.baseline_of(ratio)
+    if rate is None or base is None or not base.printed.positive:
+        return ()
+    return ratio.printed.roundings_from(recomputed(ratio, rate, base), finest_step(results, ratio))
+
+
+def _column(cell: Cell) -> str:
+    return "/".join(map(str, (*cell.table, cell.metric)))
+
+
+CHECK = Check("Are all ratios of a table rounded in one way?", "columns of ratios", examine)

@@ -1,0 +1,46 @@
+"""What the checks found, as text for the command line."""
+
+from collections.abc import Iterator, Sequence
+
+from dlperf_study.analysis.audit.finding import Checked, Finding, weighed
+from dlperf_study.logs.complaint import Severity
+
+#: So many cells are cited at most; the first is the one that is doubted.
+MOST_CELLS = 3
+
+
+def describe(checked: Sequence[Checked]) -> str:
+    """Return what each check examined, then every finding, the heaviest first."""
+    findings = weighed(finding for check in checked for finding in check.findings)
+    return "\n\n".join(["\n".join(map(_check, checked)), *map(_finding, findings)])
+
+
+def cited(finding: Finding) -> str:
+    """Return the places of a finding's cells."""
+    keys = [cell.key for cell in finding.cells]
+    more = len(keys) - MOST_CELLS
+    return "; ".join(keys[:MOST_CELLS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def counts(check: Checked) -> str:
+    """Return in words how much a check found."""
+    found = [(check.count(severity), severity.value) for severity in reversed(Severity)]
+    said = [f"{number} {word}{'s' * (number > 1)}" for number, word in found if number]
+    if not check.examined:
+        return "nothing to examine"
+    return ", ".join(said) or "nothing found"
+
+
+def _check(check: Checked) -> str:
+    return f"{check.name}: {check.check.asks} {check.examined} {check.check.examines}: {counts(check)}"
+
+
+def _finding(finding: Finding) -> str:
+    return "\n".join(_lines(finding))
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    yield f"{finding.severity} ({finding.check}): {finding.computation}"
+    yield f"  cells: {cited(finding)}"
+    if finding.explanations:
+        yield f"  innocent if: {'; or '.join(finding.explanations)}"

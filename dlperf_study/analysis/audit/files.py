@@ -1,0 +1,131 @@
+"""A table of results from a CSV file of a user."""
+
+import csv
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.analysis.audit.fields import finite, is_no_number, without_commas
+from dlperf_study.analysis.audit.frames import METRIC, METRIC_COLUMNS, VALUE, long_frame, results_of_frame
+from dlperf_study.analysis.audit.mistakes import Mistakes, naming
+from dlperf_study.analysis.audit.results import Results
+from dlperf_study.columns import COLUMNS, Dtype
+from dlperf_study.errors import PublishedError, TableError
+from dlperf_study.published.metrics import METRICS
+from dlperf_study.published.printed import NO_NUMBER, resolution_of, value_of
+from dlperf_study.study.strict_yaml import closest, shown
+
+#: Where a row stands in its file, whose first line is the head.
+_LINE = "line of the file"
+_RESOLUTION = "resolution"
+#: Columns with numbers that the registry of columns does not know.
+_NUMBERS = ("low", "high", _RESOLUTION)
+_METRICS = tuple(dict.fromkeys((*METRICS, *METRIC_COLUMNS)))
+#: What tables are separated by, besides commas.
+_OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
+
+
+def read_results(path: Path) -> Results:
+    """Read a table: long, one row a number with its ``metric``, or wide, with a column for each metric.
+
+    Numbers count as printed: the last digit of each says how it was rounded.
+
+    Raises:
+        TableError: the file is no table, names no metric, or has fields that are no numbers: all of them are named.
+
+    """
+    mistakes = Mistakes()
+    with naming(f"{shown(path)}: "):
+        table = _read(path, mistakes)
+        if table.empty:
+            mistakes.refuse()
+            raise TableError("there is no row below the head")
+        rows = table if METRIC in table else long_frame(table, path.name)
+        typed = list(mistakes.sort_out(rows.to_dict("records"), partial(_typed, mistakes)))
+        mistakes.refuse()
+        return results_of_frame(pd.DataFrame(typed))
+
+
+def _read(path: Path, mistakes: Mistakes) -> pd.DataFrame:
+    """Return the fields as texts, missing where empty."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True, skipinitialspace=True)
+            lines = [(reader.line_num, fields) for fields in reader if fields]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TableError(f"not a CSV table: {error}") from None
+    _, head = lines[0] if lines else (0, [])
+    _check_head(head)
+    return pd.DataFrame(mistakes.sort_out(lines[1:], lambda line: {_LINE: line[0], **_by_name(head, *line)}))
+
+
+def _check_head(head: list[str]) -> None:
+    if len(set(head)) < len(head):
+        raise TableError(f"a column stands there twice; the columns are {', '.join(head)}")
+    if METRIC not in head and not set(METRIC_COLUMNS) & set(head):
+        other = [name for mark, name in _OTHER_MARKS.items() if any(mark in field for field in head)]
+        hint = f"; its fields seem to be separated by {other[0]}, and must be by commas" if other else ""
+        raise TableError(
+            f"there is no column metric and none named for one; the columns are {', '.join(head) or 'none'}, "
+            f"the metrics {', '.join(METRIC_COLUMNS)}{hint}"
+        )
+
+
+def _by_name(head: list[str], line: int, fields: list[str]) -> dict[str, str | None]:
+    if len(fields) != len(head):
+        raise TableError(f"line {line} has {len(fields)} fields, and the head {len(head)}")
+    return {name: text.strip() or None for name, text in zip(head, fields, strict=True)}
+
+
+def _typed(mistakes: Mistakes, fields: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a row with numbers where numbers belong."""
+    given = {str(name): str(text) for name, text in fields.items() if not pd.isna(text)}
+    place = f"line {given.pop(_LINE)}"
+    named = [(name, place, text) for name, text in given.items() if name != VALUE and not _says_nothing(name, text)]
+    return dict(mistakes.sort_out(named, lambda one: (one[0], _condition(*one)))) | _value(given, place)
+
+
+def _says_nothing(name: str, text: str) -> bool:
+    """Say whether a field is left open; a word as none may be one of the levels of a column without numbers."""
+    return is_no_number(text) if _is_number(name) else text == NO_NUMBER
+
+
+def _is_number(name: str) -> bool:
+    return name in _NUMBERS or (name in COLUMNS and COLUMNS[name].is_number)
+
+
+def _check_metric(name: str) -> None:
+    if name not in _METRICS:
+        raise TableError(f"metric is {name!r}; {closest(name, _METRICS)}the metrics are {', '.join(_METRICS)}")
+
+
+def _condition(name: str, place: str, text: str) -> Any:
+    if not _is_number(name):
+        return text
+    with naming(f"{place}: {name} is "):
+        number = finite(text)
+        if name in COLUMNS and COLUMNS[name].dtype is not Dtype.REAL and not number.is_integer():
+            raise TableError(f"{text!r}, which is not a whole number")
+        return number
+
+
+def _value(given: Mapping[str, str], place: str) -> dict[str, Any]:
+    """Return the number of a row and what its last digit is worth; nothing where there is no number."""
+    with naming(f"{place}: "):
+        _check_metric(given.get(METRIC, ""))
+    text = given.get(VALUE, given.get("printed", NO_NUMBER))
+    if is_no_number(text):
+        return {}
+    with naming(f"{place}: {given.get('column', VALUE)} is "):
+        return {VALUE: finite(text)} if _RESOLUTION in given else _printed(text)
+
+
+def _printed(text: str) -> dict[str, Any]:
+    number, unit = without_commas(text.removesuffix("%").strip()), "%" * text.endswith("%")
+    try:
+        return {VALUE: value_of(number, unit), _RESOLUTION: resolution_of(number, unit), "printed": text}
+    except PublishedError:
+        return {VALUE: finite(text), "printed": text}

@@ -1,0 +1,226 @@
+"""A table of results as the checks see it: cells, and how they belong together."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from dlperf_study.analysis.audit.printed import Printed
+from dlperf_study.analysis.scaling import Point, point
+from dlperf_study.analysis.statistics import median_interval
+from dlperf_study.study.configuration import FIELD_NAMES
+
+THROUGHPUT, SPEEDUP, EFFICIENCY = "throughput", "speedup", "efficiency"
+
+
+#: What must be the same for two numbers of one metric to answer the same question: every parameter of ours, and what
+#: a publication says besides.
+CONFIGURATION = (
+    *FIELD_NAMES,
+    *("program", "extra", "mode", "sequence_length", "world_size", "parameters"),
+    *("device", "device_name", "link", "instance", "hardware", "software"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One number of a table of results.
+
+    ``key`` names it uniquely. ``text`` is what was printed. ``series`` names the line of points that differ only in
+    nodes and devices. ``facts`` holds everything else the table says of it, by column; what is missing is not there.
+    """
+
+    key: str
+    metric: str
+    value: float
+    text: str
+    printed: Printed
+    series: str
+    world_size: int | None
+    facts: Mapping[str, Any]
+
+    def get(self, name: str) -> Any:
+        """Return what the table says of the cell in a column, or None."""
+        return self.facts.get(name)
+
+    @property
+    def baseline(self) -> str:
+        """The key of the cell a ratio is relative to; empty if the table names none."""
+        return str(self.facts.get("baseline", ""))
+
+    @property
+    def estimator(self) -> str:
+        """How it summarises its runs, as far as the table says."""
+        return str(self.facts.get("estimator", ""))
+
+    @property
+    def point(self) -> tuple[Any, ...]:
+        """Its place on its series."""
+        return self.series, self.world_size, self.get("nodes")
+
+    @property
+    def table(self) -> tuple[Any, Any]:
+        """The source and table it stands in."""
+        return self.get("source"), self.get("table")
+
+    @property
+    def configuration(self) -> tuple[str, ...]:
+        """What it was measured with, as far as the table says."""
+        return tuple(str(self.facts.get(name, "")) for name in CONFIGURATION)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is one repetition, and not a summary of them."""
+        return self.estimator == "run"
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A throughput on its curve, and whether repetitions gave its bounds."""
+
+    cell: Cell
+    point: Point
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class Results:
+    """All cells of some tables. Runs are kept apart from what summarises them."""
+
+    cells: tuple[Cell, ...]
+
+    @cached_property
+    def by_key(self) -> dict[str, Cell]:
+        """Every cell by its key."""
+        return {cell.key: cell for cell in self.cells}
+
+    @cached_property
+    def runs(self) -> dict[str, list[Cell]]:
+        """The repetitions of a summary, by its key."""
+        found: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            if cell.is_run and cell.get("runs_of"):
+                found.setdefault(cell.get("runs_of"), []).append(cell)
+        return found
+
+    @cached_property
+    def _at(self) -> dict[tuple[Any, ...], list[Cell]]:
+        found: dict[tuple[Any, ...], list[Cell]] = {}
+        for cell in self.cells:
+            if not cell.is_run:
+                found.setdefault((cell.metric, *cell.point), []).append(cell)
+        return found
+
+    @cached_property
+    def _alike(self) -> dict[tuple[str, ...], list[Cell]]:
+        found: dict[tuple[str, ...], list[Cell]] = {}
+        for cell in self.cells:
+            if not cell.is_run:
+                found.setdefault((cell.metric, *cell.configuration), []).append(cell)
+        return found
+
+    def alike(self, cell: Cell, metric: str) -> list[Cell]:
+        """Return the cells of a metric, in any table, that were measured with the same configuration."""
+        return self._alike.get((metric, *cell.configuration), [])
+
+    @cached_property
+    def _alongside(self) -> dict[tuple[str, str], list[Cell]]:
+        found: dict[tuple[str, str], list[Cell]] = {}
+        for cell in self.cells:
+            if not cell.is_run:
+                found.setdefault((cell.metric, cell.series), []).append(cell)
+        return found
+
+    def of(self, *metrics: str) -> list[Cell]:
+        """Return the cells of some metrics, without single runs."""
+        return [cell for cell in self.cells if cell.metric in metrics and not cell.is_run]
+
+    def beside(self, cell: Cell, metric: str) -> Cell | None:
+        """Return the cell of another metric at the same point of the same series; None unless there is just one.
+
+        Of several, as a median and a mean, it is the one that was estimated in the same way.
+        """
+        found = self._at.get((metric, *cell.point), [])
+        same = [other for other in found if other.estimator == cell.estimator] if len(found) > 1 else found
+        return same[0] if len(same) == 1 else None
+
+    def baseline_of(self, ratio: Cell) -> Cell | None:
+        """Return the rate a ratio is relative to: the one the table names, else the one whose own ratio is 1.
+
+        An efficiency whose curve has no ratio of 1 is relative to its single device: that is what linear means.
+        """
+        if ratio.baseline:
+            return self.by_key.get(ratio.baseline)
+        units = self._units(ratio)
+        if units:
+            return self.beside(units[0], THROUGHPUT) if len(units) == 1 else None
+        return self._single_device(ratio.series) if ratio.metric == EFFICIENCY else None
+
+    def _units(self, ratio: Cell) -> list[Cell]:
+        """Return the ratios of 1 on the curve of a ratio; of several, those at its fewest devices, if any is there."""
+        along = self._alongside[ratio.metric, ratio.series]
+        units = [cell for cell in along if cell.value == 1]
+        fewest = min(cell.world_size or math.inf for cell in along)
+        first = [cell for cell in units if cell.world_size == fewest]
+        return first if first and ratio.metric in (SPEEDUP, EFFICIENCY) else units
+
+    def _single_device(self, series: str) -> Cell | None:
+        rates = [cell for cell in self._alongside.get((THROUGHPUT, series), ()) if cell.world_size == 1]
+        return rates[0] if len(rates) == 1 else None
+
+    def curves(self) -> Iterator[list[Rate]]:
+        """Yield the throughputs of each series, by number of devices; a series of one is left out."""
+        rates = [self.rate(cell) for cell in self.of(THROUGHPUT) if self._on_a_curve(cell)]
+        ordered = sorted(rates, key=lambda rate: (*_line(rate), rate.point.devices))
+        for _, group in groupby(ordered, key=_line):
+            curve = list(group)
+            if len(curve) > 1:
+                yield curve
+
+    def _on_a_curve(self, cell: Cell) -> bool:
+        """Say whether a rate is a point of a curve: a mean beside the median of the same runs tells nothing more."""
+        found = self._at[(cell.metric, *cell.point)]
+        repeats = cell.estimator == "mean" and any(other.estimator == "median" for other in found)
+        return (cell.world_size or 0) > 0 and cell.printed.positive and not repeats
+
+    def run_lists(self) -> Iterator[list[Cell]]:
+        """Yield the repetitions of each configuration, also of those whose summary stands in no table."""
+        runs = [cell for cell in self.cells if cell.is_run]
+        found: dict[tuple[Any, ...], list[Cell]] = {}
+        for run in runs:
+            key = (run.get("runs_of") or run.table, run.metric, *run.point)
+            found.setdefault(key, []).append(run)
+        yield from (listed for listed in found.values() if len(listed) > 1)
+
+    def rate(self, cell: Cell) -> Rate:
+        """Return a throughput with its interval: its own, that of its runs, or a margin where it has neither."""
+        interval = median_interval([run.value for run in self.runs_of(cell)])
+        ends = (interval.low, interval.high) if interval else (cell.get("low"), cell.get("high"))
+        return Rate(cell, point(cell.world_size or 0, cell.value, *ends), ends[0] is not None)
+
+    def stating(self, *names: str) -> Iterator[list[Cell]]:
+        """Yield the cells of a table that state the same numbers in some columns; those that lack one are left out."""
+        found: dict[tuple[Any, ...], list[Cell]] = {}
+        for cell in self.cells:
+            stated = tuple(cell.get(name) for name in names)
+            if None not in stated:
+                found.setdefault((cell.table, *stated), []).append(cell)
+        yield from found.values()
+
+    def runs_of(self, cell: Cell) -> list[Cell]:
+        """Return the runs of a summary, also where they are listed for another summary of its source."""
+        same = [other for other in self.alike(cell, cell.metric) if other.get("source") == cell.get("source")]
+        return next((self.runs[one.key] for one in (cell, *same) if one.key in self.runs), [])
+
+
+def _line(rate: Rate) -> tuple[str, str]:
+    return rate.cell.series, rate.cell.estimator
+
+
+def values(cells: Sequence[Cell]) -> "np.ndarray[Any, np.dtype[np.float64]]":
+    """Return the values of cells."""
+    return np.array([cell.value for cell in cells], dtype=np.float64)

@@ -1,0 +1,63 @@
+"""Tables of the audit: what each check examined, and what it found."""
+
+from collections.abc import Iterator, Sequence
+
+from dlperf_study.analysis.audit.describe import cited, counts
+from dlperf_study.analysis.audit.finding import Checked, Finding, weighed
+from dlperf_study.analysis.audit.own import results_of_dataset
+from dlperf_study.analysis.audit.run import audit
+from dlperf_study.analysis.audit.sources import results_of_sources
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.report.context import quick_label
+from dlperf_study.report.names import human, listed
+from dlperf_study.report.numbers import whole
+from dlperf_study.report.table import Cell, Heading, Table
+
+_WEIGHTS = (
+    "Error: the number contradicts others beside it. Doubt: it is hardly right as it stands. Note: worth knowing; "
+    "nothing need be wrong."
+)
+_INNOCENT = "Nothing was corrected; the letters lead to what would make the numbers right after all."
+_NO_SOURCE = "The study names no published source."
+
+
+def own(dataset: Dataset) -> Iterator[Table]:
+    """Yield what was examined of the study's own configurations, and what was found."""
+    checked = audit(results_of_dataset(dataset))
+    whose = f"The configurations and runs of this study.{quick_label(dataset)}"
+    yield _checks(checked, "audit-own", "Checks of our numbers", whose)
+    yield _findings(checked, "audit-own-findings", "Found in our numbers", whose, "Nothing was found in our numbers.")
+
+
+def published(dataset: Dataset) -> Iterator[Table]:
+    """Yield the same for the published sources that the study names."""
+    names = dataset.plan.published
+    checked = audit(results_of_sources(names)) if names else []
+    whose = f"The sources {listed(list(names))}." if names else _NO_SOURCE
+    empty = "Nothing was found in the published numbers." if names else _NO_SOURCE
+    yield _checks(checked, "audit-published", "Checks of the published numbers", whose)
+    yield _findings(checked, "audit-published-findings", "Found in the published numbers", whose, empty)
+
+
+def _checks(checked: Sequence[Checked], name: str, title: str, whose: str) -> Table:
+    headings = (Heading("Check"), Heading("Examined", numeric=True), Heading("Of what"), Heading("Found"))
+    rows = tuple(
+        (Cell(one.check.asks), Cell(whole(one.examined)), Cell(one.check.examines), Cell(counts(one)))
+        for one in checked
+    )
+    return Table(name, title, whose, headings, rows, (_WEIGHTS,), empty=whose)
+
+
+def _findings(checked: Sequence[Checked], name: str, title: str, whose: str, empty: str) -> Table:
+    found = weighed(finding for one in checked for finding in one.findings)
+    headings = tuple(map(Heading, ("Severity", "Check", "What was reckoned", "Where it stands")))
+    return Table(
+        name, title, f"{whose} {_INNOCENT}" if found else whose, headings, tuple(map(_row, found)), empty=empty
+    )
+
+
+def _row(finding: Finding) -> tuple[Cell, ...]:
+    innocent = f"Innocent if: {'; or '.join(finding.explanations)}." if finding.explanations else ""
+    # With spaces around them, the parts of a key may stand on several lines.
+    place = cited(finding).replace("/", " / ")
+    return Cell(finding.severity), Cell(human(finding.check)), Cell(finding.computation, note=innocent), Cell(place)
