@@ -1,0 +1,68 @@
+"""Do logs say of themselves what is stated of them? What contradicts it is another job's log."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from dlperf_study.logs.reading import Reading
+from dlperf_study.study.configuration import Scalar
+
+#: How programs say that they compute in reduced precision.
+_REDUCED = ("use_fp16", "fp16", "use_amp", "amp")
+#: Whole numbers that are compared where both the log and its identity state them.
+_IF_STATED = ("image_size", "classes")
+_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+def contradictions(readings: Sequence[Reading], stated: Mapping[str, Scalar]) -> list[str]:
+    """Return every contradiction between what logs state and what is stated of them, each once."""
+    checks = (_sizes, _precision, _model, _sample_ratio)
+    return list(dict.fromkeys(said for reading in readings for check in checks for said in check(reading, stated)))
+
+
+def _sizes(reading: Reading, stated: Mapping[str, Scalar]) -> Iterator[str]:
+    for name, allowed in _allowed(stated).items():
+        said = reading.fact(name)
+        if said is not None and said not in allowed:
+            expected = " or ".join(map(str, allowed))
+            yield f"{reading.source}: it states {name} {said}, but its identity makes that {expected}"
+
+
+def _allowed(stated: Mapping[str, Scalar]) -> dict[str, list[int]]:
+    """Return which whole numbers a log may state, by the name of the fact."""
+    names = ("nodes", "devices_per_node", "batch_per_device")
+    nodes, devices_per_node, batch = (int(stated[name]) for name in names)
+    world_size = nodes * devices_per_node
+    batches = [batch, batch * devices_per_node, batch * world_size]
+    return {
+        "nodes": [nodes],
+        "devices_per_node": [devices_per_node],
+        "world_size": [world_size],
+        "batch_per_device": [batch],
+        "global_batch": [batch * world_size],
+        **{name: [int(stated[name])] for name in _IF_STATED if name in stated},
+        "trainers": list(dict.fromkeys([nodes, world_size])),
+        # Programs mean one device's, one node's or the job's with the same word.
+        "batch_size": list(dict.fromkeys(batches)),
+    }
+
+
+def _precision(reading: Reading, stated: Mapping[str, Scalar]) -> Iterator[str]:
+    reduced = stated["precision"] != "fp32"
+    for name in _REDUCED:
+        said = reading.facts.get(name, "").lower()
+        if (said in _YES and not reduced) or (said in _NO and reduced):
+            yield f"{reading.source}: it states {name} {said}, but its identity says precision {stated['precision']}"
+
+
+def _model(reading: Reading, stated: Mapping[str, Scalar]) -> Iterator[str]:
+    """Yield that the models are of different depths: names differ from program to program, their numbers don't."""
+    said, asked = reading.facts.get("model", ""), str(stated["model"])
+    depths, others = set(re.findall(r"\d+", said)), set(re.findall(r"\d+", asked))
+    if depths and others and not depths & others:
+        yield f"{reading.source}: it states model {said}, but its identity says {asked}"
+
+
+def _sample_ratio(reading: Reading, stated: Mapping[str, Scalar]) -> Iterator[str]:
+    said, asked = reading.facts.get("sample_ratio"), stated.get("sample_ratio")
+    if said is not None and asked is not None and float(said) != float(asked):
+        yield f"{reading.source}: it states sample_ratio {said}, but its identity says {asked}"

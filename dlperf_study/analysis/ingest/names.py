@@ -1,0 +1,96 @@
+"""What names of files and folders tell: DLPerf's convention, and which rank or node printed a log."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlperf_study.analysis.ingest.folder import stem
+
+#: ``{N}n{G}g``: nodes, and GPUs of each.
+CASE = re.compile(r"(?P<nodes>[1-9]\d*)n(?P<devices_per_node>[1-9]\d*)[gd]", re.IGNORECASE)
+#: ``{model}_b{batch}_{precision}_{repetition}``.
+RUN = re.compile(r"(?P<model>.+)_b(?:s|z)?(?P<batch>[1-9]\d*)_(?P<precision>.+)_(?P<repetition>\d+)", re.IGNORECASE)
+#: What numbers a rank or a node at the end of a name: ``rank-3``, ``workerlog.0``, ``node1``, an address.
+_PRINTER = re.compile(
+    r"(?:^|[-_. ])(?:(?:rank|node|host|trainer|proc(?:ess)?|worker(?:log)?)s?[-_. ]?\d+|\d{1,3}(?:\.\d{1,3}){3})$",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d+$")
+
+
+@dataclass(frozen=True)
+class Conventional:
+    """What a place says that follows the convention.
+
+    ``above``: the folders over the case. ``printer``: the part that tells logs of one run apart, empty without one.
+    """
+
+    above: tuple[str, ...]
+    case: str
+    nodes: int
+    devices_per_node: int
+    model: str
+    batch_per_device: int
+    precision: str
+    repetition: int
+    printer: str
+
+    @property
+    def devices(self) -> int:
+        """All devices of all nodes."""
+        return self.nodes * self.devices_per_node
+
+
+def conventional(parts: Sequence[str]) -> Conventional | None:
+    """Return what a place says, or None where it does not follow the convention."""
+    stems = [stem(part) for part in parts]
+    cases = [index for index, part in enumerate(map(_without_archive, stems)) if CASE.fullmatch(part)]
+    runs = [index for index, part in enumerate(stems) if RUN.fullmatch(_without_printer(part))]
+    if not cases or not runs or runs[-1] <= cases[-1]:
+        return None
+    case = _without_archive(stems[cases[-1]])
+    size, run = CASE.fullmatch(case), RUN.fullmatch(_without_printer(stems[runs[-1]]))
+    if not size or not run:
+        return None
+    rest = [part for index, part in enumerate(stems) if index > cases[-1] and index != runs[-1]]
+    own = stems[runs[-1]].removeprefix(_without_printer(stems[runs[-1]]))
+    return Conventional(
+        above=tuple(parts[: cases[-1]]),
+        case=case,
+        nodes=int(size["nodes"]),
+        devices_per_node=int(size["devices_per_node"]),
+        model=run["model"],
+        batch_per_device=int(run["batch"]),
+        precision=run["precision"],
+        repetition=int(run["repetition"]),
+        printer="/".join(filter(None, [*rest, own])),
+    )
+
+
+def below_configuration(parts: Sequence[str]) -> tuple[int | None, str]:
+    """Return repetition and printer of a log by its names below the folder of its configuration.
+
+    The repetition is the number that the first of these ends in, unless that is a rank's or a node's.
+    """
+    first, *rest = map(stem, parts)
+    name = _without_printer(first)
+    found = _NUMBER.search(name)
+    return (int(found[0]) if found else None), "/".join(filter(None, [first.removeprefix(name), *rest]))
+
+
+def one_run(printers: Sequence[str], devices: int) -> bool:
+    """Say whether several logs of one repetition are those of its ranks or nodes: each names another one."""
+    return len(set(printers)) == len(printers) <= devices and all(map(_names_a_printer, printers))
+
+
+def _names_a_printer(printer: str) -> bool:
+    return any(_PRINTER.search(part) or _NUMBER.search(part) for part in printer.split("/"))
+
+
+def _without_printer(part: str) -> str:
+    """Return a name without the rank or node behind it."""
+    return _PRINTER.sub("", part)
+
+
+def _without_archive(part: str) -> str:
+    return part.removesuffix(".zip")

@@ -1,0 +1,118 @@
+"""Rows of the tables of runs and steps, and the complaints, of one ingested run."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlperf_study.analysis.ingest.identity import Stated
+from dlperf_study.analysis.ingest.printed_run import PrintedRun, Rates, windows_of
+from dlperf_study.analysis.steady_series import LONG_STARTUP
+from dlperf_study.analysis.tables import frame
+from dlperf_study.columns import Table
+from dlperf_study.logs.complaint import Complaint, Severity
+from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.plan import Entry
+from dlperf_study.study.words import counted
+
+#: The rank of a series that stands for the whole job.
+WHOLE_JOB = -1
+#: Of so few lines a mean says little.
+FEWEST_LINES = 3
+_PLACE = ("device", "device_name", "link", "library", "library_version")
+
+
+def run_row(entry: Entry, stated: Stated, run: PrintedRun) -> dict[str, Any]:
+    """Return the columns of one run; one that can't be counted has no measurement."""
+    asked = entry.configuration
+    return {
+        "identity": asked.identity,
+        "repetition": run.repetition,
+        **entry.parameters,
+        "world_size": asked.world_size,
+        "global_batch": asked.global_batch,
+        "outcome": str(Outcome.FAILED if run.refusal else Outcome.COMPLETED),
+        "reason": run.refusal,
+        "ranks_expected": asked.world_size,
+        "ranks_seen": run.ranks_seen,
+        "log_format": run.format or None,
+        **{name: getattr(stated.extras, name) for name in _PLACE},
+        **(_printed(run.rates) if run.rates else {}),
+        **(_measurements(asked.global_batch, run.rates) if run.rates and not run.refusal else {}),
+    }
+
+
+def steps_frame(entry: Entry, run: PrintedRun) -> pd.DataFrame:
+    """Return the rates of a run that counts as the table of steps holds them: seconds of a step, by window."""
+    rates = run.rates
+    assert rates
+    names = np.empty(rates.rate.size, dtype=object)
+    for name, lines in windows_of(rates):
+        names[lines] = name
+    size = rates.rate.size
+    columns = {
+        "identity": pd.Series(pd.Categorical.from_codes(np.zeros(size, np.int8), [entry.configuration.identity])),
+        "repetition": pd.Series(np.full(size, run.repetition), dtype="Int64"),
+        "rank": np.full(size, WHOLE_JOB),
+        "window": pd.Series(pd.Categorical(names, [name for name, _ in windows_of(rates)])),
+        "step": rates.step,
+        "seconds": entry.configuration.global_batch / rates.rate,
+        "loss": rates.loss,
+    }
+    return frame(Table.STEPS, columns)
+
+
+def complaints_of(entry: Entry, run: PrintedRun) -> Iterator[Complaint]:
+    """Yield every doubt about a run."""
+    for complaint in _complaints(run):
+        yield replace(complaint, identity=entry.configuration.identity, repetition=run.repetition)
+
+
+def _complaints(run: PrintedRun) -> Iterator[Complaint]:
+    if run.refusal:
+        yield Complaint("outcome", f"not counted: {run.refusal}", Severity.ERROR)
+    yield from run.complaints
+    if run.rates and not run.refusal:
+        yield from _doubts(run.rates)
+
+
+def _printed(rates: Rates) -> dict[str, Any]:
+    kept = rates.steady.window.kept
+    return {
+        "merge_rule": rates.rule,
+        "printed_lines": kept.size,
+        "steady_lines": int(kept.sum()),
+        "steady_window": "; ".join(rates.steady.window.reasons),
+        "fixed_window": f"{rates.steps_taken[0]} to {rates.steps_taken[1] - 1}",
+    }
+
+
+def _measurements(global_batch: int, rates: Rates) -> dict[str, Any]:
+    window = rates.steady.window
+    seconds = global_batch / rates.rate[window.kept]
+    losses = rates.loss[~np.isnan(rates.loss)]
+    return {
+        "throughput": window.wall_rate,
+        "mean_of_rates": window.mean_of_rates,
+        "fixed_window_throughput": rates.fixed.wall_rate,
+        "fixed_window_mean_of_rates": rates.fixed.mean_of_rates,
+        "step_seconds": global_batch / window.wall_rate,
+        "step_variation": float(seconds.std(ddof=1) / seconds.mean()) if seconds.size > 1 else None,
+        "settled_at_step": int(rates.step[np.argmax(window.kept)]) if rates.steady.settled else None,
+        "final_loss": float(losses[-1]) if losses.size else None,
+    }
+
+
+def _doubts(rates: Rates) -> Iterator[Complaint]:
+    if not rates.steady.settled:
+        yield Complaint("settled_at_step", f"no steady state: {'; '.join(rates.steady.window.reasons)}")
+    if rates.steady.startup > LONG_STARTUP * rates.rate.size:
+        said = f"{rates.steady.startup} of {rates.rate.size} lines are left out as start-up"
+        yield Complaint("settled_at_step", f"{said}: do the others speak for the run?")
+    held = int(rates.fixed.kept.sum())
+    if not held or "before it is full" in rates.fixed.reasons[0]:
+        yield Complaint("fixed_window_mean_of_rates", f"DLPerf's window is not full: {rates.fixed.reasons[0]}")
+    elif held < FEWEST_LINES:
+        yield Complaint("fixed_window_mean_of_rates", f"DLPerf's window holds {counted(held, 'line')} of this log only")

@@ -1,0 +1,75 @@
+"""What a ``configuration.json`` beside logs states of them."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dlperf_study.analysis.ingest.convention import runs_of
+from dlperf_study.analysis.ingest.folder import CONFIGURATION_FILE, Found
+from dlperf_study.analysis.ingest.identity import LogRun, Stated, merged
+from dlperf_study.analysis.ingest.identity_file import stated_of
+from dlperf_study.analysis.ingest.names import below_configuration
+from dlperf_study.errors import IdentityError
+
+#: What programs leave beside their logs.
+_NO_LOGS = (".md", ".py", ".sh", ".yaml", ".yml", ".csv", ".png", ".svg", ".pdf", ".html", ".parquet", ".ipynb")
+
+
+def stated(files: Sequence[Found]) -> tuple[list[Stated], list[Found]]:
+    """Return the configurations stated in folders, and the files that lie in none of these.
+
+    Raises:
+        IdentityError: a ``configuration.json`` can't be read as one.
+
+    """
+    folders = {file.parts[:-1]: file for file in files if file.name == CONFIGURATION_FILE}
+    logs: dict[tuple[str, ...], list[Found]] = defaultdict(list)
+    strangers = []
+    for file in (file for file in files if file.name != CONFIGURATION_FILE):
+        folder = next((above for above in _folders_above(file) if above in folders), None)
+        if folder is None:
+            strangers.append(file)
+        elif not file.name.lower().endswith(_NO_LOGS):
+            logs[folder].append(file)
+    return merged([_stated(file, logs[folder]) for folder, file in folders.items()]), strangers
+
+
+def _folders_above(file: Found) -> Iterator[tuple[str, ...]]:
+    """Yield the folders a file lies in, the nearest first."""
+    yield from (file.parts[:length] for length in range(len(file.parts) - 1, 0, -1))
+
+
+def _stated(file: Found, logs: Sequence[Found]) -> Stated:
+    content = _content(file)
+    repetition = content.pop("repetition", None)
+    if repetition is not None and (type(repetition) is not int or repetition < 1):
+        raise IdentityError(f"{file.source}: repetition is {repetition!r}, which is not a whole number above 0")
+    stated = stated_of(content, file.place)
+    sizes = [stated.parameters.get(name) for name in ("nodes", "devices_per_node")]
+    devices = math.prod(size for size in sizes if isinstance(size, int))
+    return replace(stated, runs=tuple(_runs(file, logs, repetition, devices)))
+
+
+def _content(file: Found) -> dict[str, Any]:
+    with file.source.open() as opened:
+        text = opened.read()
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise IdentityError(f"{file.source}: not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise IdentityError(f"{file.source}: holds {type(content).__name__}; it must be an object of names and values")
+    return content
+
+
+def _runs(file: Found, logs: Sequence[Found], stated_repetition: int | None, devices: int) -> Iterator[LogRun]:
+    """Yield the runs: the repetition is stated, or told by the names right below the folder, or 1."""
+    repetitions: dict[int, list[tuple[str, Found]]] = defaultdict(list)
+    for log in logs:
+        number, printer = below_configuration(log.parts[len(file.parts) - 1 :])
+        repetitions[stated_repetition or number or 1].append((printer, log))
+    for repetition, members in sorted(repetitions.items()):
+        yield from runs_of(repetition, members, devices)

@@ -1,0 +1,277 @@
+"""From a folder of logs to a dataset: what is counted, what is refused, and why."""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dlperf_study.analysis.dataset import Dataset, collect, up_to_date
+from dlperf_study.analysis.ingest import reading
+from dlperf_study.analysis.ingest.ingestion import refuse_measured
+from dlperf_study.analysis.ingest.whose import whose
+from dlperf_study.errors import EvidenceError, IdentityError
+from dlperf_study.paths import PROJECT, StudyPaths
+from tests.analysis.ingest.conftest import RATE, Ingest, WriteLog
+from tests.evidence_factory import example_study
+
+SAMPLES = PROJECT / "tests" / "logs" / "samples"
+
+
+def errors_of(dataset: Dataset) -> list[str]:
+    rows = dataset.complaints
+    return list(rows.loc[rows["severity"] == "error", "message"])
+
+
+def reason(dataset: Dataset, repetition: int, nodes: int = 1, devices_per_node: int = 1) -> str:
+    """Return why a run was refused; empty where it was counted."""
+    runs = dataset.runs
+    [row] = runs[
+        (runs["repetition"] == repetition) & (runs["nodes"] == nodes) & (runs["devices_per_node"] == devices_per_node)
+    ].itertuples()
+    assert (row.outcome == "completed") == (not row.reason) == (not np.isnan(row.throughput))
+    return str(row.reason)
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_logs_become_the_tables_of_a_study(ingested: Ingest) -> None:
+    dataset = ingested()
+    assert dataset.configurations["runs_completed"].tolist() == [3, 3, 3]
+    assert dataset.configurations["throughput"].to_numpy() == pytest.approx(RATE * np.array([1, 8, 80]), rel=0.005)
+    assert dataset.configurations["speedup"].to_numpy() == pytest.approx([1, 8, 80], rel=0.005)
+    assert dataset.configurations["image_size"].isna().all()
+    assert dataset.configurations["optimizer"].isna().all()
+    assert dataset.configurations["servers"].tolist() == [0, 0, 0]
+    assert errors_of(dataset) == []
+    assert dataset.plan.ingested_from
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_the_start_up_is_found_and_kept_apart(ingested: Ingest) -> None:
+    dataset = ingested()
+    run = dataset.runs.iloc[0]
+    assert (run.printed_lines, run.steady_lines, run.settled_at_step) == (121, 116, 5)
+    assert "start-up: the first 5 lines" in run.steady_window
+    steps = dataset.steps[(dataset.steps["identity"] == run.identity) & (dataset.steps["repetition"] == 1)]
+    assert steps["window"].value_counts().to_dict() == {"training": 116, "warmup": 5, "left_out": 0}
+    counted = steps[steps["window"] == "training"]
+    assert run.throughput == pytest.approx(128 * len(counted) / counted["seconds"].sum())
+    assert run.final_loss == pytest.approx(5.8)
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_dlperf_window_stands_beside_what_was_found(ingested: Ingest) -> None:
+    run = ingested().runs.iloc[0]
+    assert run.fixed_window == "20 to 119"
+    assert run.fixed_window_mean_of_rates == pytest.approx(RATE, rel=0.005)
+    assert run.fixed_window_mean_of_rates >= run.fixed_window_throughput
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_a_truncated_log_never_enters_a_median(ingested: Ingest, write_log: WriteLog) -> None:
+    slow = write_log("1n1g/r50_b128_fp32_4.log", seed=4, steps=60)
+    slow.write_text(slow.read_text().replace("elapse 0.", "elapse 9."))
+    dataset = ingested()
+    assert "truncated: it ends at step 60, but a sibling has 120" in reason(dataset, 4)
+    assert dataset.configurations["throughput"].iloc[0] == pytest.approx(RATE, rel=0.005)
+    assert 4 not in dataset.steps.loc[dataset.steps["identity"].str.contains("1n1d"), "repetition"].tolist()
+
+
+def test_a_log_shorter_than_what_was_asked_for_is_truncated(
+    folder: Path, ingested: Ingest, write_log: WriteLog
+) -> None:
+    write_log("1n1g/r50_b128_fp32_1.log", steps=60)
+    assert reason(ingested(), 1) == ""
+    file = folder / "identity.yaml"
+    file.write_text(file.read_text().replace("model: r50", "model: r50\n  steps_planned: 120"))
+    assert "ends at step 60, but was asked for 120" in reason(ingested(), 1)
+
+
+def test_damaged_gzip_is_truncated(ingested: Ingest, write_log: WriteLog) -> None:
+    for repetition in (1, 2):
+        log = write_log(f"1n1g/r50_b128_fp32_{repetition}.log", seed=repetition)
+        packed = gzip.compress(log.read_bytes())
+        log.with_name(f"{log.name}.gz").write_bytes(packed if repetition == 1 else packed[: len(packed) // 2])
+        log.unlink()
+    dataset = ingested()
+    assert reason(dataset, 1) == ""
+    assert "truncated" in reason(dataset, 2)
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_a_missing_baseline_is_an_error_and_no_speedup(folder: Path, ingested: Ingest) -> None:
+    shutil.rmtree(folder / "1n1g")
+    dataset = ingested()
+    assert dataset.configurations["speedup"].isna().all()
+    assert len(errors_of(dataset)) == 2
+    assert all("no run of its declared baseline" in message for message in errors_of(dataset))
+    assert dataset.configurations["unsupported_reason"].tolist()[-1] == "no log of it is among those ingested"
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (("batch_size: 64",), "states batch_size 64, but its identity makes that 128"),
+        (("model : VGG16",), "states model VGG16, but its identity says r50"),
+        (("use_fp16: True",), "states use_fp16 true, but its identity says precision fp32"),
+    ],
+)
+def test_a_log_that_says_something_else_of_itself_is_refused(
+    ingested: Ingest, write_log: WriteLog, head: tuple[str, ...], said: str
+) -> None:
+    write_log("1n1g/r50_b128_fp32_1.log", head=("batch_size: 128", "use_fp16: False"))
+    write_log("1n1g/r50_b128_fp32_2.log", head=head)
+    dataset = ingested()
+    assert reason(dataset, 1) == ""
+    assert said in reason(dataset, 2)
+
+
+@pytest.mark.parametrize(("name", "stated", "refused"), [("sample_ratio", 1.0, True), ("sample_ratio", 0.1, False)])
+def test_what_is_stated_beside_a_log_is_compared_with_what_it_says(
+    folder: Path, ingested: Ingest, name: str, stated: float, refused: bool
+) -> None:
+    shutil.copy(SAMPLES / "plsc_2_2_complete_real.log.gz", folder / "run_1.log.gz")
+    known = {"framework": "plsc", "model": "r50", "nodes": 1, "devices_per_node": 8, "servers": 0}
+    more = {"batch_per_device": 128, "precision": "amp_fp16", name: stated}
+    (folder / "configuration.json").write_text(json.dumps(known | more))
+    said = reason(ingested(), 1, devices_per_node=8)
+    assert said == refused * f"run_1.log.gz: it states {name} 0.1, but its identity says {stated}"
+
+
+def test_a_log_that_runs_past_its_own_plan_is_no_measure_for_others(ingested: Ingest, write_log: WriteLog) -> None:
+    for repetition in (1, 2, 3):
+        write_log(f"1n1g/r50_b128_fp32_{repetition}.log", seed=repetition, head=("max_iter: 121",))
+    odd = write_log("1n1g/r50_b128_fp32_2.log", seed=2, head=("max_iter: 121",))
+    odd.write_text(odd.read_text().replace("batch 120]", "batch 919]"))
+    dataset = ingested()
+    assert "it has step 919, but planned 121" in reason(dataset, 2)
+    assert reason(dataset, 1) == reason(dataset, 3) == ""
+
+
+def test_a_log_of_two_levels_has_no_one_rate(ingested: Ingest, write_log: WriteLog) -> None:
+    log = write_log("1n1g/r50_b128_fp32_1.log")
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join([*lines[:60], *(_slower(line, 2.0) for line in lines[60:])]) + "\n")
+    assert "two levels, so no one rate: 35" in reason(ingested(), 1)
+
+
+def test_a_repetition_with_other_logs_than_its_siblings_is_doubted(ingested: Ingest, write_log: WriteLog) -> None:
+    for repetition in (1, 2, 3):
+        for node in (0, 1)[: 1 if repetition == 3 else 2]:
+            write_log(f"2n1g/node{node}/r50_b128_fp32_{repetition}.log", 1, seed=10 * repetition + node)
+    messages = ingested().complaints["message"].tolist()
+    assert "it is of 1 log, its siblings are of 2: is one missing?" in messages
+
+
+def test_a_window_of_one_line_is_doubted(folder: Path, ingested: Ingest) -> None:
+    (folder / "1n8g").mkdir()
+    shutil.copy(SAMPLES / "plsc_2_2_complete_real.log.gz", folder / "1n8g/r50_b128_fp16_1.log.gz")
+    assert "DLPerf's window holds 1 line of this log only" in ingested().complaints["message"].tolist()
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_two_programs_in_one_folder_give_no_number(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
+    other = write_log("1n8g/r50_b128_fp32_4.log")
+    shutil.copy(SAMPLES / "plsc_2_2_real.log", other)
+    dataset = ingested()
+    for repetition in (1, 2, 3, 4):
+        assert "mixed folder" in reason(dataset, repetition, devices_per_node=8)
+    assert reason(dataset, 1) == ""
+
+
+def test_the_same_log_twice_is_counted_once(ingested: Ingest, write_log: WriteLog) -> None:
+    first = write_log("1n1g/r50_b128_fp32_1.log")
+    shutil.copy(first, first.with_name("r50_b128_fp32_2.log"))
+    dataset = ingested()
+    assert reason(dataset, 1) == ""
+    assert "the very numbers of 1n1g/r50_b128_fp32_1.log" in reason(dataset, 2)
+
+
+def test_one_log_per_rank_is_merged_by_the_slowest(ingested: Ingest, write_log: WriteLog) -> None:
+    for rank, slower in ((0, 1.0), (1, 2.0)):
+        log = write_log(f"1n2g/r50_b128_fp32_1/workerlog.{rank}", 2, seed=rank)
+        if slower > 1:
+            log.write_text("\n".join(_slower(line, slower) for line in log.read_text().splitlines()))
+    run = ingested().runs.iloc[0]
+    assert run.ranks_seen == 2
+    assert run.throughput == pytest.approx(2 * RATE / 2, rel=0.01)
+
+
+def _slower(line: str, factor: float) -> str:
+    head, _, seconds = line.partition("elapse ")
+    return f"{head}elapse {float(seconds.split()[0]) * factor:.4f} sec"
+
+
+def test_a_rank_that_died_makes_the_run_truncated(ingested: Ingest, write_log: WriteLog) -> None:
+    for rank, steps in ((0, 120), (1, 70)):
+        write_log(f"1n2g/r50_b128_fp32_1/workerlog.{rank}", 2, seed=rank, steps=steps)
+    assert "truncated" in reason(ingested(), 1, devices_per_node=2)
+
+
+def test_ranks_whose_logs_hold_nothing_are_missing(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
+    for rank in range(4):
+        log = write_log(f"1n4g/r50_b128_fp32_1/workerlog.{rank}", 4, seed=rank)
+        if rank == 3:
+            log.write_text("Killed\n")
+    assert "3 logs of ranks hold training, but 1 hold none" in reason(ingested(), 1, devices_per_node=4)
+
+
+def test_validation_stalls_of_a_complete_log_are_found(folder: Path, ingested: Ingest) -> None:
+    (folder / "1n8g").mkdir()
+    shutil.copy(SAMPLES / "plsc_2_2_complete_real.log.gz", folder / "1n8g/r50_b128_fp16_1.log.gz")
+    dataset = ingested()
+    run = dataset.runs.iloc[0]
+    assert reason(dataset, 1, devices_per_node=8) == ""
+    assert "every 2000 steps" in run.steady_window
+    assert run.fixed_window == "50 to 149"
+    assert run.fixed_window_mean_of_rates < 0.6 * run.throughput
+
+
+def test_files_of_no_run_are_said_aloud(ingested: Ingest, write_log: WriteLog) -> None:
+    write_log("1n1g/r50_b128_fp32_1.log")
+    write_log("1n1g/strange.log")
+    messages = ingested().complaints["message"].tolist()
+    assert any("1 files are of no run and were not read: 1n1g/strange.log" in message for message in messages)
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_logs_that_the_identity_names_must_be_there(folder: Path, ingested: Ingest) -> None:
+    whose(folder, accept=True)
+    (folder / "1n8g/r50_b128_fp32_2.log").unlink()
+    with pytest.raises(IdentityError, match=r"not there: 1n8g/r50_b128_fp32_2\.log"):
+        ingested()
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_a_declared_baseline_and_stated_parameters_are_kept(folder: Path, ingested: Ingest) -> None:
+    file = whose(folder).file
+    text = file.read_text().replace("devices_per_node: 1}", "devices_per_node: 8}")
+    file.write_text(text.replace("precision: fp32", "precision: fp32\n  image_size: 224\n  link: NVLink"))
+    dataset = ingested()
+    assert dataset.configurations["is_baseline"].tolist() == [False, True, False]
+    assert dataset.configurations["image_size"].tolist() == [224, 224, 224]
+    assert dataset.configurations["efficiency"].to_numpy() == pytest.approx([1, 1, 1], rel=0.01)
+    assert set(dataset.runs["link"]) == {"NVLink"}
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_many_processes_read_what_one_reads(ingested: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = ingested()
+    monkeypatch.setattr(reading, "WORTH_A_POOL_BYTES", 0)
+    together = ingested()
+    assert alone.runs.equals(together.runs)
+    assert alone.steps.equals(together.steps)
+    assert alone.complaints.equals(together.complaints)
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_a_measured_study_and_an_ingested_one_are_never_confused(ingested: Ingest, paths: StudyPaths) -> None:
+    dataset = ingested()
+    with pytest.raises(EvidenceError, match="was not measured but ingested"):
+        collect(paths)
+    assert len(up_to_date(paths).runs) == len(dataset.runs)
+    example_study(StudyPaths.of("measured"))
+    with pytest.raises(IdentityError, match="holds a measured study"):
+        refuse_measured(StudyPaths.of("measured"))

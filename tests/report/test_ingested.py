@@ -1,0 +1,119 @@
+"""The pages of ingested logs: what nobody stated is said to be missing, and nothing claims to have been measured."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.columns import COLUMNS
+from dlperf_study.report import context, figures, tables
+from dlperf_study.report.doubts import doubt_rows
+from dlperf_study.report.numbers import MISSING
+from dlperf_study.report.series import all_series
+from dlperf_study.report.table import Cell
+from tests.analysis.ingest.conftest import Ingest, WriteLog, folder, ingested, paths, small_archive, write_log
+
+__all__ = ["folder", "ingested", "paths", "small_archive", "write_log"]
+
+
+@pytest.fixture
+def dataset(small_archive: None, write_log: WriteLog, ingested: Ingest) -> Dataset:
+    write_log("1n1g/r50_b128_fp32_4.log", seed=4, steps=60)
+    return ingested()
+
+
+@pytest.mark.parametrize(
+    "table", [tables.measured, tables.scaling, tables.stability, tables.failures, tables.doubts, tables.about]
+)
+def test_every_table_of_the_pages_can_be_made(dataset: Dataset, table: Callable[[Dataset], tables.Table]) -> None:
+    made = table(dataset)
+    assert made.rows
+    assert "<NA>" not in str(made)
+    assert "Measured" not in made.caption
+    assert "not recorded" not in made.caption
+    assert "; ;" not in made.caption
+    assert "slowest: its window" not in made.caption
+
+
+@pytest.mark.parametrize("figure", [figures.overview, figures.scaling, figures.steps])
+def test_every_figure_of_the_pages_can_be_drawn(dataset: Dataset, figure: Callable[[Dataset], object]) -> None:
+    [made] = figure(dataset)  # type: ignore[attr-defined,misc]
+    assert made.drawing is not None
+    assert "not stated: image size" in made.caption
+    assert "slowest rank, relative" not in made.caption
+
+
+def test_runs_show_what_was_left_out_and_the_window_of_dlperf(dataset: Dataset) -> None:
+    text = str(tables.stability(dataset))
+    for expected in ("start-up: the first 5 lines", "20 to 119", "paddle resnet50"):
+        assert expected in text
+    assert "the run does not count" in text
+
+
+def test_the_rule_of_the_format_is_named(dataset: Dataset) -> None:
+    assert "paddle resnet50: global batch / the slowest rank's step" in context.merging(dataset)
+
+
+def test_what_nobody_stated_is_said_once_at_the_end_of_a_caption(dataset: Dataset) -> None:
+    said = context.conditions(dataset)
+    assert said.startswith("Printed by other programs; devices: 1, 8 and 80; ")
+    assert said.endswith("; weak scaling; not stated: image size, threads per device, data source, device, link.")
+
+
+def test_a_device_that_was_stated_is_named(dataset: Dataset) -> None:
+    runs = dataset.runs.assign(device_name="Tesla V100")
+    assert context.conditions(replace(dataset, runs=runs)).startswith("Printed by other programs on Tesla V100; ")
+
+
+def test_doubts_name_logs_as_they_lie_below_the_folder(dataset: Dataset, folder: Path) -> None:
+    assert str(folder) not in str(dataset.complaints.to_dict())
+    one = dataset.complaints.iloc[[0]].assign(subject="1n1g/r50_b128_fp32_1.log", message="one line is odd")
+    [cells] = doubt_rows(replace(dataset, complaints=one))
+    assert cells[3] == Cell("1n1g/r50_b128_fp32_1.log", code=True)
+
+
+def test_a_reason_names_logs_as_they_are(dataset: Dataset) -> None:
+    said = "1n1g/r50_b128_fp32_4.log: odd"
+    runs = dataset.runs.assign(reason=dataset.runs["reason"].mask(dataset.runs["outcome"] == "failed", said))
+    assert tables.failures(replace(dataset, runs=runs)).column(COLUMNS["reason"].label) == [said]
+
+
+def test_what_is_doubted_of_many_logs_alike_is_said_once(dataset: Dataset) -> None:
+    [cells] = [cells for cells in doubt_rows(dataset) if "stand for all" in cells[4].text]
+    assert [cell.text for cell in cells[1:4]] == ["8 devices and 80 devices", "1, 2, 3", "6 logs"]
+    assert cells[4].text == "1 of 8 to 80 ranks printed: they stand for all, since the ranks step together"
+
+
+def test_nothing_is_said_of_logs_that_only_holds_for_measured_runs(dataset: Dataset) -> None:
+    shown = [build(dataset)._repr_html_() for build in (tables.about, tables.places, tables.unsupported)]
+    false = ("planned", "Planned", "Where it was measured", "can run here", "not recorded")
+    assert [words for words in false for html in shown if words in html] == []
+    assert "10 runs among the logs" in shown[0]
+    assert "Nobody stated on which devices" in shown[1]
+    assert "There are logs of every declared configuration." in shown[2]
+
+
+def test_runs_are_written_so_that_they_can_be_told_apart_and_compared_with_published_ones(dataset: Dataset) -> None:
+    for name in ("throughput", "fixed_window_mean_of_rates"):
+        shown = [text for text in tables.stability(dataset).column(COLUMNS[name].label) if text != MISSING]
+        assert len(set(shown)) > 6, "three digits are alike within each of three configurations"
+        assert all(text[-3] == "." for text in shown)
+
+
+def test_values_beside_a_throughput_have_its_digits(dataset: Dataset) -> None:
+    columns = [tables.measured(dataset).column(COLUMNS[name].label) for name in ("throughput", "mean_of_rates")]
+    decimals = [[len(text.partition(".")[2]) for text in column] for column in columns]
+    assert decimals[0] == decimals[1]
+
+
+def test_what_was_left_out_is_a_footnote_and_no_narrow_column(dataset: Dataset) -> None:
+    table = tables.stability(dataset)
+    assert "Left out" not in [heading.label for heading in table.headings]
+    assert "left out: start-up: the first 5 lines, up to step 4" in table.notes
+
+
+def test_configurations_with_unequally_many_logs_are_one_line(dataset: Dataset) -> None:
+    assert dataset.configurations["repeats"].nunique() == 2
+    assert len(all_series(dataset)) == 1

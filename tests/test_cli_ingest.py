@@ -1,0 +1,49 @@
+"""``python -m dlperf_study ingest``: it proposes, waits for a yes, then builds."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.__main__ import main
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.paths import StudyPaths
+from tests.analysis.ingest.conftest import folder, paths, small_archive, write_log
+
+__all__ = ["folder", "paths", "small_archive", "write_log"]
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_nothing_is_ingested_before_a_person_says_yes(
+    folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ingest", str(folder), "--no-report"]) == 1
+    proposal = capsys.readouterr().out
+    assert "paddle_resnet50  r50" in proposal
+    assert "--accept" in proposal
+    assert (folder / "identity.yaml").exists()
+    assert not paths.folder.exists()
+    assert main(["ingest", str(folder), "--no-report", "--accept", "--like-dlperf"]) == 0
+    said = capsys.readouterr().out
+    assert "9 runs, 0 errors" in said
+    assert "DLPerf's rules would go wrong here: the name of 10n8g" in said
+    assert len(Dataset.load(paths).runs) == 9
+    assert json.loads((paths.like_dlperf / "bz128_result.json").read_text())["r50"]["1n1g"]["speedup"] == 1.0
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_a_confirmed_file_needs_no_option_and_a_name_can_be_given(folder: Path, paths: StudyPaths) -> None:
+    main(["ingest", str(folder), "--no-report"])
+    file = folder / "identity.yaml"
+    file.write_text(file.read_text().replace("confirmed: false", "confirmed: true"))
+    assert main(["ingest", str(folder), "--no-report", "--name", "other"]) == 0
+    assert Dataset.load(StudyPaths.of("other")).plan.study == "other"
+
+
+def test_mistakes_are_one_message(folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ingest", str(folder / "nowhere")]) == 1
+    assert main(["ingest", str(folder)]) == 1
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[0].endswith("there is no such folder or file")
+    assert "nothing tells whose logs these are (no file)" in errors[1]
+    assert all(line.startswith("error: ") for line in errors)
