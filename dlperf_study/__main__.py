@@ -4,10 +4,11 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from dlperf_study.errors import DlperfStudyError
+from dlperf_study.errors import DlperfStudyError, UnsupportedError
 from dlperf_study.paths import StudyPaths
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def run(options: argparse.Namespace) -> int:
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
     _say(f"study {planned.study}: {len(planned.runnable)} configurations, {len(planned.unsupported)} unsupported here")
+    if not planned.runnable:
+        raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
     result = run_study(planned, cluster, _say)
     if not result.measured and not result.failures:
         _say(f"nothing to do: all {result.found} runs are measured already")
@@ -74,7 +77,7 @@ def report(options: argparse.Namespace) -> int:
     from dlperf_study.report.pages import build
 
     paths = StudyPaths.of(_name(options))
-    _say("building the report, about half a minute …")
+    _say("building the report, a minute or more …")
     page = build(_name(options))
     _say(_found(Dataset.load(paths)))
     _say(f"report: {page}")
@@ -88,11 +91,80 @@ def study(options: argparse.Namespace) -> int:
     return code
 
 
+def check(options: argparse.Namespace) -> int:
+    """Try everything that runs on a cluster will need, and say what to do about what is missing."""
+    from dlperf_study.execution import check as checking
+    from dlperf_study.execution.finding import Verdict, as_table
+    from dlperf_study.launchers import load as load_launcher
+    from dlperf_study.study.cluster_file import load_cluster
+
+    cluster = load_cluster(options.cluster)
+    load_launcher(cluster.launcher, options.cluster)
+    if checking.needs_allocation(cluster):
+        _say(f"asking Slurm for {cluster.nodes} nodes …")
+        return checking.in_allocation(cluster, [sys.executable, "-m", "dlperf_study", "check", options.cluster])
+    findings = list(checking.check(cluster))
+    _say(as_table(findings))
+    lacking = sum(finding.verdict is Verdict.MISSING for finding in findings)
+    _say(f"{cluster.name}: " + (f"missing: {lacking}" if lacking else "nothing is missing"))
+    return 1 if lacking else 0
+
+
+def audit(options: argparse.Namespace) -> int:
+    """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
+    from dlperf_study.analysis.audit.describe import describe
+    from dlperf_study.analysis.audit.files import read_results
+    from dlperf_study.analysis.audit.run import audit
+    from dlperf_study.analysis.audit.sources import results_of_sources
+
+    results = read_results(options.table) if options.table else results_of_sources()
+    print(describe(audit(results)))
+    return 0
+
+
+def ingest(options: argparse.Namespace) -> int:
+    """Build the dataset and the report from logs of other programs; say first whose they are."""
+    from tqdm import tqdm
+
+    from dlperf_study.analysis.dataset import Dataset
+    from dlperf_study.analysis.ingest.ingestion import ingest
+    from dlperf_study.analysis.ingest.whose import describe, whose
+    from dlperf_study.report.pages import build
+
+    found = whose(options.folder, options.name, options.accept)
+    if not found.confirmed:
+        print(describe(found))
+        return 1
+    paths = StudyPaths.of(found.identity.study)
+    with tqdm(
+        total=sum(file.bytes for file in found.files), unit="B", unit_scale=True, desc="reading", mininterval=1
+    ) as bar:
+        ingest(found.identity, found.files, found.folder, paths, bar.update)
+    _say(f"{_found(Dataset.load(paths))}: {paths.dataset}")
+    if options.like_dlperf:
+        _like_dlperf(paths)
+    if not options.no_report:
+        _say("building the report, a minute or more …")
+        _say(f"report: {build(found.identity.study)}")
+    return 0
+
+
+def _like_dlperf(paths: StudyPaths) -> None:
+    """Write the results as DLPerf would have, and say where its rules would have gone wrong."""
+    from dlperf_study.analysis.ingest.like_dlperf import write_like_dlperf
+
+    for line in write_like_dlperf(paths):
+        _say(line)
+
+
 def _found(dataset: "Dataset") -> str:
     """Return in words what a dataset holds, errors first: a number that is missing or wrong."""
+    from dlperf_study.study.outcome import Outcome
+
     severities = dataset.complaints["severity"].value_counts()
     errors, doubts = severities.get("error", 0), severities.get("doubt", 0)
-    return f"{len(dataset.runs)} runs, {errors} errors and {doubts} doubts about them"
+    counted = int((dataset.runs["outcome"] == Outcome.COMPLETED).sum())
+    return f"{len(dataset.runs)} runs, {counted} of them completed, {errors} errors and {doubts} doubts about them"
 
 
 def _name(options: argparse.Namespace) -> str:
@@ -122,6 +194,19 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--cluster", default="local", help="a name in params/clusters, or a path")
         sub.add_argument("--quick", action="store_true", help="the study's quick variant: not for publication")
         sub.set_defaults(command=command)
+    sub = commands.add_parser("check", help=(check.__doc__ or "").strip())
+    sub.add_argument("cluster", help="a name in params/clusters, or a path")
+    sub.set_defaults(command=check)
+    sub = commands.add_parser(audit.__name__, help=(audit.__doc__ or "").strip())
+    sub.add_argument("table", nargs="?", type=Path, help="a CSV file; without one, the published figures")
+    sub.set_defaults(command=audit)
+    sub = commands.add_parser(ingest.__name__, help=(ingest.__doc__ or "").strip())
+    sub.add_argument("folder", type=Path, help="a folder of logs, or an archive")
+    sub.add_argument("--name", default="", help="of the study; without one, as the identity file or the folder says")
+    sub.add_argument("--accept", action="store_true", help="confirm what is proposed about whose logs they are")
+    sub.add_argument("--like-dlperf", action="store_true", help="write DLPerf's JSON of results too, by its own rules")
+    sub.add_argument("--no-report", action="store_true", help="build the dataset only")
+    sub.set_defaults(command=ingest)
     return parser
 
 

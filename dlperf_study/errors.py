@@ -17,6 +17,10 @@ class EvidenceError(DlperfStudyError):
     """Evidence that is missing, truncated or contradicts itself."""
 
 
+class PublishedError(DlperfStudyError):
+    """Published figures that don't exist or can't be read as what they claim to be."""
+
+
 class BaselineError(DlperfStudyError):
     """A ratio asked for without the measured baseline or reference it is declared against."""
 
@@ -31,3 +35,15 @@ class ReportError(DlperfStudyError):
 
 class RunError(DlperfStudyError):
     """A run that did not complete; its evidence is already on disk when this is raised."""
+
+
+class TableError(DlperfStudyError):
+    """A table of results that can't be audited as what it claims to be."""
+
+
+class LogError(DlperfStudyError):
+    """A log of another program that can't be read as what it should be."""
+
+
+class IdentityError(DlperfStudyError):
+    """Logs of which it is not known, or contradicts itself, what they are the runs of."""

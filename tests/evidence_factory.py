@@ -4,6 +4,7 @@ The numbers are made up and must never be shown as measurements.
 """
 
 import json
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,7 +99,7 @@ def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str,
         "outcome": recipe.outcome,
         "reason": recipe.reason,
         "started": f"2024-05-01T10:{repetition % 60:02d}:00+00:00",
-        "seconds": 12.5,
+        "seconds": 600.0,
         "exit_codes": {"node-0": 0 if completed else 1},
         "ranks_expected": asked.world_size,
         "ranks_seen": list(range(asked.world_size)) if completed else [],
@@ -143,13 +144,26 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "library": recipe.library,
         "library_version": recipe.library_version,
         "clock": "perf_counter_ns",
-        "wall_anchor": {"unix_ns": 1_714_557_600_000_000_000, "clock_ns": 1_000_000_000},
+        "wall_anchor": {
+            "unix_ns": 1_714_557_600_000_000_000 + _nanoseconds(asked, repetition),
+            "clock_ns": 1_000_000_000,
+        },
         "parameters": recipe.parameters,
-        "gradient_bytes": GRADIENT_BYTES,
+        "gradient_bytes": gradient_bytes(asked, recipe),
         "flops_per_sample": recipe.flops_per_sample,
         "flops_source": "constructed",
         "exchange": exchange_of(asked, recipe),
     }
+
+
+def _nanoseconds(asked: Configuration, repetition: int) -> int:
+    """Return when a run began, after a first one: no two begin in the same nanosecond."""
+    return repetition * 60 * 10**9 + zlib.crc32(asked.identity.encode())
+
+
+def gradient_bytes(asked: Configuration, recipe: Recipe) -> int:
+    """Return the bytes of all gradients on the link."""
+    return recipe.parameters * (2 if asked.gradient_compression == "fp16" else 4)
 
 
 def exchange_of(asked: Configuration, recipe: Recipe) -> str:
@@ -173,7 +187,8 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
     computation = _steps(generator, recipe.computation_seconds * faster, asked.computation_steps, recipe.noise)
     exchange = _steps(generator, recipe.exchange_seconds, asked.exchange_steps, recipe.noise)
     computation_window = _window("computation", computation, _losses(computation.size, recipe.final_loss))
-    return [*windows, computation_window, {**_window("exchange", exchange, []), "bytes": GRADIENT_BYTES}]
+    exchange_window = {**_window("exchange", exchange, []), "bytes": gradient_bytes(asked, recipe)}
+    return [*windows, *(window for window in (computation_window, exchange_window) if window["steps"])]
 
 
 def _training(generator: np.random.Generator, step: float, count: int, recipe: Recipe) -> dict[str, Any]:
@@ -251,6 +266,7 @@ def write_plan(paths: StudyPaths, planned: Iterable[Planned], scaling: str = "we
         about="Constructed evidence, for tests.",
         scaling=scaling,
         questions=(),
+        published=(),
         factors=varying,
         quick=False,
         entries=entries,

@@ -105,6 +105,17 @@ def test_the_plan_lists_what_can_run_and_what_can_not(place: Workplace, capsys: 
     assert not (place.outputs / "tiny").exists()
 
 
+def test_a_study_of_which_nothing_can_run_is_an_error(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+    place.study_file.write_text(
+        STUDY.replace("image_size: [32]", "image_size: [32]\n  nodes: [5]").replace(
+            "    devices_per_node: 2", "    devices_per_node: 2\n    nodes: 5"
+        )
+    )
+    code, _, errors = plan(place, capsys, "run")
+    assert code == 1
+    assert re.fullmatch("error: nothing of study tiny can run on cluster .*; `plan` says why\n", errors), errors
+
+
 def test_a_plan_reads_no_training_library_and_no_plotting() -> None:
     code = "import sys; from dlperf_study.__main__ import main; main(['plan', 'quickstart']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -131,3 +142,19 @@ def test_from_another_folder(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
     assert (done.returncode, done.stderr) == (0, "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_audit_of_a_table_says_what_can_not_be_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("world_size,throughput,speedup\n1,100.0,1.00\n4,370.0,3.80\n")
+    assert main(["audit", str(table)]) == 0
+    assert "error (ratios): 370.0 / 100.0 = 3.7, printed 3.80: it fits no rounding\n" in capsys.readouterr().out
+
+
+def test_a_mistake_in_an_audited_table_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("world_size,throughput\n1,100.0\n4,fast\n")
+    assert_one_line(
+        (main(["audit", str(table)]), *capsys.readouterr()), "line 3: throughput is 'fast', which is not a number"
+    )
+    assert_one_line((main(["audit", str(tmp_path / "no.csv")]), *capsys.readouterr()), "no.csv: No such file")

@@ -16,10 +16,15 @@ import pytest
 from dlperf_study import frameworks, launchers, models
 from dlperf_study.frameworks.base import Framework, Trainer
 from dlperf_study.launchers.base import Launcher
+from dlperf_study.logs import formats
+from dlperf_study.logs.blocks import Block
+from dlperf_study.logs.format import Format
+from dlperf_study.logs.recognise import read_block
 from dlperf_study.models.base import Model
 from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT
 from dlperf_study.report.pages import ANSWERS, SUMMARY
-from dlperf_study.study.cluster_file import ClusterFile, IdleSection, load_cluster
+from dlperf_study.study.cluster_file import ClusterFile, load_cluster
+from dlperf_study.study.cluster_sections import SECTIONS
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS
 from dlperf_study.study.plan import build_plan
@@ -37,6 +42,7 @@ RUN_ELSEWHERE = {
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study (study|run) .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study collect .*": ("tests/analysis/test_dataset.py", "collect("),
+    r"python -m dlperf_study ingest .*": ("tests/test_cli_ingest.py", 'main(["ingest"'),
     r"python -m dlperf_study report .*": ("tests/report/test_pages.py", "pages.build("),
     r"python -m dlperf_study\.columns": ("tests/test_columns.py", "test_the_page_is_in_step_with_the_registry"),
     r"python -m dlperf_study\.study\.schema": ("tests/study/test_schema.py", "schema_text("),
@@ -64,7 +70,8 @@ def commands_of(page: Path) -> Iterator[str]:
 
 COMMANDS = sorted({command for page in PAGES for command in commands_of(page)})
 MAKE = [command for command in COMMANDS if command.startswith("make ")]
-OF_THE_PACKAGE = [command for command in COMMANDS if command.startswith("python -m dlperf_study ")]
+#: Those about a study: the audit is about a table, and what is ingested about logs.
+OF_THE_PACKAGE = [command for command in COMMANDS if re.match(r"python -m dlperf_study (?!audit|ingest)", command)]
 
 
 def typed(command: str, outputs: Path) -> subprocess.CompletedProcess[str]:
@@ -110,7 +117,7 @@ def test_every_make_command_has_its_target(command, tmp_path):
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.parametrize("command", OF_THE_PACKAGE)
+@pytest.mark.parametrize("command", [command for command in OF_THE_PACKAGE if " check " not in command])
 def test_every_command_of_the_package_names_a_study_and_options_there_are(command, tmp_path):
     assert re.search(r"\b(study|plan|run|collect|report)\b", command)
     ended = typed(re.sub(r"dlperf_study \w+", "dlperf_study plan", command), tmp_path)
@@ -194,7 +201,17 @@ def test_the_page_on_study_files_has_every_key_in_order(heading, keys):
 
 
 def test_the_page_on_study_files_has_every_key_of_a_cluster_file():
-    assert {*ClusterFile.model_fields, *IdleSection.model_fields} <= words("docs/study-files.md")
+    assert {key for section in (ClusterFile, *SECTIONS.values()) for key in section.model_fields} <= words(
+        "docs/study-files.md"
+    )
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_page_on_study_files_gives_the_defaults_of_a_section(name):
+    page = (DOCS / "study-files.md").read_text(encoding="utf-8")
+    for key, field in SECTIONS[name].model_fields.items():
+        if isinstance(field.default, int | float):
+            assert re.search(rf"^\| [^|]*\| `{key}` \| {field.default} \|", page, re.MULTILINE), key
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -240,7 +257,7 @@ def members(kind: type) -> set[str]:
     return {name for name in [*vars(kind), *kind.__annotations__] if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("kind", [Model, Framework, Launcher])
+@pytest.mark.parametrize("kind", [Model, Framework, Launcher, Format])
 def test_every_field_of_a_part_is_explained(kind):
     assert {field.name for field in fields(kind)} <= words("docs/adding-a-part.md")
 
@@ -249,11 +266,26 @@ def test_every_member_of_a_trainer_is_explained():
     assert members(Trainer) <= words("docs/adding-a-part.md")
 
 
+def example(name: str) -> object:
+    """Return the part of that name among the examples of the page."""
+    spaces: list[dict[str, object]] = [{} for _ in blocks(DOCS / "adding-a-part.md", "python")]
+    for space, text in zip(spaces, blocks(DOCS / "adding-a-part.md", "python"), strict=True):
+        exec(compile(text, "adding-a-part.md", "exec"), space)
+    (part,) = (space[name] for space in spaces if name in space)
+    return part
+
+
+def test_the_example_of_a_format_of_log_reads_a_line():
+    made = example("FORMAT")
+    assert isinstance(made, Format)
+    (found,) = read_block(made, Block(b"step=10 loss 6.9, speed: 4.0 samples/s\n", 1))
+    assert {name: list(column) for name, column in found.rows.values.items()} == {"loss": [6.9], "throughput": [4.0]}
+    assert list(found.rows.step) == [10]
+    assert made.name not in formats.names()
+
+
 def test_the_example_of_a_model_is_one():
-    (text,) = blocks(DOCS / "adding-a-part.md", "python")
-    space: dict[str, object] = {}
-    exec(compile(text, "adding-a-part.md", "exec"), space)
-    model = space["MODEL"]
+    model = example("MODEL")
     assert isinstance(model, Model)
     assert model.forward_macs is not None
     assert model.parameters[model.classes] == model.forward_macs(model.image_size, model.classes) + model.classes
@@ -265,4 +297,6 @@ def test_the_parts_named_as_built_are_those_there_are():
     row = re.search(r"^\| `framework` .*$", page, re.MULTILINE)
     assert row
     assert set(frameworks.names()) == set(re.findall(r"`(\w+)`", row.group())) - {"framework"}
-    assert launchers.names() == ("local",), "README and seeds.md say that no launcher for several machines is built"
+    row = re.search(r"^\| `launcher` .*$", page, re.MULTILINE)
+    assert row
+    assert set(launchers.names()) == set(re.findall(r"`(\w+)`", row.group())) - {"launcher"}

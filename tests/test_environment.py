@@ -33,6 +33,7 @@ BROUGHT_ALONG = {
     "typing-extensions": "pydantic",
     "jupyter-client": "nbclient",
     "jupyter-core": "nbclient",
+    "urllib3": "kubernetes",
 }
 
 

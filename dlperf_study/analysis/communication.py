@@ -3,9 +3,9 @@
 import numpy as np
 
 from dlperf_study.analysis.throughput import slowest_training
-from dlperf_study.logs.evidence import COMPUTATION, EXCHANGE, TRAINING, Run, Window
-
-ALL_REDUCE, NO_EXCHANGE = "all_reduce", "none"
+from dlperf_study.logs.agreement import ALL_REDUCE, NO_EXCHANGE
+from dlperf_study.logs.evidence import Run
+from dlperf_study.logs.rank_log import COMPUTATION, EXCHANGE, TRAINING, Window
 
 
 def communication_of(run: Run) -> dict[str, float | None]:
@@ -57,9 +57,29 @@ def exposed_noise_seconds(run: Run) -> float:
 
 
 def overlap(run: Run) -> float | None:
-    """Return 1 − exposed / pure communication: 1 is wholly hidden, below 0 the step waits for more than that."""
+    """Return 1 − exposed / pure communication: 1 is wholly hidden, below 0 the step waits for more than that.
+
+    None where the step was faster than its computation alone: nothing was seen of the exchange but noise.
+    """
+    exposed, exchange = unclipped_exposed_seconds(run), run.slowest(EXCHANGE)
+    return None if exposed is None or exposed < 0 or exchange is None else 1 - exposed / exchange.mean_seconds
+
+
+def unexplained_waiting_seconds(run: Run) -> float:
+    """Return how much longer a step waits than the exchange takes alone; 0 where either is unknown."""
     exposed, exchange = exposed_seconds(run), run.slowest(EXCHANGE)
-    return None if exposed is None or exchange is None else 1 - exposed / exchange.mean_seconds
+    return 0.0 if exposed is None or exchange is None else max(0.0, exposed - exchange.mean_seconds)
+
+
+def rank_waiting_seconds(run: Run) -> float:
+    """Return how long the fastest rank waits for the slowest in a step, as far as their computation tells.
+
+    0 where ranks don't wait for each other: with one rank, and with a server.
+    """
+    if exchange_kind(run) != ALL_REDUCE:
+        return 0.0
+    seconds = [window.mean_seconds for window in computation_windows(run)]
+    return max(seconds) - min(seconds) if seconds else 0.0
 
 
 def bus_bandwidth(run: Run) -> float | None:

@@ -45,15 +45,19 @@ def differences(own: pd.DataFrame, reference: pd.DataFrame) -> dict[str, Differe
     return {part: _difference(*pair, alone) for part, pair in pairs.items() if all(map(len, pair))}
 
 
-def lies_in(decided: str | None, found: dict[str, Difference]) -> str | None:
+def lies_in(decided: str | None, found: dict[str, Difference], uneven: bool = False) -> str | None:
     """Return which part of a step makes a configuration faster or slower, as far as the intervals can tell.
 
     A part does when its interval excludes 0 in the direction of the verdict; it is the larger one when its
     interval also lies beyond that of the other part. None where no verdict or no interval is there to explain.
+    ``uneven``: a rank of either side computed much slower than the others. The slowest rank's computation is then
+    no property of what is compared, and can't explain it.
     """
     parts = [found[part].interval for part in PARTS[1:] if part in found]
     if decided not in (FASTER, SLOWER) or len(parts) < 2 or None in parts:
         return None
+    if uneven:
+        return UNCLEAR
     computation, exchange = (_contribution(part, decided) for part in parts if part)
     if computation.low > max(0, exchange.high):
         return COMPUTATION

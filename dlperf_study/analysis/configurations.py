@@ -1,6 +1,6 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from dlperf_study.study.plan import Entry, Plan
 MEDIANS = [
     "throughput",
     "mean_of_rates",
+    "fixed_window_throughput",
+    "fixed_window_mean_of_rates",
     "step_seconds",
     "computation_seconds",
     "exposed_seconds",
@@ -41,15 +43,16 @@ RATIOS: dict[Role, str] = {"baseline": "speedup", "reference": "relative_through
 
 
 def configurations_table(
-    plan: Plan, runs: pd.DataFrame, traces: Mapping[str, dict[str, float]]
+    plan: Plan, runs: pd.DataFrame, traces: Mapping[str, dict[str, float]], uneven: Collection[str | None] = ()
 ) -> tuple[pd.DataFrame, list[Complaint]]:
     """Return the table, and a complaint for every ratio that lacks its baseline or its reference.
 
-    ``traces`` holds the columns that a traced run adds, by identity.
+    ``traces`` holds the columns that a traced run adds, by identity; ``uneven`` the identities of which a rank
+    computed much slower than the others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     groups = {str(identity): group for identity, group in completed.groupby("identity")}
-    medians = completed.groupby("identity")[MEDIANS].median().round(COUNTS).to_dict("index")
+    medians = _medians(completed)
     throughputs = throughputs_of(completed)
     speedups, lacking_baseline = _ratios(plan.entries, "baseline", throughputs)
     ratios, lacking_reference = _ratios(plan.entries, "reference", throughputs)
@@ -59,12 +62,24 @@ def configurations_table(
         | _summary(medians.get(identity, {}))
         | _throughput(throughputs.get(identity, np.empty(0)))
         | (_scaling(entry, speedups[identity], devices) if identity in speedups else {})
-        | (_comparison(entry, ratios[identity], groups) if identity in ratios else {})
+        | (_comparison(entry, ratios[identity], groups, uneven) if identity in ratios else {})
         | traces.get(identity, {})
         for entry in plan.entries
         for identity in [entry.configuration.identity]
     ]
     return frame_of_rows(Table.CONFIGURATIONS, rows), [*lacking_baseline, *lacking_reference]
+
+
+def _medians(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:
+    """Return the medians of the runs by identity; of the overlap only if every run that exchanged alone has one.
+
+    Runs without an overlap are those that hid the most, so a median of the others would be too low.
+    """
+    runs = completed.groupby("identity")
+    medians, counts = runs[MEDIANS].median().round(COUNTS), runs[["overlap", "exchange_seconds"]].count()
+    medians["overlap"] = medians["overlap"].where(counts["overlap"] == counts["exchange_seconds"])
+    found: dict[Any, dict[Any, Any]] = medians.to_dict("index")
+    return found
 
 
 def throughputs_of(completed: pd.DataFrame) -> Throughputs:
@@ -92,7 +107,7 @@ def _asked(entry: Entry) -> dict[str, Any]:
     asked = entry.configuration
     return {
         "identity": asked.identity,
-        **asked.as_dict(),
+        **entry.parameters,
         "world_size": asked.world_size,
         "global_batch": asked.global_batch,
         "unsupported_reason": entry.unsupported,
@@ -132,9 +147,12 @@ def _scaling(entry: Entry, found: Ratio, devices: dict[str, int]) -> dict[str, A
     }
 
 
-def _comparison(entry: Entry, found: Ratio, groups: dict[str, pd.DataFrame]) -> dict[str, Any]:
+def _comparison(
+    entry: Entry, found: Ratio, groups: dict[str, pd.DataFrame], uneven: Collection[str | None]
+) -> dict[str, Any]:
     decided = None if entry.is_reference else verdict(found.interval)
-    parts = differences(groups[entry.configuration.identity], groups[str(entry.reference_identity)])
+    pair = entry.configuration.identity, str(entry.reference_identity)
+    parts = differences(*(groups[identity] for identity in pair))
     names = {part: part.replace("_seconds", "_difference_seconds") for part in parts}
     return {
         "reference_throughput": found.partner_throughput,
@@ -143,7 +161,7 @@ def _comparison(entry: Entry, found: Ratio, groups: dict[str, pd.DataFrame]) -> 
         "verdict": decided,
         **{names[part]: difference.seconds for part, difference in parts.items()},
         **{name: end for part in parts for name, end in _bounds(names[part], parts[part].interval)},
-        "difference_lies_in": lies_in(decided, parts),
+        "difference_lies_in": lies_in(decided, parts, any(identity in uneven for identity in pair)),
     }
 
 

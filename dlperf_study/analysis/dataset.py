@@ -9,16 +9,17 @@ import pandas as pd
 from dlperf_study.analysis import tables
 from dlperf_study.analysis.comparison import network_complaints
 from dlperf_study.analysis.configurations import configurations_table
-from dlperf_study.analysis.quality import run_complaints
+from dlperf_study.analysis.quality import UNEVEN, run_complaints
 from dlperf_study.analysis.repetitions import study_complaints
 from dlperf_study.analysis.runs import run_row
 from dlperf_study.analysis.scaling import curve_complaints
 from dlperf_study.analysis.steps import StepColumns
 from dlperf_study.analysis.traces import read_traces
-from dlperf_study.columns import Table, columns_of
+from dlperf_study.columns import DATASET_TABLES, Table, columns_of
 from dlperf_study.errors import EvidenceError
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.logs.evidence import read_run
+from dlperf_study.logs.originals import Originals
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.study.plan import Plan
 
@@ -36,12 +37,17 @@ class Dataset:
     @classmethod
     def load(cls, paths: StudyPaths) -> "Dataset":
         """Read the tables that ``collect`` wrote; raises EvidenceError when it hasn't."""
-        return cls(Plan.read(paths.plan_file), **{table: tables.read(table, paths.dataset) for table in Table})
+        return cls(Plan.read(paths.plan_file), **{table: tables.read(table, paths.dataset) for table in DATASET_TABLES})
 
     def write(self, paths: StudyPaths) -> None:
         """Write every table as Parquet and as CSV."""
-        for table in Table:
+        for table in DATASET_TABLES:
             tables.write(table, getattr(self, table), paths.dataset)
+
+
+def up_to_date(paths: StudyPaths) -> Dataset:
+    """Return the dataset of a study: collected afresh from evidence, or as its logs were ingested."""
+    return Dataset.load(paths) if Plan.read(paths.plan_file).ingested_from else collect(paths)
 
 
 def collect(paths: StudyPaths) -> Dataset:
@@ -50,14 +56,18 @@ def collect(paths: StudyPaths) -> Dataset:
     Broken evidence becomes a complaint of severity error, and its run is not counted.
 
     Raises:
-        EvidenceError: the study has no readable plan.
+        EvidenceError: the study has no readable plan, or was not measured but ingested.
 
     """
     plan = Plan.read(paths.plan_file)
+    if plan.ingested_from:
+        source = plan.ingested_from
+        raise EvidenceError(f"{paths.folder}: was not measured but ingested; `python -m dlperf_study ingest {source}`")
     reading = _read(paths, plan)
     runs = tables.frame_of_rows(Table.RUNS, reading.rows)
-    traces = read_traces(plan, paths)
-    configurations, partner_complaints = configurations_table(plan, runs, traces.columns)
+    traces = read_traces(plan, paths, runs)
+    uneven = {complaint.identity for complaint in reading.complaints if complaint.subject == UNEVEN}
+    configurations, partner_complaints = configurations_table(plan, runs, traces.columns, uneven)
     complaints = [
         *reading.complaints,
         *traces.complaints,
@@ -66,7 +76,7 @@ def collect(paths: StudyPaths) -> Dataset:
         *network_complaints(configurations),
         *curve_complaints(configurations, plan.scaling),
     ]
-    dataset = Dataset(plan, runs, reading.steps.frame(), configurations, _complaints_table(complaints))
+    dataset = Dataset(plan, runs, reading.steps.frame(), configurations, complaints_table(complaints))
     dataset.write(paths)
     return dataset
 
@@ -77,6 +87,7 @@ class _Reading:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     steps: StepColumns = field(default_factory=StepColumns)
+    originals: Originals = field(default_factory=Originals)
     complaints: list[Complaint] = field(default_factory=list)
 
 
@@ -92,7 +103,7 @@ def _read(paths: StudyPaths, plan: Plan) -> _Reading:
 
 def _read_run(identity: str, paths: RunPaths, reading: _Reading) -> None:
     try:
-        run = read_run(paths)
+        run = reading.originals.checked(read_run(paths))
     except EvidenceError as error:
         reading.complaints.append(_unreadable(identity, paths, error))
         return
@@ -114,7 +125,8 @@ def _unplanned(paths: StudyPaths, plan: Plan) -> Iterator[Complaint]:
             yield Complaint("plan", "measured, but not in the plan: not counted", identity=folder.name)
 
 
-def _complaints_table(complaints: Iterable[Complaint]) -> pd.DataFrame:
+def complaints_table(complaints: Iterable[Complaint]) -> pd.DataFrame:
+    """Return the table of complaints."""
     names = [column.name for column in columns_of(Table.COMPLAINTS)]
     rows = [{name: getattr(complaint, name) for name in names} for complaint in complaints]
     return tables.frame_of_rows(Table.COMPLAINTS, rows)

@@ -8,6 +8,7 @@ from dlperf_study.analysis.steps import StepColumns
 from dlperf_study.columns import Table
 from dlperf_study.errors import EvidenceError
 from dlperf_study.logs.evidence import read_run
+from dlperf_study.logs.originals import Originals
 from dlperf_study.paths import ConfigurationPaths
 
 
@@ -18,7 +19,8 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
         EvidenceError: there is no run yet, or one can't be read.
 
     """
-    runs = [read_run(run) for run in paths.runs()]
+    originals = Originals()
+    runs = [originals.checked(read_run(run)) for run in paths.runs()]
     if not runs:
         raise EvidenceError(f"{paths.folder}: no run yet")
     steps = StepColumns()

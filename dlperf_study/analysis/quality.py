@@ -6,25 +6,33 @@ from dataclasses import replace
 import numpy as np
 
 from dlperf_study.analysis.communication import (
-    NO_EXCHANGE,
     computation_windows,
     exchange_kind,
     exposed_noise_seconds,
     overlap,
+    rank_waiting_seconds,
     unclipped_exposed_seconds,
+    unexplained_waiting_seconds,
 )
 from dlperf_study.analysis.runs import hosts_of
 from dlperf_study.analysis.steady_state import MINIMUM_STEPS, settled_at
 from dlperf_study.analysis.throughput import drain_seconds, model_flops_utilisation, slowest_training
+from dlperf_study.logs.agreement import NO_EXCHANGE
 from dlperf_study.logs.complaint import Complaint, Severity
-from dlperf_study.logs.evidence import COMPUTATION, TRAINING, Run
+from dlperf_study.logs.evidence import Run
+from dlperf_study.logs.rank_log import COMPUTATION, EXCHANGE, TRAINING
 
+#: The subject of a complaint about a straggler, which makes a configuration's computation uneven among ranks.
+UNEVEN = "load_balance"
 #: A rank is a straggler when its computation takes this many times the median of the other ranks'.
 STRAGGLER = 1.2
 #: Cores that other processes may keep busy before a run is doubted.
 BUSY_CORES = 0.25
 #: Share of the window that late updates may take after it.
 DRAIN_SHARE = 0.05
+#: What a step may wait for besides the exchange itself.
+WAITING = "waiting for a slower rank counts as communication here, and can explain that"
+OVERHEAD = "no slower rank explains that; hooks, copies and contention, which the exchange alone doesn't have, may"
 
 
 def run_complaints(run: Run) -> list[Complaint]:
@@ -84,7 +92,7 @@ def stragglers(run: Run) -> Iterator[Complaint]:
         factor = seconds[rank] / np.median(np.delete(seconds, rank))
         if factor > STRAGGLER:
             host = run.ranks[rank].facts["host"]
-            yield Complaint("load_balance", f"rank {rank} on {host} computes {factor:.2f} times as long as the others")
+            yield Complaint(UNEVEN, f"rank {rank} on {host} computes {factor:.2f} times as long as the others")
 
 
 def negative_communication(run: Run) -> Iterator[Complaint]:
@@ -100,14 +108,28 @@ def negative_overlap(run: Run) -> Iterator[Complaint]:
     hidden = overlap(run)
     if hidden is not None and hidden < 0:
         message = f"the step waits {1 - hidden:.2f} times as long for the exchange as it takes alone"
-        yield Complaint("overlap", f"{message}: waiting for slower ranks counts as communication here")
+        waits_for_ranks = rank_waiting_seconds(run) >= unexplained_waiting_seconds(run)
+        yield Complaint("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
 
 
-def unmeasured_computation(run: Run) -> Iterator[Complaint]:
+def unknown_overlap(run: Run) -> Iterator[Complaint]:
+    """The step was not longer than its computation alone, so nothing can be said of what it hides."""
+    exposed = unclipped_exposed_seconds(run)
+    if exposed is not None and exposed < 0 and run.windows(EXCHANGE):
+        message = f"the step takes {-exposed:.3g} s less than its computation alone"
+        yield Complaint("overlap", f"not known: {message}, so none of the exchange was seen in it")
+
+
+def unmeasured_parts(run: Run) -> Iterator[Complaint]:
     """The breakdown was asked for and is not there."""
-    missing = exchange_kind(run) != NO_EXCHANGE and not run.windows(COMPUTATION)
-    if missing and run.configuration.computation_steps:
-        yield Complaint("computation_seconds", "the computation-only window was asked for and is missing")
+    asked = run.configuration
+    parts = (
+        ("computation_seconds", "computation-only", COMPUTATION, asked.computation_steps),
+        ("exchange_seconds", "exchange-only", EXCHANGE, asked.exchange_steps),
+    )
+    for column, kind, name, steps in parts:
+        if steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(name):
+            yield Complaint(column, f"the {kind} window was asked for and is missing", Severity.ERROR)
 
 
 def impossible_utilisation(run: Run) -> Iterator[Complaint]:
@@ -145,7 +167,8 @@ COMPLETED_RUN = (
     stragglers,
     negative_communication,
     negative_overlap,
-    unmeasured_computation,
+    unknown_overlap,
+    unmeasured_parts,
     impossible_utilisation,
     infinite_loss,
     late_updates,

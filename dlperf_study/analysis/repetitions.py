@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.configurations import throughputs_of
-from dlperf_study.analysis.statistics import median_deviation
+from dlperf_study.analysis.statistics import Real, median_deviation
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.plan import Plan
+from dlperf_study.study.words import rounded
 
 #: A run is far from its siblings beyond this share of their median and this many of their deviations.
 FAR_SHARE, FAR_DEVIATIONS = 0.05, 5.0
@@ -38,6 +39,7 @@ def study_complaints(plan: Plan, runs: pd.DataFrame) -> list[Complaint]:
         *far_runs(completed),
         *mixed_environments(completed),
         *mixed_hosts(completed),
+        *uncommitted(completed),
     ]
 
 
@@ -58,13 +60,25 @@ def far_runs(completed: pd.DataFrame) -> Iterator[Complaint]:
     """A repetition lies far from the others of its configuration."""
     repetitions = {identity: part.tolist() for identity, part in completed.groupby("identity")["repetition"]}
     for identity, rates in throughputs_of(completed).items():
-        for position in range(rates.size if rates.size > 1 else 0):
-            siblings = np.delete(rates, position)
-            middle = float(np.median(siblings))
-            far = max(FAR_SHARE * middle, FAR_DEVIATIONS * median_deviation(siblings))
-            if abs(rates[position] - middle) > far:
-                message = f"{rates[position]:.4g} samples/s, but its siblings' median is {middle:.4g}"
-                yield Complaint("throughput", message, identity=identity, repetition=repetitions[identity][position])
+        far = list(far_from_siblings(rates))
+        if far and rates.size == 2:
+            reached = " and ".join(map(rounded, rates))
+            message = f"its two runs reach {reached} samples/s; only a third can say which is odd"
+            yield Complaint("throughput", message, identity=identity)
+            continue
+        for position, middle in far:
+            message = f"{rounded(rates[position])} samples/s, but its siblings' median is {rounded(middle)}"
+            yield Complaint("throughput", message, identity=identity, repetition=repetitions[identity][position])
+
+
+def far_from_siblings(rates: Real) -> Iterator[tuple[int, float]]:
+    """Yield the position of each rate that lies far from the others, and their median."""
+    for position in range(rates.size if rates.size > 1 else 0):
+        siblings = np.delete(rates, position)
+        middle = float(np.median(siblings))
+        far = max(FAR_SHARE * middle, FAR_DEVIATIONS * median_deviation(siblings))
+        if abs(rates[position] - middle) > far:
+            yield position, middle
 
 
 def mixed_environments(completed: pd.DataFrame) -> Iterator[Complaint]:
@@ -89,3 +103,13 @@ def mixed_hosts(completed: pd.DataFrame) -> Iterator[Complaint]:
     if others:
         message = f"the study was measured on different hosts: {', '.join(sorted(largest | others))}"
         yield Complaint("host", message)
+
+
+def uncommitted(completed: pd.DataFrame) -> Iterator[Complaint]:
+    """Runs were measured by code that is in no commit: nobody else can get it."""
+    count = int(completed["git_dirty"].fillna(False).astype(bool).sum())
+    if count:
+        message = (
+            f"{count} of {len(completed)} runs were measured by code with uncommitted changes: nobody can repeat them"
+        )
+        yield Complaint("git_dirty", message)

@@ -7,6 +7,9 @@ from dlperf_study.analysis.steady_state import settled_at
 from dlperf_study.analysis.throughput import slowest_training, throughput_of
 from dlperf_study.logs.evidence import Run
 
+#: Variables of a run that set nothing in a library.
+_OF_THE_LOCALE = ("LANG", "LC_ALL", "TZ")
+
 
 def run_row(run: Run) -> dict[str, Any]:
     """Return the columns of one run; a run that didn't complete has no measurement."""
@@ -45,11 +48,13 @@ def _life(run: Run) -> dict[str, Any]:
 def _place(run: Run) -> dict[str, Any]:
     cluster, environment = run.facts["cluster"], run.facts["environment"]
     hardware, git = environment.get("hardware", {}), environment.get("git", {})
+    variables = environment.get("variables", {})
     return {
         **{name: cluster.get(name) for name in ("device", "device_name", "device_peak_flops", "link")},
         **{name: hardware.get(name) for name in ("cpu_model", "memory_bytes")},
         "cores": hardware.get("cores"),
         "python_version": environment.get("software", {}).get("python"),
+        "library_settings": "; ".join(f"{n}={v}" for n, v in variables.items() if n not in _OF_THE_LOCALE) or "none",
         "git_commit": git.get("commit"),
         "git_dirty": git.get("dirty"),
     }

@@ -1,20 +1,25 @@
 """Efficiency against the declared baseline, scaling curves, and their points that no law explains."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlperf_study.logs.complaint import Complaint
+from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.study import BATCH_OF_SCALING
+from dlperf_study.study.words import rounded
 
 #: What a missing interval is replaced by when two points are compared: this share of the value to each side.
 MARGIN = 0.03
+#: More than this many times linear no cache, input worker or busy machine explains.
+IMPOSSIBLE_GAIN = 2.0
 #: What may change along a scaling curve; a factor among them that varies at equal devices splits it.
 _ALONG = ("servers", "nodes", "devices_per_node")
+#: How often something was run says nothing of what was run.
+_NOT_ASKED = ("repeats",)
 
 
 def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
@@ -28,7 +33,8 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     Of the two batches it is the one that stays: per device under weak scaling, global under strong.
     """
     kept, _ = BATCH_OF_SCALING[scaling]
-    factors = [kept if name == "batch_per_device" else name for name in FIELD_NAMES if name not in _ALONG]
+    telling = [name for name in FIELD_NAMES if name not in (*_ALONG, *_NOT_ASKED)]
+    factors = [kept if name == "batch_per_device" else name for name in telling]
     for name in _ALONG:
         if configurations.duplicated([*factors, "world_size"]).any() and configurations[name].nunique() > 1:
             factors.append(name)
@@ -39,35 +45,72 @@ def curve_complaints(configurations: pd.DataFrame, scaling: str) -> Iterator[Com
     """Yield a complaint for every step of a curve that rises faster than its devices, or falls."""
     measured = configurations[configurations["throughput"].notna()]
     ordered = measured.sort_values("world_size", kind="stable")
-    points = ordered[["identity", "world_size", "throughput", "throughput_low", "throughput_high"]].to_dict("records")
-    for positions in ordered.groupby(series_factors(measured, scaling), sort=False).indices.values():
+    curve = ["world_size", "throughput", "throughput_low", "throughput_high"]
+    points = [point(*values) for values in ordered[curve].itertuples(index=False)]
+    identities = ordered["identity"].tolist()
+    for positions in ordered.groupby(series_factors(measured, scaling), sort=False, dropna=False).indices.values():
         for fewer, more in pairwise(positions):
-            yield from _step_complaints(points[fewer], points[more])
+            yield from _step_complaints(identities[more], points[fewer], points[more])
 
 
-def _step_complaints(fewer: dict[Any, Any], more: dict[Any, Any]) -> Iterator[Complaint]:
-    (few_low, few_high), (more_low, more_high) = _bounds(fewer), _bounds(more)
-    devices = more["world_size"] / fewer["world_size"]
-    seen = f"from {fewer['world_size']} to {more['world_size']} devices it goes from "
-    seen += f"{fewer['throughput']:.4g} to {more['throughput']:.4g} samples/s"
-    if more_low > few_high * devices:
-        yield Complaint("speedup", f"above linear: {seen}. {_ABOVE_LINEAR}", identity=more["identity"])
-    if devices > 1 and more_high < few_low:
-        yield Complaint("throughput", f"falls: {seen}. {_FALLING}", identity=more["identity"])
+@dataclass(frozen=True)
+class Point:
+    """One point of a scaling curve: its devices, its rate in samples/s and the bounds between which that lies."""
+
+    devices: int
+    throughput: float
+    low: float
+    high: float
 
 
-_ABOVE_LINEAR = (
-    "It may be innocent: a smaller share per device fits a cache, more servers or more input workers came along, "
-    "or the smaller configuration was measured on a busy machine or takes another path through the framework."
+def above_linear(fewer: Point, more: Point) -> bool:
+    """Say whether a rate rises faster than its devices, whatever it is within its bounds."""
+    return more.low > fewer.high * more.devices / fewer.devices
+
+
+def falls(fewer: Point, more: Point) -> bool:
+    """Say whether a rate falls as devices are added, whatever it is within its bounds."""
+    return more.devices > fewer.devices and more.high < fewer.low
+
+
+def point(devices: int, throughput: float, low: float | None, high: float | None) -> Point:
+    """Return a point, with a margin for its bounds where it has no interval."""
+    if low is None or high is None or np.isnan(low):
+        return Point(devices, throughput, throughput * (1 - MARGIN), throughput * (1 + MARGIN))
+    return Point(devices, throughput, low, high)
+
+
+def _step_complaints(identity: str, fewer: Point, more: Point) -> Iterator[Complaint]:
+    seen = f"from {fewer.devices} to {more.devices} devices it goes from "
+    seen += f"{rounded(fewer.throughput)} to {rounded(more.throughput)} samples/s"
+    if _gain(fewer, more) > IMPOSSIBLE_GAIN:
+        message = (
+            f"{_gain(fewer, more):.3g} times linear: {seen}. No cache explains that: one of the two rates is wrong"
+        )
+        yield Complaint("speedup", message, Severity.ERROR, identity=identity)
+    elif above_linear(fewer, more):
+        yield Complaint("speedup", f"above linear: {seen}. {_innocent(ABOVE_LINEAR)}", identity=identity)
+    if falls(fewer, more):
+        yield Complaint("throughput", f"falls: {seen}. {_innocent(FALLING)}", identity=identity)
+
+
+#: What makes a curve rise faster than its devices, or fall, although the numbers are right.
+ABOVE_LINEAR = (
+    "a smaller share per device fits a cache",
+    "more servers or more input workers came along",
+    "the smaller configuration was measured on a busy machine or takes another path through the framework",
 )
-_FALLING = (
-    "It may be innocent: more processes than cores, a link or a server that all share, or a slower link between "
-    "nodes than inside one."
+FALLING = (
+    "more processes than cores",
+    "a link or a server that all share",
+    "a slower link between nodes than inside one",
 )
 
 
-def _bounds(row: dict[Any, Any]) -> tuple[float, float]:
-    """Return the interval of a row's throughput, or a margin around it where there is none."""
-    value = row["throughput"]
-    known = not np.isnan(row["throughput_low"])
-    return (row["throughput_low"], row["throughput_high"]) if known else (value * (1 - MARGIN), value * (1 + MARGIN))
+def _gain(fewer: Point, more: Point) -> float:
+    """Return by which factor a rate rises more than its devices."""
+    return more.throughput / fewer.throughput * fewer.devices / more.devices
+
+
+def _innocent(explanations: tuple[str, ...]) -> str:
+    return f"It may be innocent: {', '.join(explanations[:-1])}, or {explanations[-1]}."

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from dlperf_study.analysis.tables import frame
 from dlperf_study.columns import Table
-from dlperf_study.logs.evidence import Run, Window
+from dlperf_study.logs.evidence import Run
+from dlperf_study.logs.rank_log import Window
 
 
 class StepColumns:

@@ -13,6 +13,9 @@ from dlperf_study.errors import EvidenceError
 
 Row = Mapping[str, Any]
 
+#: How many rows of a table that grows are held before they are written.
+ROWS_AT_ONCE = 1 << 19
+
 
 def frame_of_rows(table: Table, rows: Sequence[Row]) -> pd.DataFrame:
     """Return a frame with every column of the table; what a row doesn't hold is missing."""
@@ -32,12 +35,62 @@ def write(table: Table, content: pd.DataFrame, folder: Path) -> None:
     csv.write_csv(columns, folder / f"{table}.csv", csv.WriteOptions(quoting_style="needed"))
 
 
+class Growing:
+    """A table written piece by piece, so that no more than ROWS_AT_ONCE of its rows are held."""
+
+    def __init__(self, table: Table, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._table, self._folder = table, folder
+        self._pieces: list[pa.Table] = []
+        self._files: tuple[parquet.ParquetWriter, csv.CSVWriter] | None = None
+
+    def add(self, piece: pd.DataFrame) -> None:
+        """Add rows; they have every column of the table."""
+        columns = pa.Table.from_pandas(piece, preserve_index=False)
+        self._pieces.append(columns.cast(_many_categories(columns.schema)))
+        if sum(len(held) for held in self._pieces) >= ROWS_AT_ONCE:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is held; a table without rows is a table too."""
+        if not self._files and not self._pieces:
+            write(self._table, frame_of_rows(self._table, []), self._folder)
+        self._flush()
+        for file in self._files or ():
+            file.close()
+
+    def _flush(self) -> None:
+        if not self._pieces:
+            return
+        columns = pa.concat_tables(self._pieces).unify_dictionaries()
+        self._files = self._files or self._opened(columns.schema)
+        for file in self._files:
+            file.write_table(columns)
+        self._pieces = []
+
+    def _opened(self, schema: pa.Schema) -> tuple[parquet.ParquetWriter, csv.CSVWriter]:
+        options = csv.WriteOptions(quoting_style="needed")
+        parquet_file = parquet.ParquetWriter(_file(self._table, self._folder), schema)
+        return parquet_file, csv.CSVWriter(self._folder / f"{self._table}.csv", schema, write_options=options)
+
+
 def read(table: Table, folder: Path) -> pd.DataFrame:
     """Read a table; raises EvidenceError when it has not been written."""
     file = _file(table, folder)
     if not file.exists():
         raise EvidenceError(f"{file}: there is no dataset yet; make one with `python -m dlperf_study collect`")
     return pd.read_parquet(file)
+
+
+def _many_categories(schema: pa.Schema) -> pa.Schema:
+    """Return a schema in which more categories have room than one piece of a table has."""
+    wide = [
+        field.with_type(pa.dictionary(pa.int32(), field.type.value_type))
+        if pa.types.is_dictionary(field.type)
+        else field
+        for field in schema
+    ]
+    return pa.schema(wide, schema.metadata)
 
 
 def _series(column: Column, table: Table, values: Mapping[str, Any]) -> pd.Series:

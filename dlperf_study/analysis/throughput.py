@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from dlperf_study.logs.evidence import TRAINING, WARMUP, Run, Window
+from dlperf_study.logs.evidence import Run
+from dlperf_study.logs.rank_log import TRAINING, WARMUP, Window
 
 
 def throughput_of(run: Run) -> dict[str, float | None]:

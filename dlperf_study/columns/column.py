@@ -5,12 +5,17 @@ from enum import StrEnum
 
 
 class Table(StrEnum):
-    """The tables of the dataset."""
+    """The tables of a study's dataset, and that of the published figures."""
 
     RUNS = "runs"
     STEPS = "steps"
     CONFIGURATIONS = "configurations"
     COMPLAINTS = "complaints"
+    PUBLISHED = "published"
+
+
+#: The tables that ``collect`` writes for a study.
+DATASET_TABLES = (Table.RUNS, Table.STEPS, Table.CONFIGURATIONS, Table.COMPLAINTS)
 
 
 class Dtype(StrEnum):
@@ -42,15 +47,21 @@ class Column:
         return self.dtype in (Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.REAL)
 
     def dtype_in(self, table: Table) -> Dtype:
-        """Return its type in a table; texts repeat on every step, so there they are stored once."""
-        return Dtype.CATEGORY if table is Table.STEPS and self.dtype is Dtype.TEXT else self.dtype
+        """Return its type in a table; texts repeat on every step, and publications leave numbers unsaid."""
+        if table is Table.STEPS and self.dtype is Dtype.TEXT:
+            return Dtype.CATEGORY
+        if table is Table.PUBLISHED and self.dtype is Dtype.INTEGER:
+            return Dtype.OPTIONAL_INTEGER
+        return self.dtype
 
 
 #: Short names, so that a line of the registry stays a line.
 R, C = (Table.RUNS,), (Table.CONFIGURATIONS,)
 RC = (Table.RUNS, Table.CONFIGURATIONS)
 RS = (Table.RUNS, Table.STEPS)
-ALL = tuple(Table)
+PUBLISHED = (Table.PUBLISHED,)
+RP, RCP = (Table.RUNS, *PUBLISHED), (*RC, *PUBLISHED)
+ALL = DATASET_TABLES
 S = (Table.STEPS,)
 P = (Table.COMPLAINTS,)
 TEXT, INT, MAYBE_INT, REAL = Dtype.TEXT, Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.REAL

@@ -1,6 +1,6 @@
 """Columns on what was measured, and where."""
 
-from dlperf_study.columns.column import INT, MAYBE_FLAG, MAYBE_INT, RC, REAL, TEXT, C, Column, P, R, S
+from dlperf_study.columns.column import INT, MAYBE_FLAG, MAYBE_INT, RC, RCP, REAL, RP, TEXT, C, Column, P, R, S
 
 
 def _difference(part: str, label: str, meaning: str) -> tuple[Column, ...]:
@@ -41,7 +41,8 @@ RATES = (
         "Throughput",
         "samples/s",
         REAL,
-        "global batch × measured steps / slowest rank's window, whole job",
+        "global batch × measured steps / slowest rank's window, whole job; of ingested logs, samples / seconds of the "
+        "steady part of what the program printed",
         RC,
     ),
     Column("throughput_low", "Throughput, low", "samples/s", REAL, "lower end of the throughput's interval", C),
@@ -59,7 +60,8 @@ RATES = (
         "Mean of rates",
         "samples/s",
         REAL,
-        "arithmetic mean of the slowest rank's per-step rates; for comparison with published numbers only",
+        "arithmetic mean of the slowest rank's per-step rates, of ingested logs of the printed rates that count; for "
+        "comparison with published numbers only",
         RC,
     ),
     Column("baseline_throughput", "Baseline throughput", "samples/s", REAL, "throughput of the declared baseline", C),
@@ -191,12 +193,39 @@ TIMES = (
     Column(
         "settled_at_step",
         "Settled at step",
-        "step",
+        "",
         MAYBE_INT,
-        "first measured step from which the window is steady; missing if it never is or is too short to tell",
+        "first measured step from which the window is steady; missing if it never is or is too short to tell; of "
+        "ingested logs, steps count from the start",
         R,
     ),
     Column("final_loss", "Final loss", "", REAL, "loss of the last measured step, mean over ranks", R),
+)
+
+#: What only ingested logs fill.
+PRINTED = (
+    Column("log_format", "Format", "", TEXT, "of ingested logs: the format they are in", R),
+    Column("merge_rule", "Merged by", "", TEXT, "of ingested logs: how what ranks printed became the job's rate", R),
+    Column("printed_lines", "Printed", "lines", MAYBE_INT, "of ingested logs: rates of the whole job that were had", R),
+    Column("steady_lines", "Steady", "lines", MAYBE_INT, "of ingested logs: those of them that count", R),
+    Column("steady_window", "Left out", "", TEXT, "of ingested logs: which of them do not count, and why", R),
+    Column("fixed_window", "Fixed window", "", TEXT, "of ingested logs: the steps that DLPerf took of such logs", R),
+    Column(
+        "fixed_window_throughput",
+        "Throughput, fixed window",
+        "samples/s",
+        REAL,
+        "of ingested logs: samples / seconds of the steps that DLPerf took, whatever they hold",
+        RC,
+    ),
+    Column(
+        "fixed_window_mean_of_rates",
+        "Mean of rates, fixed window",
+        "samples/s",
+        REAL,
+        "of ingested logs: arithmetic mean of the rates printed at the steps that DLPerf took; what it published",
+        RC,
+    ),
 )
 
 MODEL = (
@@ -206,7 +235,7 @@ MODEL = (
         "",
         MAYBE_INT,
         "trainable numbers on rank 0, of a sharded classifier its shard",
-        RC,
+        RCP,
     ),
     Column("gradient_bytes", "Gradient", "bytes", MAYBE_INT, "bytes of gradients rank 0 exchanges in a step", RC),
     Column("flops_per_sample", "FLOPs per sample", "FLOP", REAL, "forward and backward of one sample", RC),
@@ -214,10 +243,10 @@ MODEL = (
 
 PLACE = (
     Column("exchange", "Exchange", "", TEXT, "how gradients travel: all_reduce, push_pull or none", R),
-    Column("device", "Device", "", TEXT, "cpu or gpu", R),
-    Column("device_name", "Device name", "", TEXT, "what the device calls itself", R),
+    Column("device", "Device", "", TEXT, "cpu or gpu", RP),
+    Column("device_name", "Device name", "", TEXT, "what the device calls itself", RP),
     Column("device_peak_flops", "Device peak", "FLOP/s", REAL, "peak of one device, from the cluster file", R),
-    Column("link", "Link", "", TEXT, "what connects the devices, from the cluster file", R),
+    Column("link", "Link", "", TEXT, "what connects the devices; of ours, from the cluster file", RP),
     Column("host", "Host", "", TEXT, "names of the hosts of the ranks", R),
     Column("library", "Library", "", TEXT, "framework library of the ranks", R),
     Column("library_version", "Library version", "", TEXT, "its version", R),
@@ -225,16 +254,25 @@ PLACE = (
     Column("cores", "Cores", "", MAYBE_INT, "logical cores the run could use on its host", R),
     Column("memory_bytes", "Memory", "bytes", MAYBE_INT, "memory of the host", R),
     Column("python_version", "Python", "", TEXT, "version of Python", R),
+    Column("library_settings", "Variables", "", TEXT, "variables of the environment that set libraries", R),
     Column("git_commit", "Commit", "", TEXT, "commit of the measuring code", R),
     Column("git_dirty", "Uncommitted", "", MAYBE_FLAG, "the measuring code had uncommitted changes", R),
 )
 
 STEPS = (
-    Column("rank", "Rank", "", INT, "which training process", S),
-    Column("window", "Window", "", TEXT, "warmup, training, computation or exchange", S),
-    Column("step", "Step", "", INT, "number of the step in its window, from 0", S),
-    Column("seconds", "Step time", "s", REAL, "duration of the step on this rank", S),
-    Column("loss", "Loss", "", REAL, "loss of the step on this rank; missing for an exchange", S),
+    Column("rank", "Rank", "", INT, "which training process; −1: the whole job, of ingested logs", S),
+    Column(
+        "window",
+        "Window",
+        "",
+        TEXT,
+        "warmup, training, computation or exchange; of ingested logs, training counts, warmup comes before it, and "
+        "left_out lies within",
+        S,
+    ),
+    Column("step", "Step", "", INT, "number of the step in its window, from 0; of ingested logs, since the start", S),
+    Column("seconds", "Step time", "s", REAL, "duration of the step on this rank; of ingested logs, as printed", S),
+    Column("loss", "Loss", "", REAL, "loss of the step on this rank; missing for an exchange or where not printed", S),
 )
 
 COMPLAINTS = (
@@ -242,5 +280,3 @@ COMPLAINTS = (
     Column("severity", "Severity", "", TEXT, "doubt: read with care; error: the number is missing or wrong", P),
     Column("message", "Complaint", "", TEXT, "what was seen, and what may explain it", P),
 )
-
-#: Every column by name, in the order of the tables.

@@ -12,9 +12,9 @@ from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.statistics import Interval
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report import numbers
-from dlperf_study.report.doubts import one_each
+from dlperf_study.report.doubts import merged, without_numbers
 from dlperf_study.report.missing import why_missing, why_no_interval
-from dlperf_study.report.names import human
+from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.report.table import Cell, Heading
 from dlperf_study.report.units import Unit, unit_of
@@ -32,6 +32,15 @@ COMPARED_WITH: dict[str, Role] = {
     **dict.fromkeys(("speedup", "efficiency"), "baseline"),
     **dict.fromkeys(("relative_throughput", "verdict", *DIFFERENCES, "difference_lies_in"), "reference"),
 }
+#: Columns that stand beside a throughput, and the ends of whose interval say how many digits they have.
+DIGITS_OF = {
+    "mean_of_rates": ("throughput_low", "throughput_high"),
+    "baseline_throughput": ("baseline_low", "baseline_high"),
+}
+#: Columns that hold sentences, with names of files in them.
+SENTENCES = ("reason",)
+#: What is said of a number of a run in a footnote, since it is a sentence.
+SAID_OF = {"steady_lines": "steady_window"}
 #: What a partner is to itself, whatever was measured.
 BY_DEFINITION = {
     **dict.fromkeys(("speedup", "efficiency", "relative_throughput"), "1"),
@@ -40,7 +49,12 @@ BY_DEFINITION = {
 #: Parts are shown in the unit of their whole, so that a reader can add them up.
 PARTS_OF = dict.fromkeys(("computation_seconds", "exposed_seconds", "exchange_seconds", *DIFFERENCES), "step_seconds")
 PARTS_OF |= dict.fromkeys(("negotiation_seconds", "all_reduce_seconds"), "traced_step_seconds")
+#: The value of each ratio and difference at which neither is faster.
+DECISIONS = {"speedup": 1.0, "relative_throughput": 1.0, **dict.fromkeys(DIFFERENCES, 0.0)}
+#: What a reader must know of a number, besides complaints about itself.
+ALSO_ABOUT = {"throughput": ("settled_at_step",)}
 AGAINST_BASELINE = "Against baseline"
+RATE_UNIT = COLUMNS["throughput"].unit
 
 
 @dataclass(frozen=True)
@@ -82,14 +96,20 @@ def defined(name: str) -> str:
 def _factor_cell(name: str, value: Any) -> Cell:
     if name == "batch_per_device" and not value:
         return Cell.missing("the global batch can't be shared equally")
+    if is_missing(value):
+        return Cell.missing("nobody stated it")
     return Cell(human(value))
 
 
 def _run_cell(row: Any, name: str, unit: Unit) -> Cell:
     value = getattr(row, name)
     if is_missing(value):
-        return Cell.missing(defined(name) if row.outcome == Outcome.COMPLETED else "the run did not complete")
-    return Cell(numbers.plain(value / unit.size) if isinstance(value, float) else human(value))
+        return Cell.missing(defined(name) if row.outcome == Outcome.COMPLETED else "the run does not count")
+    said = getattr(row, SAID_OF[name]) if name in SAID_OF else ""
+    note = f"{COLUMNS[SAID_OF[name]].label.lower()}: {said}" if not is_missing(said) else ""
+    if not isinstance(value, float):
+        return Cell(value if name in SENTENCES else human(value), note=note)
+    return Cell(numbers.rate(value) if unit.symbol == RATE_UNIT else numbers.plain(value / unit.size), note=note)
 
 
 def _value_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
@@ -101,20 +121,33 @@ def _value_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     if role and getattr(row, f"is_{role}"):
         return Cell(BY_DEFINITION[name], note="; ".join(doubts))
     if name not in INTERVALS:
-        return Cell(numbers.plain(value / unit.size), note="; ".join(doubts))
+        return Cell(_beside_interval(row, name, value / unit.size, unit), note="; ".join(doubts))
     low, high = (getattr(row, end) for end in INTERVALS[name])
     if is_missing(low) or is_missing(high):
         return Cell(numbers.plain(value / unit.size), note="; ".join([why_no_interval(row, role), *doubts]))
-    text, interval = numbers.with_interval(value / unit.size, low / unit.size, high / unit.size)
+    ends = (low / unit.size, high / unit.size)
+    text, interval = numbers.with_interval(value / unit.size, *ends, decision=DECISIONS.get(name))
     return Cell(text, interval, "; ".join(doubts))
 
 
+def _beside_interval(row: Any, name: str, value: float, unit: Unit) -> str:
+    """Write a value without an interval of its own as the throughput that it is compared with is written."""
+    ends = [getattr(row, end) / unit.size for end in DIGITS_OF.get(name, ())]
+    return numbers.plain(value) if not ends or any(map(is_missing, ends)) else numbers.with_interval(value, *ends)[0]
+
+
 def _doubts(dataset: Dataset, row: Any, name: str) -> list[str]:
-    """Return the complaints about one number, those of several runs together."""
-    about = dataset.complaints[
-        (dataset.complaints["identity"] == row.identity) & (dataset.complaints["subject"] == name)
-    ]
-    return one_each(about["message"])
+    """Return the complaints about one number, those of several runs together and with their numbers."""
+    subjects = (name, *ALSO_ABOUT.get(name, ()))
+    complaints = dataset.complaints
+    about = complaints[(complaints["identity"] == row.identity) & complaints["subject"].isin(subjects)]
+    alike = about.groupby(about["message"].map(without_numbers), sort=False)
+    return [f"{_of_runs(part)}{merged(part['message'])}" for _, part in alike]
+
+
+def _of_runs(complaints: pd.DataFrame) -> str:
+    runs = [str(run) for run in complaints["repetition"].dropna().unique()]
+    return f"run{'s' * (len(runs) > 1)} {listed(runs)}: " if runs else ""
 
 
 def _runs_column(_: Dataset) -> ColumnOfCells:

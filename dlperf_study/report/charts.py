@@ -82,14 +82,15 @@ def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
     axes.set_xlabel(unit.axis)
 
 
-def interval_line(axes: Axes, series: Series, column: str) -> None:
+def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-") -> None:
     """Draw one series against its devices; a point without an interval has an open marker."""
     rows = series.measured
     low, high = (rows[end].to_numpy(float) for end in INTERVALS[column])
     values = rows[column].to_numpy(float)
     shown: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position)}
     lengths = np.nan_to_num(np.vstack([values - low, high - values]))
-    axes.errorbar(rows["world_size"], values, yerr=lengths, capsize=2, elinewidth=0.9, label=series.label, **shown)
+    line: dict[str, Any] = {"capsize": 2, "elinewidth": 0.9, "label": series.label, "linestyle": dashes}
+    axes.errorbar(rows["world_size"], values, yerr=lengths, **line, **shown)
     bare = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
     axes.plot(bare["world_size"], bare[column], linestyle="none", markerfacecolor="white", zorder=3, **shown)
 

@@ -1,18 +1,36 @@
 """What must stand beside every number: where it was measured, on what, how often, and how it was summarised."""
 
+from collections.abc import Iterable
+from dataclasses import MISSING, fields, replace
+from typing import Any
+
 import pandas as pd
 
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
+from dlperf_study.report import origin
 from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing, percent
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.study import BATCH_OF_SCALING
 
 #: The data source of which no step reads anything.
 NOTHING_READ = "synthetic_device"
-MERGED = "Ranks are merged by the slowest: its window counts as the job's."
+MEDIANS = "Values are medians over completed runs."
+_OF_RATIOS = (
+    " Those of speedups, ratios and differences are made from the runs of both; no such bound is known for them, and "
+    "nothing better is to be expected."
+)
+#: What each parameter is where a study doesn't say it; some have no default.
+_DEFAULTS = {field.name: field.default for field in fields(Configuration) if field.default is not MISSING}
+#: How training may differ without a caption's other words telling; named where a level is not the default.
+_UNUSUAL = (
+    *("loss_scaling", "memory_format", "gradient_compression", "fusion_mib", "cycle_time_ms", "hierarchical"),
+    *("optimizer", "classifier"),
+)
+_MERGED = "Ranks are merged by the slowest: its window counts as the job's."
 _SHARDED = (
     "A sharded classifier has collectives in its forward and backward pass: they count as computation, and not as "
     "communication, and ranks that wait for each other in them look alike."
@@ -20,35 +38,54 @@ _SHARDED = (
 
 
 def conditions(dataset: Dataset, model: str | None = None) -> str:
-    """Return the caption's sentence on devices, link, precision, batch, data, versions and kind of scaling.
+    """Return the caption's sentence on devices, link, images, precision, batch, data, versions and kind of scaling.
 
-    It covers the whole study, or one of its models.
+    It covers the whole study, or one of its models. What nobody stated stands once, at the end.
     """
     rows, runs = _of_model(measured(dataset), model), _of_model(completed_runs(dataset), model)
     if rows.empty:
         return f"Nothing was measured.{quick_label(dataset)}"
     servers = ["servers"] if rows["servers"].any() else []
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
-    factors = ("world_size", "nodes", *servers, "model", "precision", batch, "threads_per_device", "data_source")
+    unusual = departures(rows, _UNUSUAL)
+    trained = ("model", "image_size", "precision", *unusual, batch, "threads_per_device", "data_source")
+    factors = ("world_size", "nodes", *servers, *trained)
+    columns = {name: rows[name] for name in factors} | {name: runs[name] for name in ("device", "link")}
+    unknown = [_called(name) for name, values in columns.items() if not _present(values)]
+    said = origin.words(dataset)
     parts = [
-        f"{levels(runs['device'])} ({levels(runs['device_name'])})",
-        *(f"{COLUMNS[name].label.lower()}: {levels(rows[name])}" for name in factors),
-        f"link: {levels(runs['link'])}",
+        f"{said.began}{_on_devices(runs)}",
+        *(f"{_called(name)}: {levels(columns[name])}" for name in (*factors, "link") if _present(columns[name])),
         versions(runs),
         f"{dataset.plan.scaling} scaling",
+        f"{said.unknown}: {', '.join(unknown)}" if unknown else "",
     ]
-    return f"Measured on {'; '.join(parts)}.{quick_label(dataset)}"
+    return f"{'; '.join(filter(None, parts))}.{quick_label(dataset)}"
 
 
-def repetition(dataset: Dataset) -> str:
-    """Return the caption's sentence on medians, intervals and their coverage."""
+def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
+    """Return the parameters that have a stated level other than their default."""
+    return [name for name in names if any(rows[name].dropna() != _DEFAULTS.get(name))]
+
+
+def repetition(dataset: Dataset, ratios: bool = False) -> str:
+    """Return the caption's sentence on medians, intervals and their coverage; of ratios too where some are shown."""
     known = measured(dataset)[["runs_completed", "interval_coverage"]].dropna().drop_duplicates()
-    values = "Values are medians over completed runs."
     if known.empty:
-        return f"{values} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
+        return f"{MEDIANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
     stated = [f"{percent(covered)} with {runs} runs" for runs, covered in sorted(known.itertuples(index=False))]
-    covers = "Intervals, in brackets or as bars, cover the true median with a probability of at most"
-    return f"{values} {covers} {listed(stated)}."
+    covers = "Intervals of throughputs, in brackets or as bars, cover the true median with a probability of at most"
+    return f"{MEDIANS} {covers} {listed(stated)}.{_OF_RATIOS * ratios}"
+
+
+def merging(dataset: Dataset) -> str:
+    """Return the caption's sentence on how the numbers of several ranks became the job's."""
+    if not dataset.plan.ingested_from:
+        return _MERGED
+    runs = completed_runs(dataset)
+    rules = runs[["log_format", "merge_rule"]].dropna().drop_duplicates().itertuples(index=False)
+    said = listed([f"{human(log_format)}: {rule}" for log_format, rule in rules])
+    return f"Rates are the steady part of what programs printed, made the job's ({said or 'nothing was printed'})."
 
 
 def computation_note(dataset: Dataset, model: str | None = None) -> str:
@@ -71,6 +108,12 @@ def quick_label(dataset: Dataset) -> str:
     return " Quick study: not for publication." if dataset.plan.quick else ""
 
 
+def only(dataset: Dataset, rows: pd.DataFrame) -> Dataset:
+    """Return a dataset of some of its configurations and their runs."""
+    runs = dataset.runs[dataset.runs["identity"].isin(rows["identity"])]
+    return replace(dataset, configurations=rows, runs=runs)
+
+
 def measured(dataset: Dataset) -> pd.DataFrame:
     """Return the configurations with at least one completed run."""
     return dataset.configurations[dataset.configurations["runs_completed"] > 0]
@@ -89,9 +132,25 @@ def versions(runs: pd.DataFrame) -> str:
 
 def levels(values: pd.Series) -> str:
     """Return the distinct values of a column as a sentence lists them; numbers in order."""
-    present = [value for value in values.unique() if not is_missing(value)]
+    present = _present(values)
     texts = any(isinstance(value, str) for value in present)
     return listed([human(value) for value in (present if texts else sorted(present))]) or "not recorded"
+
+
+def _present(values: pd.Series) -> list[Any]:
+    """Return the distinct values of a column, in order of appearance."""
+    return [value for value in values.unique() if not is_missing(value)]
+
+
+def _called(name: str) -> str:
+    return COLUMNS[name].label.lower()
+
+
+def _on_devices(runs: pd.DataFrame) -> str:
+    """Return the kinds and names of the devices that are known: `` on GPU (Tesla V100)``."""
+    kinds, names = (levels(runs[name]) if _present(runs[name]) else "" for name in ("device", "device_name"))
+    known = f"{kinds} ({names})" if kinds and names else kinds or names
+    return f" on {known}" if known else ""
 
 
 def _of_model(rows: pd.DataFrame, model: str | None) -> pd.DataFrame:

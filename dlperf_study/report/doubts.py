@@ -1,17 +1,27 @@
 """Where a complaint is shown, and how those of many runs become one line."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 
+import pandas as pd
+
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.columns import COLUMNS
 from dlperf_study.report.missing import EXCHANGE_COLUMNS
+from dlperf_study.report.names import counted, human, listed
+from dlperf_study.report.series import configuration_labels
+from dlperf_study.report.table import Cell
 
-QUALITY = "quality"
+QUALITY, PUBLISHED = "quality", "published"
 #: What is wrong with a run and makes its throughput doubtful: on the page on quality, and wherever there are rates.
 _OF_THE_RATE = ("cores", "drain_seconds")
 #: The subjects of complaints that belong on a page; on that on quality belongs what has no other page.
 TOPICS = {
     "scaling": {"throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu", *_OF_THE_RATE},
-    "communication": {*EXCHANGE_COLUMNS, "computation_seconds", "step_seconds", "exchange"},
+    "communication": {*EXCHANGE_COLUMNS, "computation_seconds", "step_seconds", "exchange", "trace"},
+    "audit": {"throughput", "speedup", "efficiency", "mfu"},
+    PUBLISHED: {"throughput", "speedup", "efficiency", "computation_to_communication", *_OF_THE_RATE},
     "comparison": {"throughput", "relative_throughput", "computation_seconds", "exposed_seconds", *_OF_THE_RATE},
 }
 #: A number that measures something: no part of a name or version, no process, and no rank, which says who it was.
@@ -37,14 +47,51 @@ def merged(messages: Iterable[str]) -> str:
     return _NUMBER.sub(lambda _: next(ranges), distinct[0])
 
 
-def one_each(messages: Iterable[str]) -> list[str]:
-    """Return messages so that those that differ only in numbers are one."""
-    alike: dict[str, list[str]] = {}
-    for message in messages:
-        alike.setdefault(without_numbers(message), []).append(message)
-    return [merged(group) for group in alike.values()]
-
-
 def _range(numbers: tuple[str, ...]) -> str:
     low, high = min(numbers, key=float), max(numbers, key=float)
     return low if float(low) == float(high) else f"{low} to {high}"
+
+
+def doubt_rows(dataset: Dataset, topic: str = "") -> Iterator[tuple[Cell, ...]]:
+    """Yield a row for complaints of one severity and subject that differ only in numbers, errors first.
+
+    Those about columns are told apart by configuration. What is wrong with many logs alike is said once for all.
+    """
+    rows = dataset.complaints.fillna({"identity": ""}).sort_values("severity", key=_errors_first, kind="stable")
+    rows = rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)] if topic else rows
+    files = rows["subject"].map(_is_file).astype(bool)
+    keys = [
+        rows["severity"],
+        rows["identity"].mask(files, ""),
+        rows["subject"].mask(files, ""),
+        rows["message"].map(without_numbers),
+    ]
+    labels = configuration_labels(dataset)
+    for _, group in rows.groupby(keys, sort=False):
+        yield _doubt_row(labels, group)
+
+
+def _doubt_row(labels: dict[str, str], group: pd.DataFrame) -> tuple[Cell, ...]:
+    where = listed([labels.get(identity, identity) or "study" for identity in group["identity"].unique()])
+    runs = ", ".join(str(value) for value in sorted(group["repetition"].dropna().unique())) or "all"
+    first = Cell(group["severity"].iloc[0])
+    return first, Cell(where), Cell(runs), _subject(group["subject"]), Cell(merged(group["message"]))
+
+
+def _errors_first(severities: pd.Series) -> pd.Series:
+    return severities != "error"
+
+
+def _is_file(subject: str) -> bool:
+    """Say whether a complaint is about a file: no column and no window has such letters in its name."""
+    return "." in subject or "/" in subject
+
+
+def _subject(subjects: pd.Series) -> Cell:
+    """Return what is doubted: a column by its label, a file by its name, several by their number."""
+    first, *others = subjects.unique()
+    if others:
+        return Cell(counted(len(others) + 1, "log"))
+    return (
+        Cell(first, code=True) if _is_file(first) else Cell(COLUMNS[first].label if first in COLUMNS else human(first))
+    )

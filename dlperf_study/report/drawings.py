@@ -10,7 +10,7 @@ import pandas as pd
 import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.report import charts, numbers
@@ -30,6 +30,8 @@ from dlperf_study.report.units import unit_of
 
 SCALED = ("throughput", "speedup", "efficiency")
 STEP_COLUMNS = 3
+#: From this ratio of the longest to the shortest step on, the axis is marked at powers of two.
+_WIDE = 4
 #: How much of a label fits above one of them.
 PANEL_LETTERS = 44
 
@@ -109,9 +111,11 @@ def steps(dataset: Dataset, series: list[Series]) -> Drawing | None:
     drawing, axes = charts.panels(dataset, height, STEP_COLUMNS, 0.5 + 1.3 * height, share_y=True)
     for panel, row in zip(axes, rows.itertuples(), strict=False):
         panel.set_title(_wrapped(row), fontsize=6, fontweight="normal")
-        panel.axvspan(-row.warmup_steps - 0.5, -0.5, color=FAINT, linewidth=0)
+        if not is_missing(row.warmup_steps):
+            panel.axvspan(-row.warmup_steps - 0.5, -0.5, color=FAINT, linewidth=0)
         for number, run in enumerate(_relative_steps(dataset, row)):
             panel.plot(run.index, run.to_numpy(), linewidth=0.8, color=PALETTE[number % len(PALETTE)])
+    for panel in axes[: len(rows)]:
         _relative_axes(panel)
     for panel in axes[len(rows) :]:
         panel.set_visible(False)
@@ -212,15 +216,24 @@ def _relative_steps(dataset: Dataset, row: Any) -> Iterator[pd.Series]:
         (dataset.steps["identity"] == row.identity) & dataset.steps["window"].isin(["warmup", "training"])
     ]
     for _, run in taken.groupby("repetition"):
-        number = run["step"] - (run["window"] == "warmup") * row.warmup_steps
+        number = _from_first_measured(run, row.warmup_steps)
         slowest = run.groupby(number)["seconds"].max()
         yield slowest / slowest[slowest.index >= 0].median()
+
+
+def _from_first_measured(run: pd.DataFrame, warmup_steps: Any) -> pd.Series:
+    """Number steps from the first measured one; nobody says how many came before it in ingested logs."""
+    if is_missing(warmup_steps):
+        return run["step"] - run.loc[run["window"] == "training", "step"].min()
+    return run["step"] - (run["window"] == "warmup") * warmup_steps
 
 
 def _relative_axes(axes: Axes) -> None:
     quantity_axes(axes)
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(FixedLocator([0.25, 0.5, 1, 2, 4, 8, 16]))
+    low, high = axes.get_ylim()
+    wide = high > _WIDE * low
+    axes.yaxis.set_major_locator(FixedLocator([0.25, 0.5, 1, 2, 4, 8, 16]) if wide else MaxNLocator(5))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 

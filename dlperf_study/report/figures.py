@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.analysis.dataset import Dataset
-from dlperf_study.report import context, drawings
+from dlperf_study.report import context, drawings, origin
 from dlperf_study.report.figure import Figure
 from dlperf_study.report.groups import all_groups
 from dlperf_study.report.names import human
@@ -25,7 +25,9 @@ _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
 def overview(dataset: Dataset) -> Iterator[Figure]:
     """Yield the throughput of every measured configuration, with its runs and its interval."""
-    said = f"Dots: runs. Mark: their median. Bar: its interval. {context.repetition(dataset)} {context.MERGED}"
+    said = (
+        f"Dots: runs. Mark: their median. Bar: its interval. {context.repetition(dataset)} {context.merging(dataset)}"
+    )
     return _per_model(dataset, "overview", "throughput", said, drawings.overview, _NOTHING_MEASURED)
 
 
@@ -33,7 +35,8 @@ def scaling(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughput, speedup and efficiency against the number of devices, each with its ideal line."""
     said = (
         "Dotted: ideal scaling from the declared baseline, whose absolute throughput the legend gives. "
-        f"Bars: intervals; an open marker has none. {context.repetition(dataset)} {context.MERGED}"
+        "Bars: intervals; an open marker has none. "
+        f"{context.repetition(dataset, ratios=True)} {context.merging(dataset)}"
     )
     return _per_model(dataset, "scaling", "scaling", said, drawings.scaling, _ONE_SIZE)
 
@@ -43,7 +46,7 @@ def communication(dataset: Dataset) -> Iterator[Figure]:
     said = (
         "Bars: the step, its exposed communication at the end; behind, the ratio of computation to that. "
         "Thin line: the pure communication, as long as if nothing hid it. Values are medians over completed runs. "
-        f"{context.MERGED}"
+        f"{context.merging(dataset)}"
     )
     return _per_model(dataset, "communication", "one step", said, drawings.communication, _NO_EXCHANGE)
 
@@ -53,7 +56,7 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
     said = (
         "Of each group the first is the reference. Left, dots: runs; mark: their median; bar: its interval. Right: the "
         "step, its exposed communication at the end, each a median over runs of its own. "
-        f"{context.repetition(dataset)} {context.MERGED}"
+        f"{context.repetition(dataset)} {context.merging(dataset)}"
     )
     return _per_model(dataset, "comparison", "side by side", said, _comparison, _NOT_COMPARED)
 
@@ -61,8 +64,8 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
 def steps(dataset: Dataset) -> Iterator[Figure]:
     """Yield every step of warm-up and measured window, of each run."""
     said = (
-        "One line per run. A step's time is that of its slowest rank, relative to the median of the run's measured "
-        "steps. Grey: warm-up, not counted."
+        f"One line per run. {origin.words(dataset).step}, relative to the median of the run's steps that count. "
+        "Grey: warm-up, not counted."
     )
     return _per_model(dataset, "steps", "step by step", said, drawings.steps, _NOTHING_MEASURED)
 
@@ -71,7 +74,8 @@ def stragglers(dataset: Dataset) -> Iterator[Figure]:
     """Yield the computation time of each rank relative to the slowest."""
     said = (
         "One dot per rank and run: the rank's mean computation-only step, relative to that of the run's slowest rank. "
-        "The further left, the longer a rank waits for the others."
+        "The further left, the longer a rank waits for the others where they exchange gradients with each other; "
+        "with an asynchronous server none waits."
     )
     return _per_model(dataset, "stragglers", "ranks", said, drawings.stragglers, _NO_RANKS)
 

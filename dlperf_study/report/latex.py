@@ -89,8 +89,9 @@ def _heading(heading: "Heading") -> str:
 
 def _cell(cell: "Cell", heading: "Heading", marks: dict[str, str]) -> str:
     mark = f"\\textsuperscript{{{marks[cell.note]}}}" if cell.note else ""
+    text = f"\\texttt{{{latex_escaped(cell.text)}}}" if cell.code else latex_escaped(cell.text)
     if not heading.interval:
-        return latex_escaped(cell.text) + mark
+        return text + mark
     # A bracket that opens a cell after \\ would be read as that command's optional argument.
     interval = f"{{{latex_escaped(cell.interval)}}}" if cell.interval else ""
-    return f"{latex_escaped(cell.text)} & {interval}{mark}"
+    return f"{text} & {interval}{mark}"

@@ -25,11 +25,13 @@ EXCHANGE_COLUMNS = {
     "computation_to_communication",
     "gradient_bytes",
 }
+#: The columns that come from the traced run.
+TRACED_COLUMNS = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
 _OTHERWISE = {
     "mfu": "the device's peak or the model's FLOPs are not known",
     "bus_bandwidth": "defined for an all-reduce only",
-    "computation_to_communication": "no communication was exposed",
     "overlap": "there was no pure communication to compare with",
+    "computation_to_communication": "no communication was exposed",
 }
 
 
@@ -41,6 +43,10 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
         return _why_no_partner(dataset, row, _NEED_PARTNER[column])
     if column in _DIFFERENCES or column == "difference_lies_in":
         return _why_no_difference(dataset, row, column)
+    if column in TRACED_COLUMNS:
+        return _why_no_trace(dataset, row)
+    if column == "overlap" and not is_missing(row.exchange_seconds):
+        return "a step took no longer than its computation alone: what is hidden can't be told from noise"
     if column in EXCHANGE_COLUMNS and _exchanges_nothing(dataset, row):
         return "nothing to exchange"
     return _OTHERWISE.get(column, "not recorded")
@@ -80,6 +86,11 @@ def _why_no_difference(dataset: Dataset, row: Any, column: str) -> str:
     if is_missing(row.verdict) and column not in _DIFFERENCES:
         return why_no_interval(row, "reference")
     return "it was not measured of both"
+
+
+def _why_no_trace(dataset: Dataset, row: Any) -> str:
+    about = dataset.complaints[dataset.complaints["subject"] == "trace"]
+    return "; ".join(about.loc[about["identity"] == row.identity, "message"]) or "no traced run was found"
 
 
 def _partner(dataset: Dataset, row: Any, role: Role) -> Any:

@@ -1,5 +1,7 @@
 """Human names of the words in a study file; a word that isn't here is shown with spaces for underscores."""
 
+from dlperf_study.study.words import counted as counted
+
 _NAMES = {
     "paddle_collective": "PaddlePaddle collective",
     "paddle_ps": "PaddlePaddle parameter server",
@@ -35,11 +37,6 @@ _NAMES = {
 def human(word: object) -> str:
     """Return the name a reader knows; numbers stay as they are."""
     return _NAMES.get(str(word), str(word).replace("_", " "))
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 device``, ``2 devices``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def listed(words: list[str]) -> str:

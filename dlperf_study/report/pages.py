@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dlperf_study.analysis.dataset import collect
+from dlperf_study.analysis.dataset import up_to_date
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.execute import execute_notebooks
 from dlperf_study.report.html import Masthead, Page, page_html
 from dlperf_study.study.questions import QUESTIONS
+from dlperf_study.supervision.locks import lock
 
 SUMMARY = Page("summary", "Summary", "index.html")
 #: The page that answers each question a study may ask.
@@ -17,13 +18,19 @@ ANSWERS = tuple(Page(question, question.capitalize(), f"{question}.html") for qu
 
 
 def build(study: str) -> Path:
-    """Collect the evidence of ``study`` afresh and write its pages; return the page a person opens first.
+    """Bring the dataset of ``study`` up to date and write its pages; return the page a person opens first.
 
     Raises :class:`ReportError` with the cell and its error when a notebook fails; the executed notebooks
-    then stay in a folder beside the report, and the last good report is left as it was.
+    then stay in a folder beside the report, and the last good report is left as it was. Raises BusyError
+    while another process builds the same report.
     """
     paths = StudyPaths.of(study)
-    plan = collect(paths).plan
+    with lock(paths.report_lock, f"building the report of study {study}", "would mix their pages"):
+        return _built(study, paths)
+
+
+def _built(study: str, paths: StudyPaths) -> Path:
+    plan = up_to_date(paths).plan
     pages = (SUMMARY, *(page for page in ANSWERS if page.notebook in plan.questions))
     with _swapped_in(paths) as folder:
         executed = execute_notebooks([page.notebook for page in pages], study, _made(folder / "notebooks"))

@@ -9,6 +9,7 @@ from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.scaling import series_factors
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report.names import counted, human
+from dlperf_study.report.numbers import is_missing
 
 SEPARATOR = " · "
 
@@ -17,7 +18,7 @@ SEPARATOR = " · "
 class Series:
     """Configurations that differ only in how many devices they use, in the order of that number.
 
-    The position is the same in every figure, so that a colour means one series on all pages.
+    The position is the same in every figure and for every model, so that a colour means one thing on all pages.
     """
 
     label: str
@@ -40,8 +41,9 @@ def all_series(dataset: Dataset) -> list[Series]:
     """Return every line of the study, in the order of the plan."""
     split = split_factors(dataset)
     rows = dataset.configurations
-    groups = [part for _, part in rows.groupby(split, sort=False)] if split else [rows]
-    return [_series(split, position, part) for position, part in enumerate(groups)]
+    groups = [part for _, part in rows.groupby(split, sort=False, dropna=False)] if split else [rows]
+    positions: dict[tuple[str, ...], int] = {}
+    return [_series(split, positions, part) for part in groups]
 
 
 def short_labels(series: list[Series]) -> list[str]:
@@ -71,6 +73,10 @@ def level(factor: str, value: Any) -> str:
     """Return one level of a factor so that it is understood alone: ``ResNet-50``, ``Batch per device 32``."""
     if factor == "global_batch" and not value:
         return "global batch that can't be shared equally"
+    if is_missing(value):
+        return f"{COLUMNS[factor].label} not stated"
+    if factor == "gradient_compression":
+        return "uncompressed gradients" if value == "none" else f"{human(value)} gradients"
     named = isinstance(value, str) and value not in {"none", "replicated"}
     return human(value) if named else f"{COLUMNS[factor].label} {value}"
 
@@ -81,7 +87,10 @@ def _varies(levels: pd.Series) -> bool:
     return int(known.nunique()) > 1
 
 
-def _series(split: list[str], position: int, rows: pd.DataFrame) -> Series:
+def _series(split: list[str], positions: dict[tuple[str, ...], int], rows: pd.DataFrame) -> Series:
+    """Return a line; it shares its position with those of other models that differ in nothing else."""
     first = rows.iloc[0]
-    label = SEPARATOR.join(level(factor, first[factor]) for factor in split)
-    return Series(label, position, rows.sort_values("world_size", kind="stable"))
+    words = {factor: level(factor, first[factor]) for factor in split}
+    besides_model = tuple(word for factor, word in words.items() if factor != "model")
+    position = positions.setdefault(besides_model, len(positions))
+    return Series(SEPARATOR.join(words.values()), position, rows.sort_values("world_size", kind="stable"))

@@ -12,11 +12,15 @@ from dlperf_study.report.numbers import MISSING
 
 @dataclass(frozen=True)
 class Cell:
-    """One printed value; ``interval`` stands in its own sub-column, ``note`` becomes a footnote."""
+    """One printed value; ``interval`` stands in its own sub-column, ``note`` becomes a footnote.
+
+    ``code``: it is the name of a file, set as such.
+    """
 
     text: str
     interval: str = ""
     note: str = ""
+    code: bool = False
 
     @classmethod
     def missing(cls, reason: str) -> "Cell":
@@ -132,6 +136,7 @@ def _html_row(row: Sequence[Cell], table: Table) -> str:
 def _html_cell(cell: Cell, heading: Heading, marks: dict[str, str]) -> str:
     kind = ' class="number"' if heading.numeric else ""
     mark = f"<sup>{marks[cell.note]}</sup>" if cell.note else ""
+    text = f"<code>{escape(cell.text)}</code>" if cell.code else escape(cell.text)
     if not heading.interval:
-        return f"<td{kind}>{escape(cell.text)}{mark}</td>"
-    return f'<td{kind}>{escape(cell.text)}</td><td class="interval">{escape(cell.interval)}{mark}</td>'
+        return f"<td{kind}>{text}{mark}</td>"
+    return f'<td{kind}>{text}</td><td class="interval">{escape(cell.interval)}{mark}</td>'

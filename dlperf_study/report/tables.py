@@ -1,8 +1,7 @@
 """The tables of the report. Each takes the dataset and returns a :class:`Table` with all that its caption owes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -12,39 +11,51 @@ from dlperf_study.analysis.comparison import UNDECIDED
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.statistics import Interval, distinguishable
 from dlperf_study.columns import COLUMNS
-from dlperf_study.report import context
-from dlperf_study.report.answers import NOTHING_DECLARED
-from dlperf_study.report.cells import (
-    AGAINST_BASELINE,
-    ColumnOfCells,
-    defined,
-    factor_column,
-    measured_column,
-    run_column,
-)
-from dlperf_study.report.doubts import belongs, merged, without_numbers
+from dlperf_study.report import context, origin
+from dlperf_study.report.cautions import ALONE, cautions
+from dlperf_study.report.cells import AGAINST_BASELINE, defined, factor_column
+from dlperf_study.report.doubts import PUBLISHED, doubt_rows
 from dlperf_study.report.groups import all_groups
 from dlperf_study.report.names import counted, human, listed
 from dlperf_study.report.numbers import is_missing, plain, whole
-from dlperf_study.report.series import Series, all_series, configuration_labels, short_labels, split_factors
+from dlperf_study.report.rows import labelled_series, of_configurations, of_groups, of_runs, words
+from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.table import Cell, Heading, Table
 from dlperf_study.report.units import unit_of
+from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.outcome import Outcome
 
 #: How each configuration was measured.
-PROTOCOL = ("repeats", "warmup_steps", "measured_steps", "computation_steps", "exchange_steps")
+PROTOCOL = ("repeats", "warmup_steps", "measured_steps", "computation_steps", "exchange_steps", "trace_steps")
 PLACE = (
     *("cluster", "host", "device", "device_name", "device_peak_flops", "link", "cpu_model", "cores", "memory_bytes"),
-    *("library", "library_version", "python_version", "git_commit", "git_dirty"),
+    *("library", "library_version", "python_version", "library_settings", "git_commit", "git_dirty"),
+)
+#: What is known of an ingested run.
+PRINTED = (
+    *("throughput", "mean_of_rates", "fixed_window_throughput", "fixed_window_mean_of_rates"),
+    *("fixed_window", "printed_lines", "steady_lines", "settled_at_step"),
 )
 LIES_IN = "difference_lies_in"
-_FROM_ANOTHER_RUN = (
-    "These are means over the steps of one more run, in which Horovod wrote its timeline. Tracing costs time, so no "
-    "other number comes from that run; activities of several gradients overlap and count once."
+#: Parameters that are said elsewhere on the page or bound a run only.
+_OF_THE_PLAN = ("study", "cluster", "quick", "timeout_seconds")
+#: What stands in a table as it is, and how many letters of it; twelve name a commit.
+_VERBATIM: dict[str, int | None] = {"git_commit": 12, "library_settings": None}
+TRACED = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
+_NO_COSTS = (
+    "Negotiation and all-reduce lie beside the backward pass and beside each other, and activities of several "
+    "gradients count once: they are no costs of the step. What it waits for is the exposed communication."
 )
+_TRACE_NOT_ASKED = "No configuration was traced: `trace_steps` in a study asks Horovod for its timeline."
+_TRACE_MISSING = (
+    "`trace_steps` asked for a timeline, but there is none: only Horovod writes one, on more than one device, and no "
+    "such run was traced here."
+)
+_NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."
+_NO_RUN = "No run completed."
+_NO_DOUBT = "No check of this study's own runs had anything to complain about."
 _OWN_MEDIANS = "Each column is a median over the runs of its own, so the columns of a row need not add up."
 _NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
-_ALONE = "Every verdict stands alone: the more there are, the more of them are wrong by chance."
 SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the global batch is fixed"}
 
 
@@ -52,23 +63,23 @@ def measured(dataset: Dataset) -> Table:
     """Return the main table: what each configuration reached, and against which baseline."""
     columns = ("runs_completed", "throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu")
     remarks = (defined("throughput"), defined("mean_of_rates"), defined("mfu"), *_indistinguishable(dataset))
-    return _of_configurations(dataset, "measured", "What was measured", columns, remarks)
+    return of_configurations(dataset, "measured", "What was measured", columns, remarks)
 
 
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies, each with the absolute throughput of its baseline."""
     columns = ("throughput", "baseline_throughput", "speedup", "efficiency", AGAINST_BASELINE)
-    remarks = (defined("speedup"), defined("efficiency"), *_indistinguishable(dataset))
-    return _of_configurations(dataset, "scaling", "Scaling", columns, remarks)
+    remarks = (defined("speedup"), defined("efficiency"), *cautions(dataset), *_indistinguishable(dataset))
+    return of_configurations(dataset, "scaling", "Scaling", columns, remarks)
 
 
 def comparison(dataset: Dataset) -> Table:
     """Return the throughput of each configuration beside that of its reference, their ratio and the verdict."""
     columns = ("runs_completed", "throughput", "reference_throughput", "relative_throughput", "verdict")
-    remarks = (*map(defined, columns[2:]), _ALONE, *_parameters(dataset))
+    remarks = (*map(defined, columns[2:]), ALONE, *cautions(dataset), *_parameters(dataset))
     besides = any(word for group in all_groups(dataset) for word in group.rows["besides"])
-    named = [*map(factor_column, ("framework", "strategy", "world_size")), *([_words("Besides", "besides")] * besides)]
-    return _of_groups(dataset, "comparison", "Which is faster", named, columns, remarks)
+    named = [*map(factor_column, ("framework", "strategy", "world_size")), *([words("Besides", "besides")] * besides)]
+    return of_groups(dataset, "comparison", "Which is faster", named, columns, remarks)
 
 
 def differences(dataset: Dataset) -> Table:
@@ -76,8 +87,8 @@ def differences(dataset: Dataset) -> Table:
     parts = ("step", "computation", "exposed")
     columns = (*(name for part in parts for name in (f"{part}_seconds", f"{part}_difference_seconds")), LIES_IN)
     remarks = (_NEGATIVE, *map(defined, ("computation_seconds", "exposed_seconds", LIES_IN)), _OWN_MEDIANS)
-    named = [_words(COLUMNS["identity"].label, "label")]
-    return _of_groups(dataset, "differences", "Why", named, columns, (*remarks, *_computation_note(dataset)))
+    named = [words(COLUMNS["identity"].label, "label")]
+    return of_groups(dataset, "differences", "Why", named, columns, (*remarks, *_computation_note(dataset)))
 
 
 def communication(dataset: Dataset) -> Table:
@@ -85,133 +96,108 @@ def communication(dataset: Dataset) -> Table:
     times = ("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds")
     derived = ("computation_to_communication", "overlap", "bus_bandwidth", "gradient_bytes")
     remarks = (*(defined(name) for name in (*times[1:], *derived)), _OWN_MEDIANS, *_computation_note(dataset))
-    return _of_configurations(dataset, "communication", "Computation and communication", (*times, *derived), remarks)
+    return of_configurations(dataset, "communication", "Computation and communication", (*times, *derived), remarks)
 
 
 def timeline(dataset: Dataset) -> Table:
     """Return on what the exchange of a traced step spends its time, where the library traced itself."""
-    columns = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
-    remarks = (*map(defined, columns), _FROM_ANOTHER_RUN)
-    table = _of_configurations(dataset, "timeline", "Horovod's timeline", columns, remarks, columns[1])
-    return replace(table, empty="No configuration was traced: `trace_steps` in a study asks Horovod for its timeline.")
+    rows = _traced(dataset)
+    steps = context.levels(rows["trace_steps"])
+    caption = (
+        f"{context.conditions(context.only(dataset, rows))} Means over the {steps} steps after the warm-up of one run "
+        "more of each configuration, as rank 0 saw them: one run has no interval. Tracing costs time, so no other "
+        "number comes from that run."
+    )
+    asked = any(dataset.configurations["trace_steps"] > 0)
+    empty = _TRACE_MISSING if asked else _TRACE_NOT_ASKED
+    table = of_configurations(
+        dataset, "timeline", "Horovod's timeline", TRACED, (*map(defined, TRACED), _NO_COSTS), rows
+    )
+    return replace(table, caption=caption if len(rows) else "", empty=empty)
 
 
 def stability(dataset: Dataset) -> Table:
-    """Return how steady each run was and what else the machine did meanwhile."""
+    """Return how steady each run was and what else the machine did meanwhile; of ingested runs, what they printed."""
+    if dataset.plan.ingested_from:
+        return _printed(dataset)
     shown = ("step_variation", "warmup_slowdown", "settled_at_step", "load_balance", "drain_seconds")
     columns = ("outcome", *shown, "busy_cores_during", "waited_seconds", "run_seconds")
     remarks = (*map(defined, shown), *_computation_note(dataset))
-    return _of_runs(dataset, "stability", "Every run", columns, dataset.runs, remarks)
+    return of_runs(dataset, "stability", "Every run", columns, dataset.runs, remarks)
+
+
+def _printed(dataset: Dataset) -> Table:
+    """Return the rates of each ingested run; the format, where all are of one, stands in a remark only."""
+    several = dataset.runs["log_format"].nunique() > 1
+    columns = ("log_format", *PRINTED) if several else PRINTED
+    remarks = (*map(defined, columns), context.merging(dataset))
+    return of_runs(dataset, "stability", "Every run", columns, dataset.runs, remarks)
 
 
 def failures(dataset: Dataset) -> Table:
-    """Return the runs that did not complete, and why."""
-    rows = dataset.runs[dataset.runs["outcome"] != Outcome.COMPLETED]
-    columns = ("outcome", "reason", "ranks_seen", "ranks_expected", "run_seconds")
-    empty = "Every run completed." if len(dataset.runs) else "No run was found."
-    return _of_runs(dataset, "failures", "Runs that did not complete", columns, rows, empty=empty)
+    """Return the runs that did not complete or are refused, and why."""
+    rows, said = dataset.runs[dataset.runs["outcome"] != Outcome.COMPLETED], origin.words(dataset)
+    columns = ("outcome", "reason", "ranks_seen", "ranks_expected", *(["run_seconds"] if said.is_ours else []))
+    empty = said.no_failure if len(dataset.runs) else "No run was found."
+    return of_runs(dataset, "failures", said.failures_title, columns, rows, empty=empty)
 
 
 def unsupported(dataset: Dataset) -> Table:
-    """Return the configurations that can't run here, and why."""
+    """Return the configurations that can't run here or have no logs, and why."""
     rows = dataset.configurations[~dataset.configurations["unsupported_reason"].map(is_missing)]
-    labels = configuration_labels(dataset)
+    labels, said = configuration_labels(dataset), origin.words(dataset)
     headings = (_heading("identity"), _heading("unsupported_reason"))
     cells = tuple((Cell(labels[row.identity]), Cell(row.unsupported_reason)) for row in rows.itertuples())
-    caption = f"Planned, but not possible here; they were not replaced by anything.{context.quick_label(dataset)}"
-    empty = "Every planned configuration can run here."
-    return Table("unsupported", "Unsupported configurations", caption, headings, cells, empty=empty)
+    caption = f"{said.absent * bool(cells)}{context.quick_label(dataset)}"
+    return Table("unsupported", said.absent_title, caption, headings, cells, empty=said.none_absent)
 
 
 def doubts(dataset: Dataset, topic: str = "") -> Table:
     """Return all complaints, or those of one topic's page; where runs differ only in numbers they share a row."""
-    rows = dataset.complaints.fillna({"identity": ""}).sort_values("severity", key=_errors_first, kind="stable")
-    rows = rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)] if topic else rows
-    labels = configuration_labels(dataset)
-    alike = rows["message"].map(without_numbers)
-    groups = rows.groupby(["severity", "identity", "subject", alike], sort=False)
-    cells = tuple(_doubt(labels.get(identity, identity) or "study", group) for (_, identity, _, _), group in groups)
     headings = tuple(map(_heading, ("severity", "identity", "repetition", "subject", "message")))
-    caption = f"{COLUMNS['severity'].definition.capitalize()}.{context.quick_label(dataset)}"
+    published = _NOT_THE_PUBLISHED * (topic == PUBLISHED)
+    caption = f"{COLUMNS['severity'].definition.capitalize()}.{published}{context.quick_label(dataset)}"
     name = f"doubts-{topic}" if topic else "doubts"
-    return Table(name, "Doubts", caption, headings, cells, empty="No check had anything to complain about.")
+    return Table(name, "Doubts", caption, headings, tuple(doubt_rows(dataset, topic)), empty=_NO_DOUBT)
 
 
 def about(dataset: Dataset) -> Table:
     """Return what the study asks and how each configuration is measured."""
     plan, rows = dataset.plan, dataset.configurations
     facts = {"About": plan.about, "Questions": listed(list(plan.questions)) or "none", "Scaling": SCALING[plan.scaling]}
-    facts |= {COLUMNS[name].label: context.levels(rows[name]) for name in (*plan.factors, *PROTOCOL)}
+    fixed = [name for name in context.departures(rows, FIELD_NAMES) if name not in (*_OF_THE_PLAN, *plan.factors)]
+    shown = dict.fromkeys((*plan.factors, "image_size", *fixed, *PROTOCOL))
+    facts |= {COLUMNS[name].label: context.levels(rows[name]) for name in shown if rows[name].notna().any()}
     cells = tuple((Cell(name), Cell(value)) for name, value in facts.items())
-    caption = (
-        f"{len(rows)} configurations, {int(rows['runs_planned'].sum())} runs planned.{context.quick_label(dataset)}"
-    )
+    runs = origin.words(dataset).runs.format(counted(int(rows["runs_planned"].sum()), "run"))
+    caption = f"{counted(len(rows), 'configuration')}, {runs}.{context.quick_label(dataset)}"
     return Table("about", plan.title, caption, (Heading(""), Heading("")), cells)
 
 
 def places(dataset: Dataset) -> Table:
     """Return the hardware and software of the completed runs: a column for each distinct combination."""
-    runs = context.completed_runs(dataset)
-    distinct = runs[list(PLACE)].drop_duplicates()
+    runs, said = context.completed_runs(dataset), origin.words(dataset)
+    names = [name for name in PLACE if said.is_ours or runs[name].notna().any()]
+    distinct = runs[names].drop_duplicates()
     cells = tuple(
-        (Cell(COLUMNS[name].label), *(_place_cell(name, value) for value in distinct[name])) for name in PLACE
+        (Cell(COLUMNS[name].label), *(_place_cell(name, value) for value in distinct[name])) for name in names
     )
     headings = tuple(Heading("") for _ in range(1 + len(distinct)))
-    caption = f"Hardware and software of the {counted(len(runs), 'completed run')}.{context.quick_label(dataset)}"
-    rows = cells if len(distinct) else ()
-    return Table("places", "Where it was measured", caption, headings, rows, empty="No run completed.")
+    rows = cells if len(runs) else ()
+    place = said.place.format(counted(len(runs), "completed run"))
+    caption = f"{place * bool(rows or said.is_ours)}{context.quick_label(dataset)}"
+    return Table("places", said.place_title, caption, headings, rows, empty=said.no_place if len(runs) else _NO_RUN)
 
 
-def _of_configurations(
-    dataset: Dataset, name: str, title: str, shown: Sequence[str], remarks: tuple[str, ...], needed: str = "identity"
-) -> Table:
-    """Return a row for every configuration that has a value in the column ``needed``."""
-    columns = [*map(factor_column, _keys(dataset)), *(measured_column(dataset, column) for column in shown)]
-    series, labels = _labelled_series(dataset)
-    parts = [(label, one.rows.dropna(subset=[needed])) for one, label in zip(series, labels, strict=True)]
-    rows = [(label, row) for label, part in parts for row in part.itertuples(index=False)]
-    cells = tuple(tuple(column.cell(row) for column in columns) for _, row in rows)
-    caption = f"{context.conditions(dataset)} {context.repetition(dataset)} {context.MERGED}"
-    headings = tuple(column.heading for column in columns)
-    return Table(name, title, caption, headings, cells, remarks, groups=tuple(label for label, _ in rows))
-
-
-def _keys(dataset: Dataset) -> list[str]:
-    """Return the columns that name a row within its series: the devices, and whatever else changes along it."""
-    split = split_factors(dataset)
-    along = [name for name in ("nodes", "servers", "batch_per_device") if name not in split]
-    return ["world_size", *(name for name in along if dataset.configurations[name].nunique() > 1)]
+def _traced(dataset: Dataset) -> pd.DataFrame:
+    """Return the configurations that were traced, also where nothing can be read from the trace."""
+    complaints, rows = dataset.complaints, dataset.configurations
+    doubted = rows["identity"].isin(complaints.loc[complaints["subject"] == "trace", "identity"])
+    return rows[doubted | rows["negotiation_seconds"].notna()]
 
 
 def _computation_note(dataset: Dataset) -> list[str]:
     return list(filter(None, [context.computation_note(dataset)]))
-
-
-def _labelled_series(dataset: Dataset) -> tuple[list[Series], list[str]]:
-    series = all_series(dataset)
-    return series, short_labels(series)
-
-
-def _of_groups(
-    dataset: Dataset,
-    name: str,
-    title: str,
-    named: Sequence[ColumnOfCells],
-    shown: Sequence[str],
-    remarks: tuple[str, ...],
-) -> Table:
-    columns = [*named, *(measured_column(dataset, column) for column in shown)]
-    rows = [(group.label, row) for group in all_groups(dataset) for row in group.rows.itertuples(index=False)]
-    cells = tuple(tuple(column.cell(row) for column in columns) for _, row in rows)
-    caption = f"{context.conditions(dataset)} {context.repetition(dataset)} {context.MERGED}"
-    headings = tuple(column.heading for column in columns)
-    groups = tuple(label for label, _ in rows)
-    return Table(name, title, caption, headings, cells, remarks, NOTHING_DECLARED, groups)
-
-
-def _words(heading: str, name: str) -> ColumnOfCells:
-    """Return a column of what a group calls its rows."""
-    return ColumnOfCells(Heading(heading), lambda row: Cell(getattr(row, name)))
 
 
 def _parameters(dataset: Dataset) -> Iterator[str]:
@@ -219,30 +205,6 @@ def _parameters(dataset: Dataset) -> Iterator[str]:
     for model, rows in context.measured(dataset).groupby("model", sort=False):
         counts = listed([whole(count) for count in sorted(rows["parameters"].dropna().unique())])
         yield f"{human(model)}: {counts or 'an unknown number of'} parameters on rank 0."
-
-
-def _of_runs(
-    dataset: Dataset,
-    name: str,
-    title: str,
-    shown: Sequence[str],
-    runs: pd.DataFrame,
-    remarks: tuple[str, ...] = (),
-    empty: str = "No run was found.",
-) -> Table:
-    columns = [run_column(runs, column) for column in (*_keys(dataset), "repetition", *shown)]
-    series, labels = _labelled_series(dataset)
-    parts = [(label, _runs_of(one, runs)) for one, label in zip(series, labels, strict=True)]
-    cells = tuple(tuple(column.cell(row) for column in columns) for _, part in parts for row in part.itertuples())
-    groups = tuple(label for label, part in parts for _ in range(len(part)))
-    headings = tuple(column.heading for column in columns)
-    return Table(name, title, context.conditions(dataset), headings, cells, remarks, empty, groups)
-
-
-def _runs_of(series: Series, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs of a series, by number of devices and repetition."""
-    ours = runs[runs["identity"].isin(series.rows["identity"])]
-    return ours.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable")
 
 
 def _heading(name: str) -> Heading:
@@ -253,31 +215,14 @@ def _place_cell(name: str, value: object) -> Cell:
     unit = unit_of(name, [value]) if COLUMNS[name].unit else None
     if is_missing(value):
         return Cell.missing("not recorded")
+    if name in _VERBATIM:
+        return Cell(str(value)[: _VERBATIM[name]])
     return Cell(f"{plain(float(str(value)) / unit.size)} {unit.symbol}" if unit else human(value))
-
-
-def _doubt(label: str, group: pd.DataFrame) -> tuple[Cell, ...]:
-    """Return one row for complaints of one severity, configuration and subject that differ only in numbers."""
-    first = group.iloc[0]
-    words = (first.severity, label, _repetitions(group), _subject(first.subject), merged(group["message"]))
-    return tuple(map(Cell, words))
-
-
-def _errors_first(severities: pd.Series) -> pd.Series:
-    return severities != "error"
-
-
-def _repetitions(group: pd.DataFrame) -> str:
-    return ", ".join(str(value) for value in group["repetition"].dropna().unique()) or "all"
-
-
-def _subject(subject: str) -> str:
-    return COLUMNS[subject].label if subject in COLUMNS else human(subject)
 
 
 def _indistinguishable(dataset: Dataset) -> tuple[str, ...]:
     """Return one remark per number of devices and model that lists the series whose intervals overlap."""
-    series, labels = _labelled_series(dataset)
+    series, labels = labelled_series(dataset)
     rows = pd.concat([one.rows.assign(series=label) for one, label in zip(series, labels, strict=True)])
     groups = rows.dropna(subset=["throughput_low"]).groupby(["model", "world_size"], sort=False)
     return tuple(remark for key, group in groups if (remark := _overlaps(key, group)))

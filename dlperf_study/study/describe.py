@@ -13,10 +13,10 @@ def describe(plan: Plan) -> str:
     """Return the plan as text: what will run and against what, then what can't run here and why."""
     parts = [_summary(plan)]
     if plan.runnable:
-        parts.append(_table(("#", *plan.factors, ""), [_row(plan, entry) for entry in plan.runnable]))
+        parts.append(table(("#", *plan.factors, ""), [_row(plan, entry) for entry in plan.runnable]))
     if plan.unsupported:
         rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in plan.unsupported]
-        parts.append("Can't run here:\n" + _table((*plan.factors, "reason"), rows))
+        parts.append("Can't run here:\n" + table((*plan.factors, "reason"), rows))
     return "\n\n".join(parts)
 
 
@@ -50,7 +50,7 @@ def _levels(plan: Plan, entry: Entry) -> tuple[str, ...]:
     return tuple(str(getattr(entry.configuration, name)) for name in plan.factors)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows under a head, in columns as wide as their widest cell."""
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]

@@ -9,12 +9,12 @@ from typing import Any
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.paths import write_atomically
 from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.configuration import FIELD_NAMES, Configuration
+from dlperf_study.study.configuration import FIELD_NAMES, Configuration, Scalar
 from dlperf_study.study.grid import Point
 from dlperf_study.study.partners import Role
 from dlperf_study.study.study import Study
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,20 @@ class Entry:
 
     Every entry has a baseline, and a reference where the study declares references (else None). A partner is
     an entry of the same plan and its own partner, whether or not they can run: the declaration belongs to the
-    study and not to the machine.
+    study and not to the machine. Of ``unstated`` parameters, which only ingested logs have, nobody knows the value;
+    what the configuration holds in their place means nothing.
     """
 
     configuration: Configuration
     baseline_identity: str
     unsupported: str | None = None
     reference_identity: str | None = None
+    unstated: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, Scalar | None]:
+        """Every parameter by name; None where nobody stated it."""
+        return self.configuration.as_dict() | dict.fromkeys(self.unstated)
 
     @property
     def is_baseline(self) -> bool:
@@ -48,7 +55,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be run, in order; ``factors`` are the names of the parameters that vary."""
+    """What will be run, in order; ``factors`` are the names of the parameters that vary.
+
+    ``published`` are the names of the published sources whose numbers stand beside the measured ones.
+    ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
+    """
 
     study: str
     cluster: str
@@ -57,8 +68,10 @@ class Plan:
     scaling: str
     questions: tuple[str, ...]
     factors: tuple[str, ...]
+    published: tuple[str, ...]
     quick: bool
     entries: tuple[Entry, ...]
+    ingested_from: str = ""
 
     @property
     def runnable(self) -> tuple[Entry, ...]:
@@ -96,7 +109,7 @@ class Plan:
             raise EvidenceError(f"{path}: not a plan of format {FORMAT}; plan the study again")
         try:
             entries = tuple(_entry_from_json(entry, path) for entry in content.pop("entries"))
-            lists = {name: tuple(content[name]) for name in ("questions", "factors")}
+            lists = {name: tuple(content[name]) for name in ("questions", "factors", "published")}
             return cls(**{**content, **lists, "entries": entries})
         except (KeyError, TypeError) as error:
             raise EvidenceError(f"{path}: a damaged plan ({error}); plan the study again") from error
@@ -122,7 +135,8 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
         about=study.about,
         scaling=study.scaling,
         questions=study.questions,
-        factors=_varying(configurations, list(study.factors)),
+        factors=varying(configurations, list(study.factors)),
+        published=study.published,
         quick=study.quick,
         entries=tuple(map(Entry, configurations, baselines, reasons, references)),
     )
@@ -161,7 +175,7 @@ def _reason(
     return "; ".join(filter(None, reasons)) or None
 
 
-def _varying(configurations: Sequence[Configuration], first: Sequence[str]) -> tuple[str, ...]:
+def varying(configurations: Sequence[Configuration], first: Sequence[str]) -> tuple[str, ...]:
     """Return the parameters with more than one value: the study's factors first, in their order."""
     names = dict.fromkeys([*(name for name in first if name in FIELD_NAMES), *FIELD_NAMES])
     return tuple(name for name in names if len({getattr(c, name) for c in configurations}) > 1)
@@ -171,4 +185,5 @@ def _entry_from_json(entry: dict[str, Any], path: Path) -> Entry:
     configuration = Configuration.from_mapping(entry["configuration"], str(path))
     if configuration.identity != entry["identity"]:
         raise EvidenceError(f"{path}: planned by another version of this package; plan the study again")
-    return Entry(configuration, entry["baseline_identity"], entry["unsupported"], entry["reference_identity"])
+    partners = {name: entry[name] for name in ("baseline_identity", "reference_identity")}
+    return Entry(configuration, **partners, unsupported=entry["unsupported"], unstated=tuple(entry.get("unstated", ())))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.strict_yaml import closest
@@ -30,6 +30,12 @@ RULES = {
 MOST_MISTAKES, MOST_CHARACTERS = 20, 200
 
 M = TypeVar("M", bound=BaseModel)
+
+
+class Section(BaseModel):
+    """A mapping in which an unknown key and a wrong type are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 def validate(model: type[M], content: dict[str, Any], source: str, keys: Mapping[str, Collection[str]]) -> M:

@@ -7,7 +7,7 @@ from dlperf_study.errors import StudyFileError
 from dlperf_study.study.configuration import Configuration, Scalar
 from dlperf_study.study.grid import Levels, Point, in_words, matches, points_of, where_in_words
 from dlperf_study.study.partners import ROLES, Role, Rules, partner
-from dlperf_study.study.questions import COMPARISON
+from dlperf_study.study.questions import COMPARISON, PUBLISHED
 
 #: How each configuration is measured; the same for a whole study.
 MEASUREMENT_NAMES = (
@@ -51,6 +51,7 @@ class Study:
     factors: Levels
     baseline: Rules
     reference: Rules = ()
+    published: tuple[str, ...] = ()
     include: tuple[Levels, ...] = ()
     exclude: tuple[Levels, ...] = ()
     measurement: Mapping[str, int] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class Study:
         self._check_batch()
         self._check_include()
         self._check_reference()
+        self._check_published()
 
     def points(self) -> list[Point]:
         """Return the grid, then the included points, without the excluded ones: complete and all different.
@@ -175,6 +177,15 @@ class Study:
             raise self._error(f"reference is missing, because questions has {COMPARISON}; give what to compare with")
         if self.reference and not asked:
             raise self._error(f"reference is given, but questions lacks {COMPARISON}; add the question or leave it out")
+
+    def _check_published(self) -> None:
+        if len(set(self.published)) < len(self.published):
+            raise self._error(f"published has a source twice: {', '.join(self.published)}")
+        asked = PUBLISHED in self.questions
+        if asked and not self.published:
+            raise self._error(f"published is missing, because questions has {PUBLISHED}; give the sources to show")
+        if self.published and not asked:
+            raise self._error(f"published is given, but questions lacks {PUBLISHED}; add the question or leave it out")
 
     def _every_rule(self) -> Rules:
         return tuple(rule for role in ROLES for rule in self.rules(role))

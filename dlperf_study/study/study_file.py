@@ -4,24 +4,21 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Choices, Factors, Measurement, Values
 from dlperf_study.study.partners import ROLES, PartnerRule, Rules
-from dlperf_study.study.problems import validate
+from dlperf_study.study.problems import Section, validate
+from dlperf_study.study.published_sources import source_names
 from dlperf_study.study.questions import Question
-from dlperf_study.study.strict_yaml import PARAMS, find_file, read_mapping, shown
+from dlperf_study.study.strict_yaml import PARAMS, closest, find_file, read_mapping, shown
 from dlperf_study.study.study import Study
 
 QUICK_SUFFIX = "-quick"
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class RuleSection(_Section):
+class RuleSection(Section):
     """What the configurations that match ``where`` are compared with."""
 
     where: Choices = Field(default={}, description="which configurations; left out: all")
@@ -40,19 +37,29 @@ Partner = Annotated[
 ]
 
 
-class QuickSection(_Section):
+def _known_source(name: str) -> str:
+    """Refuse the name of a published source that is not there."""
+    if name not in source_names():
+        raise ValueError(f"{closest(name, source_names())}the published sources are {', '.join(source_names())}")
+    return name
+
+
+PublishedSource = Annotated[str, AfterValidator(_known_source)]
+
+
+class QuickSection(Section):
     """What the quick variant changes: mappings key by key, lists as a whole."""
 
-    fixed: Values = {}
-    factors: Factors = {}
-    include: list[Choices] = []
-    exclude: list[Choices] = []
+    fixed: Values = Field(default={})
+    factors: Factors = Field(default={})
+    include: list[Choices] = Field(default=[])
+    exclude: list[Choices] = Field(default=[])
     baseline: Partner | None = None
     reference: Partner | None = None
-    measurement: Measurement = {}
+    measurement: Measurement = Field(default={})
 
 
-class StudyFile(_Section):
+class StudyFile(Section):
     """One study: what is varied, what stays, and what a speedup is declared against."""
 
     title: str = Field(min_length=1, description="one line")
@@ -68,6 +75,9 @@ class StudyFile(_Section):
     )
     reference: Partner | None = Field(
         default=None, description="the same for the configuration it is compared with; for the question comparison"
+    )
+    published: list[PublishedSource] = Field(
+        default=[], description="sources whose numbers stand beside ours; for the question published"
     )
     measurement: Measurement = Field(default={}, description="how each configuration is measured")
     quick: QuickSection = Field(default=QuickSection(), description="what the short variant changes")
@@ -119,6 +129,7 @@ def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Stud
         factors=file.factors,
         baseline=_rules(file.baseline),
         reference=_rules(file.reference or []),
+        published=tuple(file.published),
         include=tuple(file.include),
         exclude=tuple(file.exclude),
         measurement=file.measurement,

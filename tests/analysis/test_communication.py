@@ -53,6 +53,7 @@ def test_exposed_communication_is_never_below_zero(make_run):
     run = make_run({0: times, 1: times}, devices_per_node=2, measured_steps=2, computation_steps=2)
     assert unclipped_exposed_seconds(run) == pytest.approx(-0.1)
     assert exposed_seconds(run) == 0.0
+    assert overlap(run) is None
 
 
 def test_the_noise_is_two_standard_errors_of_the_difference(hand_made_run):

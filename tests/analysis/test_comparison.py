@@ -1,5 +1,6 @@
 """Against the same numbers computed from the runs by hand."""
 
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
@@ -140,6 +141,11 @@ def test_a_part_explains_only_what_its_interval_can(decided, computation, exchan
     ends = dict(zip(PARTS[1:], (computation, exchange), strict=True))
     found = {part: Difference(float(np.mean(pair)), Interval(*pair, 0.75)) for part, pair in ends.items()}
     assert lies_in(decided, found) == said
+
+
+def test_a_straggler_on_either_side_leaves_it_undecided(paths):
+    row, _ = compared(paths, replace(FAST, rank_advantage=0.4))
+    assert (row.verdict, row.difference_lies_in) == ("faster", UNCLEAR)
 
 
 def test_where_the_computation_was_not_measured_nothing_is_explained():

@@ -25,7 +25,7 @@ def values(dataset, asked, column):
     return dataset.runs.loc[dataset.runs["identity"] == asked.identity, column].tolist()
 
 
-@pytest.mark.parametrize("column", MEDIANS)
+@pytest.mark.parametrize("column", [name for name in MEDIANS if not name.startswith("fixed_window")])
 def test_a_measured_column_is_the_median_over_the_runs(dataset, column):
     assert row(dataset, FOUR)[column] == pytest.approx(median(values(dataset, FOUR, column)))
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dlperf_study.analysis.dataset import Dataset, collect
-from dlperf_study.columns import Table, columns_of
+from dlperf_study.columns import DATASET_TABLES, Table, columns_of
 from dlperf_study.errors import EvidenceError
 from dlperf_study.paths import StudyPaths
 from tests.evidence_factory import Planned, configuration, example_study, write_plan, write_run
@@ -30,11 +30,11 @@ def test_what_is_loaded_is_what_was_collected(paths):
     plan = example_study(paths)
     collected, loaded = collect(paths), Dataset.load(paths)
     assert loaded.plan == plan
-    for table in Table:
+    for table in DATASET_TABLES:
         pd.testing.assert_frame_equal(getattr(loaded, table), getattr(collected, table))
 
 
-@pytest.mark.parametrize("table", Table)
+@pytest.mark.parametrize("table", DATASET_TABLES)
 def test_a_table_has_the_columns_and_types_of_the_registry(paths, table):
     example_study(paths)
     frame = getattr(collect(paths), table)
@@ -43,7 +43,7 @@ def test_a_table_has_the_columns_and_types_of_the_registry(paths, table):
     }
 
 
-@pytest.mark.parametrize("table", Table)
+@pytest.mark.parametrize("table", DATASET_TABLES)
 def test_an_empty_study_has_empty_tables_of_the_same_types(paths, table):
     write_plan(paths, [Planned(ASKED)])
     frame = getattr(collect(paths), table)
@@ -88,6 +88,17 @@ def test_an_unreadable_run_file_is_an_error_and_no_row(paths, measured):
     ((repetition, message),) = errors(dataset)
     assert repetition == 1
     assert "is not JSON" in message
+
+
+def test_a_copied_repetition_is_not_counted(paths, measured):
+    for rank in range(ASKED.world_size):
+        copied = measured[0].rank_log(rank).read_text().replace(f"{ASKED.identity}/1", f"{ASKED.identity}/3")
+        measured[2].rank_log(rank).write_text(copied)
+    dataset = collect(paths)
+    assert dataset.configurations["runs_completed"].tolist() == [2]
+    ((repetition, message),) = errors(dataset)
+    assert repetition == 3
+    assert "a copy is no repetition" in message
 
 
 def test_a_run_without_run_file_was_interrupted(paths, measured):

@@ -82,11 +82,35 @@ def test_waiting_longer_than_the_exchange_takes_is_doubted(make_run):
     assert "overlap" in found(make_run(recipe=Recipe(exposed_seconds=0.05), **TWO))
 
 
-def test_a_missing_breakdown_is_doubted(make_run):
+@pytest.mark.parametrize("part", ["computation", "exchange"])
+def test_a_missing_part_of_the_breakdown_is_an_error(make_run, part):
     run = make_run(**TWO)
     for log in run.ranks:
-        del log.windows["computation"]
-    assert "asked for and is missing" in found(run)["computation_seconds"].message
+        del log.windows[part]
+    complaint = found(run)[f"{part}_seconds"]
+    assert f"the {part}-only window was asked for and is missing" in complaint.message
+    assert complaint.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("advantage", "parameters", "explained"),
+    [
+        (0.5, TWO, True),
+        (0.05, TWO, False),
+        (0.0, {"servers": 1}, False),
+        (0.5, {"servers": 1, **TWO}, False),
+    ],
+)
+def test_slower_ranks_are_named_only_where_they_explain_the_waiting(make_run, advantage, parameters, explained):
+    """The step waits 30 ms longer than the exchange takes; the fastest rank is 40 or 4 ms faster."""
+    kind = "push_pull" if "servers" in parameters else "all_reduce"
+    recipe = Recipe(exposed_seconds=0.05, exchange=kind, rank_advantage=advantage)
+    message = found(make_run(recipe=recipe, **parameters))["overlap"].message
+    assert ("waiting for a slower rank" in message, "hooks, copies" in message) == (explained, not explained)
+
+
+def test_an_overlap_is_not_known_where_the_step_was_faster_than_its_computation(make_run):
+    assert "not known" in found(make_run(recipe=Recipe(exposed_seconds=-0.01), **TWO))["overlap"].message
 
 
 def test_a_utilisation_above_the_bound_is_an_error(make_run):

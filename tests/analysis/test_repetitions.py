@@ -48,6 +48,12 @@ def test_a_repetition_far_from_its_siblings_is_named(complaints):
     assert "its siblings' median is 40" in found.message
 
 
+def test_of_two_runs_far_apart_neither_is_the_odd_one(complaints):
+    found = complaints(SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
+    assert found.repetition is None
+    assert found.message.startswith("its two runs reach 400.2 and 320.1 samples/s")
+
+
 def test_a_repetition_within_the_spread_of_its_siblings_is_not(complaints):
     spread = [replace(SMOOTH, computation_seconds=seconds) for seconds in (0.07, 0.08, 0.09, 0.1)]
     assert "throughput" not in complaints(*spread, planned=4)

@@ -3,6 +3,7 @@ import pytest
 from dlperf_study.analysis.configurations import configurations_table
 from dlperf_study.analysis.dataset import collect
 from dlperf_study.analysis.scaling import curve_complaints, efficiency, series_factors
+from dlperf_study.logs.complaint import Severity
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 ONE, TWO = configuration(), configuration(devices_per_node=2)
@@ -29,6 +30,14 @@ def test_a_point_above_linear_is_doubted(paths):
     assert "cache" in complaint.message
 
 
+def test_a_point_far_above_linear_is_an_error_without_excuse(paths):
+    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.02))
+    (complaint,) = curve_complaints(dataset.configurations, "weak")
+    assert complaint.severity is Severity.ERROR
+    assert complaint.message.startswith("5 times linear: from 1 to 2 devices")
+    assert "innocent" not in complaint.message
+
+
 @pytest.mark.parametrize("runs", [1, 3])
 def test_a_point_that_falls_is_doubted_with_and_without_intervals(paths, runs):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.3), runs=runs)
@@ -39,6 +48,11 @@ def test_a_point_that_falls_is_doubted_with_and_without_intervals(paths, runs):
 def test_ordinary_scaling_is_not_doubted(paths):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.11), ({"devices_per_node": 4}, 0.13))
     assert list(curve_complaints(dataset.configurations, "weak")) == []
+
+
+def test_what_was_repeated_unequally_often_lies_on_one_curve(paths):
+    dataset = measured(paths, ({"repeats": 4}, 0.1), ({"devices_per_node": 2, "repeats": 3}, 0.08))
+    assert len(list(curve_complaints(dataset.configurations, "weak"))) == 1
 
 
 def test_points_of_different_series_are_not_compared(paths):

@@ -38,7 +38,8 @@ def mixed_entries() -> list[Planned]:
 def write_titled(paths: StudyPaths, planned: list[Planned], **changes: Any) -> Dataset:
     """Write a study with a title and questions, and collect it."""
     plan = write_study(paths, planned)
-    replace(plan, title="Constructed & shown", questions=QUESTIONS, **changes).write(paths.plan_file)
+    given = {"questions": QUESTIONS, "published": ("tensorpack_multigpu",), **changes}
+    replace(plan, title="Constructed & shown", **given).write(paths.plan_file)
     return collect(paths)
 
 

@@ -73,8 +73,10 @@ def test_a_reference_that_failed_is_told_instead_of_a_comparison(paths: StudyPat
 
 
 def test_the_remark_gives_the_coverage_and_says_that_nothing_is_read(paths: StudyPaths) -> None:
-    remark = answer_of(paths, SLOW, quick=True).remark
-    assert "75\u202f% with 3 runs" in remark
+    answer = answer_of(paths, SLOW, quick=True)
+    remark = answer.remark
+    assert "75\u202f% with 3 runs" in answer.caution
+    assert "Every verdict stands alone" in answer.caution
     assert "nothing is read, and no input pipeline is compared" in remark
     assert "not for publication" in remark
 
@@ -82,6 +84,11 @@ def test_the_remark_gives_the_coverage_and_says_that_nothing_is_read(paths: Stud
 def test_a_study_without_references_says_so(paths: StudyPaths) -> None:
     answer = answers.comparison(write_titled(paths, [Planned(configuration(), SLOW)]))
     assert "declares no reference" in answer._repr_html_()
+
+
+def test_how_far_verdicts_can_be_believed_is_said_above_them(paths: StudyPaths) -> None:
+    shown = answer_of(paths, Recipe(0.060, 0.020))._repr_html_()
+    assert shown.index("made from the runs of both") < shown.index("as fast.")
 
 
 def test_the_answer_is_escaped(paths: StudyPaths) -> None:

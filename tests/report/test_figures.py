@@ -185,3 +185,23 @@ def test_saved_twice_the_files_are_the_same(mixed: Dataset, tmp_path: Path) -> N
 def test_colour_and_marker_tell_many_series_apart() -> None:
     looks = {(style.colour(position), style.marker(position)) for position in range(49)}
     assert len(looks) == 49
+
+
+def test_a_framework_has_one_colour_for_every_model(paths: StudyPaths) -> None:
+    planned = [
+        Planned(configuration(model=model, framework=framework, strategy="all_reduce", devices_per_node=count), ALONE)
+        for model in ("resnet50", "vgg16")
+        for framework in ("paddle_collective", "torch_ddp")
+        for count in (1, 2)
+    ]
+    first, second = (axes_of(figure)[0] for figure in figures.scaling(write_titled(paths, planned)))
+    tones = [[curve(axes, name).get_color() for name in ("Paddle", "DDP")] for axes in (first, second)]
+    assert tones[0] == tones[1]
+    assert len(set(tones[0])) == 2
+
+
+def test_steps_that_hardly_differ_still_have_an_axis_that_can_be_read(paths: StudyPaths) -> None:
+    even = Recipe(0.08, first_step_slowdown=1.3)
+    panel = axes_of(only(figures.steps(write_titled(paths, [Planned(configuration(), even)]))))[0]
+    low, high = panel.get_ylim()
+    assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 3

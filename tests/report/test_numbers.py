@@ -25,10 +25,31 @@ def test_digits_follow_the_width_of_the_interval(
 
 
 @pytest.mark.parametrize(
+    ("value", "low", "high", "decision", "written"),
+    [
+        (29.4, 4.9, 120.1, 0, ("29", "[5, 120]")),
+        (29.4, -4.9, 120.1, 0, ("29", "[\u22125, 120]")),
+        (0.94, 0.79, 0.9951, 1, ("0.940", "[0.790, 0.995]")),
+        (1.3, 1.0004, 1.6, 1, ("1.3000", "[1.0004, 1.6000]")),
+        (1.3, 1.0, 1.6, 1, ("1.30", "[1.00, 1.60]")),
+    ],
+)
+def test_no_end_is_rounded_onto_the_decision(
+    value: float, low: float, high: float, decision: float, written: tuple[str, str]
+) -> None:
+    assert numbers.with_interval(value, low, high, decision) == written
+
+
+@pytest.mark.parametrize(
     ("value", "written"), [(0.0, "0"), (-2.26, "\u22122.26"), (0.012345, "0.0123"), (1234567.0, "1\u202f230\u202f000")]
 )
 def test_a_bare_value_has_three_digits(value: float, written: str) -> None:
     assert numbers.plain(value) == written
+
+
+@pytest.mark.parametrize(("value", "written"), [(22780.126, "22\u202f780.13"), (366.0, "366.00"), (0.51234, "0.512")])
+def test_the_rate_of_a_run_has_the_decimals_of_published_tables(value: float, written: str) -> None:
+    assert numbers.rate(value) == written
 
 
 def test_a_count_keeps_all_its_digits() -> None:

@@ -1,10 +1,11 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report.latex import latex_escaped
+from dlperf_study.report.latex import latex_escaped, latex_table
 from dlperf_study.report.table import Cell, Heading, Table
 
 
@@ -31,6 +32,12 @@ def test_html_escapes_and_explains_the_dash(table: Table) -> None:
     assert "c &amp; &lt;d&gt;" in html
     assert '<td class="number">–</td><td class="interval"><sup>a</sup></td>' in html
     assert "<sup>a</sup>&nbsp;100 % lost" in html
+
+
+def test_the_name_of_a_file_is_set_as_code(table: Table) -> None:
+    named = replace(table, rows=((Cell("1n1g/r50_1.log", code=True), Cell("1")),), groups=())
+    assert "<td><code>1n1g/r50_1.log</code></td>" in named._repr_html_()
+    assert r"\texttt{1n1g/r50\_1.log}" in latex_table(named)
 
 
 def test_a_group_is_named_once(table: Table) -> None:

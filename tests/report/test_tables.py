@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dlperf_study.analysis.dataset import Dataset
@@ -32,7 +34,8 @@ def test_every_planned_configuration_has_a_row(mixed: Dataset, build: object) ->
 def test_captions_say_what_must_stand_beside_a_number(mixed: Dataset, build: object) -> None:
     caption = build(mixed).caption
     owed = ("Constructed CPU", "devices: 1, 2 and 4", "nodes: 1", "loopback", "fp32", "batch per device: 32")
-    owed += ("synthetic", "PaddlePaddle 3.0.0", "weak scaling", "merged by the slowest", "75\u202f%")
+    owed += ("image size: 224", "synthetic", "PaddlePaddle 3.0.0", "weak scaling", "merged by the slowest")
+    owed += ("75\u202f%",) * (build is not tables.communication)
     assert [word for word in owed if word not in caption] == []
 
 
@@ -143,7 +146,7 @@ def test_a_complaint_is_flagged_beside_its_number(paths: StudyPaths) -> None:
     one, two = (configuration(devices_per_node=count) for count in (1, 2))
     dataset = write_titled(paths, [Planned(one, TOGETHER), Planned(two, Recipe(computation_seconds=0.01))])
     flagged = [cell.note for row in tables.scaling(dataset).rows for cell in row]
-    assert any("above linear" in note for note in flagged)
+    assert any("linear: from 1 to 2 devices" in note for note in flagged)
 
 
 def test_a_doubted_baseline_is_flagged_too(paths: StudyPaths) -> None:
@@ -152,7 +155,7 @@ def test_a_doubted_baseline_is_flagged_too(paths: StudyPaths) -> None:
     [flagged] = [
         c for row in tables.scaling(write_titled(paths, planned)).rows for c in row if c.text == "1" and c.note
     ]
-    assert "above linear" in flagged.note
+    assert "linear: from 1 to 2 devices" in flagged.note
 
 
 def test_a_sharded_classifiers_collectives_are_said_to_count_as_computation(paths: StudyPaths) -> None:
@@ -210,6 +213,73 @@ def test_a_quick_study_is_labelled_on_every_table(paths: StudyPaths) -> None:
     assert [caption for caption in captions if "not for publication" not in caption] == []
 
 
+def test_only_a_caption_of_ratios_speaks_of_their_intervals(mixed: Dataset) -> None:
+    said = "made from the runs of both"
+    built = (tables.scaling, tables.comparison, tables.differences, tables.communication)
+    assert [said in build(mixed).caption for build in built] == [True, True, True, False]
+
+
+def test_a_caption_names_what_of_the_training_is_not_the_default(paths: StudyPaths) -> None:
+    unusual = {"gradient_compression": "fp16", "optimizer": "momentum", "memory_format": "nhwc", "image_size": 32}
+    dataset = write_titled(paths, [Planned(configuration(**unusual), ALONE)])
+    caption = tables.measured(dataset).caption
+    owed = ("image size: 32", "gradients travel as: fp16", "optimizer: momentum", "memory format: nhwc")
+    assert [words for words in owed if words not in caption] == []
+
+
+def test_the_study_is_shown_with_every_fixed_parameter_that_is_not_the_default(paths: StudyPaths) -> None:
+    fixed = {"image_size": 32, "classes": 10, "trace_steps": 6, "seed": 7, "fusion_mib": 16}
+    table = tables.about(write_titled(paths, [Planned(configuration(**fixed), ALONE)]))
+    shown = {row[0].text: row[1].text for row in table.rows}
+    assert [shown[COLUMNS[name].label] for name in fixed] == list(map(str, fixed.values()))
+    assert COLUMNS["loss_scaling"].label not in shown
+
+
+def test_the_place_has_a_short_commit_and_the_variables_that_set_libraries(mixed: Dataset) -> None:
+    shown = {row[0].text: row[1].text for row in tables.places(mixed).rows}
+    assert shown[COLUMNS["git_commit"].label] == "0" * 12
+    assert shown[COLUMNS["library_settings"].label] == "OMP_NUM_THREADS=1"
+
+
+@pytest.mark.parametrize("build", [tables.measured, tables.scaling, tables.comparison])
+def test_a_rate_whose_steps_never_settled_says_so(paths: StudyPaths, build: object) -> None:
+    asked = configuration(measured_steps=6)
+    dataset = write_titled(paths, [Planned(asked, ALONE, reference=asked)])
+    notes = [c.note for row in build(dataset).rows for c in row]
+    assert any("runs 1, 2 and 3: 6 measured steps are too few" in note for note in notes)
+
+
+def traced(paths: StudyPaths, changes: dict[str, object], message: str = "") -> Table:
+    """Return the table of the timeline of a study that asked for one of six steps."""
+    dataset = write_titled(paths, [Planned(configuration(devices_per_node=count, trace_steps=6)) for count in (1, 2)])
+    two = dataset.configurations["world_size"] == 2
+    for name, value in changes.items():
+        dataset.configurations.loc[two, name] = value
+    identity = dataset.configurations.loc[two, "identity"].iloc[0]
+    about = {"identity": identity, "subject": "trace", "message": message, "severity": "error"}
+    dataset.complaints.loc[len(dataset.complaints), list(about)] = list(about.values())
+    return tables.timeline(replace(dataset, complaints=dataset.complaints if message else dataset.complaints.iloc[:-1]))
+
+
+def test_a_timeline_has_a_caption_of_its_own(paths: StudyPaths) -> None:
+    table = traced(paths, {"traced_step_seconds": 0.1, "negotiation_seconds": 0.08, "all_reduce_seconds": 0.05})
+    assert table.column("Negotiation") == ["80.0"]
+    owed = ("devices: 2;", "6 steps after the warm-up of one run more", "one run has no interval")
+    assert [words for words in owed if words not in table.caption] == []
+    assert "median" not in table.caption
+
+
+def test_a_trace_that_failed_has_a_row_with_the_reason(paths: StudyPaths) -> None:
+    [row] = traced(paths, {}, "the traced run is no evidence: killed").rows
+    assert [cell.note for cell in row if cell.text == MISSING] == ["the traced run is no evidence: killed"] * 3
+
+
+def test_a_trace_that_nobody_wrote_was_asked_for_all_the_same(paths: StudyPaths) -> None:
+    said = traced(paths, {})._repr_html_()
+    assert "asked for a timeline, but there is none" in said
+    assert "No configuration was traced" not in said
+
+
 def test_a_run_that_did_not_complete_has_no_values(mixed: Dataset) -> None:
     [failed] = [row for row in tables.stability(mixed).rows if any(cell.text == "out of memory" for cell in row)]
-    assert "the run did not complete" in [cell.note for cell in failed]
+    assert "the run does not count" in [cell.note for cell in failed]

@@ -168,8 +168,8 @@ def test_a_missing_plan_is_an_error(tmp_path):
 
 DAMAGES = {
     "truncated": (lambda text: text[:200], "not a plan"),
-    "other format": (lambda text: text.replace('"format": 2', '"format": 1'), "not a plan of format 2"),
-    "a list": (lambda text: "[]", "not a plan of format 2"),
+    "other format": (lambda text: text.replace('"format": 3', '"format": 1'), "not a plan of format 3"),
+    "a list": (lambda text: "[]", "not a plan of format 3"),
     "no title": (lambda text: text.replace('"title"', '"heading"'), "a damaged plan"),
     "no baseline": (lambda text: text.replace('"baseline_identity"', '"baseline"'), "a damaged plan"),
     "no reference": (lambda text: text.replace('"reference_identity"', '"reference"'), "a damaged plan"),

@@ -32,7 +32,7 @@ MISTAKES = [
         "unknown key",
         ("title:", "titel:"),
         ": title is missing\n{file}: unknown key titel; did you mean title? the keys are title, about, questions, "
-        "scaling, fixed, factors, include, exclude, baseline, reference, measurement, quick",
+        "scaling, fixed, factors, include, exclude, baseline, reference, published, measurement, quick",
     ),
     (
         "unknown factor",
@@ -80,7 +80,8 @@ MISTAKES = [
     (
         "unknown question",
         ("[scaling]", "[speed]"),
-        ": questions[0] is 'speed'; the choices are 'scaling', 'communication', 'comparison' or 'quality'",
+        ": questions[0] is 'speed'; the choices are 'scaling', 'communication', 'comparison', 'published', 'audit' "
+        "or 'quality'",
     ),
     (
         "empty factor",
@@ -147,6 +148,21 @@ MISTAKES = [
         "a reference without comparison",
         ("baseline:", "reference: {framework: paddle_collective}\nbaseline:"),
         ": reference is given, but questions lacks comparison; add the question or leave it out",
+    ),
+    (
+        "published without sources",
+        ("[scaling]", "[scaling, published]"),
+        ": published is missing, because questions has published; give the sources to show",
+    ),
+    (
+        "published sources without the question",
+        ("baseline:", "published: [tensorpack_multigpu]\nbaseline:"),
+        ": published is given, but questions lacks published; add the question or leave it out",
+    ),
+    (
+        "a published source twice",
+        ("[scaling]", "[published]\npublished: [tensorpack_multigpu, tensorpack_multigpu]"),
+        ": published has a source twice: tensorpack_multigpu, tensorpack_multigpu",
     ),
     (
         "unknown key of the reference",
