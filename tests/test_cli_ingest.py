@@ -25,7 +25,7 @@ def test_nothing_is_ingested_before_a_person_says_yes(
     assert not paths.folder.exists()
     assert main(["ingest", str(folder), "--no-report", "--accept", "--like-dlperf"]) == 0
     said = capsys.readouterr().out
-    assert "9 runs, 0 errors" in said
+    assert "9 runs, 9 of them completed, 0 errors" in said
     assert "DLPerf's rules would go wrong here: the name of 10n8g" in said
     assert len(Dataset.load(paths).runs) == 9
     assert json.loads((paths.like_dlperf / "bz128_result.json").read_text())["r50"]["1n1g"]["speedup"] == 1.0
