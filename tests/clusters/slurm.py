@@ -95,8 +95,8 @@ class Slurm:
 
     def left(self) -> list[str]:
         """Return what runs on the hosts besides Slurm's own daemon."""
-        words = [" ".join(process.cmdline()) for host in self.hosts for process in host.processes()]
-        return [command for command in words if "slurmd -N" not in command]
+        words = [_command_line(process) for host in self.hosts for process in host.processes()]
+        return [command for command in words if command and "slurmd -N" not in command]
 
     def start_node(self, host: Host) -> None:
         """Start the slurmd of a host."""
@@ -108,6 +108,14 @@ class Slurm:
 
     def wait_until_idle(self) -> None:
         wait_for(lambda: len(self.idle()) == len(self.hosts), "all nodes to be idle", 60)
+
+
+def _command_line(process: psutil.Process) -> str:
+    """Return the command line of a process; nothing for one that has ended, or is a zombie."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 @contextmanager
