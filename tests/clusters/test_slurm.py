@@ -138,8 +138,8 @@ def test_all_runs_of_a_configuration_are_one_job(tmp_path: Path, cluster: Cluste
 
 
 def test_a_run_has_all_gpus_of_its_nodes(tmp_path: Path, cluster: Cluster) -> None:
-    passed = ("CUDA_VISIBLE_DEVICES",)
-    asked = runs(tmp_path, replace(cluster, device="gpu", pass_environment=passed), ["echo $CUDA_VISIBLE_DEVICES"] * 2)
+    shown = runs(tmp_path, replace(cluster, device="gpu"), ["echo $CUDA_VISIBLE_DEVICES"] * 2)
+    asked = [replace(one, pass_environment=("CUDA_VISIBLE_DEVICES",)) for one in shown]
     [ending] = execute(asked, cluster)
     assert ending.outcome is Outcome.COMPLETED, ending
     assert [(Path(asked[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0,1\n", "0,1\n"]
