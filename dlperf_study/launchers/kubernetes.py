@@ -20,7 +20,7 @@ from dlperf_study.launchers._kubernetes.manifests import (
     mpi_objects_of,
     objects_of,
 )
-from dlperf_study.launchers._kubernetes.pods import WORK_FOLDER, Manifest, Pod, PodRole, pods_of
+from dlperf_study.launchers._kubernetes.pods import NODE_FOLDER, Manifest, Pod, PodRole, pods_of
 from dlperf_study.launchers._kubernetes.run import Run, clean_up
 from dlperf_study.launchers.base import Ending, Launcher, Place, Submission, travelling_environment
 from dlperf_study.launchers.rendering import fill, submission_of
@@ -40,7 +40,7 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     if not image:
         raise StudyFileError(f"cluster {cluster.name}: kubernetes.images has none for {job.framework}, and no default")
     pods = pods_of(job)
-    submission = submission_of("kubernetes", _by_pod(job, pods), cluster, folder, f"{WORK_FOLDER}/run")
+    submission = submission_of("kubernetes", _by_pod(job, pods), cluster, folder, f"{NODE_FOLDER}/run")
     as_mpi_job = cluster.kubernetes.mpi_operator and job.framework.startswith("horovod") and len(pods) > 1
     objects = (
         mpi_objects_of(submission, job.nodes, cluster, image)

@@ -88,7 +88,7 @@ class Pods:
 
     def _home(self, name: str) -> Path:
         home = self.folder / name
-        for part in ("order", "secret", "work"):
+        for part in ("order", "secret", "node"):
             (home / part).mkdir(parents=True, exist_ok=True)
         (home / "hosts").touch()
         return home

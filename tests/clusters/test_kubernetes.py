@@ -13,6 +13,7 @@ import pytest
 from dlperf_study import frameworks
 from dlperf_study.launchers import kubernetes as launcher
 from dlperf_study.launchers._kubernetes import run as run_module
+from dlperf_study.launchers._kubernetes.pods import NODE_FOLDER
 from dlperf_study.launchers.base import Ending, Submission
 from dlperf_study.logs.evidence import disagreement, rank_logs
 from dlperf_study.paths import RunPaths
@@ -114,10 +115,10 @@ def test_what_every_pod_wrote_comes_home(cluster: Cluster, tmp_path: Path, api: 
 def test_a_pod_that_dies_ends_the_run_and_is_named(
     cluster: Cluster, tmp_path: Path, api: FakeKubernetes, pods: Pods
 ) -> None:
-    started = "import time; open('/run/dlperf-study/work/started', 'w'); time.sleep(600)"
+    started = f"import time; open('{NODE_FOLDER}/started', 'w'); time.sleep(600)"
 
     def kill() -> None:
-        wait_for(lambda: list(pods.folder.glob("*-trainer-1-*/work/started")), "the second pod to work")
+        wait_for(lambda: list(pods.folder.glob("*-trainer-1-*/node/started")), "the second pod to work")
         pods.kill("trainer-1")
 
     killer = threading.Thread(target=kill)
@@ -160,13 +161,13 @@ def test_an_interrupt_leaves_nothing(
     def interrupted(run: run_module.Run) -> None:
         def works() -> bool:
             run.api.list("Pod", run.labels)
-            return bool(list(pods.folder.glob("*-trainer-1-*/work/started")))
+            return bool(list(pods.folder.glob("*-trainer-1-*/node/started")))
 
         wait_for(works, "the second pod to work")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run_module, "wait", interrupted)
-    started = "import time; open('/run/dlperf-study/work/started', 'w'); time.sleep(600)"
+    started = f"import time; open('{NODE_FOLDER}/started', 'w'); time.sleep(600)"
     ending = execute(script(started, started), cluster, tmp_path)
     assert (ending.outcome, ending.interrupted) == ("killed", True)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from dlperf_study.errors import RunError
 from dlperf_study.launchers._kubernetes import parcel
-from dlperf_study.launchers._kubernetes.pods import ENVIRONMENT_FILE, ORDER_FILE, TOKEN_FILE, WORK_FOLDER
+from dlperf_study.launchers._kubernetes.pods import ENVIRONMENT_FILE, NODE_FOLDER, ORDER_FILE, TOKEN_FILE
 from dlperf_study.launchers._kubernetes.serve import PORT
 from dlperf_study.launchers.base import Ending, Place, Submission
 from dlperf_study.launchers.coordinator import coordinate
@@ -30,7 +30,7 @@ from dlperf_study.study.software import measuring_code, software
 #: Whose versions must be those the driver planned with, where it has them at all.
 TRAINING_LIBRARIES = ("paddlepaddle", "torch", "horovod")
 #: Where the first pod gathers what all of them wrote.
-RUNS_FOLDER = f"{WORK_FOLDER}/evidence/runs"
+RUNS_FOLDER = f"{NODE_FOLDER}/evidence/runs"
 RETRY_SECONDS = 0.5
 
 

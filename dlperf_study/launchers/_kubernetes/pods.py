@@ -11,7 +11,7 @@ from dlperf_study.study.job import Job, Role
 Manifest = dict[str, Any]
 
 #: Where pods find their order and what nobody else may read, and where they write.
-ORDER_FOLDER, SECRET_FOLDER, WORK_FOLDER = (f"/run/dlperf-study/{name}" for name in ("order", "secret", "work"))
+ORDER_FOLDER, SECRET_FOLDER, NODE_FOLDER = (f"/run/dlperf-study/{name}" for name in ("order", "secret", "node"))
 ORDER_FILE = f"{ORDER_FOLDER}/order.json"
 TOKEN_FILE, ENVIRONMENT_FILE = f"{SECRET_FOLDER}/token", f"{SECRET_FOLDER}/environment.json"
 RUN_LABEL, ROLE_LABEL, NODE_LABEL = "dlperf-study/run", "dlperf-study/role", "dlperf-study/node"
@@ -75,7 +75,7 @@ def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
         "volumes": [
             {"name": "order", "configMap": {"name": run}},
             {"name": "secret", "secret": {"secretName": run}},
-            {"name": "work", "emptyDir": {}},
+            {"name": "node", "emptyDir": {}},
             {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
             *({"name": f"host-{k}", "hostPath": {"path": path}} for k, path in enumerate(settings.host_paths)),
         ],
@@ -111,7 +111,7 @@ def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
         "volumeMounts": [
             {"name": "order", "mountPath": ORDER_FOLDER},
             {"name": "secret", "mountPath": SECRET_FOLDER},
-            {"name": "work", "mountPath": WORK_FOLDER},
+            {"name": "node", "mountPath": NODE_FOLDER},
             {"name": "shared-memory", "mountPath": "/dev/shm"},
             *_host_mounts(cluster),
         ],
