@@ -93,17 +93,17 @@ def study(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Try everything that runs on a cluster will need, and say what to do about what is missing."""
-    from dlperf_study.execution import check as checking
+    from dlperf_study.execution.check import check as try_everything
     from dlperf_study.execution.finding import Verdict, as_table
+    from dlperf_study.execution.probing import queue_seconds
     from dlperf_study.launchers import load as load_launcher
     from dlperf_study.study.cluster_file import load_cluster
 
     cluster = load_cluster(options.cluster)
     load_launcher(cluster.launcher, options.cluster)
-    if checking.needs_allocation(cluster):
-        _say(f"asking Slurm for {cluster.nodes} nodes …")
-        return checking.in_allocation(cluster, [sys.executable, "-m", "dlperf_study", "check", options.cluster])
-    findings = list(checking.check(cluster))
+    if cluster.has_queue:
+        _say(f"what is tried waits in the queue, at most {queue_seconds(cluster):.0f} s …")
+    findings = list(try_everything(cluster))
     _say(as_table(findings))
     lacking = sum(finding.verdict is Verdict.MISSING for finding in findings)
     _say(f"{cluster.name}: " + (f"missing: {lacking}" if lacking else "nothing is missing"))

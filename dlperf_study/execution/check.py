@@ -1,17 +1,18 @@
 """Try everything a run on a cluster will need, before the first one: what holds, and what to do about the rest."""
 
-import os
 import shlex
 import shutil
-import subprocess
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dlperf_study import frameworks, launchers
 from dlperf_study.execution.check_nodes import each_node, together
-from dlperf_study.execution.finding import Finding, holds, missing, note
+from dlperf_study.execution.check_slurm import NoNodes, allocated, partition, refused
+from dlperf_study.execution.check_ways import ways
+from dlperf_study.execution.finding import Finding, holds, missing
 from dlperf_study.execution.probing import Probes, probes
 from dlperf_study.launchers._slurm_script import devices_and_account
 from dlperf_study.launchers.base import Place
@@ -24,9 +25,6 @@ COMMANDS = {
     "ssh": (("ssh",), "install an ssh client (openssh-client)"),
     "slurm": (("sbatch", "srun", "salloc", "scontrol", "squeue", "scancel"), "run this where Slurm's commands are"),
 }
-_ONLY_HOROVOD = "only Horovod on several nodes needs it: give the first node a key that the others accept"
-ALLOCATION_MINUTES, ALLOCATION_SECONDS = 5, 300
-REACH_SECONDS = 30
 
 
 def check(cluster: Cluster) -> Iterator[Finding]:
@@ -39,34 +37,34 @@ def check(cluster: Cluster) -> Iterator[Finding]:
     yield (commands := _commands(cluster.launcher))
     if commands.remedy:
         return
-    places = launchers.load(cluster.launcher).places(cluster)[: cluster.nodes]
+    if cluster.launcher == "slurm":
+        yield from _in_slurm(cluster)
+    else:
+        yield from _on(cluster, launchers.load(cluster.launcher).places(cluster))
+
+
+def _in_slurm(cluster: Cluster) -> Iterator[Finding]:
+    yield (found := partition(cluster))
+    if found.remedy:
+        return
+    try:
+        with allocated(cluster) as places:
+            yield from _on(cluster, places)
+    except NoNodes as error:
+        yield refused(cluster, str(error))
+
+
+def _on(cluster: Cluster, there: Sequence[Place]) -> Iterator[Finding]:
+    """Yield what is found on as many of these nodes as the cluster file says, and between them."""
+    places = there[: cluster.nodes]
     yield _number(cluster, places)
     with probes(places) as asked, _shared_file(cluster) as shared_file:
-        yield from _nodes(cluster, asked, str(shared_file or ""))
-    if len(places) > 1 and cluster.launcher == "ssh":
-        yield _ssh_between(places)
-
-
-def allocation(cluster: Cluster, command: Sequence[str]) -> list[str]:
-    """Return the argv that runs a command inside an allocation of all nodes of a Slurm cluster."""
-    settings = cluster.slurm
-    return [
-        *("salloc", f"--nodes={cluster.nodes}", "--ntasks-per-node=1", f"--time={ALLOCATION_MINUTES}", "--quiet"),
-        f"--immediate={min(ALLOCATION_SECONDS, round(settings.start_within_seconds))}",
-        *devices_and_account(cluster),
-        *settings.options,
-        *command,
-    ]
-
-
-def in_allocation(cluster: Cluster, command: Sequence[str]) -> int:
-    """Run a command inside an allocation of all nodes of a Slurm cluster; return its exit code, 1 without one."""
-    return subprocess.run(allocation(cluster, command)).returncode
-
-
-def needs_allocation(cluster: Cluster) -> bool:
-    """Return whether the nodes have no names yet: those of Slurm have some only inside a job."""
-    return cluster.launcher == "slurm" and "SLURM_JOB_ID" not in os.environ and bool(shutil.which("salloc"))
+        told = asked.ask("facts", **_question(cluster, shared_file))
+        for place in places:
+            yield from _node(cluster, place, asked, told)
+        if told:
+            yield from together(cluster, told, asked.clock_offsets())
+        yield from ways(cluster, places, asked, told)
 
 
 def _commands(launcher: str) -> Finding:
@@ -84,58 +82,34 @@ def _number(cluster: Cluster, places: Sequence[Place]) -> Finding:
     return holds("nodes", ", ".join(place.name for place in places if place.name) or "this machine")
 
 
-def _nodes(cluster: Cluster, asked: Probes, shared_file: str) -> Iterator[Finding]:
-    """Yield what all nodes say of themselves, of each other, and of what lies between them."""
-    told = asked.ask(
-        "facts",
-        work_folder=cluster.work_folder,
-        network_interface=cluster.network_interface,
-        shared_file=shared_file,
-        pythons={name: [*cluster.container, cluster.python_for(name)] for name in frameworks.names()},
-    )
-    for name, reason in asked.lost.items():
-        yield missing(f"{name}: reached", reason, _how_to_reach(cluster, name))
-    for name, facts in told.items():
-        yield from each_node(cluster, name, facts)
-    if told:
-        yield from together(cluster, told, asked.clock_offsets())
-    if len(told) > 1:
-        yield _ports(cluster, asked, told)
+def _question(cluster: Cluster, shared_file: Path | None) -> dict[str, Any]:
+    return {
+        "work_folder": cluster.work_folder,
+        "network_interface": cluster.network_interface,
+        "shared_file": str(shared_file or ""),
+        "pythons": {name: [*cluster.container, cluster.python_for(name)] for name in frameworks.names()},
+    }
 
 
-def _how_to_reach(cluster: Cluster, name: str) -> str:
-    """Return what a person may try where this package failed."""
-    [place] = [p for p in launchers.load(cluster.launcher).places(cluster) if p.title == name]
-    return f"try it by hand: {shlex.join(place.argv('-m', 'dlperf_study.study.software'))}"
+def _node(cluster: Cluster, place: Place, asked: Probes, told: Mapping[str, Message]) -> Iterator[Finding]:
+    """Yield what a node says of itself, or why it says nothing."""
+    if place.title in told:
+        yield from each_node(cluster, place.title, told[place.title])
+    else:
+        yield missing(f"{place.title}: reached", asked.lost[place.title], _by_hand(cluster, place))
 
 
-def _ports(cluster: Cluster, asked: Probes, told: Mapping[str, Message]) -> Finding:
-    endpoints = {n: (f["address"]["address"], f["port"]) for n, f in told.items() if "address" in f["address"]}
-    answers = asked.ask("connect", endpoints=endpoints)
-    closed = [f"{there} from {here}" for here, answer in answers.items() for there in answer["unreachable"]]
-    if closed:
-        remedy = "open the ports 20000 to 32767 between the nodes, or name the right network_interface"
-        return missing("ports between nodes", f"no answer: {'; '.join(closed)}", remedy)
-    return holds("ports between nodes", f"every node reaches every other over {_interfaces(told)}")
-
-
-def _interfaces(told: Mapping[str, Message]) -> str:
-    return ", ".join(sorted({facts["address"].get("interface", "an unknown interface") for facts in told.values()}))
-
-
-def _ssh_between(places: Sequence[Place]) -> Finding:
-    """Return whether the first node reaches another by ssh, as horovodrun does."""
-    first, second = places[:2]
-    text = shlex.join((*second.shell_argv(), "true"))
-    subject = f"ssh from {first.name} to {second.name}"
-    try:
-        done = subprocess.run([*first.shell_argv(), text], capture_output=True, text=True, timeout=REACH_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return note(subject, str(error), _ONLY_HOROVOD)
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        return note(subject, last[0], _ONLY_HOROVOD)
-    return holds(subject, "as Horovod needs it")
+def _by_hand(cluster: Cluster, place: Place) -> str:
+    """Return what a person may try where this package failed: how they would go there themselves."""
+    question = (place.python, "-m", "dlperf_study.study.software")
+    if cluster.launcher == "ssh":
+        configured = ("-F", cluster.ssh.config_file) if cluster.ssh.config_file else ()
+        words = ("ssh", *configured, place.name, shlex.join(question))
+    elif cluster.launcher == "slurm":
+        words = ("srun", f"--nodelist={place.name}", *devices_and_account(cluster), *question)
+    else:
+        words = question
+    return f"try it by hand: {shlex.join(words)}"
 
 
 @contextmanager

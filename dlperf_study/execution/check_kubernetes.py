@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dlperf_study.errors import DlperfStudyError
 from dlperf_study.execution.finding import Finding, holds, missing
+from dlperf_study.execution.probing import queue_seconds
 from dlperf_study.launchers._kubernetes.api import Api, KubernetesError
 from dlperf_study.launchers._kubernetes.manifests import check_job
 from dlperf_study.launchers._kubernetes.pods import RUN_LABEL, Manifest
@@ -63,7 +64,7 @@ def _image(api: Api, cluster: Cluster, image: str) -> Finding:
     subject = f"image {image}"
     try:
         api.create(check_job(name, cluster, image))
-        return _said(subject, _log(api, f"{RUN_LABEL}={name}", cluster.kubernetes.start_within_seconds))
+        return _said(subject, _log(api, f"{RUN_LABEL}={name}", queue_seconds(cluster)))
     except KubernetesError as error:
         return missing(subject, str(error), "see kubectl describe pod, and images/ for how to build it")
     finally:

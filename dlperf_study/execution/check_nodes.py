@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dlperf_study import frameworks
-from dlperf_study.execution.finding import Finding, holds, missing, note
+from dlperf_study.execution.finding import Finding, Verdict, holds, missing, note
 from dlperf_study.launchers.alike import other_versions
 from dlperf_study.study.cluster import Cluster
 
@@ -31,7 +31,7 @@ def together(cluster: Cluster, told: Mapping[str, Facts], offsets: Mapping[str, 
     yield _code(told)
     found = [_framework(cluster, name, told) for name in frameworks.names()]
     yield from found
-    if not any(finding.remedy == "" for finding in found):
+    if not any(finding.verdict is Verdict.HOLDS for finding in found):
         yield missing("a framework", "none can train", "install one on every node: docs/clusters.md")
     if cluster.launcher != "local":
         yield _clocks(offsets)
@@ -47,7 +47,8 @@ def _devices(cluster: Cluster, subject: str, hardware: Facts) -> Finding:
     if found < cluster.devices_per_node:
         return missing(subject, words, f"the cluster file says devices_per_node: {cluster.devices_per_node}; lower it")
     if cluster.device_name != name:
-        return note(subject, words, f"the cluster file, and so every caption, says {cluster.device_name!r}")
+        remedy = f"the cluster file, and so every caption, says {cluster.device_name!r}; write device_name: {name}"
+        return note(subject, words, remedy)
     return holds(subject, words)
 
 
@@ -80,7 +81,7 @@ def _folder(cluster: Cluster, name: str, facts: Facts) -> Finding:
         )
     subject = f"{name}: {facts['work_folder']}"
     if not facts["is_writable"]:
-        return missing(subject, "can't be written", "name another work_folder in the cluster file")
+        return missing(subject, "can't be made or written", "name another work_folder in the cluster file")
     return _enough(subject, "free", facts["free_disk_bytes"], LEAST_DISK_BYTES)
 
 
@@ -104,23 +105,33 @@ def _framework(cluster: Cluster, framework: str, told: Mapping[str, Facts]) -> F
     """Return whether a framework's libraries are there, at the same versions, in the Python the cluster file names."""
     first, *_ = told
     brought = {name: facts["software"][framework] for name, facts in told.items()}
-    for name, one in brought.items():
-        if "error" in one:
-            return note(framework, f"{name}: {one['error']}", f"python.{framework} names it; no study can use it there")
-        if one["code"] != told[first]["code"]:
-            return missing(
-                framework, f"{name}: this Python has other measuring code", "install this very checkout there"
-            )
+    if broken := next((f"{name}: {one['error']}" for name, one in brought.items() if "error" in one), ""):
+        return missing(framework, broken, _named(cluster, framework))
+    if others := [name for name, one in brought.items() if one["code"] != told[first]["code"]]:
+        words = f"{', '.join(others)}: this Python has other measuring code"
+        return missing(framework, words, "install this very checkout there")
     distributions = (*frameworks.load(framework).distributions, *frameworks.load(framework).beside)
     if not (versions := _versions(brought[first], distributions)):
-        return note(
-            framework, f"not installed in {cluster.python_for(framework)}", "its configurations are unsupported"
-        )
+        return _not_installed(cluster, framework)
     for name, one in brought.items():
         for package, there, _ in other_versions(one["software"], brought[first]["software"]):
             words = f"{package} is {there} on {name}, other than on {first}"
             return missing(framework, words, "install the same lock file everywhere")
     return holds(framework, f"{versions} everywhere")
+
+
+def _not_installed(cluster: Cluster, framework: str) -> Finding:
+    """Return that nobody has a framework's library: a mistake where the file names a Python for it, else a choice."""
+    words = f"not installed in {cluster.python_for(framework)}"
+    if framework in cluster.python:
+        return missing(framework, words, f"{_named(cluster, framework)}, or leave python.{framework} out")
+    return note(framework, words, "its configurations are unsupported")
+
+
+def _named(cluster: Cluster, framework: str) -> str:
+    """Return what to do about a Python that is of no use: it is named, or stands in a container that is."""
+    key = f"python.{framework}" if framework in cluster.python else "container" if cluster.container else "python"
+    return f"{key} in the cluster file names it: install this package and the library there, or name another"
 
 
 def _versions(brought: Facts, distributions: tuple[str, ...]) -> str:

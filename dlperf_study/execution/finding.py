@@ -10,12 +10,13 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     NOTE = "note"
+    UNTRIED = "untried"
     MISSING = "missing"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing a run needs: what was found of it and, unless it holds, what to do."""
+    """One thing a run needs: what was found of it and, where a person can mend it, what to do."""
 
     subject: str
     verdict: Verdict
@@ -31,6 +32,11 @@ def holds(subject: str, found: str) -> Finding:
 def note(subject: str, found: str, remedy: str) -> Finding:
     """Return that something may spoil some runs, or their numbers."""
     return Finding(subject, Verdict.NOTE, found, remedy)
+
+
+def untried(subject: str, because: str) -> Finding:
+    """Return that nothing is known of something, because what it needs is missing."""
+    return Finding(subject, Verdict.UNTRIED, because)
 
 
 def missing(subject: str, found: str, remedy: str) -> Finding:

@@ -8,10 +8,18 @@ from typing import Any
 from dlperf_study.launchers.base import Place
 from dlperf_study.launchers.channel import Channel
 from dlperf_study.launchers.messages import Message
+from dlperf_study.study.cluster import Cluster
 from dlperf_study.supervision.processes import new_mark
 
 PROBE = "dlperf_study.launchers.probe"
 ANSWER_SECONDS = 90.0
+#: However long a run may wait in a queue, somebody looks on while a cluster is checked.
+MOST_QUEUE_SECONDS = 600.0
+
+
+def queue_seconds(cluster: Cluster) -> float:
+    """Return how long what a check starts may wait in a queue; 0 where there is none."""
+    return min(MOST_QUEUE_SECONDS, cluster.start_within_seconds)
 
 
 class Probes:
@@ -20,11 +28,6 @@ class Probes:
     def __init__(self, channels: Mapping[str, Channel], lost: Mapping[str, str]) -> None:
         self._channels = dict(channels)
         self.lost = dict(lost)
-
-    @property
-    def names(self) -> list[str]:
-        """The nodes that still answer, in order."""
-        return list(self._channels)
 
     def ask(self, kind: str, **values: Any) -> dict[str, Message]:
         """Ask all nodes the same; return their answers. A node that gives none is lost from now on."""

@@ -71,6 +71,17 @@ class Job:
         return f"{job}{self.state}{reason}{nodes}" + (f"; {', '.join(self.down)} is down" if self.down else "")
 
 
+@dataclass(frozen=True)
+class Partition:
+    """A partition: its nodes, the most of them that one job may have, and how long that may last, in Slurm's words."""
+
+    name: str
+    nodes: int
+    most_nodes: int
+    most_time: str
+    is_default: bool
+
+
 class Unreachable(RunError):
     """Slurm did not answer this time; it may the next."""
 
@@ -82,6 +93,11 @@ class Refused(RunError):
 def parse_job(text: str) -> Job:
     """Return the job in one line of ``scontrol -o show job``, where ``(null)`` and ``None`` mean nothing."""
     return Job(_field(text, "JobState"), _field(text, "Reason"), _field(text, "NodeList"))
+
+
+def parse_partitions(text: str) -> tuple[Partition, ...]:
+    """Return the partitions in the lines of ``scontrol -o show partition``."""
+    return tuple(map(_partition, filter(None, text.splitlines())))
 
 
 def parse_accounting(text: str) -> Job | None:
@@ -114,6 +130,20 @@ def find(comment: str) -> str | None:
     return next((number for number, _, text in found if text == comment), None)
 
 
+def named(name: str) -> Job | None:
+    """Return the job with this name, if one waits or runs."""
+    found = _command("squeue", "--noheader", f"--name={name}", "--format=%T|%r|%N|%i").strip()
+    if not found:
+        return None
+    state, reason, nodes, number = found.split("|")
+    return Job(state, _value(reason), nodes, number=number)
+
+
+def partitions() -> tuple[Partition, ...]:
+    """Return the partitions there are, also those that are hidden."""
+    return parse_partitions(_command("scontrol", "--all", "--oneliner", "show", "partition"))
+
+
 def job(number: str) -> Job:
     """Return what Slurm knows of a job, from its accounting where it has one and nothing else.
 
@@ -131,6 +161,11 @@ def job(number: str) -> Job:
 def cancel(number: str) -> None:
     """End a job; one that is already over is left alone."""
     _command("scancel", "--quiet", number)
+
+
+def cancel_named(name: str) -> None:
+    """End the job with this name, if there is one."""
+    _command("scancel", "--quiet", f"--name={name}")
 
 
 def host_names(node_list: str) -> list[str]:
@@ -170,6 +205,14 @@ def _command(*argv: str, environment: Mapping[str, str] | None = None) -> str:
     complaint = "; ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
     away = re.search(r"[Uu]nable to contact|Socket timed out|[Cc]onnection refused|Zero Bytes", complaint)
     raise (Unreachable if away else Refused)(complaint or f"{argv[0]} exited with code {done.returncode}")
+
+
+def _partition(text: str) -> Partition:
+    nodes, most = int(_field(text, "TotalNodes")), _field(text, "MaxNodes")
+    most_nodes = min(nodes, int(most)) if most.isdecimal() else nodes
+    return Partition(
+        _field(text, "PartitionName"), nodes, most_nodes, _field(text, "MaxTime"), _field(text, "Default") == "YES"
+    )
 
 
 def _field(text: str, name: str) -> str:

@@ -8,6 +8,8 @@ from dlperf_study.study.cluster import Cluster
 
 #: Filled in when the script is submitted: the folder of the job, and its time limit.
 JOB, TIME = "{job}", "{time}"
+#: Whoever shares a node shares its memory and its links, and spoils the measurement.
+WHOLE_NODES = ("--ntasks-per-node=1", "--exclusive", "--mem=0")
 #: What a repetition takes beside its run and the wait for an idle machine: starting and ending processes on all nodes.
 RUN_SECONDS = 60.0
 #: What a job takes beside its repetitions.
@@ -17,15 +19,12 @@ JOB_SECONDS = 60.0
 def script(name: str, nodes: int, cluster: Cluster) -> str:
     """Return the script with ``{job}`` and ``{time}`` still open.
 
-    Whole nodes: whoever shares one shares its memory and its links, and spoils the measurement.
     A job that Slurm started a second time by itself would measure into the folders of the first.
     """
     options = (
         f"--job-name={quote(name)}",
         f"--nodes={nodes}",
-        "--ntasks-per-node=1",
-        "--exclusive",
-        "--mem=0",
+        *WHOLE_NODES,
         *map(quote, devices_and_account(cluster)),
         f"--time={TIME}",
         "--no-requeue",

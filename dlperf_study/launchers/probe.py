@@ -3,18 +3,21 @@
 ``python -m dlperf_study.launchers.probe MARK``.
 """
 
+import random
 import shutil
 import socket
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from dlperf_study.errors import RunError
+from dlperf_study.launchers.coordinator import CANDIDATES, PORTS
 from dlperf_study.launchers.messages import Inbox, Message, line
 from dlperf_study.launchers.node import brought_by, hardware, own_address
 from dlperf_study.launchers.node_load import cores_busy
@@ -34,8 +37,8 @@ def facts(asked: Message) -> dict[str, Any]:
         "free_memory_bytes": psutil.virtual_memory().available,
         "address": _address(asked["network_interface"]),
         "work_folder": str(folder),
-        "free_disk_bytes": shutil.disk_usage(folder).free if folder.is_dir() else 0,
-        "is_writable": _is_writable(folder),
+        "free_disk_bytes": shutil.disk_usage(_existing(folder)).free,
+        "is_writable": _is_writable(_existing(folder)),
         "sees_shared_file": bool(asked["shared_file"]) and Path(asked["shared_file"]).is_file(),
         "software": {name: _software(python) for name, python in asked["pythons"].items()},
     }
@@ -50,17 +53,25 @@ def main() -> None:
     """Answer until nobody asks any more."""
     mark = sys.argv[1]
     inbox = Inbox(sys.stdin.fileno(), mark)
-    with socket.create_server(("", 0)) as listener:
-        port = listener.getsockname()[1]
+    with _listening() as chosen, socket.create_server(("", 0)) as given:
+        ports = [one.getsockname()[1] for one in (chosen, given)]
         while not inbox.closed:
             for asked in inbox.receive(60):
-                sys.stdout.buffer.write(line(mark, asked["kind"], _answer(asked, port)))
+                sys.stdout.buffer.write(line(mark, asked["kind"], _answer(asked, ports)))
                 sys.stdout.buffer.flush()
 
 
-def _answer(asked: Message, port: int) -> Message:
+def _listening() -> socket.socket:
+    """Return a socket that listens on one of the ports that a run chooses from."""
+    for port in random.sample(PORTS, CANDIDATES):
+        with suppress(OSError):
+            return socket.create_server(("", port))
+    raise RunError(f"none of {CANDIDATES} ports from {PORTS.start} to {PORTS.stop - 1} that were tried is free")
+
+
+def _answer(asked: Message, ports: Sequence[int]) -> Message:
     if asked["kind"] == "facts":
-        return facts(asked) | {"port": port}
+        return facts(asked) | {"ports": ports}
     if asked["kind"] == "connect":
         return {"unreachable": unreachable(asked["endpoints"])}
     return {"unix_seconds": time.time()}
@@ -79,6 +90,11 @@ def _software(python: Sequence[str]) -> dict[str, Any]:
         return brought_by(python)
     except RunError as error:
         return {"error": str(error)}
+
+
+def _existing(folder: Path) -> Path:
+    """Return the part of a path that is there; a run makes the rest."""
+    return next(one for one in (folder, *folder.parents) if one.exists())
 
 
 def _is_writable(folder: Path) -> bool:

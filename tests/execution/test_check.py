@@ -1,6 +1,7 @@
 """What `check` says of a cluster, row by row, and with which exit code."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from dlperf_study.__main__ import main
 from dlperf_study.execution import check_kubernetes, check_nodes
-from dlperf_study.execution.check import allocation, check
+from dlperf_study.execution.check import check
+from dlperf_study.execution.check_slurm import allocation, refused
 from dlperf_study.execution.finding import Finding, Verdict, as_table, holds, missing
 from dlperf_study.launchers.probe import unreachable
 from dlperf_study.study.cluster import Cluster, Kubernetes, Slurm
@@ -57,7 +59,7 @@ def test_a_node_that_has_all_holds_everywhere() -> None:
         (GPUS, {}, "devices", Verdict.MISSING, "0 × no GPU"),
         (TWO, {"busy_cores": 3.0}, "idle", Verdict.NOTE, "3.0 cores busy"),
         (TWO, {"free_memory_bytes": 1e9}, "memory", Verdict.MISSING, "1.0 GB free"),
-        (TWO, {"is_writable": False}, "/scratch", Verdict.MISSING, "can't be written"),
+        (TWO, {"is_writable": False}, "/scratch", Verdict.MISSING, "can't be made or written"),
         (TWO, {"free_disk_bytes": 1e6}, "/scratch", Verdict.MISSING, "0.0 GB free"),
         (TWO, {"address": {"error": "which address?"}}, "address", Verdict.MISSING, "which address?"),
         (replace(TWO, shared_files=True), {}, "outputs/", Verdict.MISSING, "not the one of this machine"),
@@ -96,6 +98,14 @@ def test_another_version_on_one_node_is_named() -> None:
     assert found["torch_ddp"].verdict is Verdict.MISSING
     assert found["torch_ddp"].found == "torch is 2.12.0 on two, other than on one"
     assert found["paddle_ps"].verdict is Verdict.HOLDS
+
+
+def test_a_python_that_is_named_and_lacks_its_library_is_missing() -> None:
+    software = facts()["software"] | {"torch_ddp": {"code": "c0de", "software": {"system": "Linux"}}}
+    told = {"one": facts(software=software)}
+    for python, verdict in (({"torch_ddp": "/a/python"}, Verdict.MISSING), ({"default": "/a/python"}, Verdict.NOTE)):
+        found = {f.subject: f for f in check_nodes.together(replace(TWO, python=python), told, {"one": 0.0})}
+        assert (found["torch_ddp"].verdict, found["torch_ddp"].found) == (verdict, "not installed in /a/python")
 
 
 def test_other_code_on_one_node_is_named() -> None:
@@ -143,10 +153,15 @@ def test_something_missing_makes_the_exit_code_1(place: Workplace, capsys: pytes
     assert printed.splitlines()[-1].endswith("missing: 1")
 
 
-def test_a_python_that_is_not_there_is_a_note(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
-    place.cluster_file.write_text(CLUSTER + "python: {torch_ddp: /nowhere/python}\n")
-    main(["check", str(place.cluster_file)])
-    assert "/nowhere/python does not run" in capsys.readouterr().out
+@pytest.mark.parametrize("python", ["/nowhere/python", "/bin/false"])
+def test_a_python_that_is_named_and_of_no_use_is_missing(
+    place: Workplace, capsys: pytest.CaptureFixture[str], python: str
+) -> None:
+    place.cluster_file.write_text(CLUSTER + f"python: {{torch_ddp: {python}}}\n")
+    assert main(["check", str(place.cluster_file)]) == 1
+    printed = capsys.readouterr().out
+    assert re.search(rf"^missing  torch_ddp +this machine: {python} .*\n +-> python.torch_ddp in the", printed, re.M)
+    assert printed.splitlines()[-1].endswith("missing: 1")
 
 
 def test_a_command_that_is_not_there_ends_the_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -155,12 +170,30 @@ def test_a_command_that_is_not_there_ends_the_check(monkeypatch: pytest.MonkeyPa
     assert (finding.verdict, finding.found) == (Verdict.MISSING, "no ssh here")
 
 
-def test_slurm_is_asked_for_all_nodes_at_once() -> None:
-    cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", slurm=Slurm("dgx", "me", ("--exclusive",)))
-    argv = allocation(cluster, ["python", "-m", "dlperf_study", "check", "c"])
-    assert argv[:2] == ["salloc", "--nodes=4"]
-    assert {"--partition=dgx", "--account=me", "--exclusive", "--gres=gpu:8"} <= set(argv)
-    assert argv[-5:] == ["python", "-m", "dlperf_study", "check", "c"]
+def test_slurm_is_asked_for_all_nodes_as_a_run_asks() -> None:
+    cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", slurm=Slurm("dgx", "me", ("--constraint=v100",)))
+    argv = allocation(cluster, "a name")
+    assert argv[:3] == ["salloc", "--no-shell", "--job-name=a name"]
+    assert {"--nodes=4", "--partition=dgx", "--account=me", "--constraint=v100", "--gres=gpu:8"} <= set(argv)
+    assert {"--exclusive", "--mem=0", "--immediate=600"} <= set(argv)
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        ("Invalid account or account/partition combination specified", "slurm.account is 'me'"),
+        ("Invalid qos specification", "slurm.options is ['--qos=high'], and `sacctmgr show qos`"),
+        ("job 7: PENDING (PartitionTimeLimit): it can never start", "a check asks for 5 minutes"),
+        ("Requested node configuration is not available", "the cluster file says gpu, devices_per_node: 8"),
+        ("Invalid feature specification", "slurm.options is ['--qos=high']; "),
+        ("something new", "try it by hand: salloc --nodes=4 --gres=gpu:8 --account=me --qos=high true"),
+    ],
+)
+def test_what_slurm_refuses_names_the_key_that_may_be_why(words: str, remedy: str) -> None:
+    cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", slurm=Slurm("", "me", ("--qos=high",)))
+    finding = refused(cluster, words)
+    assert (finding.verdict, finding.found) == (Verdict.MISSING, words)
+    assert finding.remedy.startswith(remedy)
 
 
 @pytest.fixture

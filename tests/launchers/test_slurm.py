@@ -12,7 +12,15 @@ from dlperf_study.errors import RunError
 from dlperf_study.launchers import _slurm_queue as queue
 from dlperf_study.launchers import slurm as launcher
 from dlperf_study.launchers._slurm_places import places, srun
-from dlperf_study.launchers._slurm_queue import Job, Phase, Unreachable, parse_accounting, parse_job
+from dlperf_study.launchers._slurm_queue import (
+    Job,
+    Partition,
+    Phase,
+    Unreachable,
+    parse_accounting,
+    parse_job,
+    parse_partitions,
+)
 from dlperf_study.launchers._slurm_script import allotted_seconds, filled, script, slurm_time
 from dlperf_study.launchers._slurm_watch import SETTLE_SECONDS, Patience, verdict, with_slurms_word
 from dlperf_study.launchers.base import Ending, Submission
@@ -197,3 +205,17 @@ def test_a_command_on_a_node_names_its_job() -> None:
 def test_the_evidence_of_a_submission_has_no_secret() -> None:
     rendered = submission(replace(CLUSTER, environment={"SECRET_TOKEN": "hunter2", "NCCL_DEBUG": "INFO"}))
     assert "hunter2" not in rendered.as_json() + json.dumps(dict(rendered.files))
+
+
+#: As Slurm 22.05.8 printed them, but for what nothing here reads.
+PARTITIONS = """\
+PartitionName=all AllowAccounts=ALL Default=YES MaxNodes=UNLIMITED MaxTime=01:00:00 Nodes=h[1-4] State=UP TotalNodes=4
+PartitionName=two AllowAccounts=ALL Default=NO MaxNodes=1 MaxTime=UNLIMITED Nodes=h[1-2] State=UP TotalNodes=2
+"""
+
+
+def test_what_slurm_says_of_its_partitions() -> None:
+    assert parse_partitions(PARTITIONS) == (
+        Partition("all", nodes=4, most_nodes=4, most_time="01:00:00", is_default=True),
+        Partition("two", nodes=2, most_nodes=1, most_time="UNLIMITED", is_default=False),
+    )
