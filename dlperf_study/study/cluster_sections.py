@@ -1,13 +1,14 @@
-"""What a cluster file may hold below its first level: the shape and the bounds of every section."""
+"""What a cluster file may hold: the shape and the bounds of every key, section by section."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from dlperf_study.study.parameters import MOST_DEVICES_PER_NODE
+from dlperf_study.study.parameters import MOST_DEVICES_PER_NODE, MOST_NODES
 from dlperf_study.study.problems import Section
 
+AUTO = "auto"
 DAY_SECONDS = 24 * 3600
 MOST_SECONDS = 30 * DAY_SECONDS
 #: What the sbatch script says itself, in sbatch's long and short names.
@@ -37,6 +38,14 @@ def _option(text: str) -> str:
     return text
 
 
+def _number_or_auto(value: Any) -> int | None:
+    if value == AUTO:
+        return None
+    if type(value) is int and 1 <= value <= MOST_DEVICES_PER_NODE:
+        return value
+    raise ValueError(f"it must be a whole number from 1 to {MOST_DEVICES_PER_NODE}, or auto")
+
+
 Text = Annotated[str, Field(min_length=1)]
 Words = list[Text]
 #: Begins with no dash, so that no command takes it for an option.
@@ -50,6 +59,14 @@ AbsolutePath = Annotated[str, _matching(r"/[^\n]*", "an absolute path")]
 SbatchOption = Annotated[str, AfterValidator(_option)]
 Quantity = Annotated[
     str, _matching(r"\d+(?:\.\d+)?(?:[munkMGTPE]|[KMGTPE]i)?", 'a Kubernetes quantity in quotes, as "16" or "64Gi"')
+]
+
+
+NumberOrAuto = Annotated[
+    int | None,
+    BeforeValidator(
+        _number_or_auto, json_schema_input_type=Annotated[int, Field(ge=1, le=MOST_DEVICES_PER_NODE)] | Literal["auto"]
+    ),
 ]
 
 
@@ -105,3 +122,36 @@ SECTIONS: dict[str, type[Section]] = {
     "slurm": SlurmSection,
     "kubernetes": KubernetesSection,
 }
+
+
+class ClusterFile(Section):
+    """The machines a study runs on."""
+
+    launcher: str = Field(min_length=1, description="how processes are started: a file in dlperf_study/launchers")
+    hosts: list[HostName] = Field(default=[], description="one name per node, as ssh takes it; with launcher ssh")
+    nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] | None = Field(
+        default=None, description="machines; left out: as many as hosts"
+    )
+    devices_per_node: NumberOrAuto = Field(description="devices of each; auto: what this machine has")
+    device: Literal["cpu", "gpu", "auto"] = Field(description="auto: gpu where there is an NVIDIA GPU")
+    device_name: str = Field(min_length=1, description="as its maker names it; auto: as this machine reports it")
+    device_peak_flops: float | None = Field(
+        default=None, ge=1e6, le=1e18, description="FLOP/s of one device; without it no MFU"
+    )
+    link: str = Field(min_length=1, description="what connects the nodes")
+    idle: IdleSection = IdleSection()
+    python: dict[str, Text] = Field(
+        default={}, description="another Python for a framework: name to path; default: for all, and for the guards"
+    )
+    network_interface: Interface = Field(default="", description="that exchanges use; left out: as each library does")
+    shared_files: bool | None = Field(default=None, description="whether outputs/ is the same folder on every node")
+    work_folder: str = Field(default="", description="where nodes without it write; left out: their temporary folder")
+    environment: Variables = Field(default={}, description="variables of every training process")
+    pass_environment: list[VariableName] = Field(default=[], description="further variables to pass from your shell")
+    container: Words = Field(default=[], description="what every training command is put behind, as apptainer exec")
+    ssh: SshSection | None = None
+    slurm: SlurmSection | None = None
+    kubernetes: KubernetesSection | None = None
+
+
+KEYS = {"": tuple(ClusterFile.model_fields), **{name: tuple(s.model_fields) for name, s in SECTIONS.items()}}

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from dlperf_study.study.cluster_file import ClusterFile
+from dlperf_study.study.cluster_sections import ClusterFile
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study_file import StudyFile
 

@@ -20,15 +20,22 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
     ``kind`` is ``study`` or ``cluster``. Raises StudyFileError, with the names there are, when it doesn't exist.
     """
     folder = PARAMS / {"study": "studies", "cluster": "clusters"}[kind]
-    is_path = isinstance(name_or_path, Path) or name_or_path.endswith((".yaml", ".yml"))
+    is_path = isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml"))
     path = Path(name_or_path) if is_path else folder / f"{name_or_path}.yaml"
     if path.is_file():
         return path
+    if is_path:
+        raise StudyFileError(f"there is no file {path}; {_beside(path)}give a path, or a name in params/{folder.name}")
     names = sorted(file.stem for file in folder.glob("*.yaml"))
     raise StudyFileError(
         f"there is no {kind} {str(name_or_path)!r}; {closest(path.stem, names)}"
         f"params/{folder.name} has {', '.join(names) or 'none'}"
     )
+
+
+def _beside(path: Path) -> str:
+    """Return a question that names the YAML file beside a path that is most like it, or nothing."""
+    return closest(str(path), map(str, path.parent.glob("*.y*ml"))) if path.parent.is_dir() else ""
 
 
 def closest(word: str, choices: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ import sys
 import pytest
 
 from dlperf_study.errors import StudyFileError
+from dlperf_study.paths import PROJECT
 from dlperf_study.study import cluster_file
 from dlperf_study.study.cluster import Kubernetes, Slurm, Ssh
 from dlperf_study.study.cluster_file import load_cluster
@@ -268,6 +269,11 @@ def test_the_examples_are_the_cluster_of_the_published_studies(name):
     assert (cluster.device, cluster.device_name) == ("gpu", "Tesla V100-SXM2-16GB")
 
 
+def test_there_is_an_example_without_gpus():
+    cluster = load_cluster("cpu_hosts")
+    assert (cluster.launcher, cluster.device, cluster.nodes, cluster.shared_files) == ("ssh", "cpu", 2, False)
+
+
 @pytest.mark.parametrize(("change", "message"), MISTAKES)
 def test_a_mistake_gives_one_message(tmp_path, change, message):
     assert change[0] in CLUSTER
@@ -285,6 +291,28 @@ def test_a_misspelt_local_is_recognised(tmp_path):
 def test_a_missing_cluster_lists_those_there_are():
     with pytest.raises(StudyFileError, match=r"there is no cluster 'locl'; did you mean local\? params/clusters has "):
         load_cluster("locl")
+
+
+def test_a_path_that_is_not_there_is_called_a_file(tmp_path):
+    write(tmp_path, CLUSTER, "nodes")
+    with pytest.raises(StudyFileError) as caught:
+        load_cluster(f"{tmp_path}/node.yaml")
+    assert str(caught.value) == (
+        f"there is no file {tmp_path}/node.yaml; did you mean {tmp_path}/nodes.yaml? "
+        "give a path, or a name in params/clusters"
+    )
+    with pytest.raises(StudyFileError, match="there is no file nowhere/at_all; give a path"):
+        load_cluster("nowhere/at_all")
+
+
+def test_a_file_of_ours_has_its_name_also_by_its_path(monkeypatch):
+    monkeypatch.chdir(PROJECT)
+    assert load_cluster("params/clusters/ssh.yaml").name == "ssh"
+
+
+def test_pages_call_a_cluster_by_the_name_of_its_file(tmp_path):
+    assert load_cluster(write(tmp_path, CLUSTER, "v100")).title == "v100"
+    assert load_cluster("ssh").title == "ssh"
 
 
 def test_a_path_may_be_given_as_text(tmp_path):
