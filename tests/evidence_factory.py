@@ -51,6 +51,7 @@ class Recipe:
     flops_per_sample: float | None = FLOPS_PER_SAMPLE
     commit: str = "0" * 40
     complaints: tuple[Mapping[str, str], ...] = ()
+    nodes: tuple[Mapping[str, str], ...] = ({"name": "", "address": "127.0.0.1", "interface": "lo"},)
 
     @property
     def step_seconds(self) -> float:
@@ -105,6 +106,7 @@ def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str,
         "ranks_seen": list(range(asked.world_size)) if completed else [],
         "cluster": _cluster(asked, recipe),
         "environment": _environment(recipe),
+        "nodes": [dict(node) for node in recipe.nodes],
         "load": {
             "waited_seconds": recipe.waited_seconds,
             "busy_cores_before": 0.0,

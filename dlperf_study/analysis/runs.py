@@ -16,7 +16,7 @@ def run_row(run: Run) -> dict[str, Any]:
     return {
         "identity": run.identity,
         "repetition": run.repetition,
-        **run.configuration.as_dict(),
+        **run.configuration.as_shown(),
         "world_size": run.configuration.world_size,
         "global_batch": run.configuration.global_batch,
         **_life(run),
@@ -50,7 +50,8 @@ def _place(run: Run) -> dict[str, Any]:
     hardware, git = environment.get("hardware", {}), environment.get("git", {})
     variables = environment.get("variables", {})
     return {
-        **{name: cluster.get(name) for name in ("device", "device_name", "device_peak_flops", "link")},
+        **{name: cluster.get(name) for name in ("launcher", "device", "device_name", "device_peak_flops", "link")},
+        "addresses": _addresses(run.facts.get("nodes", [])) or None,
         **{name: hardware.get(name) for name in ("cpu_model", "memory_bytes")},
         "cores": hardware.get("cores"),
         "python_version": environment.get("software", {}).get("python"),
@@ -58,6 +59,13 @@ def _place(run: Run) -> dict[str, Any]:
         "git_commit": git.get("commit"),
         "git_dirty": git.get("dirty"),
     }
+
+
+def _addresses(nodes: list[dict[str, Any]]) -> str:
+    """Return the address and the interface that each node said it has."""
+    return ", ".join(
+        f"{node['name']} {node['address']} ({node['interface']})".strip() for node in nodes if "address" in node
+    )
 
 
 def _measurements(run: Run) -> dict[str, Any]:

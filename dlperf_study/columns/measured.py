@@ -248,6 +248,8 @@ PLACE = (
     Column("device_peak_flops", "Device peak", "FLOP/s", REAL, "peak of one device, from the cluster file", R),
     Column("link", "Link", "", TEXT, "what connects the devices; of ours, from the cluster file", RP),
     Column("host", "Host", "", TEXT, "names of the hosts of the ranks", R),
+    Column("launcher", "Launcher", "", TEXT, "how processes were started: local, ssh, slurm or kubernetes", R),
+    Column("addresses", "Addresses", "", TEXT, "of each node: its address and network interface", R),
     Column("library", "Library", "", TEXT, "framework library of the ranks", R),
     Column("library_version", "Library version", "", TEXT, "its version", R),
     Column("cpu_model", "CPU", "", TEXT, "model of the processor", R),

@@ -73,7 +73,7 @@ def _group(dataset: Dataset, rows: pd.DataFrame, identity: str) -> Group:
 
 def _label(row: Any, reference: Any, factors: list[str]) -> str:
     words = _words(row, reference, factors)
-    size = devices_of(row) if row.world_size != reference.world_size else ""
+    size = counted(row.world_size, "device") if row.world_size != reference.world_size else ""
     return SEPARATOR.join(filter(None, (words, size))) or human(row.framework)
 
 

@@ -64,9 +64,10 @@ def configuration_labels(dataset: Dataset) -> dict[str, str]:
 
 
 def devices_of(row: Any) -> str:
-    """Return how many devices and servers a row of the configurations uses, in words."""
+    """Return how many devices, nodes and servers a row of the configurations uses, in words; one node goes unsaid."""
+    nodes = f" on {counted(row.nodes, 'node')}" if row.nodes > 1 else ""
     servers = f" + {counted(row.servers, 'server')}" if row.servers else ""
-    return counted(row.world_size, "device") + servers
+    return counted(row.world_size, "device") + nodes + servers
 
 
 def level(factor: str, value: Any) -> str:

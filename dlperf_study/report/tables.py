@@ -28,7 +28,8 @@ from dlperf_study.study.outcome import Outcome
 #: How each configuration was measured.
 PROTOCOL = ("repeats", "warmup_steps", "measured_steps", "computation_steps", "exchange_steps", "trace_steps")
 PLACE = (
-    *("cluster", "host", "device", "device_name", "device_peak_flops", "link", "cpu_model", "cores", "memory_bytes"),
+    *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "link"),
+    *("cpu_model", "cores", "memory_bytes"),
     *("library", "library_version", "python_version", "library_settings", "git_commit", "git_dirty"),
 )
 #: What is known of an ingested run.
@@ -40,7 +41,10 @@ LIES_IN = "difference_lies_in"
 #: Parameters that are said elsewhere on the page or bound a run only.
 _OF_THE_PLAN = ("study", "cluster", "quick", "timeout_seconds")
 #: What stands in a table as it is, and how many letters of it; twelve name a commit.
-_VERBATIM: dict[str, int | None] = {"git_commit": 12, "library_settings": None}
+_VERBATIM: dict[str, int | None] = {
+    **dict.fromkeys(("cluster", "launcher", "host", "addresses", "library_settings")),
+    "git_commit": 12,
+}
 TRACED = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
 _NO_COSTS = (
     "Negotiation and all-reduce lie beside the backward pass and beside each other, and activities of several "

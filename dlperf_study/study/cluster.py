@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.configuration import Configuration, cluster_title
 
 #: The key of ``python`` and of ``images`` that stands for every framework without one of its own, and for the guards.
 DEFAULT = "default"
@@ -85,6 +85,11 @@ class Cluster:
     slurm: Slurm = Slurm()
     kubernetes: Kubernetes = Kubernetes()
 
+    @property
+    def title(self) -> str:
+        """What pages call it."""
+        return cluster_title(self.name)
+
     def python_for(self, framework: str) -> str:
         """Return the Python that has the framework's library; this one unless the cluster file names another."""
         return self.python.get(framework) or self.guard_python
@@ -117,10 +122,12 @@ class Cluster:
     def too_small_for(self, configuration: Configuration) -> str | None:
         """Return why the configuration needs more than there is, or None."""
         if configuration.nodes > self.nodes or configuration.devices_per_node > self.devices_per_node:
-            return f"needs {_size(configuration)}; cluster {self.name} has {_size(self)}"
+            return f"needs {_size(configuration)}; cluster {self.title} has {_size(self)}"
         threads = configuration.devices_per_node * configuration.threads_per_device
         if self.device == "cpu" and threads > self.devices_per_node:
-            return f"needs {_count(threads, 'thread')} on a node; cluster {self.name} has {self.devices_per_node} cores"
+            return (
+                f"needs {_count(threads, 'thread')} on a node; cluster {self.title} has {self.devices_per_node} cores"
+            )
         return None
 
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import PurePath
 from typing import Any
 
 from dlperf_study.errors import StudyFileError
@@ -12,6 +13,11 @@ Scalar = str | int | float | bool
 
 #: How a run is repeated and bounded; changing it does not make another configuration.
 PROTOCOL = ("trace_steps", "repeats", "timeout_seconds")
+
+
+def cluster_title(name: str) -> str:
+    """Return what pages call a cluster: the name of its file, and not the folder where a user keeps it."""
+    return PurePath(name).stem if "/" in name else name
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,10 @@ class Configuration:
     def as_dict(self) -> dict[str, Scalar]:
         """Return the parameters in order of declaration."""
         return asdict(self)
+
+    def as_shown(self) -> dict[str, Scalar]:
+        """Return the parameters with the cluster called as on pages: not by the folder of its file."""
+        return self.as_dict() | {"cluster": cluster_title(self.cluster)}
 
     def _digest(self) -> str:
         values = {name: value for name, value in self.as_dict().items() if name not in PROTOCOL}

@@ -35,8 +35,8 @@ class Entry:
 
     @property
     def parameters(self) -> dict[str, Scalar | None]:
-        """Every parameter by name; None where nobody stated it."""
-        return self.configuration.as_dict() | dict.fromkeys(self.unstated)
+        """Every parameter by name, as pages show it; None where nobody stated it."""
+        return self.configuration.as_shown() | dict.fromkeys(self.unstated)
 
     @property
     def is_baseline(self) -> bool:

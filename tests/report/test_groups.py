@@ -60,6 +60,17 @@ def test_what_a_row_has_besides_framework_and_strategy_is_told_apart(paths: Stud
     assert list(group.rows["besides"]) == ["fp32", "1 server", "fp16 · 2 nodes"]
 
 
+def test_devices_of_several_nodes_are_told_from_those_of_one(paths: StudyPaths) -> None:
+    pairs = [(named(framework=name, nodes=2), named(nodes=2)) for name in ("paddle_collective", "torch_ddp")]
+    wider = (named(framework="torch_ddp", nodes=2, devices_per_node=2), named(nodes=2))
+    assert groups_of(paths, [*pairs, wider]) == [
+        (
+            "ResNet-50 · 2 devices on 2 nodes",
+            ["PaddlePaddle collective", "PyTorch DDP", "PyTorch DDP · 4 devices"],
+        )
+    ]
+
+
 def test_groups_of_one_model_are_its_own(paths: StudyPaths) -> None:
     both = [configuration(model=model) for model in ("resnet50", "mobilenet_v2")]
     dataset = write_titled(paths, [Planned(one, ALONE, reference=one) for one in both])

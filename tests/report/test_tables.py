@@ -241,6 +241,16 @@ def test_the_place_has_a_short_commit_and_the_variables_that_set_libraries(mixed
     assert shown[COLUMNS["library_settings"].label] == "OMP_NUM_THREADS=1"
 
 
+def test_the_place_says_how_it_was_reached_and_leaves_out_where_a_user_keeps_a_file(paths: StudyPaths) -> None:
+    two = configuration(nodes=2, cluster="/somewhere/of/mine/my_hosts.yaml")
+    there = ({"name": "h_1", "address": "10.0.0.2", "interface": "ib0"}, {"name": "h_2"})
+    dataset = write_titled(paths, [Planned(two, Recipe(nodes=there), runs=1)])
+    shown = {row[0].text: row[1].text for row in tables.places(dataset).rows}
+    named = [shown[COLUMNS[name].label] for name in ("cluster", "launcher", "addresses")]
+    assert named == ["my_hosts", "local", "h_1 10.0.0.2 (ib0)"]
+    assert "/somewhere" not in "".join(table.to_csv() for table in (dataset.runs, dataset.configurations))
+
+
 @pytest.mark.parametrize("build", [tables.measured, tables.scaling, tables.comparison])
 def test_a_rate_whose_steps_never_settled_says_so(paths: StudyPaths, build: object) -> None:
     asked = configuration(measured_steps=6)
