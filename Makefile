@@ -10,17 +10,23 @@ READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study report lab torch horovod test check bench clean active-environment
+.PHONY: help study plan report check-cluster lab torch horovod test check bench clean active-environment
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
-	@echo "  variables       STUDY=$(STUDY) CLUSTER=$(CLUSTER) QUICK=1 (the short form of a study, not for publication)"
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
+	@echo "  variables           STUDY=$(STUDY) CLUSTER=$(CLUSTER) QUICK=1 (the short form of a study, not for publication)"
 
 study: $(READY) ## measure a study and build its report
 	@$(PYTHON) -m dlperf_study study $(OPTIONS)
 
+plan: $(READY) ## list what of a study a cluster can run, and why not the rest; starts nothing
+	@$(PYTHON) -m dlperf_study plan $(OPTIONS)
+
 report: $(READY) ## build the report again from the evidence there is
 	@$(PYTHON) -m dlperf_study report $(OPTIONS)
+
+check-cluster: $(READY) ## try everything a run on a cluster needs, and say what is missing
+	@$(PYTHON) -m dlperf_study check $(CLUSTER)
 
 lab: $(READY) ## open the notebooks in JupyterLab
 	@$(PYTHON) -m jupyter lab --notebook-dir=$(CURDIR)/notebooks $(LAB)

@@ -23,8 +23,8 @@ from dlperf_study.logs.recognise import read_block
 from dlperf_study.models.base import Model
 from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT
 from dlperf_study.report.pages import ANSWERS, SUMMARY
-from dlperf_study.study.cluster_file import ClusterFile, load_cluster
-from dlperf_study.study.cluster_sections import SECTIONS
+from dlperf_study.study.cluster_file import load_cluster
+from dlperf_study.study.cluster_sections import SECTIONS, ClusterFile
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS
 from dlperf_study.study.plan import build_plan
@@ -39,6 +39,9 @@ RUN_ELSEWHERE = {
     r"make test": (".ci/run", "make test"),
     r"make (torch|horovod).*": ("Makefile", "test: horovod"),
     r"python -m tools\.install_(torch|horovod)": ("Makefile", "-m tools.install_horovod"),
+    r"cp params/clusters/.*": ("tests/clusters/test_check.py", '"cpu_hosts.yaml"'),
+    r"make check-cluster CLUSTER=mine": ("tests/clusters/test_check.py", '"make", "check-cluster"'),
+    r"make plan .* CLUSTER=mine .*": ("tests/clusters/test_check.py", '"make", "plan"'),
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study (study|run) .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study collect .*": ("tests/analysis/test_dataset.py", "collect("),

@@ -1,6 +1,7 @@
 """`check` on real hosts: over ssh, and inside a job of Slurm."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,7 +11,11 @@ import pytest
 
 from dlperf_study.execution.check import check
 from dlperf_study.execution.finding import Finding, Verdict
+from dlperf_study.launchers.coordinator import PORTS
+from dlperf_study.paths import PROJECT
 from dlperf_study.study.cluster import Cluster, Ssh
+from dlperf_study.study.strict_yaml import PARAMS
+from dlperf_study.study.this_machine import cpu_name
 from tests.clusters.slurm import Slurm
 from tests.clusters.ssh_hosts import SshHosts
 from tests.command_line import LIMIT_SECONDS, wait_for
@@ -47,11 +52,32 @@ def test_hosts_are_reached_and_reach_each_other(cluster: Cluster, ssh: SshHosts)
     assert not ssh.left()
 
 
-def test_a_host_that_is_not_there_is_named_and_the_others_are_checked(cluster: Cluster) -> None:
+def test_a_host_that_is_not_there_is_named_and_nothing_is_said_of_ways_to_it(cluster: Cluster) -> None:
     rows = found(replace(cluster, hosts=(cluster.hosts[0], "nowhere")))
     assert rows["nowhere: reached"].verdict is Verdict.MISSING
-    assert "nowhere" in rows["nowhere: reached"].remedy
     assert rows[f"{cluster.hosts[0]}: reached"].verdict is Verdict.HOLDS
+    ways = [rows["ports between nodes"], rows[f"ssh from {cluster.hosts[0]} to nowhere"]]
+    assert [row.verdict for row in ways] == [Verdict.UNTRIED] * 2
+
+
+def test_the_way_to_try_it_by_hand_is_short_and_works(cluster: Cluster, tmp_path: Path) -> None:
+    wrong = tmp_path / "python"
+    rows = found(replace(cluster, python={"default": str(wrong)}))
+    remedy = rows[f"{cluster.hosts[0]}: reached"].remedy
+    command = remedy.removeprefix("try it by hand: ")
+    assert command == f"ssh -F {cluster.ssh.config_file} {cluster.hosts[0]} '{wrong} -m dlperf_study.study.software'"
+    wrong.symlink_to(sys.executable)
+    pasted = subprocess.run(command.replace(str(wrong), sys.executable), shell=True, capture_output=True, text=True)
+    assert '"code"' in pasted.stdout
+
+
+def test_a_wrong_key_is_said_of_the_way_from_here_only(cluster: Cluster, ssh: SshHosts) -> None:
+    rows = found(replace(cluster, ssh=Ssh(str(ssh.config_with_wrong_key))))
+    assert {name for name, row in rows.items() if row.verdict is Verdict.MISSING} == {
+        f"{name}: reached" for name in cluster.hosts
+    }
+    assert "Permission denied" in rows[f"{cluster.hosts[0]}: reached"].found
+    assert rows[f"ssh from {cluster.hosts[0]}"].verdict is Verdict.UNTRIED
 
 
 def test_files_that_are_not_shared_are_found_out(
@@ -69,33 +95,113 @@ def test_files_that_are_not_shared_are_found_out(
 def test_another_interface_than_there_is_is_missing(cluster: Cluster) -> None:
     rows = found(replace(cluster, network_interface="ib0"))
     assert "network_interface ib0 has no IPv4 address here" in rows[f"{cluster.hosts[0]}: address"].found
+    assert rows["ports between nodes"].verdict is Verdict.UNTRIED
+
+
+def test_ports_of_a_run_that_are_closed_are_told_from_those_that_are_open(cluster: Cluster, ssh: SshHosts) -> None:
+    first, second = ssh.hosts[:2]
+    rule = ("ipproto", "tcp", "dport", f"{PORTS.start}-{PORTS.stop - 1}", "prohibit")
+    subprocess.run(["ip", "-n", first.name, "rule", "add", *rule], check=True)
+    try:
+        row = found(cluster)["ports between nodes"]
+    finally:
+        subprocess.run(["ip", "-n", first.name, "rule", "delete", *rule], check=True)
+    assert row.verdict is Verdict.MISSING
+    assert re.fullmatch(rf"no answer: {second.name} port \d+ from {first.name}", row.found)
+    assert "20000 to 32767" in row.remedy
+
+
+def test_a_newcomer_gets_from_the_example_to_a_plan(ssh: SshHosts, tmp_path: Path) -> None:
+    """What docs/clusters.md says to type, with the changes it says to make."""
+    text = (PARAMS / "clusters" / "cpu_hosts.yaml").read_text()
+    changes = {
+        "hosts": f"[{ssh.hosts[0].name}, {ssh.hosts[1].name}]",
+        "devices_per_node": "2",
+        "device_name": cpu_name(),
+        "config_file": str(ssh.config),
+    }
+    for key, value in changes.items():
+        text, count = re.subn(rf"({key}: ).*", rf"\g<1>{value}", text)
+        assert count == 1, key
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    assert "nothing is missing" in typed("make", "check-cluster", f"CLUSTER={file}")
+    assert "8 of 8 configurations can run here" in typed(
+        "make", "plan", "STUDY=frameworks", f"CLUSTER={file}", "QUICK=1"
+    )
+
+
+def typed(*words: str) -> str:
+    """Return what a command prints that is typed in the folder of the project."""
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+    return subprocess.run(words, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 IN_SLURM = """\
 launcher: slurm
-nodes: {nodes}
+nodes: 2
 devices_per_node: 1
 device: cpu
 device_name: a CPU
 link: Ethernet
 network_interface: eth0
-slurm: {{start_within_seconds: 20}}
+slurm: {start_within_seconds: 20}
 """
 
 
-@pytest.mark.parametrize(("nodes", "code", "said"), [(2, 0, "nothing is missing"), (9, 1, "salloc: error:")])
-def test_slurm_is_checked_from_inside_a_job(slurm: Slurm, tmp_path: Path, nodes: int, code: int, said: str) -> None:
-    file = tmp_path / "queue.yaml"
-    file.write_text(IN_SLURM.format(nodes=nodes))
+def in_slurm(slurm: Slurm, folder: Path, *change: str) -> "subprocess.CompletedProcess[str]":
+    """Return what the command line says of a cluster file with a change; no job of it is left."""
+    file = folder / "queue.yaml"
+    file.write_text(IN_SLURM.replace(*change) if change else IN_SLURM)
     ended = subprocess.run(
         [sys.executable, "-m", "dlperf_study", "check", str(file)],
-        env={**os.environ, **slurm.variables, "DLPERF_STUDY_OUTPUTS": str(tmp_path / "outputs")},
+        env={**os.environ, **slurm.variables, "DLPERF_STUDY_OUTPUTS": str(folder / "outputs")},
         capture_output=True,
         text=True,
     )
-    assert (ended.returncode, said in ended.stdout + ended.stderr) == (code, True), ended
-    if code == 0:
-        first, second = (host.name for host in slurm.hosts[:2])
-        assert f"holds    nodes                {first}, {second}" in ended.stdout
-        assert f"{second}: outputs/" in ended.stdout
     wait_for(lambda: not slurm.jobs(), "the job to end", 30)
+    return ended
+
+
+def test_slurm_is_checked_from_inside_a_job(slurm: Slurm, tmp_path: Path) -> None:
+    ended = in_slurm(slurm, tmp_path)
+    first, second = (host.name for host in slurm.hosts[:2])
+    assert ended.stdout.splitlines()[-1].endswith("queue.yaml: nothing is missing")
+    assert f"holds    nodes                {first}, {second}" in ended.stdout
+    assert f"{second}: outputs/" in ended.stdout
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "row", "remedy"),
+    [
+        (
+            ("slurm: {", "slurm: {partition: nopart, "),
+            "partition       slurm.partition is 'nopart'; there are all, two",
+            "name one of them",
+        ),
+        (
+            ("nodes: 2", "nodes: 9"),
+            "partition       all: jobs of up to 4 nodes and 01:00:00",
+            "the cluster file says nodes: 9",
+        ),
+        (
+            ("slurm: {", "slurm: {options: [--constraint=v100], "),
+            "nodes           Job submit/allocate failed: Invalid feature specification",
+            "slurm.options is ['--constraint=v100']",
+        ),
+        (
+            ("seconds: 20", "seconds: 3, options: [--begin=now+1hour]"),
+            "nodes           not started within 3 s: job ",
+            "try it by hand: salloc --nodes=2 --begin=now+1hour true",
+        ),
+    ],
+)
+def test_what_slurm_will_not_do_is_a_row_and_a_verdict(
+    slurm: Slurm, tmp_path: Path, change: tuple[str, str], row: str, remedy: str
+) -> None:
+    ended = in_slurm(slurm, tmp_path, *change)
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert f"\nmissing  {row}" in ended.stdout
+    assert f"-> {remedy}" in ended.stdout
+    assert ended.stdout.splitlines()[-1].endswith("queue.yaml: missing: 1")
