@@ -96,11 +96,10 @@ def check(options: argparse.Namespace) -> int:
     from dlperf_study.execution.check import check as try_everything
     from dlperf_study.execution.finding import Verdict, as_table
     from dlperf_study.execution.probing import queue_seconds
-    from dlperf_study.launchers import load as load_launcher
+    from dlperf_study.launchers import names as launchers
     from dlperf_study.study.cluster_file import load_cluster
 
-    cluster = load_cluster(options.cluster)
-    load_launcher(cluster.launcher, options.cluster)
+    cluster = load_cluster(options.cluster, launchers())
     if cluster.has_queue:
         _say(f"what is tried waits in the queue, at most {queue_seconds(cluster):.0f} s …")
     findings = list(try_everything(cluster))

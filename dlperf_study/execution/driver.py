@@ -37,8 +37,7 @@ class Result:
 
 def make_plan(study: str, cluster: str, quick: bool) -> tuple[Plan, Cluster]:
     """Return the plan of a study on a cluster, and that cluster."""
-    place = load_cluster(cluster)
-    launchers.load(place.launcher, cluster)
+    place = load_cluster(cluster, launchers.names())
     asked = load_study(study, quick)
     return build_plan(asked, place, lambda c: unsupported_here(c, place, asked.source)), place
 

@@ -36,7 +36,7 @@ def perform_runs(configuration: Configuration) -> list[dict[str, Any]]:
 
     A run that does not complete is recorded and does not keep the next from being tried.
     """
-    cluster = load_cluster(configuration.cluster)
+    cluster = load_cluster(configuration.cluster, launchers.names())
     require_support(configuration, cluster)
     with study_lock(configuration.study, cluster):
         asked = [*_repetitions(configuration), *_traced(configuration, cluster)]
@@ -47,7 +47,7 @@ def perform_runs(configuration: Configuration) -> list[dict[str, Any]]:
 def submission_text(configuration: Configuration) -> str:
     """Return what would be started for the first repetition, for people: scripts and manifests, then the commands."""
     [first, *_] = _repetitions(configuration)
-    rendered = _render(first, load_cluster(configuration.cluster))
+    rendered = _render(first, load_cluster(configuration.cluster, launchers.names()))
     own = first.paths.configuration_file.name
     return "\n".join([*(text for name, text in rendered.files.items() if name != own), rendered.as_json()])
 

@@ -1,5 +1,7 @@
 """Where the keys of a cluster file contradict each other, or lack what another needs."""
 
+from collections.abc import Collection
+
 from dlperf_study.study.cluster_sections import AUTO, ClusterFile
 from dlperf_study.study.strict_yaml import closest
 
@@ -7,8 +9,11 @@ from dlperf_study.study.strict_yaml import closest
 SHARED_FILES = {"local": True, "slurm": True, "kubernetes": False}
 
 
-def contradiction(file: ClusterFile) -> str | None:
-    """Return the first contradiction, or None."""
+def contradiction(file: ClusterFile, launchers: Collection[str]) -> str | None:
+    """Return the first contradiction, or None; a launcher that is none of those there are comes before all others."""
+    if launchers and file.launcher not in launchers:
+        question = closest(file.launcher, launchers)
+        return f"launcher is {file.launcher!r}; {question}the launchers are {', '.join(launchers)}"
     checks = (_sections, _hosts, _auto, _shared, _work_folder)
     return next(filter(None, (check(file) for check in checks)), None)
 
@@ -44,8 +49,7 @@ def _auto(file: ClusterFile) -> str | None:
     unknown += ["devices_per_node"] if file.devices_per_node is None else []
     if not unknown or file.launcher == "local":
         return None
-    question = closest(file.launcher, ["local"])
-    return f"{', '.join(unknown)} can't be auto with launcher {file.launcher}; {question}only launcher local can ask"
+    return f"{', '.join(unknown)} can't be auto with launcher {file.launcher}; only launcher local can ask"
 
 
 def _shared(file: ClusterFile) -> str | None:

@@ -1,5 +1,6 @@
 """Cluster files: strict YAML to a Cluster."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,15 @@ AS_WRITTEN = (
 )
 
 
-def load_cluster(name_or_path: str | Path) -> Cluster:
+def load_cluster(name_or_path: str | Path, launchers: Collection[str] = ()) -> Cluster:
     """Return a cluster by its name in ``params/clusters`` or by the path of its file, every ``auto`` found out.
 
+    ``launchers`` are the names of those there are; without them, any name is taken for one.
     Raises StudyFileError for any mistake in the file.
     """
     path = find_file("cluster", name_or_path)
     file = validate(ClusterFile, read_mapping(path), shown(path), KEYS)
-    if problem := contradiction(file):
+    if problem := contradiction(file, launchers):
         raise StudyFileError(f"{shown(path)}: {problem}")
     return Cluster(
         name=_name(path.resolve()),

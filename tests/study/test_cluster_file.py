@@ -283,9 +283,12 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
     assert str(caught.value) == f"{file}: {message}"
 
 
-def test_a_misspelt_local_is_recognised(tmp_path):
-    with pytest.raises(StudyFileError, match=r"with launcher locl; did you mean local\? only launcher local can ask"):
-        load_cluster(write(tmp_path, LOCAL.replace("launcher: local", "launcher: locl")))
+@pytest.mark.parametrize(("text", "right", "wrong"), [(SSH, "ssh", "shh"), (LOCAL, "local", "locl")])
+def test_a_misspelt_launcher_is_said_before_what_follows_from_it(tmp_path, text, right, wrong):
+    file = write(tmp_path, text.replace(f"launcher: {right}", f"launcher: {wrong}") + "ssh: {}\n")
+    with pytest.raises(StudyFileError) as caught:
+        load_cluster(file, ("local", "ssh"))
+    assert str(caught.value) == f"{file}: launcher is '{wrong}'; did you mean {right}? the launchers are local, ssh"
 
 
 def test_a_missing_cluster_lists_those_there_are():

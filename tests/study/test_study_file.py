@@ -210,7 +210,9 @@ def test_a_missing_study_lists_those_there_are():
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(StudyFileError, match=r"there is no file .*nowhere\.yaml; give a path, or a name in params/studies"):
+    with pytest.raises(
+        StudyFileError, match=r"there is no file .*nowhere\.yaml; give a path, or a name in params/studies"
+    ):
         load_study(tmp_path / "nowhere.yaml")
 
 
