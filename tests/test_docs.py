@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -59,8 +60,9 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.re
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """Return the content of the fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    """Return the content of the fenced blocks of a language, also of those in lists."""
+    text = page.read_text(encoding="utf-8")
+    return [dedent(block) for block in re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)]
 
 
 def commands_of(page: Path) -> Iterator[str]:
