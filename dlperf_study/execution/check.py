@@ -90,6 +90,7 @@ def _nodes(cluster: Cluster, asked: Probes, shared_file: str) -> Iterator[Findin
         "facts",
         work_folder=cluster.work_folder,
         network_interface=cluster.network_interface,
+        environment=dict(cluster.environment),
         shared_file=shared_file,
         pythons={name: [*cluster.container, cluster.python_for(name)] for name in frameworks.names()},
     )

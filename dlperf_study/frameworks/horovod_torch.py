@@ -1,18 +1,23 @@
 """Horovod, on models built in PyTorch: gradients averaged by a background thread, gloo or NCCL underneath."""
 
 import copy
+import os
+from collections.abc import MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
 from dlperf_study.frameworks import common, torch_common
-from dlperf_study.frameworks.base import ClusterView, Framework
+from dlperf_study.frameworks.base import ClusterView, Framework, gpus_per_node
 from dlperf_study.frameworks.torch_common import TorchTrainer
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.gpus import VISIBLE
 from dlperf_study.study.job import Job, Role, Task
 
 SETTINGS = ("fusion_mib", "cycle_time_ms", "hierarchical")
 MIB = 2**20
+#: The GPUs that ranks are shown, a list for each node.
+GPUS_OF_NODES = "DLPERF_STUDY_GPUS_OF_NODES"
 #: The launcher's own files: one folder per rank, one file per stream.
 RANK_OUTPUT = r"ranks/rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)"
 
@@ -44,9 +49,12 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
         *(("--network-interfaces", "{interface_0}", "--disable-cache") if configuration.nodes > 1 else ()),
         *(python, "-u", "-m", "dlperf_study.worker"),
     )
-    environment = torch_common.environment(configuration, cluster) | settings(configuration)
+    environment = torch_common.environment(configuration, cluster, 0) | settings(configuration)
+    gpus = gpus_per_node(configuration, cluster)
+    if gpus and configuration.nodes > 1:
+        environment[GPUS_OF_NODES] = " ".join(f"{{devices_{node}}}" for node in range(configuration.nodes))
     task = Task(name="horovodrun", role=Role.TRAINER, node=0, argv=argv, environment=environment)
-    return Job((task,), nodes=configuration.nodes, rank_output=RANK_OUTPUT)
+    return Job((task,), nodes=configuration.nodes, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
 
 
 def settings(configuration: Configuration) -> dict[str, str]:
@@ -59,10 +67,20 @@ def settings(configuration: Configuration) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
+def show_own_gpus(environment: MutableMapping[str, str]) -> None:
+    """Show a rank the GPUs of its own node: ``horovodrun`` gives all ranks the environment of the first one.
+
+    To be called before CUDA is first used. Among ranks of equal local rank, Horovod counts nodes by its cross rank.
+    """
+    if GPUS_OF_NODES in environment:
+        environment[VISIBLE] = environment[GPUS_OF_NODES].split()[int(environment["HOROVOD_CROSS_RANK"])]
+
+
 class HorovodTrainer(TorchTrainer):
     """One rank under Horovod's optimizer; alone, the plain one."""
 
     def __init__(self, configuration: Configuration) -> None:
+        show_own_gpus(os.environ)
         import horovod.torch as hvd
 
         hvd.init()

@@ -12,6 +12,8 @@ from dlperf_study.frameworks.base import (
     Framework,
     Stopwatch,
     common_environment,
+    gpu_environment,
+    gpus_per_node,
     missing_library,
     network_environment,
     unbuilt_level,
@@ -41,10 +43,11 @@ def unsupported(configuration: Configuration, cluster: ClusterView, version: str
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return one launcher per node; each starts the ranks of its node.
 
-    ``--max_restart 0``: a rank restarted in silence would be averaged into the result.
+    ``--max_restart 0``: a rank restarted in silence would be averaged into the result. On a CPU no list of GPUs is
+    set, not even an empty one: with that, Paddle's launcher fails.
     """
     nodes, python = configuration.nodes, cluster.python_for("paddle_collective")
-    environment = common_environment(configuration) | _visible_devices(configuration, cluster)
+    environment = common_environment(configuration)
     tasks = tuple(
         Task(
             name=f"node-{node}",
@@ -57,11 +60,14 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
                 *("--max_restart", "0", "--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
                 *(python, "-u", "-m", "dlperf_study.worker"),
             ),
-            environment=environment | network_environment(configuration, cluster, node),
+            environment=environment
+            | gpu_environment(cluster, node)
+            | network_environment(configuration, cluster, node),
         )
         for node in range(nodes)
     )
-    return Job(tasks, nodes, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT)
+    gpus = gpus_per_node(configuration, cluster)
+    return Job(tasks, nodes, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
 
 
 def _rendezvous(nodes: int, node: int) -> tuple[str, ...]:
@@ -178,16 +184,6 @@ def _optimizer(configuration: Configuration, parameters: Any) -> Any:
     if configuration.optimizer == "momentum":
         return paddle.optimizer.Momentum(common.LEARNING_RATE, common.MOMENTUM, parameters=parameters)
     return paddle.optimizer.SGD(common.LEARNING_RATE, parameters=parameters)
-
-
-def _visible_devices(configuration: Configuration, cluster: ClusterView) -> dict[str, str]:
-    """Name the devices of a node that a run may use: the first ones.
-
-    On a CPU the variable stays unset: an empty one makes Paddle's launcher fail.
-    """
-    if cluster.device != "gpu":
-        return {}
-    return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(configuration.devices_per_node)))}
 
 
 FRAMEWORK = Framework(

@@ -34,6 +34,7 @@ from dlperf_study.frameworks.base import (
 from dlperf_study.frameworks.paddle_client import connect
 from dlperf_study.frameworks.paddle_static import StaticProgram
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.gpus import VISIBLE
 from dlperf_study.study.job import Job, Role, Task
 
 STRATEGIES = ("local", "async")
@@ -140,7 +141,7 @@ def _task(
 ) -> Task:
     argv = (cluster.python_for("paddle_ps"), "-u", "-m", "dlperf_study.worker")
     # The new intermediate representation can't run the send operators of parameter servers.
-    fixed = common_environment(configuration) | {"FLAGS_enable_pir_api": "0", "CUDA_VISIBLE_DEVICES": ""}
+    fixed = common_environment(configuration) | {"FLAGS_enable_pir_api": "0", VISIBLE: ""}
     return Task(name, role, node, argv, fixed | environment)
 
 

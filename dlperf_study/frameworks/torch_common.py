@@ -13,11 +13,13 @@ from dlperf_study.frameworks.base import (
     Levels,
     Stopwatch,
     common_environment,
+    gpu_environment,
     missing_library,
     unbuilt_level,
     unbuilt_model,
 )
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.gpus import VISIBLE
 
 STRATEGIES = ("all_reduce",)
 LEVELS: Levels = BUILT_LEVELS | {
@@ -46,10 +48,9 @@ def unsupported(
     )
 
 
-def environment(configuration: Configuration, cluster: ClusterView) -> dict[str, str]:
-    """Return the environment of a rank: the devices of a node that a run may use are the first ones."""
-    shown = range(configuration.devices_per_node) if cluster.device == "gpu" else ()
-    return common_environment(configuration) | {"CUDA_VISIBLE_DEVICES": ",".join(map(str, shown))}
+def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
+    """Return the environment of the ranks of a node; on a CPU they are shown no GPU."""
+    return common_environment(configuration) | {VISIBLE: ""} | gpu_environment(cluster, node)
 
 
 class EventStopwatch:

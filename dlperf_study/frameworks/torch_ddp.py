@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from dlperf_study.frameworks import common, torch_common
-from dlperf_study.frameworks.base import ClusterView, Framework, network_environment
+from dlperf_study.frameworks.base import ClusterView, Framework, gpus_per_node, network_environment
 from dlperf_study.frameworks.torch_common import ELEMENT_BYTES, TorchTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Role, Task
@@ -29,7 +29,6 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     ``--max-restarts 0``: a rank restarted in silence would be averaged into the result.
     """
     python = cluster.python_for("torch_ddp")
-    environment = torch_common.environment(configuration, cluster)
     tasks = tuple(
         Task(
             name=f"node-{node}",
@@ -43,11 +42,13 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
                 *("--log-dir", f"{{run}}/scratch/ranks-of-node-{node}", "--redirects", "3"),
                 *("-m", "dlperf_study.worker"),
             ),
-            environment=environment | network_environment(configuration, cluster, node),
+            environment=torch_common.environment(configuration, cluster, node)
+            | network_environment(configuration, cluster, node),
         )
         for node in range(configuration.nodes)
     )
-    return Job(tasks, nodes=configuration.nodes, ports=1, rank_output=RANK_OUTPUT)
+    gpus = gpus_per_node(configuration, cluster)
+    return Job(tasks, nodes=configuration.nodes, ports=1, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
 
 
 class DataParallelTrainer(TorchTrainer):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.gpus import ORDER, VISIBLE
 from dlperf_study.study.job import Job
 from dlperf_study.study.outcome import Outcome
 
@@ -20,7 +21,7 @@ PASSED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR
 PASSED_PREFIXES = ("CUDA_", "FLAGS_", "GLOG_", "GLOO_", "HOROVOD_", "KMP_", "MKL_", "NCCL_", "OMP_")
 DECIDED_BY_THE_STUDY = (
     *("HOROVOD_AUTOTUNE", "HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD", "HOROVOD_HIERARCHICAL", "HOROVOD_TIMELINE"),
-    *("CUDA_VISIBLE_DEVICES", "MKL_NUM_THREADS", "OMP_NUM_THREADS"),
+    *(ORDER, VISIBLE, "MKL_NUM_THREADS", "OMP_NUM_THREADS"),
 )
 #: What stands in evidence for the value of a variable that may be anything.
 WITHHELD = "(not recorded)"
@@ -70,7 +71,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Submission:
-    """A job rendered for one launcher; ``{host_N}``, ``{interface_N}`` and ``{port_N}`` are filled in when it starts.
+    """A job rendered for one launcher; ``{host_N}`` and what else a task may name is filled in when it starts.
 
     ``folder`` is where the evidence goes. When files must be fetched, each node makes ``node_folder``, the same path
     everywhere, writes below it, and removes it. ``python`` is the argv of the Python that trains, which is asked for
@@ -83,6 +84,7 @@ class Submission:
     ports: int
     rank_output: str = ""
     nodes: int = 1
+    gpus_per_node: int = 0
     node_folder: str = ""
     python: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -116,6 +116,7 @@ def _question(submission: Submission) -> dict[str, Any]:
         "idle_wait_seconds": submission.idle_wait_seconds,
         "network_interface": submission.network_interface,
         "has_peers": submission.nodes > 1,
+        "gpus_per_node": submission.gpus_per_node,
         "ports": random.sample(PORTS, CANDIDATES * bool(submission.ports)),
         "python": submission.python,
         "pass_environment": submission.pass_environment,
@@ -158,7 +159,8 @@ def _values(run: _Run) -> dict[str, str]:
     ports = {f"port_{n}": str(port) for n, port in zip(range(run.submission.ports), sorted(free), strict=False)}
     hosts = {f"host_{node}": run.places[node].address or said["address"] for node, said in run.ready.items()}
     interfaces = {f"interface_{node}": said["interface"] for node, said in run.ready.items()}
-    return ports | hosts | interfaces | {"unique": run.mark.partition("@")[0]}
+    devices = {f"devices_{node}": said["devices"] for node, said in run.ready.items()}
+    return ports | hosts | interfaces | devices | {"unique": run.mark.partition("@")[0]}
 
 
 def _reach(run: _Run) -> dict[str, list[str]]:
@@ -221,5 +223,5 @@ def _node_facts(run: _Run, node: int, ending: Message | None) -> dict[str, Any]:
     """Return what a node said of itself, and what its guard saw of others during the run."""
     said = run.ready[node]
     during = {"busy_cores_during": ending["busy_cores"] if ending else None}
-    facts = {name: said[name] for name in ("address", "interface", "hardware", "software", "variables")}
+    facts = {name: said[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
     return {"node": node, "name": run.places[node].name, **facts, "load": said["load"] | during}

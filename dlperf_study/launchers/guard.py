@@ -22,11 +22,12 @@ from dlperf_study.launchers.base import passed_environment, recorded_environment
 from dlperf_study.launchers.conversation import Conversation, Over
 from dlperf_study.launchers.folders import keep_rank_output, pack, write_files
 from dlperf_study.launchers.messages import Message
-from dlperf_study.launchers.node import brought_by, free_ports, hardware, own_address
+from dlperf_study.launchers.node import allowed_gpus, brought_by, free_ports, hardware, own_address
 from dlperf_study.launchers.node_load import LoadMeter, wait_until_idle
 from dlperf_study.launchers.remote_shell import install
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
+from dlperf_study.study.gpus import first_devices
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.supervision.endings import ending_words
@@ -87,6 +88,7 @@ class _Guard:
         """Wait until this node is idle, and say what it is."""
         load = wait_until_idle(asked["idle_max_busy_cores"], asked["idle_wait_seconds"], self._conversation.check)
         self._environment = passed_environment(further=asked["pass_environment"]) | asked["environment"]
+        gpus = allowed_gpus(asked["environment"])
         address, interface = own_address(asked["network_interface"]) if asked["has_peers"] else (LOOPBACK, "lo")
         self._conversation.say(
             "ready",
@@ -94,7 +96,8 @@ class _Guard:
             address=address,
             interface=interface,
             ports=free_ports(asked["ports"]),
-            hardware=hardware(),
+            devices=first_devices(gpus, asked["gpus_per_node"]),
+            hardware=hardware(gpus),
             variables=recorded_environment({k: v for k, v in self._environment.items() if k not in PRIVATE}),
             **brought_by(asked["python"]),
         )

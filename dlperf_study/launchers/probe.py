@@ -16,7 +16,7 @@ import psutil
 
 from dlperf_study.errors import RunError
 from dlperf_study.launchers.messages import Inbox, Message, line
-from dlperf_study.launchers.node import brought_by, hardware, own_address
+from dlperf_study.launchers.node import allowed_gpus, brought_by, hardware, own_address
 from dlperf_study.launchers.node_load import cores_busy
 from dlperf_study.study.software import measuring_code
 
@@ -28,7 +28,7 @@ def facts(asked: Message) -> dict[str, Any]:
     """Return what this node is and brings, as far as a run needs it."""
     folder = Path(asked["work_folder"] or tempfile.gettempdir())
     return {
-        "hardware": hardware(),
+        "hardware": hardware(allowed_gpus(asked["environment"])),
         "code": measuring_code(),
         "busy_cores": cores_busy(LOAD_SECONDS),
         "free_memory_bytes": psutil.virtual_memory().available,

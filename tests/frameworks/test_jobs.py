@@ -7,6 +7,7 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.errors import StudyFileError
+from dlperf_study.frameworks.horovod_torch import GPUS_OF_NODES, show_own_gpus
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Role
@@ -39,6 +40,15 @@ SHARDED = {"model": "arcface_resnet50", "classifier": "sharded"}
 def test_jobs(name: str, asked: Configuration, cluster: Cluster) -> None:
     job = frameworks.load(asked.framework).job(asked, cluster)
     check(f"jobs/{name}.json", json.dumps(asdict(job), indent=1) + "\n")
+
+
+def test_horovod_shows_a_rank_the_gpus_of_its_own_node() -> None:
+    environment = {"CUDA_VISIBLE_DEVICES": "4,5", GPUS_OF_NODES: "4,5 GPU-7f,GPU-81", "HOROVOD_CROSS_RANK": "1"}
+    show_own_gpus(environment)
+    assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-7f,GPU-81"
+    alone = {"CUDA_VISIBLE_DEVICES": "4,5"}
+    show_own_gpus(alone)
+    assert alone["CUDA_VISIBLE_DEVICES"] == "4,5"
 
 
 def test_servers_and_trainers_share_one_list_of_ports() -> None:

@@ -113,6 +113,32 @@ def test_what_nodes_write_apart_is_brought_home_and_removed_there(folder: Path, 
     assert Submission.from_json((folder / "submission.json").read_text()).fingerprint == "f"
 
 
+def test_ranks_are_shown_those_gpus_that_their_own_node_allows(folder: Path) -> None:
+    asked = submission(folder, "echo $SHOWN", "echo $SHOWN", gpus_per_node=2)
+    commands = (replace(c, environment={"SHOWN": f"{{devices_{c.node}}}"}) for c in asked.commands)
+    ending = run(replace(asked, commands=tuple(commands)), _allowing("4,5,6"), _allowing("GPU-7f,GPU-81"))
+    assert ending.outcome == "completed", ending
+    assert [(folder / f"node-{k}.log").read_text() for k in range(2)] == ["4,5\n", "GPU-7f,GPU-81\n"]
+    assert [node["devices"] for node in ending.nodes] == ["4,5", "GPU-7f,GPU-81"]
+
+
+def test_gpus_that_the_cluster_file_names_come_first(folder: Path) -> None:
+    asked = submission(folder, "echo {devices_0}", gpus_per_node=1, environment={"CUDA_VISIBLE_DEVICES": "2,3"})
+    assert run(asked, _allowing("4,5")).outcome == "completed"
+    assert (folder / "node-0.log").read_text() == "2\n"
+
+
+def test_a_node_that_allows_too_few_gpus_is_said(folder: Path) -> None:
+    ending = run(submission(folder, "true", "true", gpus_per_node=2), _allowing("4,5"), _allowing("6"))
+    reason = "CUDA_VISIBLE_DEVICES=6 allows 1 GPU here, but the run needs 2"
+    assert (ending.outcome, ending.reason, ending.seconds) == ("failed", f"with 6: {reason}", None)
+
+
+def _allowing(gpus: str) -> Place:
+    """Return a node on which processes are allowed these GPUs, as a queue would say it."""
+    return Place(f"with {gpus}", ("env", f"CUDA_VISIBLE_DEVICES={gpus}"))
+
+
 def test_an_earlier_attempt_is_kept_aside(folder: Path) -> None:
     for _ in range(2):
         run(submission(folder, "echo again"), ONE)
