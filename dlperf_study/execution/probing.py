@@ -21,11 +21,6 @@ class Probes:
         self._channels = dict(channels)
         self.lost = dict(lost)
 
-    @property
-    def names(self) -> list[str]:
-        """The nodes that still answer, in order."""
-        return list(self._channels)
-
     def ask(self, kind: str, **values: Any) -> dict[str, Message]:
         """Ask all nodes the same; return their answers. A node that gives none is lost from now on."""
         for channel in self._channels.values():

@@ -85,13 +85,16 @@ def parse_job(text: str) -> Job:
 
 
 def parse_accounting(text: str) -> Job | None:
-    """Return the job in the lines of ``sacct --parsable2 --format=State,Reason,NodeList``; the first is the job's."""
+    """Return the job in the lines of ``sacct --parsable2 --format=State,Reason,NodeList``; the first is the job's.
+
+    None when accounting has no line for it, or none with a state.
+    """
     first = text.strip().partition("\n")[0]
     if not first:
         return None
     state, reason, nodes = (_value(word) for word in first.split("|"))
     # "CANCELLED by 1000" names the user behind the state.
-    return Job(state.split()[0], reason, nodes)
+    return Job(state.partition(" ")[0], reason, nodes) if state else None
 
 
 def submit(script: Path, variables: Mapping[str, str], further: Sequence[str]) -> str:

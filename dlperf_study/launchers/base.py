@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.paths import RunPaths
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.gpus import ORDER, VISIBLE
 from dlperf_study.study.job import Job
@@ -94,6 +95,11 @@ class Submission:
     idle_wait_seconds: float = 0.0
     fingerprint: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> RunPaths:
+        """Where the evidence goes."""
+        return RunPaths(Path(self.folder))
 
     @property
     def folder_there(self) -> str:
@@ -187,19 +193,22 @@ def nothing_to_cancel(folder: Path, cluster: Cluster) -> None:
     """Leave everything as it is: no work of this launcher outlives the one who executes it."""
 
 
+#: Runs submissions, each within so many seconds; yields one ending per submission, in order.
+Execute = Callable[[Sequence[Submission], Cluster, float], Generator[Ending]]
+
+
 @dataclass(frozen=True)
 class Launcher:
     """One place to run.
 
-    ``render(job, cluster, folder)`` is pure. ``execute(submissions, cluster, timeout_seconds)`` yields one ending
-    per submission, in order. ``places(cluster)`` are its nodes, in order. ``cancel(folder, cluster)`` ends what
-    works for the configuration of this folder. ``asked(cluster)`` is where a plan asks for libraries whose Python
-    is not on this machine.
+    ``render(job, cluster, folder)`` is pure. ``places(cluster)`` are its nodes, in order. ``cancel(folder, cluster)``
+    ends what works for the configuration of this folder. ``asked(cluster)`` is where a plan asks for libraries whose
+    Python is not on this machine.
     """
 
     name: str
     render: Callable[[Job, Cluster, Path], Submission]
-    execute: Callable[[Sequence[Submission], Cluster, float], Generator[Ending]]
+    execute: Execute
     places: Callable[[Cluster], Sequence[Place]]
     cancel: Callable[[Path, Cluster], None] = nothing_to_cancel
     asked: Callable[[Cluster], Place] = this_machine

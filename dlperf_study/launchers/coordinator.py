@@ -7,18 +7,19 @@ will run is compared; then all are told what to start. The first bad news ends t
 import os
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from dlperf_study.launchers.alike import difference
-from dlperf_study.launchers.base import WITHHELD, Command, Ending, Place, Submission, travelling_environment
+from dlperf_study.launchers.base import WITHHELD, Command, Ending, Execute, Place, Submission, travelling_environment
 from dlperf_study.launchers.folders import begin, keep_rank_output, unpack
 from dlperf_study.launchers.guards import BadNews, Guards, Late
 from dlperf_study.launchers.messages import Message
 from dlperf_study.launchers.rendering import fill
+from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.supervision.processes import new_mark
@@ -47,6 +48,16 @@ def coordinate(submission: Submission, places: Sequence[Place], timeout_seconds:
     _sweep(run, lost)
     _bring_home(submission, endings)
     return _ending(run, verdict, endings, lost)
+
+
+def in_turn(places: Callable[[Cluster], Sequence[Place]]) -> Execute:
+    """Return what runs submissions one after another on the places of a cluster; it leaves no process on any."""
+
+    def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[Ending]:
+        for submission in submissions:
+            yield coordinate(submission, places(cluster), timeout_seconds)
+
+    return execute
 
 
 @dataclass

@@ -18,11 +18,12 @@ from types import FrameType
 from typing import Any
 
 from dlperf_study.errors import RunError
+from dlperf_study.launchers.asking import brought_by
 from dlperf_study.launchers.base import passed_environment, recorded_environment
 from dlperf_study.launchers.conversation import Conversation, Over
 from dlperf_study.launchers.folders import keep_rank_output, pack, write_files
 from dlperf_study.launchers.messages import Message
-from dlperf_study.launchers.node import allowed_gpus, brought_by, free_ports, hardware, own_address
+from dlperf_study.launchers.node import allowed_gpus, free_ports, hardware, own_address
 from dlperf_study.launchers.node_load import LoadMeter, wait_until_idle
 from dlperf_study.launchers.remote_shell import install
 from dlperf_study.lifeline import die_with_parent

@@ -1,12 +1,10 @@
-"""What a node is, as it says itself: hardware, address, free ports, the software of the Python that will train."""
+"""What a node is, as it says itself: hardware, address, free ports."""
 
 import ipaddress
-import json
 import os
 import socket
 import subprocess
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ import psutil
 
 from dlperf_study.errors import RunError
 from dlperf_study.study.gpus import VISIBLE, usable_gpus
-from dlperf_study.study.software import measuring_code, software
 from dlperf_study.study.this_machine import cpu_name, usable_cpus
 
 #: The instruction sets that decide how fast a CPU multiplies matrices.
@@ -24,7 +21,6 @@ FLAGS = (
     *("asimd", "sve"),
 )
 COMMAND_SECONDS = 10
-QUESTION_SECONDS = 60
 
 
 def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
@@ -45,25 +41,6 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
 def allowed_gpus(given: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> str | None:
     """Return the list of the GPUs that a run may use here: the one given for it, or else this process's own."""
     return given.get(VISIBLE, environment.get(VISIBLE))
-
-
-def brought_by(python: Sequence[str]) -> dict[str, Any]:
-    """Return ``code``, a digest, and ``software``, versions, of a Python given by its argv.
-
-    Raises RunError when it doesn't run, or doesn't have this package.
-    """
-    if list(python) in ([], [sys.executable]):
-        return {"code": measuring_code(), "software": software()}
-    question = [*python, "-m", "dlperf_study.study.software"]
-    try:
-        answer = subprocess.run(question, capture_output=True, text=True, timeout=QUESTION_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunError(f"{' '.join(python)} does not run: {error}") from error
-    if answer.returncode:
-        last = answer.stderr.strip().splitlines()[-1:] or ["it says nothing"]
-        raise RunError(f"{' '.join(question)} exited with code {answer.returncode}: {last[0]}")
-    facts: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
-    return facts
 
 
 def free_ports(candidates: Iterable[int]) -> list[int]:

@@ -15,8 +15,9 @@ from typing import Any
 import psutil
 
 from dlperf_study.errors import RunError
+from dlperf_study.launchers.asking import brought_by
 from dlperf_study.launchers.messages import Inbox, Message, line
-from dlperf_study.launchers.node import allowed_gpus, brought_by, hardware, own_address
+from dlperf_study.launchers.node import allowed_gpus, hardware, own_address
 from dlperf_study.launchers.node_load import cores_busy
 from dlperf_study.study.software import measuring_code
 

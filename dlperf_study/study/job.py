@@ -49,8 +49,3 @@ class Job:
     def with_environment(self, variables: dict[str, str]) -> "Job":
         """Return this job with further variables for every task."""
         return replace(self, tasks=tuple(replace(t, environment=t.environment | variables) for t in self.tasks))
-
-    @property
-    def trainers(self) -> tuple[Task, ...]:
-        """The tasks whose end is the end of the run."""
-        return tuple(task for task in self.tasks if task.role is Role.TRAINER)

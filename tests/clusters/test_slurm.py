@@ -135,6 +135,7 @@ def test_all_runs_of_a_configuration_are_one_job(tmp_path: Path, cluster: Cluste
     states = (job / "states.txt").read_text()
     assert "RUNNING on dls[1-2]" in states
     assert "{" not in (job / "job.sbatch").read_text()
+    assert not list(job.parents[1].glob("runs/*/job.sbatch")), "the job has it, once"
 
 
 def test_a_run_has_all_gpus_of_its_nodes(tmp_path: Path, cluster: Cluster) -> None:

@@ -108,6 +108,8 @@ def test_what_scontrol_shows(state: str, reason: str, nodes: str, expected: Job,
     [
         ("COMPLETED|None|h[1-2]\nCOMPLETED|None|h1\n", Job("COMPLETED", "", "h[1-2]")),
         ("CANCELLED by 1000|None|None assigned\n", Job("CANCELLED")),
+        ("|None|None assigned\n", None),
+        ("Unknown|None|h1\n", None),
         ("", None),
     ],
 )
