@@ -102,6 +102,6 @@ def test_what_a_python_lacks_is_a_reason(tmp_path: Path, script: str, reason: st
 def test_a_python_that_does_not_run_is_no_reason_but_an_error() -> None:
     cluster = replace(CLUSTER, name="example", python={"paddle_collective": "/nowhere/python"})
     with pytest.raises(
-        UnsupportedError, match="^cluster example: the Python for paddle_collective: /nowhere/python does not run: "
+        UnsupportedError, match=r"^cluster example: the Python for paddle_collective: /nowhere/python does not run: "
     ):
         unsupported_here(configuration(), cluster)

@@ -47,7 +47,7 @@ def test_a_python_that_cant_answer_is_said(tmp_path: Path) -> None:
 
 def test_a_node_that_is_not_reached_is_no_python_without_this_package(tmp_path: Path) -> None:
     way = Place("two", (program(tmp_path, "echo no such road >&2; exit 255"),))
-    with pytest.raises(RunError, match="^two can't be asked for its libraries: no such road$") as caught:
+    with pytest.raises(RunError, match=r"^two can't be asked for its libraries: no such road$") as caught:
         brought_by([sys.executable], place=way)
     assert not isinstance(caught.value, CannotAnswer)
 
