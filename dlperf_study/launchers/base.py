@@ -26,6 +26,8 @@ DECIDED_BY_THE_STUDY = (
 )
 #: What stands in evidence for the value of a variable that may be anything.
 WITHHELD = "(not recorded)"
+#: A shorter text can't be a secret, and stands in many words.
+SHORTEST_SECRET = 4
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 
@@ -47,6 +49,14 @@ def travelling_environment(environment: Mapping[str, str], further: Sequence[str
 def recorded_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return variables as evidence may show them: with their values where these can't be secrets."""
     return {name: value if _is_harmless(name) else WITHHELD for name, value in environment.items()}
+
+
+def without_secrets(text: str, environment: Mapping[str, str]) -> str:
+    """Return a text in which no value of these variables stands that evidence withholds."""
+    recorded = recorded_environment(environment)
+    for value in (value for name, value in environment.items() if recorded[name] == WITHHELD):
+        text = text.replace(value, WITHHELD) if len(value) >= SHORTEST_SECRET else text
+    return text
 
 
 def _is_a_setting(name: str) -> bool:

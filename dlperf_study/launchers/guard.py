@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -105,10 +106,10 @@ class _Guard:
 
     def start(self, order: Message) -> None:
         """Start the commands of this node."""
-        self._order = order
         scratch = RunPaths(Path(order["folder"])).scratch
         if order["apart"]:
-            write_files(scratch.parent, order["files"])
+            _make_apart(scratch.parent, order["files"])
+        self._order = order
         # Launchers write the whole environment there: for nobody else to read, as long as it lasts.
         scratch.mkdir(mode=0o700, exist_ok=True)
         if order["reach"]:
@@ -174,6 +175,15 @@ class _Guard:
         files = pack(folder)
         shutil.rmtree(self._order["apart"])
         return files
+
+
+def _make_apart(folder: Path, files: Mapping[str, str]) -> None:
+    """Make the run's folder below the work folder of this node, which is shared with nobody."""
+    try:
+        write_files(folder, files)
+    except OSError as error:
+        remedy = "name another work_folder in the cluster file, one that every node can make and write to"
+        raise RunError(f"work_folder: {error.filename or folder}: {error.strerror or error}; {remedy}") from error
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

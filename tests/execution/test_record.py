@@ -130,6 +130,20 @@ def test_out_of_memory_by_the_kernels_count(run: RunPaths) -> None:
     assert recorded(run, killed)["outcome"] == "out_of_memory"
 
 
+def test_the_reason_and_the_tail_show_no_secret(run: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SITE_TOKEN", "hunter2-of-the-driver")
+    monkeypatch.setenv("NCCL_DEBUG", "INFORMATION")
+    words = "OSError: no answer for hunter2-of-the-file, hunter2-of-the-driver, INFORMATION"
+    (run.folder / "node-0.log").write_text(f"{words}\n")
+    cluster = Cluster(
+        *("local", 1, 2, "cpu", "a CPU"), environment={"KEY": "hunter2-of-the-file"}, pass_environment=("SITE_TOKEN",)
+    )
+    facts = record(Circumstances(ASKED, 1, "f" * 64, cluster), BADLY, run)
+    shown = "OSError: no answer for (not recorded), (not recorded), INFORMATION"
+    assert facts["reason"] == f"node-0 exited with code 1: {shown}"
+    assert facts["tail"]["node-0"] == [shown]
+
+
 def test_the_tail_is_the_last_lines_of_every_log(run: RunPaths) -> None:
     (run.folder / "node-0.log").write_text("".join(f"{number}\n" for number in range(100)))
     (run.folder / "node-0-rank-0.log").write_bytes(b"\xff broken\n")
