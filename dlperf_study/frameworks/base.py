@@ -102,6 +102,7 @@ class Framework:
     """One way to train: how to start it, and how to be one rank of it.
 
     One of ``distributions`` must be installed; the versions of those ``beside`` it matter too.
+    ``refused`` are strategies that published studies name and that are not built here, each with the reason.
     ``tracing`` is the environment in which the library writes a timeline of itself, empty if it can't.
     """
 
@@ -114,6 +115,7 @@ class Framework:
     trainer: Callable[[Configuration], Trainer]
     server: Callable[[Configuration], None] | None = None
     beside: tuple[str, ...] = ()
+    refused: dict[str, str] = field(default_factory=dict)
     tracing: dict[str, str] = field(default_factory=dict)
 
 

@@ -250,4 +250,5 @@ FRAMEWORK = Framework(
     job=job,
     trainer=ParameterServerTrainer,
     server=serve,
+    refused=REFUSED,
 )
