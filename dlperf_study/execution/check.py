@@ -13,9 +13,9 @@ from dlperf_study import frameworks, launchers
 from dlperf_study.execution.check_nodes import each_node, together
 from dlperf_study.execution.finding import Finding, holds, missing, note
 from dlperf_study.execution.probing import Probes, probes
+from dlperf_study.launchers._base import Place
+from dlperf_study.launchers._messages import Message
 from dlperf_study.launchers._slurm_script import devices_and_account
-from dlperf_study.launchers.base import Place
-from dlperf_study.launchers.messages import Message
 from dlperf_study.paths import outputs_folder
 from dlperf_study.study.cluster import Cluster
 

@@ -7,9 +7,9 @@ from functools import cache
 from dlperf_study import frameworks, launchers
 from dlperf_study.errors import RunError, UnsupportedError
 from dlperf_study.execution.names import check_names
-from dlperf_study.frameworks.base import Framework
-from dlperf_study.launchers.asking import HERE, CannotAnswer, brought_by
-from dlperf_study.launchers.base import Place
+from dlperf_study.frameworks._base import Framework
+from dlperf_study.launchers._asking import HERE, CannotAnswer, brought_by
+from dlperf_study.launchers._base import Place
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 

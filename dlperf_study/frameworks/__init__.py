@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.frameworks.base import Framework
+from dlperf_study.frameworks._base import Framework
 
 _SHARED = ("base", "common", "paddle_client", "paddle_common", "paddle_static", "torch_common")
 

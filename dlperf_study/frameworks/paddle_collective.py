@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from dlperf_study.frameworks import common, paddle_common
-from dlperf_study.frameworks.base import (
+from dlperf_study.frameworks import _common, _paddle_common
+from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
     Framework,
@@ -19,7 +19,7 @@ from dlperf_study.frameworks.base import (
     unbuilt_level,
     unbuilt_model,
 )
-from dlperf_study.models.base import replicated_parameters, trainable_parameters
+from dlperf_study.models._base import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Role, Task
 
@@ -82,21 +82,21 @@ class CollectiveTrainer:
     def __init__(self, configuration: Configuration) -> None:
         import paddle
 
-        self.rank, self.world_size = paddle_common.environment_rank()
+        self.rank, self.world_size = _paddle_common.environment_rank()
         self.exchange_kind = "all_reduce" if self.world_size > 1 else "none"
         if self.world_size > 1:
             _join(self.rank)
         self._configuration = configuration
-        self._layer = paddle_common.build_layer(configuration)
+        self._layer = _paddle_common.build_layer(configuration)
         self._model = self._parallel(configuration) if self.world_size > 1 else self._layer
         self._optimizer = _optimizer(configuration, trainable_parameters(self._layer))
-        self._images, self._labels = (paddle.to_tensor(a) for a in common.synthetic_batch(configuration, self.rank))
+        self._images, self._labels = (paddle.to_tensor(a) for a in _common.synthetic_batch(configuration, self.rank))
         self._buffers = [paddle.zeros([elements]) for elements in self._bucket_elements()]
 
     def description(self) -> dict[str, Any]:
         """Return what the rank log says about this rank."""
         parameters = sum(int(p.size) for p in trainable_parameters(self._layer))
-        return paddle_common.description(self._configuration, parameters, self._gradient_bytes())
+        return _paddle_common.description(self._configuration, parameters, self._gradient_bytes())
 
     def train_step(self) -> Any:
         """Do one step; the exchange runs inside ``backward``."""
@@ -123,13 +123,13 @@ class CollectiveTrainer:
         """Wait for all ranks, each with its device idle."""
         import paddle.distributed as dist
 
-        paddle_common.synchronise()
+        _paddle_common.synchronise()
         if self.world_size > 1:
             dist.barrier()
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for this rank's device."""
-        return paddle_common.stopwatch()
+        return _paddle_common.stopwatch()
 
     def loss_value(self, loss: Any) -> float:
         """Return a loss as a number."""
@@ -137,12 +137,12 @@ class CollectiveTrainer:
 
     def settle(self) -> float:
         """Return 0: under all-reduce a step ends with its update applied."""
-        paddle_common.synchronise()
+        _paddle_common.synchronise()
         return 0.0
 
     def parameter_checksum(self) -> str:
         """Return a digest of all parameters but those of a class shard, which belong to one rank."""
-        return common.checksum([p.numpy() for p in replicated_parameters(self._layer)])
+        return _common.checksum([p.numpy() for p in replicated_parameters(self._layer)])
 
     def close(self) -> None:
         """Wait for the others, so that no rank leaves while one still exchanges."""
@@ -174,7 +174,7 @@ def _join(rank: int) -> None:
     import paddle.distributed as dist
 
     if rank > 0 and "PADDLE_MASTER" in os.environ:
-        common.wait_for(os.environ["PADDLE_MASTER"])
+        _common.wait_for(os.environ["PADDLE_MASTER"])
     dist.init_parallel_env()
 
 
@@ -182,14 +182,14 @@ def _optimizer(configuration: Configuration, parameters: Any) -> Any:
     import paddle
 
     if configuration.optimizer == "momentum":
-        return paddle.optimizer.Momentum(common.LEARNING_RATE, common.MOMENTUM, parameters=parameters)
-    return paddle.optimizer.SGD(common.LEARNING_RATE, parameters=parameters)
+        return paddle.optimizer.Momentum(_common.LEARNING_RATE, _common.MOMENTUM, parameters=parameters)
+    return paddle.optimizer.SGD(_common.LEARNING_RATE, parameters=parameters)
 
 
 FRAMEWORK = Framework(
     name="paddle_collective",
     library="paddle",
-    distributions=paddle_common.DISTRIBUTIONS,
+    distributions=_paddle_common.DISTRIBUTIONS,
     strategies=STRATEGIES,
     unsupported=unsupported,
     job=job,

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from dlperf_study.frameworks import common, paddle_common
-from dlperf_study.frameworks.base import (
+from dlperf_study.frameworks import _common, _paddle_common
+from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
     Framework,
@@ -31,8 +31,8 @@ from dlperf_study.frameworks.base import (
     unbuilt_level,
     unbuilt_model,
 )
-from dlperf_study.frameworks.paddle_client import connect
-from dlperf_study.frameworks.paddle_static import StaticProgram
+from dlperf_study.frameworks._paddle_client import connect
+from dlperf_study.frameworks._paddle_static import StaticProgram
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.gpus import VISIBLE
 from dlperf_study.study.job import Job, Role, Task
@@ -151,11 +151,11 @@ class ParameterServerTrainer:
     def __init__(self, configuration: Configuration) -> None:
         import paddle
 
-        self.rank, self.world_size = paddle_common.environment_rank()
+        self.rank, self.world_size = _paddle_common.environment_rank()
         self.exchange_kind = "push_pull" if configuration.servers else "none"
         self._configuration = configuration
         self._program = StaticProgram(configuration)
-        self._feed = self._program.feed(*common.synthetic_batch(configuration, self.rank))
+        self._feed = self._program.feed(*_common.synthetic_batch(configuration, self.rank))
         self._executor = paddle.static.Executor(paddle.CPUPlace())
         self._executor.run(self._program.startup)
         self._running = self._program.main
@@ -164,7 +164,7 @@ class ParameterServerTrainer:
     def description(self) -> dict[str, Any]:
         """Return what the rank log says about this rank."""
         elements = sum(self._program.parameter_elements())
-        return paddle_common.description(self._configuration, elements, 4 * elements if self._client else 0)
+        return _paddle_common.description(self._configuration, elements, 4 * elements if self._client else 0)
 
     def train_step(self) -> Any:
         """Compute and push the gradients, then pull the parameters; alone, update in place."""
@@ -194,7 +194,7 @@ class ParameterServerTrainer:
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for the CPU."""
-        return paddle_common.stopwatch()
+        return _paddle_common.stopwatch()
 
     def loss_value(self, loss: Any) -> float:
         """Return a fetched loss as a number."""
@@ -215,7 +215,7 @@ class ParameterServerTrainer:
 
     def parameter_checksum(self) -> str:
         """Return a digest of the dense parameters."""
-        return common.checksum(self._program.parameter_values())
+        return _common.checksum(self._program.parameter_values())
 
     def close(self) -> None:
         """Leave the job."""
@@ -244,7 +244,7 @@ def serve(configuration: Configuration) -> None:
 FRAMEWORK = Framework(
     name="paddle_ps",
     library="paddle",
-    distributions=paddle_common.DISTRIBUTIONS,
+    distributions=_paddle_common.DISTRIBUTIONS,
     strategies=STRATEGIES,
     unsupported=unsupported,
     job=job,

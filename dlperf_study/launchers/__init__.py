@@ -1,13 +1,13 @@
 """One file a place to run. The folder is the registry: a file's name is its name in the cluster file.
 
-A part offers ``LAUNCHER``, a :class:`dlperf_study.launchers.base.Launcher`: ``render`` is pure, ``execute`` runs.
+A part offers ``LAUNCHER``, a :class:`dlperf_study.launchers._base.Launcher`: ``render`` is pure, ``execute`` runs.
 """
 
 from importlib import import_module
 from pkgutil import iter_modules
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.launchers.base import Launcher
+from dlperf_study.launchers._base import Launcher
 from dlperf_study.study.strict_yaml import closest
 
 _SHARED = (

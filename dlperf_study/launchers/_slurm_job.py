@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dlperf_study.launchers import _slurm_queue as queue
+from dlperf_study.launchers._base import Ending, Submission
 from dlperf_study.launchers._slurm_queue import Phase
 from dlperf_study.launchers._slurm_script import allotted_seconds, filled
-from dlperf_study.launchers.base import Ending, Submission
 from dlperf_study.paths import ConfigurationPaths, JobPaths, write_atomically
 from dlperf_study.study.software import measuring_code
 

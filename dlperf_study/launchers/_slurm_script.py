@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-from dlperf_study.launchers.base import Submission
+from dlperf_study.launchers._base import Submission
 from dlperf_study.paths import JobPaths
 from dlperf_study.study.cluster import Cluster
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlperf_study.launchers import _slurm_places
+from dlperf_study.launchers._base import Ending, Launcher, Place, Submission
+from dlperf_study.launchers._rendering import submission_of
 from dlperf_study.launchers._slurm_job import SCRIPT, HandedJob, hand_over, open_jobs
 from dlperf_study.launchers._slurm_queue import Refused
 from dlperf_study.launchers._slurm_script import script
 from dlperf_study.launchers._slurm_watch import Watch, give_up
-from dlperf_study.launchers.base import Ending, Launcher, Place, Submission
-from dlperf_study.launchers.rendering import submission_of
 from dlperf_study.paths import ConfigurationPaths
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Job

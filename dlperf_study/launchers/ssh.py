@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from dlperf_study.launchers.base import Launcher, Place, Submission
-from dlperf_study.launchers.coordinator import in_turn
-from dlperf_study.launchers.rendering import submission_of
+from dlperf_study.launchers._base import Launcher, Place, Submission
+from dlperf_study.launchers._coordinator import in_turn
+from dlperf_study.launchers._rendering import submission_of
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Job
 

@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.models.base import Model
+from dlperf_study.models._base import Model
 
 
 def names() -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.execution.last_words import MOST_CHARACTERS, with_last_words
-from dlperf_study.launchers.base import Ending
+from dlperf_study.launchers._base import Ending
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.outcome import Outcome
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dlperf_study.execution.record import Circumstances, record, write
-from dlperf_study.launchers.base import Ending
+from dlperf_study.launchers._base import Ending
 from dlperf_study.logs.evidence import read_run
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.study.cluster import Cluster

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers.asking import CannotAnswer, brought_by
-from dlperf_study.launchers.base import Place
+from dlperf_study.launchers._asking import CannotAnswer, brought_by
+from dlperf_study.launchers._base import Place
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.software import measuring_code, software
 

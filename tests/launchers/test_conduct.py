@@ -2,8 +2,8 @@
 
 import pytest
 
+from dlperf_study.launchers._base import Submission
 from dlperf_study.launchers._kubernetes.coordinate import Order, conduct
-from dlperf_study.launchers.base import Submission
 from dlperf_study.study.software import measuring_code, software
 
 

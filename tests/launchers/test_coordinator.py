@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.launchers import coordinator
-from dlperf_study.launchers.alike import difference
-from dlperf_study.launchers.base import Command, Ending, Place, Submission
-from dlperf_study.launchers.coordinator import coordinate
+from dlperf_study.launchers import _coordinator as coordinator
+from dlperf_study.launchers._alike import difference
+from dlperf_study.launchers._base import Command, Ending, Place, Submission
+from dlperf_study.launchers._coordinator import coordinate
 from dlperf_study.study.software import measuring_code, software
 
 pytestmark = pytest.mark.timeout(60)

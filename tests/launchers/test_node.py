@@ -7,8 +7,8 @@ import psutil
 import pytest
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers import node
-from dlperf_study.launchers.node import free_ports, hardware, own_address
+from dlperf_study.launchers import _node as node
+from dlperf_study.launchers._node import free_ports, hardware, own_address
 
 
 def test_the_hardware_is_flat_and_of_this_machine() -> None:

@@ -11,11 +11,11 @@ from dlperf_study import frameworks
 from dlperf_study.errors import RunError
 from dlperf_study.launchers import _slurm_queue as queue
 from dlperf_study.launchers import slurm as launcher
+from dlperf_study.launchers._base import Ending, Submission
 from dlperf_study.launchers._slurm_places import places, srun
 from dlperf_study.launchers._slurm_queue import Job, Phase, Unreachable, parse_accounting, parse_job
 from dlperf_study.launchers._slurm_script import allotted_seconds, filled, script, slurm_time
 from dlperf_study.launchers._slurm_watch import SETTLE_SECONDS, Patience, verdict, with_slurms_word
-from dlperf_study.launchers.base import Ending, Submission
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.cluster_file import load_cluster

@@ -18,12 +18,12 @@ from types import FrameType
 from typing import Any
 
 from dlperf_study.errors import RunError
+from dlperf_study.launchers._base import Ending, Place, Submission
+from dlperf_study.launchers._coordinator import coordinate
+from dlperf_study.launchers._folders import pack, unpack
 from dlperf_study.launchers._kubernetes import parcel
 from dlperf_study.launchers._kubernetes.pods import ENVIRONMENT_FILE, NODE_FOLDER, ORDER_FILE, TOKEN_FILE
 from dlperf_study.launchers._kubernetes.serve import PORT
-from dlperf_study.launchers.base import Ending, Place, Submission
-from dlperf_study.launchers.coordinator import coordinate
-from dlperf_study.launchers.folders import pack, unpack
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.software import measuring_code, software, training_libraries
 

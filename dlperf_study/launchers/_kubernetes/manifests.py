@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from dlperf_study.launchers._base import Submission
 from dlperf_study.launchers._kubernetes.pods import (
     RUN_LABEL,
     Manifest,
@@ -19,7 +20,6 @@ from dlperf_study.launchers._kubernetes.pods import (
     check_specification,
     specification,
 )
-from dlperf_study.launchers.base import Submission
 from dlperf_study.study.cluster import Cluster
 
 #: What is only known when the run starts.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dlperf_study.launchers.base import Command, Submission
+from dlperf_study.launchers._base import Command, Submission
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Job, Task
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers.base import Place
+from dlperf_study.launchers._base import Place
 from dlperf_study.study.software import brought
 
 QUESTION_SECONDS = 60

@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from dlperf_study.launchers.base import Submission
+from dlperf_study.launchers._base import Submission
 from dlperf_study.paths import RunPaths
 
 

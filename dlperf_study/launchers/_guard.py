@@ -1,6 +1,6 @@
 """The process that stands on a node between a run and everything that may go wrong with its driver.
 
-Started as ``python -m dlperf_study.launchers.guard MARK``. On standard input it hears from its coordinator,
+Started as ``python -m dlperf_study.launchers._guard MARK``. On standard input it hears from its coordinator,
 first what to prepare for, then what to start; standard input is also the lifeline: when whoever holds the
 other end dies, for whatever reason, it closes, and the guard ends all that this node runs. On standard
 output it says how things stand; its last act is to say how the processes ended.
@@ -19,14 +19,14 @@ from types import FrameType
 from typing import Any
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers.asking import brought_by
-from dlperf_study.launchers.base import passed_environment, recorded_environment
-from dlperf_study.launchers.conversation import Conversation, Over
-from dlperf_study.launchers.folders import keep_rank_output, pack, write_files
-from dlperf_study.launchers.messages import Message
-from dlperf_study.launchers.node import allowed_gpus, free_ports, hardware, own_address
-from dlperf_study.launchers.node_load import LoadMeter, wait_until_idle
-from dlperf_study.launchers.remote_shell import install
+from dlperf_study.launchers._asking import brought_by
+from dlperf_study.launchers._base import passed_environment, recorded_environment
+from dlperf_study.launchers._conversation import Conversation, Over
+from dlperf_study.launchers._folders import keep_rank_output, pack, write_files
+from dlperf_study.launchers._messages import Message
+from dlperf_study.launchers._node import allowed_gpus, free_ports, hardware, own_address
+from dlperf_study.launchers._node_load import LoadMeter, wait_until_idle
+from dlperf_study.launchers._remote_shell import install
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.gpus import first_devices

@@ -1,6 +1,6 @@
 """A node as ``check`` sees it: started where a guard would be, it answers questions until its input closes.
 
-``python -m dlperf_study.launchers.probe MARK``.
+``python -m dlperf_study.launchers._probe MARK``.
 """
 
 import shutil
@@ -15,10 +15,10 @@ from typing import Any
 import psutil
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers.asking import brought_by
-from dlperf_study.launchers.messages import Inbox, Message, line
-from dlperf_study.launchers.node import allowed_gpus, hardware, own_address
-from dlperf_study.launchers.node_load import cores_busy
+from dlperf_study.launchers._asking import brought_by
+from dlperf_study.launchers._messages import Inbox, Message, line
+from dlperf_study.launchers._node import allowed_gpus, hardware, own_address
+from dlperf_study.launchers._node_load import cores_busy
 from dlperf_study.study.software import measuring_code
 
 LOAD_SECONDS = 1.0
