@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 from dlperf_study import frameworks, models
 from dlperf_study.errors import StudyFileError
+from dlperf_study.registry import unknown
 from dlperf_study.study.cluster import DEFAULT, Cluster
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.strict_yaml import closest
 
 
 def check_names(configuration: Configuration, cluster: Cluster, source: str) -> None:
@@ -31,4 +31,4 @@ def strategies() -> tuple[str, ...]:
 
 def _require(where: str, name: str, kind: str, choices: Collection[str]) -> None:
     if name not in choices:
-        raise StudyFileError(f"{where} {name!r}; {closest(name, choices)}the {kind} are {', '.join(choices)}")
+        raise StudyFileError(unknown(where, name, kind, choices))

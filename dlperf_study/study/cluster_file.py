@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from dlperf_study.errors import StudyFileError
+from dlperf_study.registry import closest
 from dlperf_study.study.cluster import DEFAULT, Cluster, Kubernetes, Slurm, Ssh
 from dlperf_study.study.cluster_sections import (
     SECTIONS,
@@ -22,7 +23,7 @@ from dlperf_study.study.cluster_sections import (
 )
 from dlperf_study.study.parameters import MOST_DEVICES_PER_NODE, MOST_NODES
 from dlperf_study.study.problems import Section, validate
-from dlperf_study.study.strict_yaml import PARAMS, closest, find_file, read_mapping, shown
+from dlperf_study.study.strict_yaml import PARAMS, find_file, read_mapping, shown
 from dlperf_study.study.this_machine import cpu_name, gpu_names, usable_cpus
 
 AUTO = "auto"
