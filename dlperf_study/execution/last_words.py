@@ -24,8 +24,9 @@ def with_last_words(ending: Ending, paths: RunPaths) -> Ending:
 
 
 def _last_words(ending: Ending, paths: RunPaths) -> str:
-    for task in (name for name, code in ending.exit_codes.items() if code):
-        if ending.reason.startswith(f"{task} "):
+    """Return the last exception of the task that ended the run by its exit code; of a signal more is not to be said."""
+    for task, code in ending.exit_codes.items():
+        if code and ending.reason.startswith(f"{task} ") and ending.reason.endswith(f"exited with code {code}"):
             return next(filter(None, map(_exception_in, _logs(task, paths))), "")
     return ""
 

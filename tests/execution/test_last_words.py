@@ -64,6 +64,8 @@ def test_the_ranks_of_horovodrun_have_logs_of_their_own(tmp_path: Path) -> None:
         ("not finished after 3 s", Outcome.TIMEOUT),
         ("job 7: NODE_FAIL: node-1 on dls2 exited with code 1", Outcome.FAILED),
         ("node-0 on dls1 exited with code 1", Outcome.FAILED),
+        (f"{REASON}: a process of its own was ended by SIGKILL", Outcome.FAILED),
+        ("node-1 on dls2 was ended by signal SIGKILL", Outcome.FAILED),
     ],
 )
 def test_no_other_reason_is_explained_by_an_exception(tmp_path: Path, words: str, outcome: Outcome) -> None:
