@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dlperf_study import frameworks
@@ -55,7 +56,7 @@ def ratio(name: str) -> float:
         image_size=32, classes=10, batch_per_device=4,
     )  # fmt: skip
     trainer: Any = frameworks.load(name).trainer(configuration)
-    bare = BARE.get(name, bare_torch)(trainer)
+    bare = bare_loop(STEPS_OF.get(name, torch_step)(trainer))
     bare(WARMUP)
     pairs = [_pair(trainer, bare, first=k % 2 == 0) for k in range(PAIRS)]
     ours, theirs = (statistics.quantiles(blocks, n=4)[0] for blocks in zip(*pairs, strict=True))
@@ -70,53 +71,47 @@ def _pair(trainer: Any, bare: Callable[[int], float], first: bool) -> tuple[floa
     return ours, theirs
 
 
-def bare_loop(trainer: Any) -> Callable[[int], float]:
-    """Return the loop anybody would write in Paddle, on the same network, optimiser and batch."""
-    model, optimizer, images, labels = trainer._layer, trainer._optimizer, trainer._images, trainer._labels
+def bare_loop(step: Callable[[], Any]) -> Callable[[int], float]:
+    """Return the loop anybody would write around a step; it returns the seconds of so many steps."""
 
     def run(steps: int) -> float:
         start = time.perf_counter()
         for _ in range(steps):
-            loss = model(images, labels)
-            loss.backward()
-            optimizer.step()
-            optimizer.clear_grad()
+            step()
         return time.perf_counter() - start
 
     return run
 
 
-def bare_executor(trainer: Any) -> Callable[[int], float]:
-    """Return the loop anybody would write around Paddle's executor, on the same program and batch."""
-    executor, program, feed, loss = trainer._executor, trainer._program.main, trainer._feed, trainer._program.loss
-
-    def run(steps: int) -> float:
-        start = time.perf_counter()
-        for _ in range(steps):
-            executor.run(program, feed=feed, fetch_list=[loss], return_numpy=False)
-        return time.perf_counter() - start
-
-    return run
+def paddle_step(trainer: Any) -> Callable[[], Any]:
+    """Return the step anybody would write in Paddle, on the same network, optimiser and batch."""
+    return _eager_step(trainer, trainer._optimizer, trainer._optimizer.clear_grad)
 
 
-def bare_torch(trainer: Any) -> Callable[[int], float]:
-    """Return the loop anybody would write in PyTorch, on the same network, optimiser and batch."""
-    model, images, labels = trainer._layer, trainer._images, trainer._labels
+def torch_step(trainer: Any) -> Callable[[], Any]:
+    """Return the step anybody would write in PyTorch, on the same network, optimiser and batch."""
     optimizer = trainer.train_step._optimizer
-
-    def run(steps: int) -> float:
-        start = time.perf_counter()
-        for _ in range(steps):
-            loss = model(images, labels)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        return time.perf_counter() - start
-
-    return run
+    return _eager_step(trainer, optimizer, optimizer.zero_grad)
 
 
-BARE = {"paddle_collective": bare_loop, "paddle_ps": bare_executor}
+def _eager_step(trainer: Any, optimizer: Any, clear: Callable[[], Any]) -> Callable[[], Any]:
+    model, images, labels = trainer._layer, trainer._images, trainer._labels
+
+    def step() -> None:
+        model(images, labels).backward()
+        optimizer.step()
+        clear()
+
+    return step
+
+
+def executor_step(trainer: Any) -> Callable[[], Any]:
+    """Return one run of Paddle's executor, on the same program and batch."""
+    program, feed, loss = trainer._program.main, trainer._feed, trainer._program.loss
+    return partial(trainer._executor.run, program, feed=feed, fetch_list=[loss], return_numpy=False)
+
+
+STEPS_OF = {"paddle_collective": paddle_step, "paddle_ps": executor_step}
 
 
 if __name__ == "__main__":

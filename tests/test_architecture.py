@@ -12,7 +12,7 @@ import pytest
 from dlperf_study.paths import PROJECT
 
 PACKAGE = PROJECT / "dlperf_study"
-WORDS = ("errors", "paths", "columns", "lifeline")
+WORDS = ("errors", "paths", "columns", "lifeline", "registry")
 #: What each room may import of this package, besides itself and the words.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "words": (),
@@ -36,10 +36,13 @@ TRAINING_MODULES = (
     "study.job",
     "study.outcome",
     "study.cluster",
+    "study.gpus",
     "study.software",
+    "study.words",
     "errors",
     "paths",
     "lifeline",
+    "registry",
 )
 #: Who may print: the command line, programs whose output is what they are for, and who shows a queue in a notebook.
 MAY_PRINT = (

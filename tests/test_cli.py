@@ -68,7 +68,7 @@ def assert_one_line(ended: tuple[int, str, str], message: str) -> None:
 
 def test_a_python_that_is_not_there_is_named(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
     place.cluster_file.write_text(CLUSTER + "python: {paddle_ps: /nowhere/python}\n")
-    assert_one_line(plan(place, capsys), "the cluster file names /nowhere/python, which does not run")
+    assert_one_line(plan(place, capsys), ": /nowhere/python does not run: ")
 
 
 def test_an_unknown_study_is_answered_with_the_names(capsys: pytest.CaptureFixture[str]) -> None:

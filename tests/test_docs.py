@@ -15,13 +15,13 @@ from textwrap import dedent
 import pytest
 
 from dlperf_study import frameworks, launchers, models
-from dlperf_study.frameworks.base import Framework, Trainer
-from dlperf_study.launchers.base import Launcher
+from dlperf_study.frameworks._base import Framework, Trainer
+from dlperf_study.launchers._base import Launcher
 from dlperf_study.logs import formats
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import Format
 from dlperf_study.logs.recognise import read_block
-from dlperf_study.models.base import Model
+from dlperf_study.models._base import Model
 from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT
 from dlperf_study.report.pages import ANSWERS, SUMMARY
 from dlperf_study.study.cluster_file import load_cluster

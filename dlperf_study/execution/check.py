@@ -14,9 +14,9 @@ from dlperf_study.execution.check_slurm import NoNodes, allocated, partition, re
 from dlperf_study.execution.check_ways import ways
 from dlperf_study.execution.finding import Finding, holds, missing
 from dlperf_study.execution.probing import Probes, probes
+from dlperf_study.launchers._base import Place
+from dlperf_study.launchers._messages import Message
 from dlperf_study.launchers._slurm_script import devices_and_account
-from dlperf_study.launchers.base import Place
-from dlperf_study.launchers.messages import Message
 from dlperf_study.paths import outputs_folder
 from dlperf_study.study.cluster import Cluster
 
@@ -86,6 +86,7 @@ def _question(cluster: Cluster, shared_file: Path | None) -> dict[str, Any]:
     return {
         "work_folder": cluster.work_folder,
         "network_interface": cluster.network_interface,
+        "environment": dict(cluster.environment),
         "shared_file": str(shared_file or ""),
         "pythons": {name: [*cluster.container, cluster.python_for(name)] for name in frameworks.names()},
     }

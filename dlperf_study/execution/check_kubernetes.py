@@ -14,7 +14,7 @@ from dlperf_study.launchers._kubernetes.pods import RUN_LABEL, Manifest
 from dlperf_study.launchers._kubernetes.run import POLL_SECONDS, clean_up
 from dlperf_study.launchers._kubernetes.states import end_of, has_ended, waiting_words
 from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.software import measuring_code
+from dlperf_study.study.software import measuring_code, training_libraries
 
 #: What a run does: verb, resource, part of the resource.
 PERMISSIONS = (
@@ -92,11 +92,7 @@ def _said(subject: str, log: str) -> Finding:
         return missing(subject, f"it says: {_last_line(log)}", "build it from images/")
     if told["code"] != measuring_code():
         return missing(subject, "it holds other measuring code than this checkout", "build it again: images/")
-    found = [
-        f"{name} {told['software'][name]}"
-        for name in ("paddlepaddle", "paddlepaddle-gpu", "torch", "horovod")
-        if name in told["software"]
-    ]
+    found = [f"{name} {version}" for name, version in training_libraries(told["software"]).items()]
     return holds(subject, ", ".join(found) or "no framework's library")
 
 

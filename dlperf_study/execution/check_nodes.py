@@ -5,7 +5,7 @@ from typing import Any
 
 from dlperf_study import frameworks
 from dlperf_study.execution.finding import Finding, Verdict, holds, missing, note
-from dlperf_study.launchers.alike import other_versions
+from dlperf_study.launchers._alike import other_versions
 from dlperf_study.study.cluster import Cluster
 
 Facts = Mapping[str, Any]

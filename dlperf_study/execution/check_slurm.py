@@ -13,10 +13,10 @@ from dlperf_study.errors import RunError
 from dlperf_study.execution.finding import Finding, holds, missing
 from dlperf_study.execution.probing import queue_seconds
 from dlperf_study.launchers import _slurm_queue as queue
+from dlperf_study.launchers._base import Place
 from dlperf_study.launchers._slurm_places import places
 from dlperf_study.launchers._slurm_queue import Job, Phase
 from dlperf_study.launchers._slurm_script import WHOLE_NODES, devices_and_account
-from dlperf_study.launchers.base import Place
 from dlperf_study.study.cluster import Cluster
 
 #: How long a check may have the nodes, and how often it asks whether it has them.

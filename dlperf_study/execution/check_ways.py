@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from dlperf_study.execution.finding import Finding, holds, missing, note, untried
 from dlperf_study.execution.probing import Probes
-from dlperf_study.launchers.base import Place
-from dlperf_study.launchers.coordinator import PORTS
-from dlperf_study.launchers.messages import Message
+from dlperf_study.launchers._base import Place
+from dlperf_study.launchers._coordinator import PORTS
+from dlperf_study.launchers._messages import Message
 from dlperf_study.study.cluster import Cluster
 
 _BETWEEN = "ports between nodes"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dlperf_study.launchers.node import command_output
+from dlperf_study.launchers._node import command_output
 from dlperf_study.paths import PROJECT
 
 Facts = Mapping[str, Any]

@@ -11,7 +11,7 @@ from dlperf_study import launchers
 from dlperf_study.execution.fingerprint import fingerprint
 from dlperf_study.execution.record import Circumstances, read, record, write
 from dlperf_study.execution.run import paths_of, trace_is_missing
-from dlperf_study.launchers.base import Ending
+from dlperf_study.launchers._base import Ending
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration

@@ -4,12 +4,9 @@ from collections.abc import Collection
 
 from dlperf_study import frameworks, models
 from dlperf_study.errors import StudyFileError
+from dlperf_study.registry import unknown
 from dlperf_study.study.cluster import DEFAULT, Cluster
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.strict_yaml import closest
-
-#: Ways to exchange gradients that published studies name and no framework here has built: unsupported, not misspelt.
-UNBUILT_STRATEGIES = ("geo", "replicated", "sync")
 
 
 def check_names(configuration: Configuration, cluster: Cluster, source: str) -> None:
@@ -27,11 +24,11 @@ def check_names(configuration: Configuration, cluster: Cluster, source: str) -> 
 
 
 def strategies() -> tuple[str, ...]:
-    """Return the strategies of all frameworks and those that are known and not built, in alphabetical order."""
-    built = (strategy for name in frameworks.names() for strategy in frameworks.load(name).strategies)
-    return tuple(sorted({*built, *UNBUILT_STRATEGIES}))
+    """Return the strategies of all frameworks in alphabetical order, also those that are refused, with a reason."""
+    every = map(frameworks.load, frameworks.names())
+    return tuple(sorted({name for one in every for name in (*one.strategies, *one.refused)}))
 
 
 def _require(where: str, name: str, kind: str, choices: Collection[str]) -> None:
     if name not in choices:
-        raise StudyFileError(f"{where} {name!r}; {closest(name, choices)}the {kind} are {', '.join(choices)}")
+        raise StudyFileError(unknown(where, name, kind, choices))

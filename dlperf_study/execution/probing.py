@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dlperf_study.launchers.base import Place
-from dlperf_study.launchers.channel import Channel
-from dlperf_study.launchers.messages import Message
+from dlperf_study.launchers._base import Place
+from dlperf_study.launchers._channel import Channel
+from dlperf_study.launchers._messages import Message
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.supervision.processes import new_mark
 
-PROBE = "dlperf_study.launchers.probe"
+PROBE = "dlperf_study.launchers._probe"
 ANSWER_SECONDS = 90.0
 #: However long a run may wait in a queue, somebody looks on while a cluster is checked.
 MOST_QUEUE_SECONDS = 600.0

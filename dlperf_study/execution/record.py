@@ -11,7 +11,8 @@ from typing import Any
 from dlperf_study.errors import EvidenceError
 from dlperf_study.execution.disk import shortage
 from dlperf_study.execution.environment import environment, load, unlike_nodes
-from dlperf_study.launchers.base import Ending
+from dlperf_study.execution.last_words import with_last_words
+from dlperf_study.launchers._base import Ending, passed_environment, without_secrets
 from dlperf_study.logs.agreement import disagreement
 from dlperf_study.logs.evidence import rank_logs, read_run
 from dlperf_study.logs.rank_log import FORMAT, RankLog, read_rank_log
@@ -42,7 +43,8 @@ class Circumstances:
 def record(circumstances: Circumstances, ending: Ending, paths: RunPaths) -> dict[str, Any]:
     """Return ``run.json``: a run counts as completed only if every rank's log is whole and the ranks agree."""
     seen, doubt = _check(circumstances, paths, ending.seconds)
-    outcome, reason = _outcome(ending, doubt, paths)
+    outcome, reason = _outcome(with_last_words(ending, paths), doubt, paths)
+    hidden = _variables(circumstances.cluster)
     facts = {
         "format": FORMAT,
         "configuration": circumstances.configuration.as_dict(),
@@ -50,7 +52,7 @@ def record(circumstances: Circumstances, ending: Ending, paths: RunPaths) -> dic
         "repetition": circumstances.repetition,
         "fingerprint": circumstances.fingerprint,
         "outcome": outcome,
-        "reason": reason,
+        "reason": without_secrets(reason, hidden),
         "started": ending.started,
         "seconds": ending.seconds,
         "exit_codes": ending.exit_codes,
@@ -62,7 +64,10 @@ def record(circumstances: Circumstances, ending: Ending, paths: RunPaths) -> dic
         "load": load(ending.nodes, ending.busy_cores),
         "complaints": unlike_nodes(ending.nodes),
     }
-    return facts if outcome is Outcome.COMPLETED else facts | {"tail": tails(paths)}
+    if outcome is Outcome.COMPLETED:
+        return facts
+    shown = {task: [without_secrets(line, hidden) for line in lines] for task, lines in tails(paths).items()}
+    return facts | {"tail": shown}
 
 
 def write(facts: dict[str, Any], paths: RunPaths) -> None:
@@ -131,6 +136,11 @@ def _outcome(ending: Ending, doubt: str, paths: RunPaths) -> tuple[Outcome, str]
 
 def _ran_out_of_memory(paths: RunPaths) -> bool:
     return any(_OUT_OF_MEMORY.search("\n".join(lines)) for lines in tails(paths).values())
+
+
+def _variables(cluster: Cluster) -> dict[str, str]:
+    """Return what training processes were given that may be secret, as far as it is known here."""
+    return passed_environment(further=cluster.pass_environment) | dict(cluster.environment)
 
 
 def _cluster_facts(cluster: Cluster) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dlperf_study.execution.fingerprint import fingerprint
 from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.record import Circumstances, is_completed, record, write
 from dlperf_study.execution.support import require_support
-from dlperf_study.launchers.base import Submission
+from dlperf_study.launchers._base import Submission
 from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.cluster_file import load_cluster

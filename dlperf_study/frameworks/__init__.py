@@ -6,22 +6,20 @@ which import its library.
 """
 
 from importlib import import_module
-from pkgutil import iter_modules
 
+from dlperf_study import registry
 from dlperf_study.errors import StudyFileError
-from dlperf_study.frameworks.base import Framework
-
-_SHARED = ("base", "common", "paddle_client", "paddle_common", "paddle_static", "torch_common")
+from dlperf_study.frameworks._base import Framework
 
 
 def names() -> tuple[str, ...]:
     """Return the frameworks there are, in alphabetical order."""
-    return tuple(sorted(module.name for module in iter_modules(__path__) if module.name not in _SHARED))
+    return registry.names(__name__)
 
 
 def load(name: str) -> Framework:
     """Return the framework called ``name``; its library is not imported."""
     if name not in names():
-        raise StudyFileError(f"framework is {name!r}; the frameworks are {', '.join(names())}")
+        raise StudyFileError(registry.unknown("framework is", name, "frameworks", names()))
     framework: Framework = import_module(f"{__name__}.{name}").FRAMEWORK
     return framework

@@ -1,18 +1,23 @@
 """Horovod, on models built in PyTorch: gradients averaged by a background thread, gloo or NCCL underneath."""
 
 import copy
+import os
+from collections.abc import MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
-from dlperf_study.frameworks import common, torch_common
-from dlperf_study.frameworks.base import ClusterView, Framework
-from dlperf_study.frameworks.torch_common import TorchTrainer
+from dlperf_study.frameworks import _common, _torch_common
+from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node
+from dlperf_study.frameworks._torch_common import TorchTrainer
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.gpus import VISIBLE
 from dlperf_study.study.job import Job, Role, Task
 
 SETTINGS = ("fusion_mib", "cycle_time_ms", "hierarchical")
 MIB = 2**20
+#: The GPUs that ranks are shown, a list for each node.
+GPUS_OF_NODES = "DLPERF_STUDY_GPUS_OF_NODES"
 #: The launcher's own files: one folder per rank, one file per stream.
 RANK_OUTPUT = r"ranks/rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)"
 
@@ -25,7 +30,7 @@ def unsupported(configuration: Configuration, cluster: ClusterView, version: str
         return f"memory_format {configuration.memory_format}: Horovod exchanges contiguous gradients only"
     if configuration.hierarchical and cluster.device != "gpu":
         return "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
-    return torch_common.unsupported(configuration, version, "horovod", "make horovod", SETTINGS)
+    return _torch_common.unsupported(configuration, version, "horovod", "make horovod", SETTINGS)
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -39,14 +44,17 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     argv = (
         *(python, "-m", "horovod.runner.launch", "--gloo"),
         *("--num-proc", str(configuration.world_size), "--hosts", hosts),
-        *("--start-timeout", str(round(common.START_SECONDS))),
+        *("--start-timeout", str(round(_common.START_SECONDS))),
         *(("--output-filename", "{run}/scratch/ranks") if configuration.world_size > 1 else ()),
         *(("--network-interfaces", "{interface_0}", "--disable-cache") if configuration.nodes > 1 else ()),
         *(python, "-u", "-m", "dlperf_study.worker"),
     )
-    environment = torch_common.environment(configuration, cluster) | settings(configuration)
+    environment = _torch_common.environment(configuration, cluster, 0) | settings(configuration)
+    gpus = gpus_per_node(configuration, cluster)
+    if gpus and configuration.nodes > 1:
+        environment[GPUS_OF_NODES] = " ".join(f"{{devices_{node}}}" for node in range(configuration.nodes))
     task = Task(name="horovodrun", role=Role.TRAINER, node=0, argv=argv, environment=environment)
-    return Job((task,), nodes=configuration.nodes, rank_output=RANK_OUTPUT)
+    return Job((task,), nodes=configuration.nodes, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
 
 
 def settings(configuration: Configuration) -> dict[str, str]:
@@ -59,15 +67,25 @@ def settings(configuration: Configuration) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
+def show_own_gpus(environment: MutableMapping[str, str]) -> None:
+    """Show a rank the GPUs of its own node: ``horovodrun`` gives all ranks the environment of the first one.
+
+    To be called before CUDA is first used. Among ranks of equal local rank, Horovod counts nodes by its cross rank.
+    """
+    if GPUS_OF_NODES in environment:
+        environment[VISIBLE] = environment[GPUS_OF_NODES].split()[int(environment["HOROVOD_CROSS_RANK"])]
+
+
 class HorovodTrainer(TorchTrainer):
     """One rank under Horovod's optimizer; alone, the plain one."""
 
     def __init__(self, configuration: Configuration) -> None:
+        show_own_gpus(os.environ)
         import horovod.torch as hvd
 
         hvd.init()
         super().__init__(configuration, hvd.rank(), hvd.size(), hvd.local_rank())
-        optimizer = torch_common.optimizer(configuration, self._layer)
+        optimizer = _torch_common.optimizer(configuration, self._layer)
         if self.world_size == 1:
             self.train_step = self._step(self._layer, optimizer)
         else:
@@ -122,7 +140,7 @@ class HorovodTrainer(TorchTrainer):
     def _local_step(self) -> Any:
         """A step of a copy of the model: Horovod's hooks, which can't be switched off, stay with the original."""
         layer = copy.deepcopy(self._layer)
-        return self._step(layer, torch_common.optimizer(self._configuration, layer))
+        return self._step(layer, _torch_common.optimizer(self._configuration, layer))
 
     @cached_property
     def _buffers(self) -> list[Any]:
@@ -130,7 +148,7 @@ class HorovodTrainer(TorchTrainer):
 
         compressed = self._configuration.gradient_compression == "fp16"
         number_format = torch.float16 if compressed else torch.float32
-        return [torch.zeros_like(p, dtype=number_format) for p in torch_common.replicated_parameters(self._layer)]
+        return [torch.zeros_like(p, dtype=number_format) for p in _torch_common.replicated_parameters(self._layer)]
 
 
 def update_when_exchanged(optimizer: Any, scaler: Any) -> None:
@@ -149,7 +167,7 @@ FRAMEWORK = Framework(
     name="horovod_torch",
     library="horovod",
     distributions=("horovod",),
-    strategies=torch_common.STRATEGIES,
+    strategies=_torch_common.STRATEGIES,
     unsupported=unsupported,
     job=job,
     trainer=HorovodTrainer,

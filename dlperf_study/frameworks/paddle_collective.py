@@ -5,19 +5,21 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from dlperf_study.frameworks import common, paddle_common
-from dlperf_study.frameworks.base import (
+from dlperf_study.frameworks import _common, _paddle_common
+from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
     Framework,
     Stopwatch,
     common_environment,
+    gpu_environment,
+    gpus_per_node,
     missing_library,
     network_environment,
     unbuilt_level,
     unbuilt_model,
 )
-from dlperf_study.models.base import replicated_parameters, trainable_parameters
+from dlperf_study.models._base import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Role, Task
 
@@ -41,10 +43,11 @@ def unsupported(configuration: Configuration, cluster: ClusterView, version: str
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return one launcher per node; each starts the ranks of its node.
 
-    ``--max_restart 0``: a rank restarted in silence would be averaged into the result.
+    ``--max_restart 0``: a rank restarted in silence would be averaged into the result. On a CPU no list of GPUs is
+    set, not even an empty one: with that, Paddle's launcher fails.
     """
     nodes, python = configuration.nodes, cluster.python_for("paddle_collective")
-    environment = common_environment(configuration) | _visible_devices(configuration, cluster)
+    environment = common_environment(configuration)
     tasks = tuple(
         Task(
             name=f"node-{node}",
@@ -57,11 +60,14 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
                 *("--max_restart", "0", "--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
                 *(python, "-u", "-m", "dlperf_study.worker"),
             ),
-            environment=environment | network_environment(configuration, cluster, node),
+            environment=environment
+            | gpu_environment(cluster, node)
+            | network_environment(configuration, cluster, node),
         )
         for node in range(nodes)
     )
-    return Job(tasks, nodes, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT)
+    gpus = gpus_per_node(configuration, cluster)
+    return Job(tasks, nodes, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
 
 
 def _rendezvous(nodes: int, node: int) -> tuple[str, ...]:
@@ -76,21 +82,21 @@ class CollectiveTrainer:
     def __init__(self, configuration: Configuration) -> None:
         import paddle
 
-        self.rank, self.world_size = paddle_common.environment_rank()
+        self.rank, self.world_size = _paddle_common.environment_rank()
         self.exchange_kind = "all_reduce" if self.world_size > 1 else "none"
         if self.world_size > 1:
             _join(self.rank)
         self._configuration = configuration
-        self._layer = paddle_common.build_layer(configuration)
+        self._layer = _paddle_common.build_layer(configuration)
         self._model = self._parallel(configuration) if self.world_size > 1 else self._layer
         self._optimizer = _optimizer(configuration, trainable_parameters(self._layer))
-        self._images, self._labels = (paddle.to_tensor(a) for a in common.synthetic_batch(configuration, self.rank))
+        self._images, self._labels = (paddle.to_tensor(a) for a in _common.synthetic_batch(configuration, self.rank))
         self._buffers = [paddle.zeros([elements]) for elements in self._bucket_elements()]
 
     def description(self) -> dict[str, Any]:
         """Return what the rank log says about this rank."""
         parameters = sum(int(p.size) for p in trainable_parameters(self._layer))
-        return paddle_common.description(self._configuration, parameters, self._gradient_bytes())
+        return _paddle_common.description(self._configuration, parameters, self._gradient_bytes())
 
     def train_step(self) -> Any:
         """Do one step; the exchange runs inside ``backward``."""
@@ -117,13 +123,13 @@ class CollectiveTrainer:
         """Wait for all ranks, each with its device idle."""
         import paddle.distributed as dist
 
-        paddle_common.synchronise()
+        _paddle_common.synchronise()
         if self.world_size > 1:
             dist.barrier()
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for this rank's device."""
-        return paddle_common.stopwatch()
+        return _paddle_common.stopwatch()
 
     def loss_value(self, loss: Any) -> float:
         """Return a loss as a number."""
@@ -131,12 +137,12 @@ class CollectiveTrainer:
 
     def settle(self) -> float:
         """Return 0: under all-reduce a step ends with its update applied."""
-        paddle_common.synchronise()
+        _paddle_common.synchronise()
         return 0.0
 
     def parameter_checksum(self) -> str:
         """Return a digest of all parameters but those of a class shard, which belong to one rank."""
-        return common.checksum([p.numpy() for p in replicated_parameters(self._layer)])
+        return _common.checksum([p.numpy() for p in replicated_parameters(self._layer)])
 
     def close(self) -> None:
         """Wait for the others, so that no rank leaves while one still exchanges."""
@@ -168,7 +174,7 @@ def _join(rank: int) -> None:
     import paddle.distributed as dist
 
     if rank > 0 and "PADDLE_MASTER" in os.environ:
-        common.wait_for(os.environ["PADDLE_MASTER"])
+        _common.wait_for(os.environ["PADDLE_MASTER"])
     dist.init_parallel_env()
 
 
@@ -176,24 +182,14 @@ def _optimizer(configuration: Configuration, parameters: Any) -> Any:
     import paddle
 
     if configuration.optimizer == "momentum":
-        return paddle.optimizer.Momentum(common.LEARNING_RATE, common.MOMENTUM, parameters=parameters)
-    return paddle.optimizer.SGD(common.LEARNING_RATE, parameters=parameters)
-
-
-def _visible_devices(configuration: Configuration, cluster: ClusterView) -> dict[str, str]:
-    """Name the devices of a node that a run may use: the first ones.
-
-    On a CPU the variable stays unset: an empty one makes Paddle's launcher fail.
-    """
-    if cluster.device != "gpu":
-        return {}
-    return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(configuration.devices_per_node)))}
+        return paddle.optimizer.Momentum(_common.LEARNING_RATE, _common.MOMENTUM, parameters=parameters)
+    return paddle.optimizer.SGD(_common.LEARNING_RATE, parameters=parameters)
 
 
 FRAMEWORK = Framework(
     name="paddle_collective",
     library="paddle",
-    distributions=paddle_common.DISTRIBUTIONS,
+    distributions=_paddle_common.DISTRIBUTIONS,
     strategies=STRATEGIES,
     unsupported=unsupported,
     job=job,

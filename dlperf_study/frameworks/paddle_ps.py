@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from dlperf_study.frameworks import common, paddle_common
-from dlperf_study.frameworks.base import (
+from dlperf_study.frameworks import _common, _paddle_common
+from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
     Framework,
@@ -31,9 +31,10 @@ from dlperf_study.frameworks.base import (
     unbuilt_level,
     unbuilt_model,
 )
-from dlperf_study.frameworks.paddle_client import connect
-from dlperf_study.frameworks.paddle_static import StaticProgram
+from dlperf_study.frameworks._paddle_client import connect
+from dlperf_study.frameworks._paddle_static import StaticProgram
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.gpus import VISIBLE
 from dlperf_study.study.job import Job, Role, Task
 
 STRATEGIES = ("local", "async")
@@ -140,7 +141,7 @@ def _task(
 ) -> Task:
     argv = (cluster.python_for("paddle_ps"), "-u", "-m", "dlperf_study.worker")
     # The new intermediate representation can't run the send operators of parameter servers.
-    fixed = common_environment(configuration) | {"FLAGS_enable_pir_api": "0", "CUDA_VISIBLE_DEVICES": ""}
+    fixed = common_environment(configuration) | {"FLAGS_enable_pir_api": "0", VISIBLE: ""}
     return Task(name, role, node, argv, fixed | environment)
 
 
@@ -150,11 +151,11 @@ class ParameterServerTrainer:
     def __init__(self, configuration: Configuration) -> None:
         import paddle
 
-        self.rank, self.world_size = paddle_common.environment_rank()
+        self.rank, self.world_size = _paddle_common.environment_rank()
         self.exchange_kind = "push_pull" if configuration.servers else "none"
         self._configuration = configuration
         self._program = StaticProgram(configuration)
-        self._feed = self._program.feed(*common.synthetic_batch(configuration, self.rank))
+        self._feed = self._program.feed(*_common.synthetic_batch(configuration, self.rank))
         self._executor = paddle.static.Executor(paddle.CPUPlace())
         self._executor.run(self._program.startup)
         self._running = self._program.main
@@ -163,7 +164,7 @@ class ParameterServerTrainer:
     def description(self) -> dict[str, Any]:
         """Return what the rank log says about this rank."""
         elements = sum(self._program.parameter_elements())
-        return paddle_common.description(self._configuration, elements, 4 * elements if self._client else 0)
+        return _paddle_common.description(self._configuration, elements, 4 * elements if self._client else 0)
 
     def train_step(self) -> Any:
         """Compute and push the gradients, then pull the parameters; alone, update in place."""
@@ -193,7 +194,7 @@ class ParameterServerTrainer:
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for the CPU."""
-        return paddle_common.stopwatch()
+        return _paddle_common.stopwatch()
 
     def loss_value(self, loss: Any) -> float:
         """Return a fetched loss as a number."""
@@ -214,7 +215,7 @@ class ParameterServerTrainer:
 
     def parameter_checksum(self) -> str:
         """Return a digest of the dense parameters."""
-        return common.checksum(self._program.parameter_values())
+        return _common.checksum(self._program.parameter_values())
 
     def close(self) -> None:
         """Leave the job."""
@@ -243,10 +244,11 @@ def serve(configuration: Configuration) -> None:
 FRAMEWORK = Framework(
     name="paddle_ps",
     library="paddle",
-    distributions=paddle_common.DISTRIBUTIONS,
+    distributions=_paddle_common.DISTRIBUTIONS,
     strategies=STRATEGIES,
     unsupported=unsupported,
     job=job,
     trainer=ParameterServerTrainer,
     server=serve,
+    refused=REFUSED,
 )

@@ -6,9 +6,9 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
-from dlperf_study.frameworks import common, torch_common
-from dlperf_study.frameworks.base import ClusterView, Framework, network_environment
-from dlperf_study.frameworks.torch_common import ELEMENT_BYTES, TorchTrainer
+from dlperf_study.frameworks import _common, _torch_common
+from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node, network_environment
+from dlperf_study.frameworks._torch_common import ELEMENT_BYTES, TorchTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Role, Task
 
@@ -20,7 +20,7 @@ def unsupported(configuration: Configuration, cluster: ClusterView, version: str
     """Return why the configuration can't run here, or None."""
     if not configuration.fusion_mib:
         return "fusion_mib is 0, but DistributedDataParallel always fuses (any other number is its bucket_cap_mb)"
-    return torch_common.unsupported(configuration, version, "torch", "make torch", settings=("fusion_mib",))
+    return _torch_common.unsupported(configuration, version, "torch", "make torch", settings=("fusion_mib",))
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -29,7 +29,6 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     ``--max-restarts 0``: a rank restarted in silence would be averaged into the result.
     """
     python = cluster.python_for("torch_ddp")
-    environment = torch_common.environment(configuration, cluster)
     tasks = tuple(
         Task(
             name=f"node-{node}",
@@ -43,11 +42,13 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
                 *("--log-dir", f"{{run}}/scratch/ranks-of-node-{node}", "--redirects", "3"),
                 *("-m", "dlperf_study.worker"),
             ),
-            environment=environment | network_environment(configuration, cluster, node),
+            environment=_torch_common.environment(configuration, cluster, node)
+            | network_environment(configuration, cluster, node),
         )
         for node in range(configuration.nodes)
     )
-    return Job(tasks, nodes=configuration.nodes, ports=1, rank_output=RANK_OUTPUT)
+    gpus = gpus_per_node(configuration, cluster)
+    return Job(tasks, nodes=configuration.nodes, ports=1, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
 
 
 class DataParallelTrainer(TorchTrainer):
@@ -59,7 +60,7 @@ class DataParallelTrainer(TorchTrainer):
             _join()
         super().__init__(configuration, rank, world_size, local_rank)
         self._model = self._parallel() if world_size > 1 else self._layer
-        self.train_step = self._step(self._model, torch_common.optimizer(configuration, self._layer))
+        self.train_step = self._step(self._model, _torch_common.optimizer(configuration, self._layer))
         self.computation_step = self.train_step
 
     def local_updates(self) -> AbstractContextManager[None]:
@@ -121,14 +122,14 @@ def _join() -> None:
     import torch.distributed as dist
 
     backend = "nccl" if torch.cuda.is_available() else "gloo"
-    dist.init_process_group(backend, timeout=timedelta(seconds=common.START_SECONDS))
+    dist.init_process_group(backend, timeout=timedelta(seconds=_common.START_SECONDS))
 
 
 FRAMEWORK = Framework(
     name="torch_ddp",
     library="torch",
     distributions=("torch",),
-    strategies=torch_common.STRATEGIES,
+    strategies=_torch_common.STRATEGIES,
     unsupported=unsupported,
     job=job,
     trainer=DataParallelTrainer,

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from dlperf_study.launchers._base import Ending, Place, Submission
+from dlperf_study.launchers._coordinator import coordinate
 from dlperf_study.launchers._slurm_job import HandedJob, read_job
 from dlperf_study.launchers._slurm_places import places
 from dlperf_study.launchers._slurm_queue import OWN_VARIABLES
-from dlperf_study.launchers.base import Ending, Place, Submission
-from dlperf_study.launchers.coordinator import coordinate
 from dlperf_study.paths import JobPaths, write_atomically
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.software import measuring_code

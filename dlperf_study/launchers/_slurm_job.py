@@ -3,13 +3,12 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from dlperf_study.launchers import _slurm_queue as queue
+from dlperf_study.launchers._base import Ending, Submission
 from dlperf_study.launchers._slurm_queue import Phase
 from dlperf_study.launchers._slurm_script import allotted_seconds, filled
-from dlperf_study.launchers.base import Ending, Submission
-from dlperf_study.paths import ConfigurationPaths, JobPaths, RunPaths, write_atomically
+from dlperf_study.paths import ConfigurationPaths, JobPaths, write_atomically
 from dlperf_study.study.software import measuring_code
 
 SCRIPT = "job.sbatch"
@@ -65,19 +64,14 @@ class HandedJob:
         return allotted_seconds(self.submissions, self.timeout_seconds)
 
 
-def home_of(submission: Submission) -> ConfigurationPaths:
-    """Return the folder of the configuration that a run belongs to."""
-    return RunPaths(Path(submission.folder)).home
-
-
 def hand_over(submissions: Sequence[Submission], timeout_seconds: float) -> HandedJob:
     """Submit one job for these runs; raises RunError when Slurm doesn't take it."""
-    paths = home_of(submissions[0]).next_job()
+    paths = submissions[0].paths.home.next_job()
     job = HandedJob(paths, tuple(submissions), timeout_seconds, measuring_code())
     order = {
         "code": job.code,
         "timeout_seconds": timeout_seconds,
-        "submissions": [json.loads(one.as_json()) | {"files": dict(one.files)} for one in submissions],
+        "submissions": [json.loads(one.as_json()) | {"files": _files_of_a_run(one)} for one in submissions],
     }
     write_atomically(paths.order, json.dumps(order, indent=1) + "\n")
     script = filled(submissions[0].files[SCRIPT], str(paths.folder), job.allotted_seconds)
@@ -85,6 +79,11 @@ def hand_over(submissions: Sequence[Submission], timeout_seconds: float) -> Hand
     number = queue.submit(paths.script, submissions[0].environment, submissions[0].pass_environment)
     write_atomically(paths.number, f"{number}\n")
     return job
+
+
+def _files_of_a_run(submission: Submission) -> dict[str, str]:
+    """Return what lies in a run's folder; the script is the job's, which has it once, as it was submitted."""
+    return {name: text for name, text in submission.files.items() if name != SCRIPT}
 
 
 def read_job(paths: JobPaths) -> HandedJob:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dlperf_study.errors import RunError
 from dlperf_study.launchers import _slurm_queue as queue
-from dlperf_study.launchers.base import Place
+from dlperf_study.launchers._base import Place
 
 
 def places(python: str = sys.executable, environment: Mapping[str, str] = os.environ) -> tuple[Place, ...]:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers.base import passed_environment
+from dlperf_study.launchers._base import passed_environment
 
 COMMAND_SECONDS = 60.0
 #: Where Slurm's own configuration lies, if not where its commands look.
@@ -101,13 +101,16 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
 
 
 def parse_accounting(text: str) -> Job | None:
-    """Return the job in the lines of ``sacct --parsable2 --format=State,Reason,NodeList``; the first is the job's."""
+    """Return the job in the lines of ``sacct --parsable2 --format=State,Reason,NodeList``; the first is the job's.
+
+    None when accounting has no line for it, or none with a state.
+    """
     first = text.strip().partition("\n")[0]
     if not first:
         return None
     state, reason, nodes = (_value(word) for word in first.split("|"))
     # "CANCELLED by 1000" names the user behind the state.
-    return Job(state.split()[0], reason, nodes)
+    return Job(state.partition(" ")[0], reason, nodes) if state else None
 
 
 def submit(script: Path, variables: Mapping[str, str], further: Sequence[str]) -> str:

@@ -1,9 +1,11 @@
 """The sbatch script of a configuration: pure text."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from shlex import quote
 
-from dlperf_study.launchers.base import Submission
+from dlperf_study.launchers._base import Submission
+from dlperf_study.paths import JobPaths
 from dlperf_study.study.cluster import Cluster
 
 #: Filled in when the script is submitted: the folder of the job, and its time limit.
@@ -29,7 +31,7 @@ def script(name: str, nodes: int, cluster: Cluster) -> str:
         f"--time={TIME}",
         "--no-requeue",
         f"--comment={JOB}",
-        f"--output={JOB}/output.txt",
+        f"--output={JobPaths(Path(JOB)).output}",
         *cluster.slurm.options,
     )
     lines = [f"#SBATCH {option}" for option in options]

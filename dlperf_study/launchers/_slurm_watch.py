@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from dlperf_study.launchers import _slurm_queue as queue
+from dlperf_study.launchers._base import Ending
 from dlperf_study.launchers._slurm_job import HandedJob
 from dlperf_study.launchers._slurm_queue import Job, Phase, Unreachable
-from dlperf_study.launchers.base import Ending
 from dlperf_study.study.cluster import Slurm
 from dlperf_study.study.outcome import Outcome
 

@@ -1,11 +1,10 @@
 """This machine: every task is a process here, under a guard."""
 
-from collections.abc import Generator, Sequence
 from pathlib import Path
 
-from dlperf_study.launchers.base import Ending, Launcher, Place, Submission
-from dlperf_study.launchers.coordinator import coordinate
-from dlperf_study.launchers.rendering import submission_of
+from dlperf_study.launchers._base import Launcher, Place, Submission
+from dlperf_study.launchers._coordinator import in_turn
+from dlperf_study.launchers._rendering import submission_of
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Job
 
@@ -20,10 +19,5 @@ def places(cluster: Cluster) -> tuple[Place, ...]:
     return (Place(python=cluster.guard_python),)
 
 
-def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[Ending]:
-    """Run one after another to its end, within ``timeout_seconds`` each; leaves no process behind."""
-    for submission in submissions:
-        yield coordinate(submission, places(cluster), timeout_seconds)
-
-
+execute = in_turn(places)
 LAUNCHER = Launcher("local", render, execute, places)

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlperf_study.launchers import _slurm_places
-from dlperf_study.launchers._slurm_job import SCRIPT, HandedJob, hand_over, home_of, open_jobs
+from dlperf_study.launchers._base import Ending, Launcher, Place, Submission
+from dlperf_study.launchers._rendering import submission_of
+from dlperf_study.launchers._slurm_job import SCRIPT, HandedJob, hand_over, open_jobs
 from dlperf_study.launchers._slurm_queue import Refused
 from dlperf_study.launchers._slurm_script import script
 from dlperf_study.launchers._slurm_watch import Watch, give_up
-from dlperf_study.launchers.base import Ending, Launcher, Place, Submission
-from dlperf_study.launchers.rendering import submission_of
 from dlperf_study.paths import ConfigurationPaths
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Job
@@ -26,7 +26,7 @@ Part = tuple[HandedJob, int]
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     """Return the commands of a job, and the script that brings them into the queue; starts nothing."""
     rendered = submission_of("slurm", job, cluster, folder)
-    return replace(rendered, files={SCRIPT: script(home_of(rendered).folder.name, job.nodes, cluster)})
+    return replace(rendered, files={SCRIPT: script(rendered.paths.home.folder.name, job.nodes, cluster)})
 
 
 def places(cluster: Cluster) -> tuple[Place, ...]:
@@ -42,7 +42,7 @@ def execute(
     An interrupt, and whoever closes this iterator, cancels the job; one who is killed leaves it to Slurm.
     Raises RunError when Slurm can't be asked.
     """
-    home = home_of(submissions[0])
+    home = submissions[0].paths.home
     try:
         yield from _endings(home, submissions, cluster, timeout_seconds)
     except KeyboardInterrupt:

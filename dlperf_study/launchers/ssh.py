@@ -1,11 +1,10 @@
 """Hosts that need an ssh server and the environment of this project, nothing else."""
 
-from collections.abc import Generator, Sequence
 from pathlib import Path
 
-from dlperf_study.launchers.base import Ending, Launcher, Place, Submission
-from dlperf_study.launchers.coordinator import coordinate
-from dlperf_study.launchers.rendering import submission_of
+from dlperf_study.launchers._base import Launcher, Place, Submission
+from dlperf_study.launchers._coordinator import in_turn
+from dlperf_study.launchers._rendering import submission_of
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Job
 
@@ -34,16 +33,11 @@ def first_host(cluster: Cluster) -> Place:
     return places(cluster)[0]
 
 
-def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[Ending]:
-    """Run one after another to its end, within ``timeout_seconds`` each; leaves no process on any host."""
-    for submission in submissions:
-        yield coordinate(submission, places(cluster), timeout_seconds)
-
-
 def _place(cluster: Cluster, host: str) -> Place:
     options = [word for option in OPTIONS for word in ("-o", option)]
     own = ("-F", cluster.ssh.config_file) if cluster.ssh.config_file else ()
     return Place(host, ("ssh", *own, *options, host), cluster.guard_python, shell=True)
 
 
+execute = in_turn(places)
 LAUNCHER = Launcher("ssh", render, execute, places, asked=first_host)

@@ -1,21 +1,20 @@
 """The networks a study can train: one file a model, and its name is its name in the YAML."""
 
-import importlib
-import pkgutil
+from importlib import import_module
 
+from dlperf_study import registry
 from dlperf_study.errors import StudyFileError
-from dlperf_study.models.base import Model
+from dlperf_study.models._base import Model
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all models, sorted; imports none of them."""
-    modules = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(name for name in modules if name != "base" and not name.startswith("_")))
+    """Return the models there are, in alphabetical order."""
+    return registry.names(__name__)
 
 
 def load(name: str) -> Model:
-    """Return the model of that name; raises StudyFileError with the choices."""
+    """Return the model called ``name``; no library is imported."""
     if name not in names():
-        raise StudyFileError(f"model is {name!r}, which is not a model; the models are {', '.join(names())}")
-    model: Model = importlib.import_module(f"{__name__}.{name}").MODEL
+        raise StudyFileError(registry.unknown("model is", name, "models", names()))
+    model: Model = import_module(f"{__name__}.{name}").MODEL
     return model

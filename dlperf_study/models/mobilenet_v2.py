@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from dlperf_study.models._base import Model, NetworkConfiguration
 from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs, strided
-from dlperf_study.models.base import Model, NetworkConfiguration
 
 #: Expansion, output channels, blocks and stride of the first block: table 2 of the paper.
 STAGES = (

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from dlperf_study.models._base import Model, NetworkConfiguration
 from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs, strided
-from dlperf_study.models.base import Model, NetworkConfiguration
 
 #: Width, bottleneck blocks and stride of each stage; a stage puts out four times its width.
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))

@@ -9,7 +9,7 @@ computes a little more.
 from typing import Any
 
 from dlperf_study.models import resnet50
-from dlperf_study.models.base import Model, NetworkConfiguration
+from dlperf_study.models._base import Model, NetworkConfiguration
 
 
 def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:

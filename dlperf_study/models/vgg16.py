@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from dlperf_study.models._base import Model, NetworkConfiguration
 from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs
-from dlperf_study.models.base import Model, NetworkConfiguration
 
 #: Channels and number of 3x3 convolutions of each group; a group ends in a 2x2 max pooling.
 GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))

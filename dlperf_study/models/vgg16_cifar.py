@@ -14,8 +14,8 @@ Together 15,254,602 at 10 classes and images of 32x32.
 from collections.abc import Iterator
 from typing import Any
 
+from dlperf_study.models._base import Model, NetworkConfiguration
 from dlperf_study.models._counting import FLOPS_SOURCE
-from dlperf_study.models.base import Model, NetworkConfiguration
 from dlperf_study.models.vgg16 import GROUPS, convolutions_macs
 
 #: Dropout after each convolution but the last of a group, by group.

@@ -8,10 +8,11 @@ from pydantic import AfterValidator, Field
 from dlperf_study.columns import COLUMNS, Table, columns_of
 from dlperf_study.columns.published import NUMBER, PLACE
 from dlperf_study.errors import PublishedError, StudyFileError
+from dlperf_study.registry import closest
 from dlperf_study.study.configuration import Scalar
 from dlperf_study.study.problems import Section, validate
 from dlperf_study.study.published_sources import SOURCES_FOLDER, source_names
-from dlperf_study.study.strict_yaml import closest, read_mapping, shown
+from dlperf_study.study.strict_yaml import read_mapping, shown
 
 #: What may hold for a source, for a table or for one number: the nearest counts.
 FACTS = (

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from dlperf_study.registry import unknown
 from dlperf_study.study.cluster_sections import AUTO, ClusterFile
-from dlperf_study.study.strict_yaml import closest
 
 #: Launchers with which it is known whether all nodes see the same ``outputs/``.
 SHARED_FILES = {"local": True, "slurm": True, "kubernetes": False}
@@ -12,8 +12,7 @@ SHARED_FILES = {"local": True, "slurm": True, "kubernetes": False}
 def contradiction(file: ClusterFile, launchers: Collection[str]) -> str | None:
     """Return the first contradiction, or None; a launcher that is none of those there are comes before all others."""
     if launchers and file.launcher not in launchers:
-        question = closest(file.launcher, launchers)
-        return f"launcher is {file.launcher!r}; {question}the launchers are {', '.join(launchers)}"
+        return unknown("launcher is", file.launcher, "launchers", launchers)
     checks = (_sections, _hosts, _auto, _shared, _work_folder)
     return next(filter(None, (check(file) for check in checks)), None)
 

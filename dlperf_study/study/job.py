@@ -18,8 +18,8 @@ class Task:
     A run is over when every trainer has exited; servers are then stopped.
     In an argument or a value ``{run}`` stands for the run's folder on that node, ``{host_N}`` for the address
     of node N, ``{server_host_N}`` for that of its servers, ``{interface_N}`` for the network interface with the
-    address and ``{port_N}`` for the N-th of ``Job.ports`` free ports; the launcher fills them in. The first
-    argument is the Python that runs the task.
+    address, ``{devices_N}`` for the GPUs that its ranks are shown, as a list for CUDA, and ``{port_N}`` for the N-th
+    of ``Job.ports`` free ports; the launcher fills them in. The first argument is the Python that runs the task.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Job:
 
     ``rank_output`` is a regular expression for the files below ``{run}/scratch`` that hold what single ranks
     printed; the texts of its groups name the log such a file is kept as. Everything else there is thrown away.
+    ``gpus_per_node``: how many GPUs the ranks of a node share.
     ``framework`` is the name of the one whose job it is, where a launcher has to know.
     """
 
@@ -42,13 +43,9 @@ class Job:
     nodes: int = 1
     ports: int = 0
     rank_output: str = ""
+    gpus_per_node: int = 0
     framework: str = ""
 
     def with_environment(self, variables: dict[str, str]) -> "Job":
         """Return this job with further variables for every task."""
         return replace(self, tasks=tuple(replace(t, environment=t.environment | variables) for t in self.tasks))
-
-    @property
-    def trainers(self) -> tuple[Task, ...]:
-        """The tasks whose end is the end of the run."""
-        return tuple(task for task in self.tasks if task.role is Role.TRAINER)

@@ -7,15 +7,19 @@ import hashlib
 import json
 import platform
 import sys
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from dlperf_study.paths import PROJECT
 
+#: The libraries that train, each with the packages that bring it; the first that is installed has its version.
+TRAINING_LIBRARIES = {"paddle": ("paddlepaddle-gpu", "paddlepaddle"), "torch": ("torch",), "horovod": ("horovod",)}
 PACKAGES = (
-    *("dlperf_study", "paddlepaddle", "paddlepaddle-gpu", "protobuf", "torch", "horovod", "numpy"),
+    *("dlperf_study", *chain.from_iterable(TRAINING_LIBRARIES.values()), "protobuf", "numpy"),
     *("papermill", "nbclient", "ipykernel", "jupyterlab", "pandas"),
 )
 #: The code that measures. Reports may change without a new measurement.
@@ -40,12 +44,30 @@ def software() -> dict[str, Any]:
         "system": platform.platform(),
         "executable": Path(sys.executable).name,
     }
-    return system | {name: found for name in PACKAGES if (found := _version(name))}
+    return system | _versions(PACKAGES)
+
+
+def brought(packages: Sequence[str] = ()) -> dict[str, Any]:
+    """Return ``code``, a digest, and ``software``, versions, those of ``packages`` too, of this Python."""
+    return {"code": measuring_code(), "software": software() | _versions(packages)}
+
+
+def training_libraries(versions: Mapping[str, str]) -> dict[str, str]:
+    """Return the versions of the libraries that train, by library, given those of packages; without their build."""
+    found = {
+        library: next((versions[package] for package in packages if package in versions), "")
+        for library, packages in TRAINING_LIBRARIES.items()
+    }
+    return {library: version.partition("+")[0] for library, version in found.items() if version}
 
 
 def main() -> None:
-    """Print what this Python brings."""
-    print(json.dumps({"code": measuring_code(), "software": software()}))
+    """Print what this Python brings; arguments are packages of which the version is asked for too."""
+    print(json.dumps(brought(sys.argv[1:])))
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    return {name: found for name in packages if (found := _version(name))}
 
 
 def _version(package: str) -> str | None:

@@ -1,7 +1,5 @@
 """Read YAML files in which every mistake is an error with a place."""
 
-import difflib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +7,7 @@ import yaml
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.paths import PROJECT
+from dlperf_study.registry import closest
 from dlperf_study.study.yaml_loader import StrictLoader
 
 PARAMS = PROJECT / "params"
@@ -36,12 +35,6 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
 def _beside(path: Path) -> str:
     """Return a question that names the YAML file beside a path that is most like it, or nothing."""
     return closest(str(path), map(str, path.parent.glob("*.y*ml"))) if path.parent.is_dir() else ""
-
-
-def closest(word: str, choices: Iterable[str]) -> str:
-    """Return a question that names the choice most like ``word``, or nothing."""
-    found = difflib.get_close_matches(word, list(choices), n=1)
-    return f"did you mean {found[0]}? " if found else ""
 
 
 def shown(path: Path) -> str:

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from dlperf_study.errors import StudyFileError
+from dlperf_study.registry import closest
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Choices, Factors, Measurement, Values
 from dlperf_study.study.partners import ROLES, PartnerRule, Rules
 from dlperf_study.study.problems import Section, validate
 from dlperf_study.study.published_sources import source_names
 from dlperf_study.study.questions import Question
-from dlperf_study.study.strict_yaml import PARAMS, closest, find_file, read_mapping, shown
+from dlperf_study.study.strict_yaml import PARAMS, find_file, read_mapping, shown
 from dlperf_study.study.study import Study
 
 QUICK_SUFFIX = "-quick"

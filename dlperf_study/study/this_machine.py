@@ -2,8 +2,9 @@
 
 import os
 import platform
-import subprocess
 from pathlib import Path
+
+from dlperf_study.study.gpus import VISIBLE, usable_gpus
 
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 CPU_INFO = Path("/proc/cpuinfo")
@@ -24,25 +25,5 @@ def cpu_name(information: Path = CPU_INFO) -> str:
 
 
 def gpu_names(command: str = "nvidia-smi") -> list[str]:
-    """Return the names of the NVIDIA GPUs this process may use; none when there is no driver.
-
-    ``CUDA_VISIBLE_DEVICES`` counts as CUDA counts it: indices or the beginnings of UUIDs, up to the first invalid one.
-    """
-    query = [command, "--query-gpu=index,uuid,name", "--format=csv,noheader"]
-    try:
-        printed = subprocess.run(query, capture_output=True, text=True, check=True, timeout=30).stdout
-    except (FileNotFoundError, subprocess.CalledProcessError):
-        return []
-    gpus = [line.split(", ", 2) for line in printed.splitlines()]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return [name for _, _, name in gpus] if visible is None else _visible(gpus, visible)
-
-
-def _visible(gpus: list[list[str]], visible: str) -> list[str]:
-    names = []
-    for wanted in filter(None, visible.split(",")):
-        found = [name for index, uuid, name in gpus if wanted == index or uuid.startswith(wanted)]
-        if not found:
-            break
-        names.append(found[0])
-    return names
+    """Return the names of the NVIDIA GPUs this process may use; none when there is no driver."""
+    return [gpu.name for gpu in usable_gpus(os.environ.get(VISIBLE), command)]

@@ -14,7 +14,7 @@ from contextlib import suppress
 import psutil
 
 #: The module whose process stands behind what one run started on one machine; the mark is its argument.
-GUARD = "dlperf_study.launchers.guard"
+GUARD = "dlperf_study.launchers._guard"
 #: Carried by everything one run started.
 RUN_MARK = "DLPERF_STUDY_RUN_MARK"
 #: Carried by the notebook processes and kernels that one driver started.

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from dlperf_study import frameworks
-from dlperf_study.frameworks.base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework, Trainer
+from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework, Trainer
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration

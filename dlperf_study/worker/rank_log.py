@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.frameworks.base import Trainer
+from dlperf_study.frameworks._base import Trainer
 from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.worker.windows import Window

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dlperf_study.frameworks.base import Trainer
+from dlperf_study.frameworks._base import Trainer
 from dlperf_study.study.configuration import Configuration
 
 #: Steps run before the computation and the exchange window, so that neither pays for its first call.

@@ -12,9 +12,9 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.launchers import kubernetes as launcher
+from dlperf_study.launchers._base import Ending, Submission
 from dlperf_study.launchers._kubernetes import run as run_module
 from dlperf_study.launchers._kubernetes.pods import NODE_FOLDER
-from dlperf_study.launchers.base import Ending, Submission
 from dlperf_study.logs.evidence import disagreement, rank_logs
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.cluster import Cluster, Kubernetes

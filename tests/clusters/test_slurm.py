@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from dlperf_study.launchers import slurm as launcher
+from dlperf_study.launchers._base import Command, Ending, Submission
 from dlperf_study.launchers._slurm_job import SCRIPT
 from dlperf_study.launchers._slurm_script import script
-from dlperf_study.launchers.base import Command, Ending, Submission
 from dlperf_study.study import cluster as clusters
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.outcome import Outcome
@@ -77,7 +77,7 @@ CALLER = """
 import json, signal, sys
 from dataclasses import asdict
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from dlperf_study.launchers.base import Submission
+from dlperf_study.launchers._base import Submission
 from dlperf_study.launchers.slurm import execute
 from dlperf_study.study.cluster import Cluster, Slurm
 asked = [Submission.from_json(json.dumps(one)) for one in json.loads(sys.argv[1])]
@@ -135,6 +135,7 @@ def test_all_runs_of_a_configuration_are_one_job(tmp_path: Path, cluster: Cluste
     states = (job / "states.txt").read_text()
     assert "RUNNING on dls[1-2]" in states
     assert "{" not in (job / "job.sbatch").read_text()
+    assert not list(job.parents[1].glob("runs/*/job.sbatch")), "the job has it, once"
 
 
 def test_a_run_has_all_gpus_of_its_nodes(tmp_path: Path, cluster: Cluster) -> None:

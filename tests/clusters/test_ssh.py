@@ -15,8 +15,8 @@ import pytest
 from dlperf_study import frameworks
 from dlperf_study.analysis.dataset import collect
 from dlperf_study.launchers import ssh as launcher
-from dlperf_study.launchers.base import Command, Ending, Submission
-from dlperf_study.launchers.messages import SILENCE_SECONDS
+from dlperf_study.launchers._base import Command, Ending, Submission
+from dlperf_study.launchers._messages import SILENCE_SECONDS
 from dlperf_study.logs.evidence import RankLog, disagreement, read_rank_log
 from dlperf_study.study.cluster import Cluster, Ssh
 from dlperf_study.study.configuration import Configuration

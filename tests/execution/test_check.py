@@ -14,7 +14,7 @@ from dlperf_study.execution import check_kubernetes, check_nodes
 from dlperf_study.execution.check import check
 from dlperf_study.execution.check_slurm import allocation, refused
 from dlperf_study.execution.finding import Finding, Verdict, as_table, holds, missing
-from dlperf_study.launchers.probe import unreachable
+from dlperf_study.launchers._probe import unreachable
 from dlperf_study.study.cluster import Cluster, Kubernetes, Slurm
 from dlperf_study.study.software import measuring_code, software
 from tests.clusters.kubernetes import FakeKubernetes, Scripted, fake_kubernetes

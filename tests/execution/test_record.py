@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dlperf_study.execution.record import Circumstances, record, write
-from dlperf_study.launchers.base import Ending
+from dlperf_study.launchers._base import Ending
 from dlperf_study.logs.evidence import read_run
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.study.cluster import Cluster
@@ -128,6 +128,20 @@ def test_out_of_memory_by_the_last_words(run: RunPaths, text: str) -> None:
 def test_out_of_memory_by_the_kernels_count(run: RunPaths) -> None:
     killed = Ending(Outcome.FAILED, "node-0 was ended by signal SIGKILL", 2.5, out_of_memory_kills=1)
     assert recorded(run, killed)["outcome"] == "out_of_memory"
+
+
+def test_the_reason_and_the_tail_show_no_secret(run: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SITE_TOKEN", "hunter2-of-the-driver")
+    monkeypatch.setenv("NCCL_DEBUG", "INFORMATION")
+    words = "OSError: no answer for hunter2-of-the-file, hunter2-of-the-driver, INFORMATION"
+    (run.folder / "node-0.log").write_text(f"{words}\n")
+    cluster = Cluster(
+        *("local", 1, 2, "cpu", "a CPU"), environment={"KEY": "hunter2-of-the-file"}, pass_environment=("SITE_TOKEN",)
+    )
+    facts = record(Circumstances(ASKED, 1, "f" * 64, cluster), BADLY, run)
+    shown = "OSError: no answer for (not recorded), (not recorded), INFORMATION"
+    assert facts["reason"] == f"node-0 exited with code 1: {shown}"
+    assert facts["tail"]["node-0"] == [shown]
 
 
 def test_the_tail_is_the_last_lines_of_every_log(run: RunPaths) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.errors import StudyFileError, UnsupportedError
-from dlperf_study.execution.names import UNBUILT_STRATEGIES, check_names
+from dlperf_study.execution.names import check_names
 from dlperf_study.execution.support import library_version, require_support, unsupported_here
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study_file import load_study
@@ -28,6 +28,7 @@ def test_what_can_run_here() -> None:
     [
         ({"framework": "padle_ps"}, "study test: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are "),
         ({"model": "resnet5"}, "study test: model is 'resnet5'; did you mean resnet50? the models are "),
+        ({"strategy": "replicated"}, "study test: strategy is 'replicated'; "),
         ({"framework": "caffe"}, "study test: framework is 'caffe'; the frameworks are "),
         (
             {"strategy": "all_redcue"},
@@ -43,7 +44,7 @@ def test_a_name_that_nothing_bears_is_a_mistake(change: dict[str, str], message:
         assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize("strategy", [*UNBUILT_STRATEGIES, "async"])
+@pytest.mark.parametrize("strategy", ["geo", "sync", "async"])
 def test_a_strategy_that_is_known_and_not_built_is_a_reason(strategy: str) -> None:
     reason = unsupported_here(replace(configuration(), strategy=strategy), CLUSTER)
     assert reason == f"strategy {strategy} is not built for paddle_collective (built: all_reduce)"
@@ -73,16 +74,35 @@ def test_too_many_devices_are_an_error_with_the_configuration() -> None:
 
 def test_the_version_is_that_of_the_python_the_cluster_names(tmp_path: Path) -> None:
     another = tmp_path / "python"
-    another.write_text("#!/bin/sh\n[ $3 = paddlepaddle ] && echo 2.9.9\n")
+    another.write_text('#!/bin/sh\necho \'{"code": "", "software": {"paddlepaddle": "2.9.9"}}\'\n')
     another.chmod(0o755)
     here = library_version(PADDLE, CLUSTER)
     assert here == library_version(PADDLE, replace(CLUSTER, python={"paddle_collective": sys.executable}))
     assert library_version(PADDLE, replace(CLUSTER, python={"paddle_collective": str(another)})) == "2.9.9"
 
 
-def test_a_library_that_is_not_there_is_a_reason(tmp_path: Path) -> None:
-    empty = tmp_path / "python"
-    empty.write_text("#!/bin/sh\nexit 1\n")
-    empty.chmod(0o755)
-    cluster = replace(CLUSTER, python={"paddle_collective": str(empty)})
-    assert "paddlepaddle is not installed" in str(unsupported_here(configuration(), cluster))
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ('echo \'{"code": "", "software": {"torch": "2.13.0"}}\'', "paddlepaddle is not installed"),
+        (
+            "echo No module named dlperf_study >&2; exit 1",
+            "the Python for paddle_collective can't be used: {python} -m dlperf_study.study.software exited with "
+            "code 1: No module named dlperf_study",
+        ),
+    ],
+)
+def test_what_a_python_lacks_is_a_reason(tmp_path: Path, script: str, reason: str) -> None:
+    lacking = tmp_path / "python"
+    lacking.write_text(f"#!/bin/sh\n{script}\n")
+    lacking.chmod(0o755)
+    cluster = replace(CLUSTER, python={"paddle_collective": str(lacking)})
+    assert str(unsupported_here(configuration(), cluster)).startswith(reason.format(python=lacking))
+
+
+def test_a_python_that_does_not_run_is_no_reason_but_an_error() -> None:
+    cluster = replace(CLUSTER, name="example", python={"paddle_collective": "/nowhere/python"})
+    with pytest.raises(
+        UnsupportedError, match=r"^cluster example: the Python for paddle_collective: /nowhere/python does not run: "
+    ):
+        unsupported_here(configuration(), cluster)

@@ -7,7 +7,7 @@ from typing import Any
 
 from dlperf_study import frameworks
 from dlperf_study.launchers import local
-from dlperf_study.launchers.base import Ending
+from dlperf_study.launchers._base import Ending
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Role, Task

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from dlperf_study import frameworks
-from dlperf_study.frameworks.base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.study.configuration import Configuration
 
 

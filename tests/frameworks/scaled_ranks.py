@@ -11,9 +11,9 @@ from typing import Any
 from torch import nn
 
 from dlperf_study import frameworks
-from dlperf_study.frameworks import common
-from dlperf_study.frameworks.base import CONFIGURATION_VARIABLE, RUN_VARIABLE
-from dlperf_study.models.base import Model
+from dlperf_study.frameworks import _common
+from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.models._base import Model
 from dlperf_study.study.configuration import Configuration
 
 STEPS = 12
@@ -46,5 +46,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    common.LEARNING_RATE = 0.1
+    _common.LEARNING_RATE = 0.1
     main()

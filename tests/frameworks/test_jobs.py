@@ -7,6 +7,7 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.errors import StudyFileError
+from dlperf_study.frameworks.horovod_torch import GPUS_OF_NODES, show_own_gpus
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Role
@@ -41,6 +42,15 @@ def test_jobs(name: str, asked: Configuration, cluster: Cluster) -> None:
     check(f"jobs/{name}.json", json.dumps(asdict(job), indent=1) + "\n")
 
 
+def test_horovod_shows_a_rank_the_gpus_of_its_own_node() -> None:
+    environment = {"CUDA_VISIBLE_DEVICES": "4,5", GPUS_OF_NODES: "4,5 GPU-7f,GPU-81", "HOROVOD_CROSS_RANK": "1"}
+    show_own_gpus(environment)
+    assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-7f,GPU-81"
+    alone = {"CUDA_VISIBLE_DEVICES": "4,5"}
+    show_own_gpus(alone)
+    assert alone["CUDA_VISIBLE_DEVICES"] == "4,5"
+
+
 def test_servers_and_trainers_share_one_list_of_ports() -> None:
     job = frameworks.load("paddle_ps").job(asynchronous(2), CPUS)
     assert job.ports == 1 + 2 + 1
@@ -56,7 +66,7 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
         (configuration(data_source="files"), "data_source files is not built"),
         (configuration(compiler="xla"), "compiler xla is not built"),
         (configuration(optimizer="adam"), "optimizer adam is not built for paddle_collective (built: sgd, momentum)"),
-        (configuration(model="nothing"), "model is 'nothing', which is not a model; the models are"),
+        (configuration(model="nothing"), "model is 'nothing'; the models are"),
         (configuration(classifier="sharded"), "classifier is 'sharded', but model mobilenet_v2 has replicated"),
         (asynchronous(1, optimizer="momentum"), "not kept by Paddle's dense tables (built: sgd)"),
         (replace(asynchronous(1), strategy="geo"), "every trainer would train alone"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.launchers.base import (
+from dlperf_study.launchers._base import (
     WITHHELD,
     Command,
     Ending,
@@ -13,7 +13,7 @@ from dlperf_study.launchers.base import (
     recorded_environment,
     travelling_environment,
 )
-from dlperf_study.launchers.coordinator import coordinate
+from dlperf_study.launchers._coordinator import coordinate
 from dlperf_study.launchers.local import places
 from dlperf_study.study.outcome import Outcome
 from tests.frameworks.launching import CLUSTER

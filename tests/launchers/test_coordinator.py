@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.launchers import coordinator
-from dlperf_study.launchers.alike import difference
-from dlperf_study.launchers.base import Command, Ending, Place, Submission
-from dlperf_study.launchers.coordinator import coordinate
+from dlperf_study.launchers import _coordinator as coordinator
+from dlperf_study.launchers._alike import difference
+from dlperf_study.launchers._base import Command, Ending, Place, Submission
+from dlperf_study.launchers._coordinator import coordinate
 from dlperf_study.study.software import measuring_code, software
 
 pytestmark = pytest.mark.timeout(60)
@@ -35,6 +35,12 @@ def _command(node: int, script: str, folder: Path) -> Command:
     role = "server" if script.startswith("server") else "trainer"
     argv = ("sh", "-c", script.removeprefix("server: "))
     return Command(f"{role}-{node}", role, argv, {"FOLDER": str(folder)}, str(folder / f"node-{node}.log"), node)
+
+
+def test_an_earlier_attempt_of_a_traced_run_is_kept_where_all_are(tmp_path: Path) -> None:
+    for _ in range(2):
+        run(submission(tmp_path / "trace" / "abc" / "runs" / "1", "echo again"), ONE)
+    assert (tmp_path / "interrupted" / "1" / "node-0.log").read_text() == "again\n"
 
 
 def run(asked: Submission, *places: Place) -> Ending:
@@ -111,6 +117,44 @@ def test_what_nodes_write_apart_is_brought_home_and_removed_there(folder: Path, 
     assert (folder / "trainer-0.log").read_text() == "asked\n"
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     assert Submission.from_json((folder / "submission.json").read_text()).fingerprint == "f"
+
+
+def test_ranks_are_shown_those_gpus_that_their_own_node_allows(folder: Path) -> None:
+    asked = submission(folder, "echo $SHOWN", "echo $SHOWN", gpus_per_node=2)
+    commands = (replace(c, environment={"SHOWN": f"{{devices_{c.node}}}"}) for c in asked.commands)
+    ending = run(replace(asked, commands=tuple(commands)), _allowing("4,5,6"), _allowing("GPU-7f,GPU-81"))
+    assert ending.outcome == "completed", ending
+    assert [(folder / f"node-{k}.log").read_text() for k in range(2)] == ["4,5\n", "GPU-7f,GPU-81\n"]
+    assert [node["devices"] for node in ending.nodes] == ["4,5", "GPU-7f,GPU-81"]
+
+
+def test_gpus_that_the_cluster_file_names_come_first(folder: Path) -> None:
+    asked = submission(folder, "echo {devices_0}", gpus_per_node=1, environment={"CUDA_VISIBLE_DEVICES": "2,3"})
+    assert run(asked, _allowing("4,5")).outcome == "completed"
+    assert (folder / "node-0.log").read_text() == "2\n"
+
+
+def test_a_node_that_allows_too_few_gpus_is_said(folder: Path) -> None:
+    ending = run(submission(folder, "true", "true", gpus_per_node=2), _allowing("4,5"), _allowing("6"))
+    reason = "CUDA_VISIBLE_DEVICES=6 allows 1 GPU here, but the run needs 2"
+    assert (ending.outcome, ending.reason, ending.seconds) == ("failed", f"with 6: {reason}", None)
+
+
+def _allowing(gpus: str) -> Place:
+    """Return a node on which processes are allowed these GPUs, as a queue would say it."""
+    return Place(f"with {gpus}", ("env", f"CUDA_VISIBLE_DEVICES={gpus}"))
+
+
+def test_a_work_folder_that_cant_be_made_is_said(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    there = f"{tmp_path}/file/{{unique}}"
+    ending = run(submission(folder, "true", node_folder=there), ONE)
+    assert ending.outcome == "failed"
+    assert ending.reason.startswith(f"one: work_folder: {tmp_path}/file/"), ending.reason
+    assert ending.reason.endswith(
+        ": Not a directory; name another work_folder in the cluster file, one that every node can make and write to"
+    )
+    assert ending.exit_codes == {"trainer-0": None}
 
 
 def test_an_earlier_attempt_is_kept_aside(folder: Path) -> None:

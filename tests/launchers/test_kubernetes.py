@@ -14,11 +14,11 @@ import yaml
 from dlperf_study import frameworks
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.launchers import kubernetes as launcher
+from dlperf_study.launchers._base import Ending, Submission
 from dlperf_study.launchers._kubernetes import parcel, states
 from dlperf_study.launchers._kubernetes import run as run_module
 from dlperf_study.launchers._kubernetes.coordinate import Evidence
 from dlperf_study.launchers._kubernetes.manifests import CONFIGURATION_LABEL, configuration_label
-from dlperf_study.launchers.base import Ending, Submission
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.cluster import Cluster, Kubernetes
 from dlperf_study.study.cluster_file import load_cluster

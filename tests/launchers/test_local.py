@@ -15,7 +15,7 @@ import pytest
 
 from dlperf_study import frameworks, launchers
 from dlperf_study.errors import StudyFileError
-from dlperf_study.launchers.base import Command, Ending, Submission, passed_environment
+from dlperf_study.launchers._base import Command, Ending, Submission, passed_environment
 from dlperf_study.launchers.local import execute, render
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.supervision.processes import RUN_MARK, marked
@@ -33,7 +33,7 @@ SECRET = "hunter2-and-nobody-else"
 CALLER = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that started the tests in the background ignores it
-from dlperf_study.launchers.base import Submission
+from dlperf_study.launchers._base import Submission
 from dlperf_study.launchers.local import execute
 from tests.frameworks.launching import CLUSTER
 [ending] = execute([Submission.from_json(sys.argv[1])], CLUSTER, 60)
@@ -126,7 +126,7 @@ def test_the_end_of_the_guard_is_the_end_of_the_run(tmp_path: Path, number: int,
 
 def _signal_guard(folder: Path, number: int) -> None:
     wait_for((folder / "started").exists, "the task")
-    [guard] = [p for p in psutil.Process().children() if "dlperf_study.launchers.guard" in p.cmdline()]
+    [guard] = [p for p in psutil.Process().children() if "dlperf_study.launchers._guard" in p.cmdline()]
     guard.send_signal(number)
 
 

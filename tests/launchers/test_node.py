@@ -1,17 +1,14 @@
 """What a node says of itself."""
 
 import socket
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import psutil
 import pytest
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers import node
-from dlperf_study.launchers.node import brought_by, free_ports, hardware, own_address
-from dlperf_study.study.software import measuring_code, software
+from dlperf_study.launchers import _node as node
+from dlperf_study.launchers._node import free_ports, hardware, own_address
 
 
 def test_the_hardware_is_flat_and_of_this_machine() -> None:
@@ -28,22 +25,6 @@ def test_a_port_that_is_taken_is_not_free() -> None:
         port = taken.getsockname()[1]
         assert free_ports([port]) == []
     assert free_ports([port]) == [port]
-
-
-def test_another_python_is_asked() -> None:
-    facts = {"code": measuring_code(), "software": software()}
-    assert brought_by([]) == brought_by([sys.executable]) == facts
-    assert brought_by(["env", sys.executable]) == facts
-
-
-def test_a_python_that_cant_answer_is_said(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"/nowhere/python does not run: .*No such file"):
-        brought_by(["/nowhere/python"])
-    stranger = tmp_path / "python"
-    stranger.write_text("#!/bin/sh\necho No module named dlperf_study >&2; exit 1\n")
-    stranger.chmod(0o755)
-    with pytest.raises(RunError, match=r"exited with code 1: No module named dlperf_study"):
-        brought_by([str(stranger)])
 
 
 Interfaces = Callable[..., None]

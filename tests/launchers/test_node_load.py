@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from dlperf_study.launchers.conversation import Over
-from dlperf_study.launchers.node_load import wait_until_idle
+from dlperf_study.launchers._conversation import Over
+from dlperf_study.launchers._node_load import wait_until_idle
 
 
 def unheard() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers.base import Place
-from dlperf_study.launchers.remote_shell import command, install
+from dlperf_study.launchers._base import Place
+from dlperf_study.launchers._remote_shell import command, install
 
 SSH = ["ssh", "-F", "/etc/config", "h2"]
 TABLE = {"10.0.0.2": SSH, "10.0.0.3": ["srun", "--nodelist=h3", "sh", "-c"]}

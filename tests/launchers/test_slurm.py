@@ -11,6 +11,7 @@ from dlperf_study import frameworks
 from dlperf_study.errors import RunError
 from dlperf_study.launchers import _slurm_queue as queue
 from dlperf_study.launchers import slurm as launcher
+from dlperf_study.launchers._base import Ending, Submission
 from dlperf_study.launchers._slurm_places import places, srun
 from dlperf_study.launchers._slurm_queue import (
     Job,
@@ -23,7 +24,6 @@ from dlperf_study.launchers._slurm_queue import (
 )
 from dlperf_study.launchers._slurm_script import allotted_seconds, filled, script, slurm_time
 from dlperf_study.launchers._slurm_watch import SETTLE_SECONDS, Patience, verdict, with_slurms_word
-from dlperf_study.launchers.base import Ending, Submission
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.cluster_file import load_cluster
@@ -116,6 +116,8 @@ def test_what_scontrol_shows(state: str, reason: str, nodes: str, expected: Job,
     [
         ("COMPLETED|None|h[1-2]\nCOMPLETED|None|h1\n", Job("COMPLETED", "", "h[1-2]")),
         ("CANCELLED by 1000|None|None assigned\n", Job("CANCELLED")),
+        ("|None|None assigned\n", None),
+        ("Unknown|None|h1\n", None),
         ("", None),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 from dlperf_study.errors import UnsupportedError
 from dlperf_study.models._arcface import MARGIN, SCALE, Shard, sample_rows
-from dlperf_study.models.base import replicated_parameters
+from dlperf_study.models._base import replicated_parameters
 from tests.models.networks import LIBRARIES, batch, build, gradients, tensor
 from tests.models.sharded_ranks import CLASSES, RANKS, SAMPLES_PER_RANK, reproducible
 

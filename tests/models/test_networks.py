@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from dlperf_study import models
-from dlperf_study.models.base import replicated_parameters, trainable_parameters
+from dlperf_study.models._base import replicated_parameters, trainable_parameters
 from tests.models.networks import LIBRARIES, after_forward, batch, build, count, gradients, parts, trained
 
 #: Odd at every stage of these networks, so that the rounding of strides is tested too.

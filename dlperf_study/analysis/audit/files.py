@@ -16,7 +16,8 @@ from dlperf_study.columns import COLUMNS, Dtype
 from dlperf_study.errors import PublishedError, TableError
 from dlperf_study.published.metrics import METRICS
 from dlperf_study.published.printed import NO_NUMBER, resolution_of, value_of
-from dlperf_study.study.strict_yaml import closest, shown
+from dlperf_study.registry import unknown
+from dlperf_study.study.strict_yaml import shown
 
 #: Where a row stands in its file, whose first line is the head.
 _LINE = "line of the file"
@@ -99,7 +100,7 @@ def _is_number(name: str) -> bool:
 
 def _check_metric(name: str) -> None:
     if name not in _METRICS:
-        raise TableError(f"metric is {name!r}; {closest(name, _METRICS)}the metrics are {', '.join(_METRICS)}")
+        raise TableError(unknown("metric is", name, "metrics", _METRICS))
 
 
 def _condition(name: str, place: str, text: str) -> Any:

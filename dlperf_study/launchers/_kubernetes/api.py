@@ -19,7 +19,7 @@ PATHS = {
     "Pod": "/api/v1/namespaces/{namespace}/pods",
 }
 REQUEST_SECONDS = 30.0
-NOT_FOUND, FORBIDDEN = 404, 403
+NOT_FOUND = 404
 
 
 class KubernetesError(RunError):

@@ -18,17 +18,15 @@ from types import FrameType
 from typing import Any
 
 from dlperf_study.errors import RunError
+from dlperf_study.launchers._base import Ending, Place, Submission
+from dlperf_study.launchers._coordinator import coordinate
+from dlperf_study.launchers._folders import pack, unpack
 from dlperf_study.launchers._kubernetes import parcel
 from dlperf_study.launchers._kubernetes.pods import ENVIRONMENT_FILE, NODE_FOLDER, ORDER_FILE, TOKEN_FILE
 from dlperf_study.launchers._kubernetes.serve import PORT
-from dlperf_study.launchers.base import Ending, Place, Submission
-from dlperf_study.launchers.coordinator import coordinate
-from dlperf_study.launchers.folders import pack, unpack
 from dlperf_study.study.outcome import Outcome
-from dlperf_study.study.software import measuring_code, software
+from dlperf_study.study.software import measuring_code, software, training_libraries
 
-#: Whose versions must be those the driver planned with, where it has them at all.
-TRAINING_LIBRARIES = ("paddlepaddle", "torch", "horovod")
 #: Where the first pod gathers what all of them wrote.
 RUNS_FOLDER = f"{NODE_FOLDER}/evidence/runs"
 RETRY_SECONDS = 0.5
@@ -104,13 +102,16 @@ def conduct(order: Order, own_address: str) -> Evidence:
 
 
 def _check_image(order: Order, found: Mapping[str, str]) -> None:
-    """Raise RunError when this image is another than the one the study was planned with."""
+    """Raise RunError when this image is another than the one the study was planned with.
+
+    A library that only one of both has is no contradiction: each image has its own.
+    """
     if order.code != measuring_code():
         raise RunError("the image has other measuring code than the driver of the study: build it again (images/)")
-    for name in TRAINING_LIBRARIES:
-        planned, here = (versions.get(name, "").partition("+")[0] for versions in (order.libraries, found))
-        if planned and here and planned != here:
-            raise RunError(f"the image has {name} {here}, but the study was planned with {planned}")
+    planned, here = training_libraries(order.libraries), training_libraries(found)
+    for name in planned.keys() & here.keys():
+        if planned[name] != here[name]:
+            raise RunError(f"the image has {name} {here[name]}, but the study was planned with {planned[name]}")
 
 
 def _places(pods: Sequence[str], addresses: Sequence[str]) -> list[Place]:

@@ -7,11 +7,11 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
 
+from dlperf_study.launchers._base import Submission
 from dlperf_study.launchers._kubernetes.pods import (
     RUN_LABEL,
     Manifest,
@@ -20,8 +20,6 @@ from dlperf_study.launchers._kubernetes.pods import (
     check_specification,
     specification,
 )
-from dlperf_study.launchers.base import Submission
-from dlperf_study.paths import RunPaths
 from dlperf_study.study.cluster import Cluster
 
 #: What is only known when the run starts.
@@ -45,8 +43,7 @@ class Naming:
     def of(cls, submission: Submission) -> "Naming":
         """Return the names of a submission's objects."""
         commands = repr((submission.folder, [asdict(command) for command in submission.commands]))
-        home = RunPaths(Path(submission.folder)).home
-        return cls(f"dlperf-{_digest(commands)}", configuration_label(str(home.folder)))
+        return cls(f"dlperf-{_digest(commands)}", configuration_label(str(submission.paths.home.folder)))
 
     @property
     def labels(self) -> dict[str, str]:

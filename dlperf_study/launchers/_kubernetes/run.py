@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dlperf_study.errors import EvidenceError
+from dlperf_study.launchers._base import Ending
+from dlperf_study.launchers._folders import begin
 from dlperf_study.launchers._kubernetes import parcel
 from dlperf_study.launchers._kubernetes.api import Api, KubernetesError
 from dlperf_study.launchers._kubernetes.coordinate import Evidence, Order
 from dlperf_study.launchers._kubernetes.manifests import ENVIRONMENT, ORDER, TOKEN
 from dlperf_study.launchers._kubernetes.pods import CONDUCTOR_LABEL, RUN_LABEL, Manifest
 from dlperf_study.launchers._kubernetes.states import End, end_of, has_ended, name_of, waiting_words
-from dlperf_study.launchers.base import Ending
-from dlperf_study.launchers.folders import begin
 from dlperf_study.study.outcome import Outcome
 
 POLL_SECONDS = 1.0

@@ -5,21 +5,21 @@ A part offers ``FORMAT``: what its lines look like and what their numbers mean. 
 
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 
+from dlperf_study import registry
 from dlperf_study.errors import LogError
 from dlperf_study.logs.format import Format
 
 
 def names() -> tuple[str, ...]:
     """Return the formats there are, in alphabetical order."""
-    return tuple(sorted(module.name for module in iter_modules(__path__)))
+    return registry.names(__name__)
 
 
 def load(name: str) -> Format:
     """Return the format called ``name``; raises LogError when there is none."""
     if name not in names():
-        raise LogError(f"format of logs is {name!r}; the formats are {', '.join(names())}")
+        raise LogError(registry.unknown("format of logs is", name, "formats", names()))
     found: Format = import_module(f"{__name__}.{name}").FORMAT
     return found
 

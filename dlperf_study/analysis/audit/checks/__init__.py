@@ -1,14 +1,14 @@
 """One file a check: its name is the check's. The folder is the registry, and every check in it is run."""
 
 from importlib import import_module
-from pkgutil import iter_modules
 
+from dlperf_study import registry
 from dlperf_study.analysis.audit.finding import Check
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all checks, in alphabetical order."""
-    return tuple(sorted(module.name for module in iter_modules(__path__)))
+    return registry.names(__name__)
 
 
 def load(name: str) -> Check:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dlperf_study.frameworks import common, paddle_client, paddle_common
+from dlperf_study.frameworks import _common, _paddle_client, _paddle_common
 from dlperf_study.study.configuration import Configuration
 
 
@@ -17,8 +17,8 @@ class StaticProgram:
         self._images = paddle.static.data("images", [count, 3, size, size], "float32")
         self._labels = paddle.static.data("labels", [count, 1], "int64")
         if configuration.servers:
-            paddle_client.join()
-        self.loss = paddle_common.build_layer(configuration)(self._images, self._labels)
+            _paddle_client.join()
+        self.loss = _paddle_common.build_layer(configuration)(self._images, self._labels)
         self._minimise(configuration)
         self.main = paddle.static.default_main_program()
         self.startup = paddle.static.default_startup_program()
@@ -55,9 +55,9 @@ class StaticProgram:
     def _minimise(self, configuration: Configuration) -> None:
         import paddle
 
-        optimizer = paddle.optimizer.SGD(common.LEARNING_RATE)
+        optimizer = paddle.optimizer.SGD(_common.LEARNING_RATE)
         if configuration.servers:
-            optimizer = paddle.distributed.fleet.distributed_optimizer(optimizer, paddle_client.asynchronous())
+            optimizer = paddle.distributed.fleet.distributed_optimizer(optimizer, _paddle_client.asynchronous())
         optimizer.minimize(self.loss)
 
     def _send_only(self) -> Any:

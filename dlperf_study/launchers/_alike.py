@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dlperf_study.launchers.messages import Message
+from dlperf_study.launchers._messages import Message
 from dlperf_study.study.software import measuring_code, software
 
 Versions = Mapping[str, Any]

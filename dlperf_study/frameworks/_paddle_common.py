@@ -4,8 +4,8 @@ import os
 from typing import Any
 
 from dlperf_study import models
-from dlperf_study.frameworks.base import HostStopwatch, Stopwatch
-from dlperf_study.frameworks.common import model_facts
+from dlperf_study.frameworks._base import HostStopwatch, Stopwatch
+from dlperf_study.frameworks._common import model_facts
 from dlperf_study.study.configuration import Configuration
 
 DISTRIBUTIONS = ("paddlepaddle-gpu", "paddlepaddle")

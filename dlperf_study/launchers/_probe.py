@@ -1,6 +1,6 @@
 """A node as ``check`` sees it: started where a guard would be, it answers questions until its input closes.
 
-``python -m dlperf_study.launchers.probe MARK``.
+``python -m dlperf_study.launchers._probe MARK``.
 """
 
 import random
@@ -17,10 +17,11 @@ from typing import Any
 import psutil
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers.coordinator import CANDIDATES, PORTS
-from dlperf_study.launchers.messages import Inbox, Message, line
-from dlperf_study.launchers.node import brought_by, hardware, own_address
-from dlperf_study.launchers.node_load import cores_busy
+from dlperf_study.launchers._asking import brought_by
+from dlperf_study.launchers._coordinator import CANDIDATES, PORTS
+from dlperf_study.launchers._messages import Inbox, Message, line
+from dlperf_study.launchers._node import allowed_gpus, hardware, own_address
+from dlperf_study.launchers._node_load import cores_busy
 from dlperf_study.study.software import measuring_code
 
 LOAD_SECONDS = 1.0
@@ -31,7 +32,7 @@ def facts(asked: Message) -> dict[str, Any]:
     """Return what this node is and brings, as far as a run needs it."""
     folder = Path(asked["work_folder"] or tempfile.gettempdir())
     return {
-        "hardware": hardware(),
+        "hardware": hardware(allowed_gpus(asked["environment"])),
         "code": measuring_code(),
         "busy_cores": cores_busy(LOAD_SECONDS),
         "free_memory_bytes": psutil.virtual_memory().available,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dlperf_study.launchers.base import Command, Submission
+from dlperf_study.launchers._base import Command, Submission
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Job, Task
 
@@ -19,6 +19,7 @@ def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_
         bare,
         commands=tuple(_command(task, cluster, bare.folder_there) for task in job.tasks),
         rank_output=job.rank_output,
+        gpus_per_node=job.gpus_per_node,
         python=(*cluster.container, job.tasks[0].argv[0]),
         environment=dict(cluster.environment),
         pass_environment=cluster.pass_environment,

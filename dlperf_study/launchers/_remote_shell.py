@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dlperf_study.errors import RunError
 
-_SCRIPT = '#!/bin/sh\nexec {python} -m dlperf_study.launchers.remote_shell {table} "$@"\n'
+_SCRIPT = '#!/bin/sh\nexec {python} -m dlperf_study.launchers._remote_shell {table} "$@"\n'
 
 
 def install(folder: Path, reach: Mapping[str, Sequence[str]]) -> None:

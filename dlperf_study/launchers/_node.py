@@ -1,22 +1,18 @@
-"""What a node is, as it says itself: hardware, address, free ports, the software of the Python that will train."""
+"""What a node is, as it says itself: hardware, address, free ports."""
 
 import ipaddress
-import json
 import os
-import shutil
 import socket
 import subprocess
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from dlperf_study.errors import RunError
-from dlperf_study.study.software import measuring_code, software
+from dlperf_study.study.gpus import VISIBLE, usable_gpus
 from dlperf_study.study.this_machine import cpu_name, usable_cpus
 
 #: The instruction sets that decide how fast a CPU multiplies matrices.
@@ -25,11 +21,10 @@ FLAGS = (
     *("asimd", "sve"),
 )
 COMMAND_SECONDS = 10
-QUESTION_SECONDS = 60
 
 
-def hardware() -> dict[str, Any]:
-    """Return host, processor, cores, memory (bytes), the frequency governor and the GPUs, if any."""
+def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
+    """Return host, processor, cores, memory (bytes), the frequency governor, and the GPUs in this list, if any."""
     return {
         "host": socket.gethostname(),
         "cpu_model": cpu_name(),
@@ -39,40 +34,13 @@ def hardware() -> dict[str, Any]:
         "cores": usable_cpus(),
         "cpu_governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
-        **gpus(),
+        **_gpu_facts(allowed_gpus),
     }
 
 
-@cache
-def gpus() -> dict[str, Any]:
-    """Return names, driver and memory of the NVIDIA GPUs, or nothing when there are none."""
-    if not shutil.which("nvidia-smi"):
-        return {}
-    query = "--query-gpu=name,driver_version,memory.total"
-    lines = command_output("nvidia-smi", query, "--format=csv,noheader").splitlines()
-    if not lines:
-        return {}
-    names, drivers, memory = zip(*(line.split(", ") for line in lines), strict=True)
-    return {"gpu_names": "; ".join(names), "gpu_driver": drivers[0], "gpu_memory": memory[0]}
-
-
-def brought_by(python: Sequence[str]) -> dict[str, Any]:
-    """Return ``code``, a digest, and ``software``, versions, of a Python given by its argv.
-
-    Raises RunError when it doesn't run, or doesn't have this package.
-    """
-    if list(python) in ([], [sys.executable]):
-        return {"code": measuring_code(), "software": software()}
-    question = [*python, "-m", "dlperf_study.study.software"]
-    try:
-        answer = subprocess.run(question, capture_output=True, text=True, timeout=QUESTION_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunError(f"{' '.join(python)} does not run: {error}") from error
-    if answer.returncode:
-        last = answer.stderr.strip().splitlines()[-1:] or ["it says nothing"]
-        raise RunError(f"{' '.join(question)} exited with code {answer.returncode}: {last[0]}")
-    facts: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
-    return facts
+def allowed_gpus(given: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the list of the GPUs that a run may use here: the one given for it, or else this process's own."""
+    return given.get(VISIBLE, environment.get(VISIBLE))
 
 
 def free_ports(candidates: Iterable[int]) -> list[int]:
@@ -109,6 +77,14 @@ def command_output(*argv: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _gpu_facts(allowed: str | None) -> dict[str, str]:
+    """Return names, driver and memory of the NVIDIA GPUs in a list, or nothing when there are none."""
+    if not (gpus := usable_gpus(allowed)):
+        return {}
+    names = "; ".join(gpu.name for gpu in gpus)
+    return {"gpu_names": names, "gpu_driver": gpus[0].driver, "gpu_memory": gpus[0].memory}
 
 
 def _addresses() -> dict[str, str]:

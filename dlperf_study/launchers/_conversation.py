@@ -6,7 +6,7 @@ import time
 from collections import deque
 from contextlib import suppress
 
-from dlperf_study.launchers.messages import SILENCE_SECONDS, Inbox, Message, line
+from dlperf_study.launchers._messages import SILENCE_SECONDS, Inbox, Message, line
 
 
 class Over(Exception):

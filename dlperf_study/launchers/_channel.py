@@ -4,8 +4,8 @@ import subprocess
 import tempfile
 from contextlib import suppress
 
-from dlperf_study.launchers.base import Place
-from dlperf_study.launchers.messages import Inbox, Message, line
+from dlperf_study.launchers._base import Place
+from dlperf_study.launchers._messages import Inbox, Message, line
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.supervision.endings import ending_words
 from dlperf_study.supervision.processes import GUARD

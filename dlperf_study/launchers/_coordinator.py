@@ -7,18 +7,19 @@ will run is compared; then all are told what to start. The first bad news ends t
 import os
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.launchers.alike import difference
-from dlperf_study.launchers.base import WITHHELD, Command, Ending, Place, Submission, travelling_environment
-from dlperf_study.launchers.folders import begin, keep_rank_output, unpack
-from dlperf_study.launchers.guards import BadNews, Guards, Late
-from dlperf_study.launchers.messages import Message
-from dlperf_study.launchers.rendering import fill
+from dlperf_study.launchers._alike import difference
+from dlperf_study.launchers._base import WITHHELD, Command, Ending, Execute, Place, Submission, travelling_environment
+from dlperf_study.launchers._folders import begin, keep_rank_output, unpack
+from dlperf_study.launchers._guards import BadNews, Guards, Late
+from dlperf_study.launchers._messages import Message
+from dlperf_study.launchers._rendering import fill
+from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.supervision.processes import new_mark
@@ -47,6 +48,16 @@ def coordinate(submission: Submission, places: Sequence[Place], timeout_seconds:
     _sweep(run, lost)
     _bring_home(submission, endings)
     return _ending(run, verdict, endings, lost)
+
+
+def in_turn(places: Callable[[Cluster], Sequence[Place]]) -> Execute:
+    """Return what runs submissions one after another on the places of a cluster; it leaves no process on any."""
+
+    def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[Ending]:
+        for submission in submissions:
+            yield coordinate(submission, places(cluster), timeout_seconds)
+
+    return execute
 
 
 @dataclass
@@ -116,6 +127,7 @@ def _question(submission: Submission) -> dict[str, Any]:
         "idle_wait_seconds": submission.idle_wait_seconds,
         "network_interface": submission.network_interface,
         "has_peers": submission.nodes > 1,
+        "gpus_per_node": submission.gpus_per_node,
         "ports": random.sample(PORTS, CANDIDATES * bool(submission.ports)),
         "python": submission.python,
         "pass_environment": submission.pass_environment,
@@ -158,7 +170,8 @@ def _values(run: _Run) -> dict[str, str]:
     ports = {f"port_{n}": str(port) for n, port in zip(range(run.submission.ports), sorted(free), strict=False)}
     hosts = {f"host_{node}": run.places[node].address or said["address"] for node, said in run.ready.items()}
     interfaces = {f"interface_{node}": said["interface"] for node, said in run.ready.items()}
-    return ports | hosts | interfaces | {"unique": run.mark.partition("@")[0]}
+    devices = {f"devices_{node}": said["devices"] for node, said in run.ready.items()}
+    return ports | hosts | interfaces | devices | {"unique": run.mark.partition("@")[0]}
 
 
 def _reach(run: _Run) -> dict[str, list[str]]:
@@ -221,5 +234,5 @@ def _node_facts(run: _Run, node: int, ending: Message | None) -> dict[str, Any]:
     """Return what a node said of itself, and what its guard saw of others during the run."""
     said = run.ready[node]
     during = {"busy_cores_during": ending["busy_cores"] if ending else None}
-    facts = {name: said[name] for name in ("address", "interface", "hardware", "software", "variables")}
+    facts = {name: said[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
     return {"node": node, "name": run.places[node].name, **facts, "load": said["load"] | during}

@@ -10,7 +10,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.paths import RunPaths
 from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.gpus import ORDER, VISIBLE
 from dlperf_study.study.job import Job
 from dlperf_study.study.outcome import Outcome
 
@@ -20,10 +22,12 @@ PASSED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR
 PASSED_PREFIXES = ("CUDA_", "FLAGS_", "GLOG_", "GLOO_", "HOROVOD_", "KMP_", "MKL_", "NCCL_", "OMP_")
 DECIDED_BY_THE_STUDY = (
     *("HOROVOD_AUTOTUNE", "HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD", "HOROVOD_HIERARCHICAL", "HOROVOD_TIMELINE"),
-    *("CUDA_VISIBLE_DEVICES", "MKL_NUM_THREADS", "OMP_NUM_THREADS"),
+    *(ORDER, VISIBLE, "MKL_NUM_THREADS", "OMP_NUM_THREADS"),
 )
 #: What stands in evidence for the value of a variable that may be anything.
 WITHHELD = "(not recorded)"
+#: A shorter text can't be a secret, and stands in many words.
+SHORTEST_SECRET = 4
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 
@@ -45,6 +49,14 @@ def travelling_environment(environment: Mapping[str, str], further: Sequence[str
 def recorded_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return variables as evidence may show them: with their values where these can't be secrets."""
     return {name: value if _is_harmless(name) else WITHHELD for name, value in environment.items()}
+
+
+def without_secrets(text: str, environment: Mapping[str, str]) -> str:
+    """Return a text in which no value of these variables stands that evidence withholds."""
+    recorded = recorded_environment(environment)
+    for value in (value for name, value in environment.items() if recorded[name] == WITHHELD):
+        text = text.replace(value, WITHHELD) if len(value) >= SHORTEST_SECRET else text
+    return text
 
 
 def _is_a_setting(name: str) -> bool:
@@ -70,7 +82,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Submission:
-    """A job rendered for one launcher; ``{host_N}``, ``{interface_N}`` and ``{port_N}`` are filled in when it starts.
+    """A job rendered for one launcher; ``{host_N}`` and what else a task may name is filled in when it starts.
 
     ``folder`` is where the evidence goes. When files must be fetched, each node makes ``node_folder``, the same path
     everywhere, writes below it, and removes it. ``python`` is the argv of the Python that trains, which is asked for
@@ -83,6 +95,7 @@ class Submission:
     ports: int
     rank_output: str = ""
     nodes: int = 1
+    gpus_per_node: int = 0
     node_folder: str = ""
     python: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -92,6 +105,11 @@ class Submission:
     idle_wait_seconds: float = 0.0
     fingerprint: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> RunPaths:
+        """Where the evidence goes."""
+        return RunPaths(Path(self.folder))
 
     @property
     def folder_there(self) -> str:
@@ -185,19 +203,22 @@ def nothing_to_cancel(folder: Path, cluster: Cluster) -> None:
     """Leave everything as it is: no work of this launcher outlives the one who executes it."""
 
 
+#: Runs submissions, each within so many seconds; yields one ending per submission, in order.
+Execute = Callable[[Sequence[Submission], Cluster, float], Generator[Ending]]
+
+
 @dataclass(frozen=True)
 class Launcher:
     """One place to run.
 
-    ``render(job, cluster, folder)`` is pure. ``execute(submissions, cluster, timeout_seconds)`` yields one ending
-    per submission, in order. ``places(cluster)`` are its nodes, in order. ``cancel(folder, cluster)`` ends what
-    works for the configuration of this folder. ``asked(cluster)`` is where a plan asks for libraries whose Python
-    is not on this machine.
+    ``render(job, cluster, folder)`` is pure. ``places(cluster)`` are its nodes, in order. ``cancel(folder, cluster)``
+    ends what works for the configuration of this folder. ``asked(cluster)`` is where a plan asks for libraries whose
+    Python is not on this machine.
     """
 
     name: str
     render: Callable[[Job, Cluster, Path], Submission]
-    execute: Callable[[Sequence[Submission], Cluster, float], Generator[Ending]]
+    execute: Execute
     places: Callable[[Cluster], Sequence[Place]]
     cancel: Callable[[Path, Cluster], None] = nothing_to_cancel
     asked: Callable[[Cluster], Place] = this_machine

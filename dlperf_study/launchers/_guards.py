@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 
-from dlperf_study.launchers.base import Place
-from dlperf_study.launchers.channel import Channel
-from dlperf_study.launchers.messages import HEARTBEAT_SECONDS, Message
+from dlperf_study.launchers._base import Place
+from dlperf_study.launchers._channel import Channel
+from dlperf_study.launchers._messages import HEARTBEAT_SECONDS, Message
 from dlperf_study.study.outcome import Outcome
 
 

@@ -5,19 +5,21 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from dlperf_study import models
-from dlperf_study.frameworks import common
-from dlperf_study.frameworks.base import (
+from dlperf_study.frameworks import _common
+from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
     HostStopwatch,
     Levels,
     Stopwatch,
     common_environment,
+    gpu_environment,
     missing_library,
     unbuilt_level,
     unbuilt_model,
 )
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.gpus import VISIBLE
 
 STRATEGIES = ("all_reduce",)
 LEVELS: Levels = BUILT_LEVELS | {
@@ -46,10 +48,9 @@ def unsupported(
     )
 
 
-def environment(configuration: Configuration, cluster: ClusterView) -> dict[str, str]:
-    """Return the environment of a rank: the devices of a node that a run may use are the first ones."""
-    shown = range(configuration.devices_per_node) if cluster.device == "gpu" else ()
-    return common_environment(configuration) | {"CUDA_VISIBLE_DEVICES": ",".join(map(str, shown))}
+def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
+    """Return the environment of the ranks of a node; on a CPU they are shown no GPU."""
+    return common_environment(configuration) | {VISIBLE: ""} | gpu_environment(cluster, node)
 
 
 class EventStopwatch:
@@ -81,7 +82,7 @@ class TorchTrainer:
         self._configuration = configuration
         self._device = _device(local_rank)
         self._layer = self._placed(build_layer(configuration, rank, world_size))
-        images, labels = common.synthetic_batch(configuration, rank)
+        images, labels = _common.synthetic_batch(configuration, rank)
         self._images, self._labels = self._on_device(images), self._on_device(labels)
 
     def description(self) -> dict[str, Any]:
@@ -97,7 +98,7 @@ class TorchTrainer:
             "device": "gpu" if self._device.type == "cuda" else "cpu",
             "parameters": sum(p.numel() for p in parameters),
             "gradient_bytes": self._gradient_bytes(),
-        } | common.model_facts(self._configuration)
+        } | _common.model_facts(self._configuration)
 
     def settle(self) -> float:
         """Return 0: under all-reduce a step ends with its update applied."""
@@ -114,7 +115,7 @@ class TorchTrainer:
 
     def parameter_checksum(self) -> str:
         """Return a digest of all parameters but those of a class shard, which belong to one rank."""
-        return common.checksum([p.detach().cpu().numpy() for p in replicated_parameters(self._layer)])
+        return _common.checksum([p.detach().cpu().numpy() for p in replicated_parameters(self._layer)])
 
     def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> "TrainingStep":
         batch = (self._images, self._labels)
@@ -186,8 +187,8 @@ def optimizer(configuration: Configuration, layer: Any) -> Any:
     """Return the optimizer of the configuration over what is trained in a layer."""
     import torch
 
-    momentum = common.MOMENTUM if configuration.optimizer == "momentum" else 0.0
-    return torch.optim.SGD(trainable_parameters(layer), lr=common.LEARNING_RATE, momentum=momentum)
+    momentum = _common.MOMENTUM if configuration.optimizer == "momentum" else 0.0
+    return torch.optim.SGD(trainable_parameters(layer), lr=_common.LEARNING_RATE, momentum=momentum)
 
 
 def trainable_parameters(layer: Any) -> list[Any]:

@@ -15,15 +15,15 @@ class NetworkConfiguration(Protocol):
     """The part of a Configuration that shapes a network."""
 
     @property
-    def image_size(self) -> int: ...  # noqa: D102
+    def image_size(self) -> int: ...
     @property
-    def classes(self) -> int: ...  # noqa: D102
+    def classes(self) -> int: ...
     @property
-    def classifier(self) -> str: ...  # noqa: D102
+    def classifier(self) -> str: ...
     @property
-    def sample_ratio(self) -> float: ...  # noqa: D102
+    def sample_ratio(self) -> float: ...
     @property
-    def seed(self) -> int: ...  # noqa: D102
+    def seed(self) -> int: ...
 
 
 #: ``build(configuration, rank, world_size)`` returns the library's own layer, whose forward takes

@@ -3,7 +3,7 @@
 import ctypes
 from typing import Any
 
-from dlperf_study.frameworks import common
+from dlperf_study.frameworks import _common
 
 CLIENT_FLAGS = "-pserver_push_dense_merge_limit=1"
 #: Settings of brpc that Paddle 3.0.0 has no way to pass on, by their symbols in its library.
@@ -49,7 +49,7 @@ def connect() -> Client:
     from paddle.distributed.ps.utils.public import get_the_one_recv_context
 
     for endpoint in fleet.server_endpoints():
-        common.wait_for(endpoint)
+        _common.wait_for(endpoint)
     runtime = fleet.fleet._runtime_handle
     runtime.ps_desc_builder.ps_desc.init_gflags = CLIENT_FLAGS
     fleet.init_worker()

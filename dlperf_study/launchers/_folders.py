@@ -8,15 +8,15 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from dlperf_study.launchers.base import Submission
-from dlperf_study.paths import ConfigurationPaths, RunPaths
+from dlperf_study.launchers._base import Submission
+from dlperf_study.paths import RunPaths
 
 
 def begin(submission: Submission) -> None:
     """Make an empty folder for a run that starts now; what an earlier attempt left there is kept aside."""
-    run = RunPaths(Path(submission.folder))
+    run = submission.paths
     if run.folder.exists() and any(run.folder.iterdir()):
-        aside = ConfigurationPaths(run.folder.parents[1]).interrupted()
+        aside = run.home.interrupted()
         aside.parent.mkdir(parents=True, exist_ok=True)
         run.folder.rename(aside)
     run.folder.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from dlperf_study import models
 from dlperf_study.errors import DlperfStudyError
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.gpus import ORDER, ORDER_OF_NVIDIA_SMI, VISIBLE
 from dlperf_study.study.job import Job
 
 CONFIGURATION_VARIABLE = "DLPERF_STUDY_CONFIGURATION"
@@ -101,6 +102,7 @@ class Framework:
     """One way to train: how to start it, and how to be one rank of it.
 
     One of ``distributions`` must be installed; the versions of those ``beside`` it matter too.
+    ``refused`` are strategies that published studies name and that are not built here, each with the reason.
     ``tracing`` is the environment in which the library writes a timeline of itself, empty if it can't.
     """
 
@@ -113,6 +115,7 @@ class Framework:
     trainer: Callable[[Configuration], Trainer]
     server: Callable[[Configuration], None] | None = None
     beside: tuple[str, ...] = ()
+    refused: dict[str, str] = field(default_factory=dict)
     tracing: dict[str, str] = field(default_factory=dict)
 
 
@@ -177,6 +180,17 @@ def network_environment(configuration: Configuration, cluster: ClusterView, node
         return {}
     named = {"NCCL_SOCKET_IFNAME": cluster.network_interface} if cluster.network_interface else {}
     return {"GLOO_SOCKET_IFNAME": f"{{interface_{node}}}"} | named
+
+
+def gpus_per_node(configuration: Configuration, cluster: ClusterView) -> int:
+    """Return how many GPUs the ranks of a node share."""
+    return configuration.devices_per_node if cluster.device == "gpu" else 0
+
+
+def gpu_environment(cluster: ClusterView, node: int) -> dict[str, str]:
+    """Return what shows the ranks of a node the GPUs they may use; nothing on a CPU."""
+    shown = {ORDER: ORDER_OF_NVIDIA_SMI, VISIBLE: f"{{devices_{node}}}"}
+    return shown if cluster.device == "gpu" else {}
 
 
 def common_environment(configuration: Configuration) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """The process that stands on a node between a run and everything that may go wrong with its driver.
 
-Started as ``python -m dlperf_study.launchers.guard MARK``. On standard input it hears from its coordinator,
+Started as ``python -m dlperf_study.launchers._guard MARK``. On standard input it hears from its coordinator,
 first what to prepare for, then what to start; standard input is also the lifeline: when whoever holds the
 other end dies, for whatever reason, it closes, and the guard ends all that this node runs. On standard
 output it says how things stand; its last act is to say how the processes ended.
@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,15 +19,17 @@ from types import FrameType
 from typing import Any
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers.base import passed_environment, recorded_environment
-from dlperf_study.launchers.conversation import Conversation, Over
-from dlperf_study.launchers.folders import keep_rank_output, pack, write_files
-from dlperf_study.launchers.messages import Message
-from dlperf_study.launchers.node import brought_by, free_ports, hardware, own_address
-from dlperf_study.launchers.node_load import LoadMeter, wait_until_idle
-from dlperf_study.launchers.remote_shell import install
+from dlperf_study.launchers._asking import brought_by
+from dlperf_study.launchers._base import passed_environment, recorded_environment
+from dlperf_study.launchers._conversation import Conversation, Over
+from dlperf_study.launchers._folders import keep_rank_output, pack, write_files
+from dlperf_study.launchers._messages import Message
+from dlperf_study.launchers._node import allowed_gpus, free_ports, hardware, own_address
+from dlperf_study.launchers._node_load import LoadMeter, wait_until_idle
+from dlperf_study.launchers._remote_shell import install
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
+from dlperf_study.study.gpus import first_devices
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.supervision.endings import ending_words
@@ -87,6 +90,7 @@ class _Guard:
         """Wait until this node is idle, and say what it is."""
         load = wait_until_idle(asked["idle_max_busy_cores"], asked["idle_wait_seconds"], self._conversation.check)
         self._environment = passed_environment(further=asked["pass_environment"]) | asked["environment"]
+        gpus = allowed_gpus(asked["environment"])
         address, interface = own_address(asked["network_interface"]) if asked["has_peers"] else (LOOPBACK, "lo")
         self._conversation.say(
             "ready",
@@ -94,17 +98,18 @@ class _Guard:
             address=address,
             interface=interface,
             ports=free_ports(asked["ports"]),
-            hardware=hardware(),
+            devices=first_devices(gpus, asked["gpus_per_node"]),
+            hardware=hardware(gpus),
             variables=recorded_environment({k: v for k, v in self._environment.items() if k not in PRIVATE}),
             **brought_by(asked["python"]),
         )
 
     def start(self, order: Message) -> None:
         """Start the commands of this node."""
-        self._order = order
         scratch = RunPaths(Path(order["folder"])).scratch
         if order["apart"]:
-            write_files(scratch.parent, order["files"])
+            _make_apart(scratch.parent, order["files"])
+        self._order = order
         # Launchers write the whole environment there: for nobody else to read, as long as it lasts.
         scratch.mkdir(mode=0o700, exist_ok=True)
         if order["reach"]:
@@ -170,6 +175,15 @@ class _Guard:
         files = pack(folder)
         shutil.rmtree(self._order["apart"])
         return files
+
+
+def _make_apart(folder: Path, files: Mapping[str, str]) -> None:
+    """Make the run's folder below the work folder of this node, which is shared with nobody."""
+    try:
+        write_files(folder, files)
+    except OSError as error:
+        remedy = "name another work_folder in the cluster file, one that every node can make and write to"
+        raise RunError(f"work_folder: {error.filename or folder}: {error.strerror or error}; {remedy}") from error
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

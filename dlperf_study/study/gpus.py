@@ -1,0 +1,93 @@
+"""The NVIDIA GPUs that a process may use, counted as CUDA counts them. Standard library only."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+
+from dlperf_study.errors import RunError
+from dlperf_study.study.words import counted
+
+#: Which devices CUDA shows a process: indices, or the beginnings of UUIDs.
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+#: In which order they have their indices; nvidia-smi and queues count by PCI bus, CUDA left alone by speed.
+ORDER, ORDER_OF_NVIDIA_SMI = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+QUESTION_SECONDS = 30
+
+_GPU_LINE = re.compile(r"GPU \d+: .*\(UUID: (?P<uuid>GPU-[^)]+)\)")
+_MIG_LINE = re.compile(r"\s+MIG (?P<profile>\S+)\s+Device\s+\d+: \(UUID: (?P<uuid>MIG-[^)]+)\)")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One device, as nvidia-smi describes it; a MIG device, a part of a GPU, has no index."""
+
+    index: str
+    uuid: str
+    name: str
+    driver: str
+    memory: str
+
+
+def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
+    """Return the GPUs that a process with this list may use; None stands for no list, and so for all."""
+    found = _all_gpus(command)
+    if allowed is None:
+        return found
+    parts = list(_mig_devices(found, command)) if "MIG-" in allowed else []
+    meant = (_meant(word, [*found, *parts]) for word in listed(allowed))
+    return [gpu for gpu in takewhile(bool, meant) if gpu]
+
+
+def listed(allowed: str) -> list[str]:
+    """Return the devices of a list as CUDA reads it: up to the first word that stands for none."""
+    return list(takewhile(_is_device, (word.strip() for word in allowed.split(","))))
+
+
+def first_devices(allowed: str | None, wanted: int) -> str:
+    """Return the list that shows a process the first ``wanted`` of the devices it is allowed.
+
+    Raises RunError when fewer are allowed, and for several MIG devices: CUDA shows a process only the first.
+    """
+    if allowed is None:
+        return ",".join(map(str, range(wanted)))
+    devices = listed(allowed)
+    if len(devices) < wanted:
+        raise RunError(f"{VISIBLE}={allowed} allows {counted(len(devices), 'GPU')} here, but the run needs {wanted}")
+    if wanted > 1 and any(device.startswith("MIG-") for device in devices[:wanted]):
+        raise RunError(f"{VISIBLE}={allowed}: CUDA shows a process one MIG device only; devices_per_node must be 1")
+    return ",".join(devices[:wanted])
+
+
+def _all_gpus(command: str) -> list[Gpu]:
+    query = "--query-gpu=index,uuid,name,driver_version,memory.total"
+    rows = [line.split(", ") for line in _lines(command, query, "--format=csv,noheader")]
+    return [Gpu(*row) for row in rows if len(row) == 5]
+
+
+def _mig_devices(gpus: list[Gpu], command: str) -> Iterator[Gpu]:
+    """Yield the MIG devices of these GPUs; in the list each stands below its GPU."""
+    parent = None
+    for line in _lines(command, "-L"):
+        if found := _GPU_LINE.match(line):
+            parent = _meant(found["uuid"], gpus)
+        if parent and (part := _MIG_LINE.match(line)):
+            yield Gpu("", part["uuid"], f"{parent.name} MIG {part['profile']}", parent.driver, "")
+
+
+def _lines(*argv: str) -> list[str]:
+    """Return what nvidia-smi prints; nothing without a driver."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=QUESTION_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return done.stdout.splitlines()
+
+
+def _is_device(word: str) -> bool:
+    return word.isdecimal() or word.startswith(("GPU-", "MIG-"))
+
+
+def _meant(word: str, gpus: list[Gpu]) -> Gpu | None:
+    return next((gpu for gpu in gpus if word == gpu.index or gpu.uuid.startswith(word)), None)
