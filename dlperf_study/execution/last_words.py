@@ -8,10 +8,13 @@ from pathlib import Path
 from dlperf_study.launchers._base import Ending
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.supervision.endings import PASSED_ON_SIGNALS, ending_words
 
 MOST_CHARACTERS = 200
 #: An exception stands near the end of a log, above what libraries print on their way out.
 LAST_LINES = 200
+#: What Paddle calls an error in a rank that its launcher ends because another has failed.
+ENDED_BY_OTHERS = "FatalError: `Termination signal`"
 #: As Python ends a traceback, perhaps behind the mark that horovodrun gives every line of a rank.
 _EXCEPTION = re.compile(r"(?:\[\d+\]<\w+>:)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?)")
 _NO_MODULE = re.compile(r".*: (No module named .*)")
@@ -24,11 +27,19 @@ def with_last_words(ending: Ending, paths: RunPaths) -> Ending:
 
 
 def _last_words(ending: Ending, paths: RunPaths) -> str:
-    """Return the last exception of the task that ended the run by its exit code; of a signal more is not to be said."""
+    """Return the last exception of the task that ended the run, unless its exit code says already what it died of."""
     for task, code in ending.exit_codes.items():
-        if code and ending.reason.startswith(f"{task} ") and ending.reason.endswith(f"exited with code {code}"):
-            return next(filter(None, map(_exception_in, _logs(task, paths))), "")
+        if code and ending.reason.startswith(f"{task} ") and ending.reason.endswith(ending_words(code)):
+            return "" if _explains(code) else next(filter(None, map(_exception_in, _logs(task, paths))), "")
     return ""
+
+
+def _explains(code: int) -> bool:
+    """Return whether a signal ended the task: what others died of then is only that.
+
+    SIGTERM that is passed on explains nothing: with that a launcher ends its ranks when one of them has failed.
+    """
+    return code < 0 or PASSED_ON_SIGNALS.get(code, "SIGTERM") != "SIGTERM"
 
 
 def _logs(task: str, paths: RunPaths) -> Iterator[Path]:
@@ -44,8 +55,10 @@ def _logs(task: str, paths: RunPaths) -> Iterator[Path]:
 
 
 def _exception_in(log: Path) -> str:
-    """Return the last line of a log that names an exception, cut to what a message can hold; or nothing."""
+    """Return the last line of a log that names an exception of its own, cut to what a message can hold; or nothing."""
     for line in reversed(log.read_text(errors="replace").splitlines()[-LAST_LINES:]):
+        if ENDED_BY_OTHERS in line:
+            return ""
         if found := _EXCEPTION.fullmatch(line.rstrip()) or _NO_MODULE.fullmatch(line.rstrip()):
             return found[1][:MOST_CHARACTERS]
     return ""

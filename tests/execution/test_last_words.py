@@ -9,17 +9,20 @@ from dlperf_study.execution.last_words import MOST_CHARACTERS, with_last_words
 from dlperf_study.launchers._base import Ending
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.supervision.endings import ending_words
 
 REASON = "node-1 on dls2 exited with code 1"
 TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n'
 
 
-def reason(folder: Path, logs: dict[str, str], reason: str = REASON, outcome: Outcome = Outcome.FAILED) -> str:
+def reason(
+    folder: Path, logs: dict[str, str], reason: str = REASON, outcome: Outcome = Outcome.FAILED, code: int = 1
+) -> str:
     """Return the reason that is told where tasks printed these logs, one after another."""
     for second, (name, text) in enumerate(logs.items()):
         (folder / f"{name}.log").write_text(text)
         os.utime(folder / f"{name}.log", (second, second))
-    codes = {"node-0": None, "node-1": 1, "horovodrun": 1}
+    codes = {"node-0": None, "node-1": code, "horovodrun": code}
     return with_last_words(Ending(outcome, reason, 1.0, codes), RunPaths(folder)).reason
 
 
@@ -51,6 +54,12 @@ def test_of_ranks_the_one_that_fell_silent_first_is_the_cause(tmp_path: Path) ->
     assert reason(tmp_path, logs) == f"{REASON}: ValueError: the cause"
 
 
+def test_a_rank_that_others_ended_is_not_the_cause(tmp_path: Path) -> None:
+    ended = "RuntimeError: peer has gone\nFatalError: `Termination signal` is detected by the operating system.\n"
+    logs = {"node-1-rank-0": ended, "node-1-rank-1": "ValueError: the cause\n"}
+    assert reason(tmp_path, logs) == f"{REASON}: ValueError: the cause"
+
+
 def test_the_ranks_of_horovodrun_have_logs_of_their_own(tmp_path: Path) -> None:
     logs = {"rank-0-stderr": "fine\n", "rank-1-stderr": "MemoryError\n", "horovodrun": "RuntimeError: it ended\n"}
     told = reason(tmp_path, logs, "horovodrun exited with code 1")
@@ -64,12 +73,18 @@ def test_the_ranks_of_horovodrun_have_logs_of_their_own(tmp_path: Path) -> None:
         ("not finished after 3 s", Outcome.TIMEOUT),
         ("job 7: NODE_FAIL: node-1 on dls2 exited with code 1", Outcome.FAILED),
         ("node-0 on dls1 exited with code 1", Outcome.FAILED),
-        (f"{REASON}: a process of its own was ended by SIGKILL", Outcome.FAILED),
-        ("node-1 on dls2 was ended by signal SIGKILL", Outcome.FAILED),
     ],
 )
 def test_no_other_reason_is_explained_by_an_exception(tmp_path: Path, words: str, outcome: Outcome) -> None:
     assert reason(tmp_path, {"node-1": "ValueError: why\n"}, words, outcome) == words
+
+
+@pytest.mark.parametrize(("code", "is_added"), [(1, True), (241, True), (143, True), (247, False), (-9, False)])
+def test_a_signal_says_more_than_what_others_died_of(tmp_path: Path, code: int, is_added: bool) -> None:
+    """But for the one by which a launcher ends its own ranks."""
+    said = f"node-1 on dls2 {ending_words(code)}"
+    told = reason(tmp_path, {"node-1": "RuntimeError: peer has gone\n"}, said, code=code)
+    assert told == said + (": RuntimeError: peer has gone" if is_added else "")
 
 
 @pytest.mark.parametrize("printed", ["", "on step 3\n", "we saw 3 Errors: none\n", "\n"])
