@@ -6,7 +6,7 @@ import numpy as np
 
 from dlperf_study.logs.blocks import Blocks
 from dlperf_study.logs.complaint import Complaint, Severity
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.reading import Reading, places_of
 from dlperf_study.logs.running import running_median
 
 #: A log that lost more of its lines is no sample of its run; so few of them are lost by chance.
@@ -36,16 +36,16 @@ def _of_unusable(reading: Reading, count: int) -> Iterator[str]:
 def _holes(reading: Reading) -> Iterator[tuple[str, Severity]]:
     """Yield how many lines are missing between others, going by the usual distance of the steps around."""
     rows = reading.series(reading.rate_metric)
-    places = np.unique(np.stack([rows.epoch, rows.step], axis=1)[rows.step >= 0], axis=0)
-    same_epoch = np.diff(places[:, 0]) == 0
-    first, distances = places[:-1][same_epoch], np.diff(places[:, 1])[same_epoch]
+    places = places_of(rows.where(rows.step >= 0))
+    same_epoch = np.diff(places.epoch) == 0
+    first, distances = places.step[:-1][same_epoch], np.diff(places.step)[same_epoch]
     if distances.size < NEIGHBOURS:
         return
     usual = running_median(distances.astype(np.float64), NEIGHBOURS)
     missing = np.where(distances > HOLE * usual, np.round(distances / usual) - 1, 0).astype(int)
     if missing.any():
-        count, whole = int(missing.sum()), int(missing.sum()) + len(places)
-        said = f"holes: {count} of {whole} steps are missing, the first behind step {first[np.argmax(missing > 0), 1]}"
+        count, whole = int(missing.sum()), int(missing.sum()) + places.step.size
+        said = f"holes: {count} of {whole} steps are missing, the first behind step {first[np.argmax(missing > 0)]}"
         yield said, Severity.ERROR if _is_much(count, whole) else Severity.DOUBT
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dlperf_study.logs.merge import Devices
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.reading import Reading, places_of
 from dlperf_study.logs.records import Whole
 
 #: By how many printed steps ranks may end apart: a job is cut off while some still print.
@@ -14,7 +14,7 @@ ALLOWED_APART = 2
 
 def ranks_seen(readings: Sequence[Reading]) -> int:
     """Return how many ranks printed: the logs, or where ranks share one, how often its steps are there."""
-    return sum(_copies(reading) for reading in readings)
+    return sum(_usual(_counts(reading)) for reading in readings)
 
 
 def silent_ranks(unreadable: Sequence[str], printing: int, devices: Devices) -> Iterator[str]:
@@ -37,25 +37,19 @@ def lost_ranks(readings: Sequence[Reading]) -> Iterator[str]:
 
 def _lost_in_stream(reading: Reading) -> Iterator[str]:
     counts = _counts(reading)
-    usual = _copies(reading)
+    usual = _usual(counts)
     first = int(np.median(counts[:3])) if counts.size else 0
     fewer = int((counts < max(usual, first)).sum())
     if fewer > ALLOWED_APART:
         yield f"truncated: {fewer} of {counts.size} steps were printed by fewer than {max(usual, first)} ranks"
 
 
-def _copies(reading: Reading) -> int:
+def _usual(counts: Whole) -> int:
     """Return how often most steps are there."""
-    counts = _counts(reading)
     return int(np.bincount(counts).argmax()) if counts.size else 1
 
 
 def _counts(reading: Reading) -> Whole:
     """Return how often each step is there, in the order of the steps; nothing where lines bear no step."""
     rows = reading.series(reading.rate_metric)
-    rows = rows.where(rows.step >= 0)
-    if not len(rows):
-        return np.empty(0, dtype=np.int64)
-    keys = (rows.epoch + 1) * (int(rows.step.max()) + 1) + rows.step
-    counts: Whole = np.unique(keys, return_counts=True)[1]
-    return counts
+    return places_of(rows.where(rows.step >= 0)).counts
