@@ -23,6 +23,8 @@ _CLOCK = np.array([36000.0, 3600.0, 0, 600.0, 60.0, 0, 10.0, 1.0])
 def ranks_of(block: Block, some: Sequence[Layout]) -> Whole:
     """Return the rank that the prefix of each line names, −1 where it names none."""
     matches = [RANK.match(layout.text) for layout in some]
+    if not any(matches):
+        return np.full(sum(layout.lines.size for layout in some), -1, dtype=np.int64)
     ranks = _group(block, some, matches, 1)
     return np.where(np.isnan(ranks), -1, ranks).astype(np.int64)
 
@@ -44,17 +46,11 @@ def times_of(block: Block, some: Sequence[Layout]) -> Real:
 
 def _days(dates: Real) -> Real:
     """Return numbers like 20211107 as days since 1970; NaN for a date that does not exist."""
-    starts = np.flatnonzero(np.diff(dates, prepend=0.0))
-    days = np.array([_day(int(dates[start])) for start in starts])
-    return np.repeat(days, np.diff(starts, append=dates.size))
-
-
-def _day(date: int) -> float:
-    try:
-        text = f"{date // 10000:04d}-{date // 100 % 100:02d}-{date % 100:02d}"
-        return float(np.datetime64(text, "D").astype(np.int64))
-    except ValueError:
-        return np.nan
+    year, month, day = dates // 10000, dates // 100 % 100, dates % 100
+    months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+    days = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
+    exists = (month >= 1) & (month <= 12) & (days.astype("datetime64[M]") == months)
+    return np.where(exists, days.astype(np.float64), np.nan)
 
 
 def _group(block: Block, some: Sequence[Layout], matches: Sequence[re.Match[bytes] | None], group: int) -> Real:

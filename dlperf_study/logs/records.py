@@ -42,6 +42,7 @@ class Records:
         """Return some of the rows; all of them as they are."""
         if chosen.dtype == np.bool_ and chosen.all():
             return self
+        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
         columns = {name: getattr(self, name)[chosen] for name in PLACES}
         return Records(**columns, values={name: column[chosen] for name, column in self.values.items()})
 
@@ -72,12 +73,14 @@ def records(line: Whole, values: Mapping[str, Real], **places: NDArray) -> Recor
 
 def joined(parts: Sequence[Records]) -> Records:
     """Return the rows of all parts in the order of the lines."""
-    parts = parts or (records(np.empty(0, dtype=np.int64), {}),)
+    whole = parts[0] if len(parts) == 1 else _concatenated(parts or [records(np.empty(0, dtype=np.int64), {})])
+    return whole if (np.diff(whole.line) >= 0).all() else whole.where(np.argsort(whole.line, kind="stable"))
+
+
+def _concatenated(parts: Sequence[Records]) -> Records:
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PLACES}
     names = dict.fromkeys(name for part in parts for name in part.values)
-    values = {name: np.concatenate([_column(part, name) for part in parts]) for name in names}
-    whole = Records(**columns, values=values)
-    return whole if (np.diff(whole.line) >= 0).all() else whole.where(np.argsort(whole.line, kind="stable"))
+    return Records(**columns, values={name: np.concatenate([_column(part, name) for part in parts]) for name in names})
 
 
 def _column(part: Records, name: str) -> Real:

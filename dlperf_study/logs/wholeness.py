@@ -39,7 +39,7 @@ def _holes(reading: Reading) -> Iterator[tuple[str, Severity]]:
     places = places_of(rows.where(rows.step >= 0))
     same_epoch = np.diff(places.epoch) == 0
     first, distances = places.step[:-1][same_epoch], np.diff(places.step)[same_epoch]
-    if distances.size < NEIGHBOURS:
+    if distances.size < NEIGHBOURS or distances.max() <= HOLE * distances.min():
         return
     usual = running_median(distances.astype(np.float64), NEIGHBOURS)
     missing = np.where(distances > HOLE * usual, np.round(distances / usual) - 1, 0).astype(int)
