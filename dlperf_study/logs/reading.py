@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,10 +28,16 @@ class Reading:
     complaints: tuple[Complaint, ...]
     lines: int
 
-    @property
+    @cached_property
     def rate_metric(self) -> str:
         """The best metric it has for the job's rate; empty where it has none."""
         return next((name for name in self.format.rates if len(self.series(name))), "")
+
+    @cached_property
+    def rate_places(self) -> "Places":
+        """Where in the training its rates were printed; lines without a step are nowhere."""
+        rows = self.series(self.rate_metric)
+        return places_of(rows.where(rows.step >= 0))
 
     def series(self, metric: str, window: str = TRAINING) -> Records:
         """Return the records of a window that hold a metric."""

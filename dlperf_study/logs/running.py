@@ -12,7 +12,7 @@ def running_median(values: Real, width: int) -> Real:
     """
     width = min(width, values.size)
     before, other = width // 2, (width - 1) // 2
-    around = np.partition(np.lib.stride_tricks.sliding_window_view(values, width), (other, before), axis=1)
+    around = np.partition(np.lib.stride_tricks.sliding_window_view(values, width), sorted({other, before}), axis=1)
     middle = around[:, before] if other == before else (around[:, other] + around[:, before]) / 2
     median: Real = np.concatenate(
         (np.full(before, middle[0]), middle, np.full(values.size - before - middle.size, middle[-1]))

@@ -6,7 +6,7 @@ import numpy as np
 
 from dlperf_study.logs.blocks import Blocks
 from dlperf_study.logs.complaint import Complaint, Severity
-from dlperf_study.logs.reading import Reading, places_of
+from dlperf_study.logs.reading import Reading
 from dlperf_study.logs.running import running_median
 
 #: A log that lost more of its lines is no sample of its run; so few of them are lost by chance.
@@ -35,8 +35,7 @@ def _of_unusable(reading: Reading, count: int) -> Iterator[str]:
 
 def _holes(reading: Reading) -> Iterator[tuple[str, Severity]]:
     """Yield how many lines are missing between others, going by the usual distance of the steps around."""
-    rows = reading.series(reading.rate_metric)
-    places = places_of(rows.where(rows.step >= 0))
+    places = reading.rate_places
     same_epoch = np.diff(places.epoch) == 0
     first, distances = places.step[:-1][same_epoch], np.diff(places.step)[same_epoch]
     if distances.size < NEIGHBOURS or distances.max() <= HOLE * distances.min():

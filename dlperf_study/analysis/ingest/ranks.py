@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dlperf_study.logs.merge import Devices
-from dlperf_study.logs.reading import Reading, places_of
+from dlperf_study.logs.reading import Reading
 from dlperf_study.logs.records import Whole
 
 #: By how many printed steps ranks may end apart: a job is cut off while some still print.
@@ -14,7 +14,7 @@ ALLOWED_APART = 2
 
 def ranks_seen(readings: Sequence[Reading]) -> int:
     """Return how many ranks printed: the logs, or where ranks share one, how often its steps are there."""
-    return sum(_usual(_counts(reading)) for reading in readings)
+    return sum(_usual(reading.rate_places.counts) for reading in readings)
 
 
 def silent_ranks(unreadable: Sequence[str], printing: int, devices: Devices) -> Iterator[str]:
@@ -36,7 +36,7 @@ def lost_ranks(readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def _lost_in_stream(reading: Reading) -> Iterator[str]:
-    counts = _counts(reading)
+    counts = reading.rate_places.counts
     usual = _usual(counts)
     first = int(np.median(counts[:3])) if counts.size else 0
     fewer = int((counts < max(usual, first)).sum())
@@ -47,9 +47,3 @@ def _lost_in_stream(reading: Reading) -> Iterator[str]:
 def _usual(counts: Whole) -> int:
     """Return how often most steps are there."""
     return int(np.bincount(counts).argmax()) if counts.size else 1
-
-
-def _counts(reading: Reading) -> Whole:
-    """Return how often each step is there, in the order of the steps; nothing where lines bear no step."""
-    rows = reading.series(reading.rate_metric)
-    return places_of(rows.where(rows.step >= 0)).counts
