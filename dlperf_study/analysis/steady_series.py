@@ -119,6 +119,8 @@ def fixed_window(steps: Whole, rates: Real, first_step: int, last_step: int) -> 
 def positions_of(steps: Whole) -> Whole:
     """Return how many steps lie behind each line; where steps start over, the usual distance is taken."""
     distances = np.diff(steps)
+    if (distances > 0).all():
+        return steps
     usual = np.median(distances[distances > 0]) if (distances > 0).any() else 1
     distances = np.where(distances > 0, distances, usual).astype(np.int64)
     positions: Whole = np.concatenate((steps[:1], steps[:1] + np.cumsum(distances)))

@@ -63,7 +63,7 @@ def job_series(readings: Sequence[Reading], devices: Devices) -> JobSeries:
         _refuse_several_runs(reading)
     metric = format_.metrics.get(name, Metric(name, "", Scope.JOB))
     rows = _distinct(joined([_numbered(reading, k) for k, reading in enumerate(readings)]).series(name))
-    places = places_of(rows)
+    places = places_of(rows.epoch, rows.step)
     source = str(readings[0].source)
     for said in _contradictions(readings, format_, metric, rows.values[name], places, devices):
         raise LogError(said)

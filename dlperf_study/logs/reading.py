@@ -31,13 +31,14 @@ class Reading:
     @cached_property
     def rate_metric(self) -> str:
         """The best metric it has for the job's rate; empty where it has none."""
-        return next((name for name in self.format.rates if len(self.series(name))), "")
+        return next((name for name in self.format.rates if self.records.holding(name).any()), "")
 
     @cached_property
     def rate_places(self) -> "Places":
         """Where in the training its rates were printed; lines without a step are nowhere."""
-        rows = self.series(self.rate_metric)
-        return places_of(rows.where(rows.step >= 0))
+        rows = self.records
+        chosen = rows.holding(self.rate_metric) & (rows.step >= 0)
+        return places_of(rows.epoch[chosen], rows.step[chosen])
 
     def series(self, metric: str, window: str = TRAINING) -> Records:
         """Return the records of a window that hold a metric."""
@@ -55,20 +56,21 @@ def restarts(records: Records) -> Whole:
     Ranks that print into one stream without their names mix within a few steps; a fall by more than ALLOWED_DISORDER
     printed steps is no such mixing.
     """
-    known = records.where((records.step >= 0) & records.training)
-    if not _falls_anywhere(known):
-        return known.line[:0]
+    chosen = np.flatnonzero((records.step >= 0) & records.training)
+    if not _falls_anywhere(records.epoch[chosen], records.step[chosen]):
+        return records.line[:0]
+    known = records.where(chosen)
     parts = [_falls(known.where(known.rank == rank)) for rank in np.unique(known.rank)]
     return np.sort(np.concatenate(parts))
 
 
-def _falls_anywhere(rows: Records) -> bool:
-    epochs, steps = np.diff(rows.epoch), np.diff(rows.step)
-    return bool(((epochs < 0) | ((epochs == 0) & (steps < 0))).any())
+def _falls_anywhere(epochs: Whole, steps: Whole) -> bool:
+    later, further = np.diff(epochs), np.diff(steps)
+    return bool(((later < 0) | ((later == 0) & (further < 0))).any())
 
 
 def _falls(rows: Records) -> Whole:
-    order = places_of(rows).group
+    order = places_of(rows.epoch, rows.step).group
     return rows.line[1:][order[:-1] - order[1:] > ALLOWED_DISORDER]
 
 
@@ -90,10 +92,10 @@ class Places:
         return values[np.lexsort(keys)], np.cumsum(self.counts) - self.counts
 
 
-def places_of(rows: Records) -> Places:
+def places_of(epochs: Whole, steps: Whole) -> Places:
     """Return the places of rows; logs are nearly in order, which is what this sort is quick with."""
-    order = np.lexsort((rows.step, rows.epoch))
-    epochs, steps = rows.epoch[order], rows.step[order]
+    order = np.lexsort((steps, epochs))
+    epochs, steps = epochs[order], steps[order]
     is_first = np.ones(order.size, dtype=bool)
     is_first[1:] = (np.diff(epochs) != 0) | (np.diff(steps) != 0)
     group = np.empty(order.size, dtype=np.int64)

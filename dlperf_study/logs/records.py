@@ -48,9 +48,14 @@ class Records:
 
     def series(self, metric: str, window: str = TRAINING) -> "Records":
         """Return the rows of a window that hold a metric; none of a metric the log does not have."""
+        return self.where(self.holding(metric, window))
+
+    def holding(self, metric: str, window: str = TRAINING) -> NDArray[np.bool_]:
+        """Say which rows of a window hold a metric."""
         if metric not in self.values:
-            return self.where(np.zeros(len(self), dtype=bool))
-        return self.where((self.training == (window == TRAINING)) & ~np.isnan(self.values[metric]))
+            return np.zeros(len(self), dtype=bool)
+        holding: NDArray[np.bool_] = (self.training == (window == TRAINING)) & ~np.isnan(self.values[metric])
+        return holding
 
 
 PLACES = tuple(field.name for field in fields(Records) if field.name != "values")

@@ -173,7 +173,7 @@ def _losses(readings: Sequence[Reading], series: JobSeries) -> Real:
     rows = joined([reading.records for reading in readings]).series("loss")
     if not len(rows):
         return np.full(series.rate.size, np.nan)
-    places = places_of(rows)
+    places = places_of(rows.epoch, rows.step)
     means: Real = np.bincount(places.group, weights=rows.values["loss"]) / places.counts
     wide = max(int(rows.step.max()), int(series.step.max())) + 2
     known, wanted = _keys(places.epoch, places.step, wide), _keys(series.epoch, series.step, wide)

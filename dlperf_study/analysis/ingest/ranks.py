@@ -26,7 +26,7 @@ def silent_ranks(unreadable: Sequence[str], printing: int, devices: Devices) -> 
 
 def lost_ranks(readings: Sequence[Reading]) -> Iterator[str]:
     """Yield which ranks ended before others: a log that ends early, or steps that fewer ranks printed."""
-    lines = {str(reading.source): len(reading.series(reading.rate_metric)) for reading in readings}
+    lines = {str(reading.source): int(reading.records.holding(reading.rate_metric).sum()) for reading in readings}
     longest = max(lines.values())
     for source, count in lines.items():
         if count < longest - ALLOWED_APART:
