@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from dlperf_study.analysis.ingest.ranks import ranks_seen
 from dlperf_study.errors import LogError
 from dlperf_study.logs.engine import read
 from dlperf_study.logs.format import TRAINING, Line
-from dlperf_study.logs.formats import every
+from dlperf_study.logs.formats import every, load
 from dlperf_study.logs.lines import Pattern, compiled
 from dlperf_study.logs.reading import Reading
 from dlperf_study.paths import PROJECT
@@ -102,21 +103,23 @@ def _identity(reading: Reading) -> dict[str, str | int]:
 
 
 def _cycles(sample: Sample, seed: int) -> Iterator[bytes]:
-    """Yield the text of a sample without end: one epoch, its steps counted on."""
-    draw = random.Random(seed)
-    kinds = [compiled(line) for line in _lines(sample) if line.window == TRAINING]
-    lines = [line for line in sample.path.read_bytes().splitlines() if not ENDS.search(line)]
+    """Yield the text of a sample without end: one epoch, its steps counted on, in an order of its own."""
+    variants, places = _variants(sample.path, sample.format)
+    for cycle in count():
+        variant = variants[(seed + cycle * (1 + seed % (VARIANTS - 1))) % VARIANTS]
+        yield variant % tuple(1 + cycle * (max(places, default=0) + 1) + place for place in places)
+
+
+@cache
+def _variants(path: Path, format_name: str) -> tuple[list[bytes], list[int]]:
+    """Return a sample with places for its steps, often and with other digits; and which of its steps stands where."""
+    draw = random.Random(0)
+    kinds = [compiled(line) for line in load(format_name).lines if isinstance(line, Line) and line.window == TRAINING]
+    lines = [line for line in path.read_bytes().splitlines() if not ENDS.search(line)]
     keys = [tuple(line[slice(*span)] for span in _places(kinds, line).values()) for line in lines]
     places = {key: place for place, key in enumerate(dict.fromkeys(filter(None, keys)))}
-    at = [places[key] for key in keys if key]
     variants = [b"".join(_template(kinds, line, draw) for line in lines) for _ in range(VARIANTS)]
-    for cycle in count():
-        yield variants[cycle % VARIANTS] % tuple(1 + cycle * len(places) + place for place in at)
-
-
-def _lines(sample: Sample) -> list[Line]:
-    [format_] = [format_ for format_ in every() if format_.name == sample.format]
-    return [line for line in format_.lines if isinstance(line, Line)]
+    return variants, [places[key] for key in keys if key]
 
 
 def _template(kinds: list[Pattern], line: bytes, draw: random.Random) -> bytes:

@@ -74,18 +74,15 @@ def main() -> int:
         logs.mkdir()
         formats = write_archive(logs, options.megabytes, options.files)
         size = sum(path.stat().st_size for path in formats) / 1e6
-        turns = [
-            (seconds(lambda: loop(formats)), seconds(lambda: dataset(logs, outputs / str(turn))))
-            for turn in range(TURNS)
-        ]
-        print(described(Dataset.load(StudyPaths(outputs / "0")), size, options.files))
+        turns = [(seconds(loop, formats), seconds(dataset, logs, outputs)) for _ in range(TURNS)]
+        print(described(Dataset.load(StudyPaths(outputs)), size, options.files), flush=True)
     slow, fast = (statistics.median(column) for column in zip(*turns, strict=True))
     cores = len(os.sched_getaffinity(0))
     print(f"loop {size / slow:.0f} MB/s in one process, ours {size / fast:.0f} MB/s on {cores} cores")
     ratio = statistics.median(loop_seconds / our_seconds for loop_seconds, our_seconds in turns)
     print(f"ratio {ratio:.1f} (limit {FACTOR:.0f}; turn by turn {', '.join(f'{a / b:.1f}' for a, b in turns)})")
     for files in MEMORY_FILES if options.memory else ():
-        print(memory(files))
+        print(memory(files), flush=True)
     return int(ratio < FACTOR)
 
 
@@ -127,10 +124,10 @@ def described(made: Dataset, size: float, files: int) -> str:
     return f"{size:.0f} MB in {files} files: {counted} runs counted, {len(made.steps)} rows of steps"
 
 
-def seconds(work: Callable[[], object]) -> float:
+def seconds(work: Callable[..., object], *arguments: object) -> float:
     """Return the wall time of some work."""
     start = time.perf_counter()
-    work()
+    work(*arguments)
     return time.perf_counter() - start
 
 
@@ -146,7 +143,8 @@ def memory(files: int) -> str:
             peaks |= {one.pid: peak for one in [reader, *reader.children(recursive=True)] if (peak := peak_of(one))}
             time.sleep(POLL_SECONDS)
     own = peaks.pop(reader.pid)
-    return f"{files} files of {MEMORY_MEGABYTES} MB: parent {own:.0f} MB, largest worker {max(peaks.values()):.0f} MB"
+    worker = f"{max(peaks.values()):.0f} MB" if peaks else "none"
+    return f"{files} files of {MEMORY_MEGABYTES} MB: parent {own:.0f} MB, largest worker {worker}"
 
 
 def peak_of(process: psutil.Process) -> float:

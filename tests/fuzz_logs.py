@@ -1,7 +1,7 @@
-"""Feeds bytes that a fuzzer makes up to the engine of logs: whatever they are, it answers or refuses, and never breaks.
+"""Feeds bytes that a fuzzer makes up to the engine of logs: whatever they are, it answers or refuses and never breaks.
 
-atheris watches which code of the engine the bytes reach, and changes them towards what they did not reach yet; it starts
-from the samples. It is no part of the tests, which must end alike every time. Launch from the root of the project:
+atheris watches which code of the engine the bytes reach, and changes them towards what they did not reach yet. It
+starts from the samples. It is no part of the tests, which must end alike every time. Launch from the root:
 
     python -m tests.fuzz_logs -max_total_time=300 [other options of libFuzzer] [folder of bytes to go on from]
 """

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: How many rows become text at once: an array of texts holds 2 GiB at most.
-ROWS_AT_ONCE = 1 << 19
+#: How many rows become text at once; an array of texts holds 2 GiB at most.
+ROWS_AT_ONCE = 1 << 17
 #: Where more than this share of the first values differ, finding the equal ones takes longer than printing them.
 SAMPLE, DISTINCT_SHARE = 1 << 12, 0.5
 

@@ -16,7 +16,7 @@ from dlperf_study.errors import EvidenceError
 Row = Mapping[str, Any]
 
 #: How many rows of a table that grows are held before they are written.
-ROWS_AT_ONCE = 1 << 19
+ROWS_AT_ONCE = 1 << 17
 
 
 def frame_of_rows(table: Table, rows: Sequence[Row]) -> pd.DataFrame:

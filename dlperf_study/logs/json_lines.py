@@ -41,6 +41,7 @@ def _together(parts: Sequence[Found]) -> Found:
 
 
 def _one_by_one(entry_of: Read, block: Block, lines: Whole) -> Found:
+    """Return what lines say that were candidates before."""
     entries: list[Entry] = []
     read: list[int] = []
     used: list[int] = []
@@ -55,7 +56,7 @@ def _one_by_one(entry_of: Read, block: Block, lines: Whole) -> Found:
             read.append(index)
     rows = _rows(entries, block.first_line + np.array(read, dtype=np.int64))
     odd = [line for line, entry in zip(read, entries, strict=True) if any(map(math.isnan, entry.values.values()))]
-    return Found(rows, np.array(used, dtype=np.int64), lines, np.array(odd, dtype=np.int64))
+    return Found(rows, np.array(used, dtype=np.int64), lines[:0], np.array(odd, dtype=np.int64))
 
 
 def object_behind(needles: tuple[str, ...], line: bytes) -> Mapping[str, Any]:

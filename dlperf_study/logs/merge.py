@@ -155,9 +155,7 @@ def _equal(column: NDArray[np.number]) -> NDArray[np.bool_]:
     return same
 
 
-def _merged(
-    format_: Format, metric: Metric, values: Real, places: Places, devices: Devices
-) -> tuple[str, Real]:
+def _merged(format_: Format, metric: Metric, values: Real, places: Places, devices: Devices) -> tuple[str, Real]:
     """Return the rule in words, and the job's rate of each step."""
     if metric.name == "steps_per_second":
         per_trainer = devices.devices_per_node * devices.batch_per_device
