@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.log_archive import write_archive
+from benchmarks._log_archive import write_archive
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.ingest import reading
 from dlperf_study.analysis.ingest.ingestion import ingest

@@ -23,7 +23,9 @@ NUMBERS = st.one_of(
     st.integers(-20, 3000).map(str),
     st.floats(0, 1e4).map(lambda value: f"{value:.3f}"),
     st.floats(allow_nan=True).map(json.dumps),
-    st.sampled_from(["007", "1e5", "1e-05", "2e999", "9e998", "1" * 20, "NaN", "-0.0", "-0", "0", "null", '"12.50"', ""]),
+    st.sampled_from(
+        ["007", "1e5", "1e-05", "2e999", "9e998", "1" * 20, "NaN", "-0.0", "-0", "0", "null", '"12.50"', ""]
+    ),
 )
 DLLOGGER = (
     'DLLL {"timestamp": "16000000%s.5", "type": "LOG", "step": [%s, %s], "data": {"train.loss": %s, "top%s": %s}}',
@@ -57,24 +59,31 @@ def _column(is_alike: bool) -> st.SearchStrategy[list[str]]:
     return digits if is_alike else st.lists(NUMBERS, min_size=12, max_size=12)
 
 
-def read_both(line: JsonLine, data: bytes) -> tuple[Found, Found]:
-    """Return what lines say, at once where that goes and one by one."""
+def read_as(line: JsonLine, data: bytes, worth_trying: int) -> Found:
+    """Return what lines say, those of a layout tried where there are so many of them."""
     block = Block(data, 1)
-    some = layouts(block, lines_with(line.needles, block))
-    with mock.patch.object(json_layouts, "WORTH_TRYING", len(data)):
-        return read_json_lines(line, block, some), _at_once(line, block)
-
-
-def _at_once(line: JsonLine, block: Block) -> Found:
-    with mock.patch.object(json_layouts, "WORTH_TRYING", 2):
+    with mock.patch.object(json_layouts, "WORTH_TRYING", worth_trying):
         return read_json_lines(line, block, layouts(block, lines_with(line.needles, block)))
+
+
+def dllogger(step: str, data: str, *columns: range) -> tuple[JsonLine, bytes]:
+    """Return lines of dllogger with numbers of some columns put in."""
+    text = f'DLLL {{"type": "LOG", "step": {step}, "data": {{{data}}}}}\n'
+    return LINES["dllogger"], "".join(text % values for values in zip(*columns, strict=True)).encode()
+
+
+#: More columns of one digit than tries can tell apart.
+MANY = [range(10) if index % 2 else range(9, -1, -1) for index in range(40)]
 
 
 @settings(max_examples=300, deadline=None)
 @given(printed())
-@example((LINES["dllogger"], b'DLLL {"type": "LOG", "step": [0, 07], "data": {"a": 1}}\n' * 9))
+@example(dllogger("[0, %02d]", '"a": 1', range(20)))
+@example(dllogger("[0, 0]", '"total_ips": 1.5e%03d', range(999, 0, -9)))
+@example(dllogger("[0, 123456789012345%02d]", '"total_ips": 1.5', range(10, 99)))
+@example(dllogger("[0, 0]", ", ".join(f'"{chr(index + 65)}": %d' for index in range(40) if index != 27), *MANY[1:]))
 def test_lines_of_one_layout_say_what_they_say_one_by_one(written: tuple[JsonLine, bytes]) -> None:
-    slow, quick = read_both(*written)
+    slow, quick = read_as(*written, worth_trying=len(written[1])), read_as(*written, worth_trying=2)
     for name in PLACES:
         np.testing.assert_array_equal(getattr(quick.rows, name), getattr(slow.rows, name), name)
     assert quick.rows.values.keys() == slow.rows.values.keys()
@@ -84,17 +93,16 @@ def test_lines_of_one_layout_say_what_they_say_one_by_one(written: tuple[JsonLin
         np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name), name)
 
 
-@pytest.mark.parametrize(("format_name", "tries"), [("dllogger", 3), ("mllog", 3)])
-def test_many_lines_of_one_layout_are_tried_and_not_read(format_name: str, tries: int) -> None:
-    line, read = LINES[format_name], 0
-    text = {"dllogger": DLLOGGER[0] % (*["%02d"] * 4, 5, "%d.25"), "mllog": MLLOG[1] % ("%08d", "%d.5", "%d")}[format_name]
+@pytest.mark.parametrize(
+    ("format_name", "text"),
+    [
+        ("dllogger", DLLOGGER[0] % ("%02d", "%02d", "%02d", "%02d", 5, "%d.25")),
+        ("mllog", MLLOG[1] % ("%08d", "%d.5", "%d")),
+    ],
+)
+def test_many_lines_of_one_layout_are_tried_and_not_read(format_name: str, text: str) -> None:
+    line = LINES[format_name]
+    entry = mock.Mock(side_effect=line.entry)
     data = "".join(f"{text % ((k,) * text.count('%'))}\n" for k in range(10, 99)).encode()
-
-    def counting(text: object) -> object:
-        nonlocal read
-        read += 1
-        return line.entry(text)  # type: ignore[arg-type]
-
-    block = Block(data, 1)
-    found = read_json_lines(JsonLine(line.needles, counting, line.facts), block, layouts(block, np.arange(89)))
-    assert (len(found.rows), read) == (89, tries)
+    found = read_as(JsonLine(line.needles, entry, line.facts), data, worth_trying=json_layouts.WORTH_TRYING)
+    assert (len(found.rows), entry.call_count) == (89, json_layouts.TRIES)
