@@ -1,9 +1,9 @@
 """How fast an archive of logs becomes a dataset, against the loops that published results were extracted with.
 
 The loop reads a file line by line and takes one number out of each line by ``re.search``, to have its mean, in one
-process. Ours makes of the same files the whole dataset: every metric, place and time, the steady part, the doubts, all
-tables. Both are measured in turn, in one run. It also says how much memory ours takes for few files and for many of
-one size. Launch from the root of the project:
+process. Ours, the command that anybody types, makes of the same files the whole dataset: every metric, place and time,
+the steady part, the doubts, all tables. Both are measured in turn, in one run. It also says how much memory ours takes
+for few files and for many of one size. Launch from the root of the project:
 
     python -m benchmarks.reading_logs [MB [FILES]]
 """
@@ -12,6 +12,7 @@ import argparse
 import os
 import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +26,7 @@ from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.ingest import reading
 from dlperf_study.analysis.ingest.ingestion import ingest
 from dlperf_study.analysis.ingest.whose import whose
-from dlperf_study.paths import StudyPaths
+from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 
 TURNS, FACTOR = 3, 5.0
 #: How many files of which size show whether memory depends on their number.
@@ -74,8 +75,8 @@ def main() -> int:
         logs.mkdir()
         formats = write_archive(logs, options.megabytes, options.files)
         size = sum(path.stat().st_size for path in formats) / 1e6
-        turns = [(seconds(loop, formats), seconds(dataset, logs, outputs)) for _ in range(TURNS)]
-        print(described(Dataset.load(StudyPaths(outputs)), size, options.files), flush=True)
+        turns = [(seconds(loop, formats), seconds(command, logs, outputs)) for _ in range(TURNS)]
+        print(described(Dataset.load(StudyPaths(outputs / logs.name)), size, options.files), flush=True)
     slow, fast = (statistics.median(column) for column in zip(*turns, strict=True))
     cores = len(os.sched_getaffinity(0))
     print(f"loop {size / slow:.0f} MB/s in one process, ours {size / fast:.0f} MB/s on {cores} cores")
@@ -112,8 +113,15 @@ def mean(path: Path, pattern: str) -> float:
     return statistics.fmean(values) if values else float("nan")
 
 
+def command(logs: Path, outputs: Path) -> None:
+    """Make the whole dataset, as a reader of logs does."""
+    line = [sys.executable, "-m", "dlperf_study", "ingest", str(logs), "--accept", "--no-report"]
+    environment = {**os.environ, OUTPUTS_VARIABLE: str(outputs)}
+    subprocess.run(line, check=True, capture_output=True, env=environment)
+
+
 def dataset(logs: Path, folder: Path) -> None:
-    """Make the whole dataset."""
+    """Make the whole dataset in this process and its workers."""
     found = whose(logs, accept=True)
     ingest(found.identity, found.files, found.folder, StudyPaths(folder), lambda read: None)
 
