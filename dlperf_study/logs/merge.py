@@ -137,11 +137,14 @@ def _numbered(reading: Reading, index: int) -> Records:
 
 
 def _distinct(rows: Records) -> Records:
-    """Leave out lines that only repeat the line before: some programs print a rate once per measure of quality."""
+    """Leave out lines that only repeat the line before: some programs print a rate once per measure of quality.
+
+    Of ranks without a name, two may print the same, but not at the same time.
+    """
     if len(rows) < 2:
         return rows
-    again = rows.step[1:] >= 0
-    for column in (rows.step, rows.rank, rows.epoch, rows.time_seconds, *rows.values.values()):
+    again = (rows.step[1:] >= 0) & (_equal(rows.time_seconds) | (rows.rank[1:] >= 0))
+    for column in (rows.step, rows.rank, rows.epoch, *rows.values.values()):
         if not again.any():
             return rows
         again &= _equal(column)

@@ -12,8 +12,8 @@ from dlperf_study.logs.records import Real, Whole
 
 #: Where a prefix must have ended; no launcher and logger together need more.
 LONGEST_PREFIX = 96
-#: ``[1,3]<stdout>:`` of mpirun and horovodrun, ``[default3]:`` and ``[rank3]:`` of torchrun.
-RANK = re.compile(rb"\[(?:\d+,|default|rank)(\d{1,9})\](?:<std(?:out|err)>)?:")
+#: ``[1,3]<stdout>:`` of mpirun and horovodrun, ``[default3]:`` and ``[rank3]:`` of torchrun, `` 3: `` of srun.
+RANK = re.compile(rb"(?:(\[)(?:\d+,|default|rank)|\s*+)(\d{1,9})(?(1)\](?:<std(?:out|err)>)?:|: )")
 TIME = re.compile(rb"(\d{4}[-/]\d\d[-/]\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?")
 #: What each character of 2021-11-07 and of 21:21:01 is worth, in a number like 20211107 and in seconds.
 _DATE = np.array([1e7, 1e6, 1e5, 1e4, 0, 1e3, 1e2, 0, 1e1, 1e0])
@@ -25,7 +25,7 @@ def ranks_of(block: Block, some: Sequence[Layout]) -> Whole:
     matches = [RANK.match(layout.text) for layout in some]
     if not any(matches):
         return np.full(sum(layout.lines.size for layout in some), -1, dtype=np.int64)
-    ranks = _group(block, some, matches, 1)
+    ranks = _group(block, some, matches, 2)
     return np.where(np.isnan(ranks), -1, ranks).astype(np.int64)
 
 

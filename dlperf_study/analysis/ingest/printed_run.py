@@ -154,8 +154,11 @@ def _per_sample(unit: str, tokens_per_sample: int | None, source: Source) -> int
     """Return by what a printed rate is divided to be one of samples."""
     if unit == "samples/s":
         return 1
-    if unit == "tokens/s" and tokens_per_sample:
+    if tokens_per_sample and unit in ("tokens/s", ""):
         return tokens_per_sample
+    if not unit:
+        said = "prints a rate and not what it counts; state tokens_per_sample, 1 where it counts samples"
+        raise LogError(f"{source}: {said}")
     raise LogError(f"{source}: prints {unit} and not samples/s; state tokens_per_sample if that is known")
 
 

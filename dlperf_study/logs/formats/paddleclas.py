@@ -26,12 +26,12 @@ FORMAT = Format(
             window=VALIDATION,
         ),
         Line(
-            ("[Train][Epoch",),
+            ("[Iter: ",),
             rf"{_LOGGER}\[Train\]\[Epoch {whole('epoch')}/\d+\]\s*\[Iter: {whole('step')}/\d+\]",
             _NUMBERS,
         ),
         Line(
-            ("[Eval][Epoch",),
+            ("[Iter: ",),
             rf"{_LOGGER}\[Eval\]\[Epoch {whole('epoch')}\]\s*\[Iter: {whole('step')}/\d+\]",
             _NUMBERS,
             window=VALIDATION,

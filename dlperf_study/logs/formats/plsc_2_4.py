@@ -16,12 +16,12 @@ FORMAT = Format(
     program="PaddlePaddle/PLSC 2.4, plsc-train",
     lines=(
         Line(
-            ("[Train][Epoch",),
+            ("[Iter: ",),
             rf"plsc INFO: \[Train\]\[Epoch {whole('epoch')}/\d+\]\s*\[Iter: {whole('step')}/\d+\]",
             _NUMBERS,
         ),
         Line(
-            ("[Eval][Epoch",),
+            ("[Iter: ",),
             rf"plsc INFO: \[Eval\]\[Epoch {whole('epoch')}\]\s*\[Iter: {whole('step')}/\d+\]",
             _NUMBERS,
             window=VALIDATION,
