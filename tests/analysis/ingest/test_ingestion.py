@@ -140,7 +140,8 @@ def state(folder: Path, devices_per_node: int, **more: object) -> None:
 def test_a_rate_without_a_unit_counts_once_it_is_said_what_it_counts(
     folder: Path, ingested: Ingest, stated: dict[str, int], rate: float | None
 ) -> None:
-    line = ':::MLLOG {{"time_ms": 1, "key": "tracked_stats", "value": {{"throughput": 30.5}}, "metadata": {{"step": {}}}}}\n'
+    stats = '"key": "tracked_stats", "value": {{"throughput": 30.5}}'
+    line = f':::MLLOG {{{{"time_ms": 1, {stats}, "metadata": {{{{"step": {{}}}}}}}}}}\n'
     (folder / "run_1.log").write_text("".join(line.format(step) for step in range(100, 2100, 100)))
     state(folder, 8, **stated)
     dataset = ingested()
