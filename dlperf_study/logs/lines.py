@@ -103,7 +103,8 @@ def _match(pattern: Pattern, layout: Layout, block: Block) -> re.Match[bytes] | 
     if len(layout.text) > LONGEST_RECORD:
         return None
     match = pattern.expression.search(layout.text)
-    return None if match and block.is_cut and match.end() == len(layout.text) else match
+    is_open = match and block.is_cut and max(map(match.end, pattern.groups), default=0) == len(layout.text)
+    return None if is_open else match
 
 
 def _columns(

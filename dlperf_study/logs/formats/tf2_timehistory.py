@@ -10,7 +10,8 @@ FORMAT = Format(
     lines=(
         Line(
             ("TimeHistory: ",),
-            rf"TimeHistory: \S+ seconds, {number('throughput')} examples/second between steps \d+ and {whole('step')}",
+            rf"TimeHistory: \S+ seconds, {number('throughput')} examples/second "
+            rf"between steps \d+ and {whole('step')}(?!\S)",
             captured=(JOB_RATE,),
         ),
         Line(
