@@ -151,7 +151,7 @@ ANOTHERS = {
     "tokens in dllogger": "DLL 2021-03-23 11:48:38.824370 - Iteration: 10  throughput_train : 4.0 tokens/s",
     "epochs in seconds": "epoch time: 2.5s, per step time: 0.25s",
     "steps in seconds": "epoch time: 2500.0 ms, per step time: 0.25 s",
-    "two lines as one": "TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10600/600 - 264s - loss: 6.9",
+    "two lines as one": "TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10600/600 - 264s - loss: 6",
     "episodes": "Episode 1 has 10.0 steps, cost time: 2500.0 ms, per step time: 250.0 ms",
     "RNN-T": "DLL 2021-05-19 10:22:28.520921 - epoch    1 | iter   10/272 | loss 6.9 | utts/s     4 | took  0.25 s",
     "arcface_torch": "Training: 2021-05-12 00:00:00,123-Speed 4.0 samples/sec   Loss 6.9   Epoch: 0   Global Step: 10",
