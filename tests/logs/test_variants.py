@@ -8,6 +8,47 @@ from dlperf_study.errors import LogError
 from dlperf_study.logs.engine import read
 from dlperf_study.logs.reading import Reading
 
+#: What a log says of its own run beside its lines of training, and what of it is a fact.
+STATED = {
+    "dlperf's TensorFlow 2": (
+        " 'runtime': {'num_gpus': 0,\n'batch_size': None,\n'num_gpus': 8,\n'batch_size': 128,\n"
+        "TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10",
+        {"devices_per_node": "8", "batch_size": "128"},
+    ),
+    "PaddleClas": (
+        "root INFO: DataLoader : \nroot INFO:     Eval : \nroot INFO:         sampler : \n"
+        "root INFO:             batch_size : 64\nroot INFO:     Train : \nroot INFO:         sampler : \n"
+        "root INFO:             batch_size : 128\nroot INFO: Infer : \nroot INFO:     batch_size : 10\n"
+        "root INFO: Loss : \nroot INFO:     Train : \nroot INFO:         CELoss : \n"
+        "root INFO: [Train][Epoch 1/120][Iter: 10/5004]lr: 0.1, loss: 6.9, batch_cost: 0.25s, ips: 512.0 samples/s",
+        {"batch_size": "128"},
+    ),
+    "MXNet in float16": (
+        "DLL 2021-03-24 07:42:46.7 - PARAMETER arch : resnetv15  dtype : float16  amp : False  batch_size : 408\n"
+        "DLL 2021-03-23 11:48:38.8 - Epoch: 0 Iteration: 10  train.loss : 6.9  train.ips : 4.0 images/s",
+        {"batch_size": "408", "model": "resnetv15"},
+    ),
+    "Horovod": (
+        "Number of parameters: 25557032\nNumber of GPUs: 8\nIter #0: 4.0 img/sec per GPU",
+        {"world_size": "8"},
+    ),
+    "MLPerf": (
+        ':::MLLOG {"time_ms": 1, "key": "seed", "value": 1}\n:::MLLOG {"time_ms": 1, "key": "seed", "value": 2}\n'
+        ':::MLLOG {"time_ms": 1, "key": "global_batch_size", "value": 1024}\n'
+        ':::MLLOG {"time_ms": 1, "key": "tracked_stats", "value": {"imgs_sec": 4.0}, "metadata": {"step": 1}}',
+        {"global_batch_size": "1024"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_what_a_log_says_of_its_own_run_is_that_of_training(name: str, tmp_path: Path) -> None:
+    text, facts = STATED[name]
+    path = tmp_path / "some.log"
+    path.write_bytes(lines(text))
+    reading = read(path)
+    assert (reading.facts, reading.complaints) == (facts, ())
+
 
 @pytest.fixture
 def reading(tmp_path: Path, request: pytest.FixtureRequest) -> Reading:

@@ -8,7 +8,9 @@ from dlperf_study.logs.json_values import numbers_of, text_facts
 from dlperf_study.logs.quantities import JOB_RATE
 
 #: Keys that say something about the whole run.
-_FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples", "seed")
+_FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples")
+#: What measures nothing; of the seeds, every rank may have its own.
+_NO_NUMBERS = (*_FACTS, "seed")
 #: What its unit is, samples or tokens, depends on the benchmark.
 _UNNAMED = Metric("train_throughput", "", Scope.JOB)
 _SYNONYMS = {"imgs_sec": JOB_RATE.name, "throughput": _UNNAMED.name}
@@ -22,7 +24,7 @@ def _entry(line: Mapping[str, Any]) -> Entry | None:
     if kind != "POINT_IN_TIME":
         values = {f"{key}_seconds": milliseconds / 1000}
     else:
-        numbers = {} if key in _FACTS else numbers_of(value if isinstance(value, Mapping) else {key: value})
+        numbers = {} if key in _NO_NUMBERS else numbers_of(value if isinstance(value, Mapping) else {key: value})
         values = {_SYNONYMS.get(name, name): number for name, number in numbers.items()}
     if not values:
         return None

@@ -51,6 +51,7 @@ FORMAT = Format(
         Fact("world_size", r"world_size : (\d+)"),
         Fact("batch_size", r"batch_size : (\d+)"),
         Fact("model", r"arch : (\S+)"),
-        Fact("amp", r"amp : (\w+)"),
+        # MXNet says float16 and needs no amp for it.
+        Fact("amp", r"(?<!float16  )amp : (\w+)"),
     ),
 )

@@ -1,7 +1,7 @@
 """PLSC 2.4 (2023): face recognition and vision transformers."""
 
 from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import JOB_RATE, LOSS, RANK_READER, RANK_STEP
+from dlperf_study.logs.quantities import JOB_RATE, LOSS, RANK_READER, RANK_STEP, TRAIN_BATCH
 
 _NUMBERS = (
     Field(LOSS, " loss"),
@@ -31,5 +31,5 @@ FORMAT = Format(
     merge=Merge.COPIES,
     steps="batches of the epoch, from 1",
     traps=("ips is that of the whole job, unlike PaddleClas, whose line looks the same",),
-    facts=(Fact("world_size", r"world_size\s*:\s*(\d+)"), Fact("batch_per_device", r"batch_size\s*:\s*(\d+)")),
+    facts=(Fact("world_size", r"world_size\s*:\s*(\d+)"), Fact("batch_per_device", TRAIN_BATCH)),
 )
