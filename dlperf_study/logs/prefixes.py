@@ -12,8 +12,9 @@ from dlperf_study.logs.records import Real, Whole
 
 #: Where a prefix must have ended; no launcher and logger together need more.
 LONGEST_PREFIX = 96
-#: ``[1,3]<stdout>:`` of mpirun and horovodrun, ``[default3]:`` and ``[rank3]:`` of torchrun, `` 3: `` of srun.
-RANK = re.compile(rb"(?:(\[)(?:\d+,|default|rank)|\s*+)(\d{1,9})(?(1)\](?:<std(?:out|err)>)?:|: )")
+#: ``[1,3]<stdout>:`` of mpirun, ``[3]<stdout>:`` of horovodrun, ``[default3]:`` and ``[rank3]:`` of torchrun, `` 3: ``
+#: of srun.
+RANK = re.compile(rb"(?:(\[)(?:\d+,|default|rank|(?=\d+\]<))|\s*+)(\d{1,9})(?(1)\](?:<std(?:out|err)>)?:|: )")
 TIME = re.compile(rb"(\d{4}[-/]\d\d[-/]\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?")
 #: What each character of 2021-11-07 and of 21:21:01 is worth, in a number like 20211107 and in seconds.
 _DATE = np.array([1e7, 1e6, 1e5, 1e4, 0, 1e3, 1e2, 0, 1e1, 1e0])

@@ -216,6 +216,7 @@ PRINTED = ["[Pass 0, train batch 1] loss 6.9, elapse 0.25 sec", "[Pass 0, train 
         lines(*(f"[1,3]<stdout>:{text}" for text in PRINTED)),
         lines(*(f"[default3]:{text}" for text in PRINTED)),
         lines(*(f"[rank3]:{text}" for text in PRINTED)),
+        lines(*(f"[3]<stderr>:{text}" for text in PRINTED)),
         lines(*(f" 3: {text}" for text in PRINTED)),
     ],
     indirect=True,
