@@ -28,7 +28,7 @@ VARIANTS = 101
 #: What a plan or the last line of a run says can't stand in a log that goes on.
 ENDS = re.compile(rb"max_iter|total_steps|Num batches|Summary|run_stop")
 JSON_STEP = re.compile(rb'"step": (?:\[(?P<epoch>\d+), )?(?P<step>\d+)')
-JSON_NUMBER = re.compile(rb'(?:total_ips|loss|throughput)": (\d+\.\d+)')
+JSON_NUMBER = re.compile(rb'(?:total_ips|imgs_sec|loss|throughput)": (\d+\.\d+)')
 
 
 @dataclass(frozen=True)
