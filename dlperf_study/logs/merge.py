@@ -94,7 +94,8 @@ def _check_ranks(source: str, format_: Format, places: Places, devices: Devices)
     size, fewest, most = devices.world_size, places.counts.min(), places.counts.max()
     if most > size:
         step = places.step[np.argmax(places.counts)]
-        raise LogError(f"{source}: step {step} stands there {most} times, but there are {size} ranks")
+        where = f"step {step}" if step >= 0 else "a line that names no step"
+        raise LogError(f"{source}: {where} stands there {most} times, but there are {size} ranks")
     if fewest == size:
         return ()
     if not format_.synchronous:

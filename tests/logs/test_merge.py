@@ -98,6 +98,12 @@ def test_one_process_on_all_devices_is_no_rank_of_many() -> None:
         job_series([read(SAMPLES / "gluonnlp_bert_one_process_real.log")], Devices(1, 8, 16))
 
 
+def test_lines_that_name_no_step_are_not_told_apart(tmp_path: Path) -> None:
+    line = "Train epoch time: 2500.0 ms, per step time: 250.{} ms\n"
+    with pytest.raises(LogError, match="a line that names no step stands there 3 times, but there are 1 ranks"):
+        job_series([written(tmp_path, "0.log", "".join(map(line.format, range(3))))], Devices(1, 1, 32))
+
+
 def test_the_mean_of_an_epoch_is_no_step_of_it(tmp_path: Path) -> None:
     line = 'DLLL {{"type": "LOG", "step": {}, "data": {{"train.total_ips": {}}}}}\n'
     steps = "".join(line.format([epoch, step], 100 + step) for epoch in range(2) for step in range(6))

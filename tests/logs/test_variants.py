@@ -94,6 +94,8 @@ VARIANTS = {
     "plsc_2_4": (
         "[2023/03/02 10:00:01] plsc INFO: [Train][Epoch 1/20][Iter: 10/9] lr: 0.1, loss: 6.9, reader_cost: 0.1 s, "
         "batch_cost: 0.25, ips: 4.0 images/sec, max mem: 20.00 GB, eta: 3:01:22",
+        "[2023/03/02 10:00:01] plsc INFO: [Train][Epoch 1/20][Iter: 10/9]lr: 0.1, CELoss: 7.1, loss: 6.9, "
+        "batch_cost: 0.25s, reader_cost: 0.1, ips: 4.0 images/sec, eta: 3:01:22",
     ),
     "tf_cnn_benchmarks": (
         "10\timages/sec: 4.0 +/- 0.1 (jitter = 0.2)\t6.9",
@@ -205,6 +207,16 @@ def test_what_other_programs_print_is_refused(name: str, tmp_path: Path) -> None
     path.write_bytes(lines(ANOTHERS[name]))
     with pytest.raises(LogError, match="holds no line of training"):
         read(path)
+
+
+@pytest.mark.parametrize("reading", [lines(text) for text in VARIANTS["plsc_2_4"]], indirect=True)
+def test_the_costs_of_a_step_are_read_in_either_order(reading: Reading) -> None:
+    assert {name: column[0] for name, column in reading.records.values.items()} == {
+        "loss": 6.9,
+        "reader_seconds": 0.1,
+        "step_seconds": 0.25,
+        "throughput": 4.0,
+    }
 
 
 PRINTED = ["[Pass 0, train batch 1] loss 6.9, elapse 0.25 sec", "[Pass 0, train batch 2] loss 6.8, elapse 0.26 sec"]
