@@ -86,8 +86,7 @@ class _Tries:
 
     def __init__(self, read: Read, block: Block, layout: Layout, varied: Sequence[re.Match[bytes]]) -> None:
         self._block, self._layout, self._varied = block, layout, varied
-        draw = random.Random(0)
-        texts = [_other(layout.text, varied, draw) for _ in range(TRIES)]
+        texts = _others(layout.text, varied)
         self._numbers = [[float(text[slice(*match.span())]) for match in varied] for text in texts]
         self._entries = _all_or_none(read, texts)
 
@@ -140,9 +139,14 @@ def _all_or_none(read: Read, texts: Sequence[bytes]) -> list[Entry | None]:
     return entries
 
 
-def _other(text: bytes, varied: Sequence[re.Match[bytes]], draw: random.Random) -> bytes:
-    """Return a line with other digits, none of them 0, lest a number begins with it; exponents stay, to be finite."""
-    other = bytearray(text)
+def _others(text: bytes, varied: Sequence[re.Match[bytes]]) -> list[bytes]:
+    """Return a line with other digits, several times; exponents stay, to be finite.
+
+    No digit is 0, lest a number begins with it, and none stands twice at one place: so a whole number that is made of
+    a part of the digits does not seem to stay the same.
+    """
+    draw, others = random.Random(0), [bytearray(text) for _ in range(TRIES)]
     for place in (place for match in varied for place in range(*match.span(1)) if text[place] != _POINT):
-        other[place] = draw.choice(b"123456789")
-    return bytes(other)
+        for other, digit in zip(others, draw.sample(b"123456789", TRIES), strict=True):
+            other[place] = digit
+    return list(map(bytes, others))
