@@ -1,45 +1,55 @@
 """How fast an archive of logs becomes a dataset, against the loops that published results were extracted with.
 
-The archive is made from the samples of the tests, one format a file, their steps counted on. The loop reads a file line
-by line and takes one number out of each line by ``re.search``, to have its mean. Ours reads every metric, place and
-time of every line, with a pool of processes. Both are measured in turn, in one run. It also says how much memory ours
-takes for few files and for many.
+The loop reads a file line by line and takes one number out of each line by ``re.search``, to have its mean, in one
+process. Ours, the command that anybody types, makes of the same files the whole dataset: every metric, place and time,
+the steady part, the doubts, all tables. Both are measured in turn, in one run. It also says how much memory ours takes
+for few files and for many of one size. Launch from the root of the project:
 
-    python benchmarks/reading_logs.py [MB [FILES]]
+    python -m benchmarks.reading_logs [MB [FILES]]
 """
 
+import argparse
+import os
 import re
-import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
-from itertools import cycle, islice
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dlperf_study.errors import LogError
-from dlperf_study.logs.engine import read
-from dlperf_study.logs.format import Line
-from dlperf_study.logs.lines import compiled
-from dlperf_study.paths import PROJECT
+import psutil
 
-SAMPLES = PROJECT / "tests" / "logs" / "samples"
-WORKERS, TURNS, FACTOR = 2, 3, 5.0
+from benchmarks._log_archive import write_archive
+from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.analysis.ingest import reading
+from dlperf_study.analysis.ingest.ingestion import ingest
+from dlperf_study.analysis.ingest.whose import whose
+from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+
+TURNS, FACTOR = 3, 5.0
+#: How many files of which size show whether memory depends on their number.
+MEMORY_FILES, MEMORY_MEGABYTES = (1, 33, 1000), 1
+POLL_SECONDS = 0.02
 #: What an extractor of each format looks for.
 NUMBER_OF = {
+    "dllogger": r'"train\.total_ips": ([\d.]+)',
+    "elasticdl": r"task_process time is ([\d.]+)",
     "gluonnlp_bert": r"throughput=([\d.]+)K tks/s",
     "horovod_synthetic": r"Iter #\d+: ([\d.]+) img/sec",
     "hugectr": r"iters\): ([\d.]+)s",
     "insightface_partial_fc": r"Total:([\d.]+) it/sec",
     "mindspore": r"per step time: ([\d.]+)",
+    "mllog": r'"throughput": ([\d.]+)',
     "mxnet_speedometer": r"Speed: ([\d.]+) samples/sec",
     "nvidia_dll": r"(?:imgs_per_sec|throughput_train|total_ips) : ([\d.]+)",
+    "oneflow_bert": r"throughput: ([\d.]+)",
     "oneflow_insightface": r"throughput: ([\d.]+)",
     "oneflow_resnet50": r"samples/s: ([\d.]+)",
     "paddle_bert": r"speed: ([\d.]+) steps/s",
     "paddle_fluid_benchmark": r"([\d.]+) examples/sed",
-    "paddle_resnet50": r"(?:elapse|batch_cost) ([\d.]+) sec",
+    "paddle_resnet50": r"(?:elapse|batch_cost:?) ([\d.]+) sec",
     "paddle_vgg16_fluid": r"(?:Speed =|spent) ([\d.]+)",
     "paddle_vgg16_v2": r"spent: ([\d.]+)",
     "paddleclas": r"elapse: ([\d.]+)s",
@@ -54,102 +64,105 @@ NUMBER_OF = {
 
 
 def main() -> int:
-    """Measure both in turns; return 1 when ours is less than FACTOR times as fast."""
-    megabytes, files = (int(text) for text in (*sys.argv[1:], *("1000", "40")[len(sys.argv) - 1 :]))
+    """Measure both in turns, then the memory; return 1 when ours is less than FACTOR times as fast."""
+    options = parse()
+    if options.read:
+        reading.WORTH_A_POOL_BYTES = 0
+        dataset(*options.read)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
-        paths = archive(Path(folder), megabytes, files)
-        size = sum(path.stat().st_size for path in paths) / 1e6
-        turns = [(seconds(loop, paths), seconds(ours, paths)) for _ in range(TURNS)]
-        few, many = memory(paths[:1]), memory(paths)
+        logs, outputs = Path(folder, "logs"), Path(folder, "outputs")
+        logs.mkdir()
+        formats = write_archive(logs, options.megabytes, options.files)
+        size = sum(path.stat().st_size for path in formats) / 1e6
+        turns = [(seconds(loop, formats), seconds(command, logs, outputs)) for _ in range(TURNS)]
+        print(described(Dataset.load(StudyPaths(outputs / logs.name)), size, options.files), flush=True)
     slow, fast = (statistics.median(column) for column in zip(*turns, strict=True))
-    print(
-        f"{size:.0f} MB in {files} files: loop {size / slow:.0f} MB/s, ours {size / fast:.0f} MB/s, {WORKERS} processes"
-    )
-    print(f"ratio {slow / fast:.1f} (limit {FACTOR:.0f})")
-    print(f"memory of a process: {few:.0f} MB after 1 file, {many:.0f} MB after {files}")
-    return int(slow / fast < FACTOR)
+    cores = len(os.sched_getaffinity(0))
+    print(f"loop {size / slow:.0f} MB/s in one process, ours {size / fast:.0f} MB/s on {cores} cores")
+    ratio = statistics.median(loop_seconds / our_seconds for loop_seconds, our_seconds in turns)
+    print(f"ratio {ratio:.1f} (limit {FACTOR:.0f}; turn by turn {', '.join(f'{a / b:.1f}' for a, b in turns)})")
+    for files in MEMORY_FILES if options.memory else ():
+        print(memory(files), flush=True)
+    return int(ratio < FACTOR)
 
 
-def loop(paths: list[Path]) -> int:
-    """Find one mean per file."""
-    means = []
-    for path in paths:
-        values, pattern = [], next(NUMBER_OF[name] for name in NUMBER_OF if path.name[5:].startswith(name))
-        with open(path, encoding="utf-8", errors="replace") as file:
-            for line in file:
-                match = re.search(pattern, line)
-                if match:
-                    values.append(float(match.group(1)))
-        means.append(statistics.fmean(values))
-    return len(means)
+def parse() -> argparse.Namespace:
+    """Return how large the archive is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("megabytes", type=float, nargs="?", default=1000.0)
+    parser.add_argument("files", type=int, nargs="?", default=64)
+    parser.add_argument("--no-memory", dest="memory", action="store_false", help="measure speed only")
+    parser.add_argument("--read", type=Path, nargs=2, help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
-def ours(paths: list[Path]) -> int:
-    """Read everything; return how many rows there are."""
-    with ProcessPoolExecutor(WORKERS) as pool:
-        return sum(pool.map(rows, paths, chunksize=1))
+def loop(formats: Mapping[Path, str]) -> list[float]:
+    """Return one mean per file."""
+    return [mean(path, NUMBER_OF[name]) for path, name in formats.items()]
 
 
-def rows(path: Path) -> int:
-    """Read one file."""
-    return len(read(path).records)
+def mean(path: Path, pattern: str) -> float:
+    """Return the mean of what a pattern finds in the lines of a file."""
+    values = []
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            match = re.search(pattern, line)
+            if match:
+                values.append(float(match.group(1)))
+    return statistics.fmean(values) if values else float("nan")
 
 
-def seconds(work: object, paths: list[Path]) -> float:
+def command(logs: Path, outputs: Path) -> None:
+    """Make the whole dataset, as a reader of logs does."""
+    line = [sys.executable, "-m", "dlperf_study", "ingest", str(logs), "--accept", "--no-report"]
+    environment = {**os.environ, OUTPUTS_VARIABLE: str(outputs)}
+    subprocess.run(line, check=True, capture_output=True, env=environment)
+
+
+def dataset(logs: Path, folder: Path) -> None:
+    """Make the whole dataset in this process and its workers."""
+    found = whose(logs, accept=True)
+    ingest(found.identity, found.files, found.folder, StudyPaths(folder), lambda read: None)
+
+
+def described(made: Dataset, size: float, files: int) -> str:
+    """Return what a dataset holds, so that nobody takes refusing for reading."""
+    counted = int((made.runs["outcome"] == "completed").sum())
+    return f"{size:.0f} MB in {files} files: {counted} runs counted, {len(made.steps)} rows of steps"
+
+
+def seconds(work: Callable[..., object], *arguments: object) -> float:
     """Return the wall time of some work."""
     start = time.perf_counter()
-    work(paths)  # type: ignore[operator]
+    work(*arguments)
     return time.perf_counter() - start
 
 
-def memory(paths: list[Path]) -> float:
-    """Return the most memory a process takes that reads some files, one after another."""
-    with ProcessPoolExecutor(1) as pool:
-        return pool.submit(peak, paths).result()
+def memory(files: int) -> str:
+    """Return, in words, the most memory that reading files of one size takes, always with a pool of processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        logs = Path(folder, "logs")
+        logs.mkdir()
+        write_archive(logs, MEMORY_MEGABYTES * files, files)
+        reader = psutil.Popen([sys.executable, "-m", __spec__.name, "--read", str(logs), str(Path(folder, "outputs"))])
+        peaks: dict[int, float] = {}
+        while reader.poll() is None:
+            peaks |= {one.pid: peak for one in [reader, *reader.children(recursive=True)] if (peak := peak_of(one))}
+            time.sleep(POLL_SECONDS)
+    own = peaks.pop(reader.pid)
+    worker = f"{max(peaks.values()):.0f} MB" if peaks else "none"
+    return f"{files} files of {MEMORY_MEGABYTES} MB: parent {own:.0f} MB, largest worker {worker}"
 
 
-def peak(paths: list[Path]) -> float:
-    """Read files; return this process's peak memory in MB."""
-    for path in paths:
-        rows(path)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-
-
-def archive(folder: Path, megabytes: int, files: int) -> list[Path]:
-    """Write logs of some size altogether, sample after sample."""
-    paths = []
-    samples = [path for path in sorted(SAMPLES.glob("*.log")) if readable(path)]
-    for number, sample in enumerate(islice(cycle(samples), files)):
-        path = folder / f"{number:04d}_{sample.name}"
-        path.write_bytes(longer(sample, megabytes * 1_000_000 // files))
-        paths.append(path)
-    return paths
-
-
-def readable(sample: Path) -> bool:
-    """Say whether a sample is of one format, so that it need not be named, and of one that the loop knows."""
+def peak_of(process: psutil.Process) -> float:
+    """Return the most memory a process has had so far, in MB; 0 of one that has ended."""
     try:
-        return read(sample).format.name in NUMBER_OF
-    except LogError:
-        return False
-
-
-def longer(sample: Path, size: int) -> bytes:
-    """Return a sample's lines again and again, their steps counted on."""
-    kinds = [compiled(line).expression for line in read(sample).format.lines if isinstance(line, Line)]
-    lines = [(line, _step(kinds, line)) for line in sample.read_bytes().splitlines()]
-    parts, total = [], 0
-    for number, (line, span) in enumerate(cycle(lines)):
-        parts.append(line if span is None else b"%b%d%b" % (line[: span[0]], number, line[span[1] :]))
-        total += len(parts[-1]) + 1
-        if total >= size:
-            return b"\n".join([*parts, b""])
-    raise AssertionError
-
-
-def _step(kinds: list[re.Pattern[bytes]], line: bytes) -> tuple[int, int] | None:
-    matches = (kind.search(line) for kind in kinds if "step" in kind.groupindex)
-    return next((match.span("step") for match in matches if match and match["step"]), None)
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    except OSError:
+        return 0.0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) / 1e3 if found else 0.0
 
 
 if __name__ == "__main__":

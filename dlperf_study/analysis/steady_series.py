@@ -59,7 +59,6 @@ class Window:
     kept: Mask
     wall_rate: float
     mean_of_rates: float
-    median_of_rates: float
     reasons: tuple[str, ...]
 
 
@@ -82,7 +81,8 @@ def steady_part(steps: Whole, rates: Real) -> Steady:
 
     """
     seconds, positions = 1.0 / rates, positions_of(steps)
-    slow, fast = outliers(seconds)
+    level = running_median(seconds, NEIGHBOURS)
+    slow, fast = outliers(seconds, level)
     startup = _startup(seconds, ~(slow | fast))
     slow[:startup] = fast[:startup] = False
     after = _after_stalls(seconds, slow, startup)
@@ -92,7 +92,7 @@ def steady_part(steps: Whole, rates: Real) -> Steady:
     if drift:
         startup = int(np.flatnonzero(kept)[drift])
         slow[:startup] = kept[:startup] = after[:startup] = False
-    stalls = tuple(_families(positions, seconds, slow))
+    stalls = tuple(_families(positions, seconds, level, slow))
     settled = None if kept.sum() < MINIMUM_STEPS else drift is not None
     reasons = tuple(_reasons(steps, startup, stalls, fast[startup:].sum(), after.sum(), settled))
     return Steady(_window(positions, rates, kept, reasons), startup, stalls, settled)
@@ -103,7 +103,7 @@ def two_levels(steady: Steady, rates: Real) -> tuple[float, float] | None:
     if steady.startup < max(LONG_STARTUP * rates.size, MINIMUM_STEPS) or not steady.settled:
         return None
     before = 1.0 / rates[steady.startup // 2 : steady.startup]
-    first, second = 1.0 / float(np.median(before)), steady.window.median_of_rates
+    first, second = 1.0 / float(np.median(before)), float(np.median(rates[steady.window.kept]))
     return (first, second) if is_steady(before) and abs(first / second - 1) > SLOW else None
 
 
@@ -119,15 +119,16 @@ def fixed_window(steps: Whole, rates: Real, first_step: int, last_step: int) -> 
 def positions_of(steps: Whole) -> Whole:
     """Return how many steps lie behind each line; where steps start over, the usual distance is taken."""
     distances = np.diff(steps)
+    if (distances > 0).all():
+        return steps
     usual = np.median(distances[distances > 0]) if (distances > 0).any() else 1
     distances = np.where(distances > 0, distances, usual).astype(np.int64)
     positions: Whole = np.concatenate((steps[:1], steps[:1] + np.cumsum(distances)))
     return positions
 
 
-def outliers(seconds: Real) -> tuple[Mask, Mask]:
-    """Return which lines are slow and which are fast, compared with their neighbourhood."""
-    level = running_median(seconds, NEIGHBOURS)
+def outliers(seconds: Real, level: Real) -> tuple[Mask, Mask]:
+    """Return which lines are slow and which are fast, compared with the level of their neighbourhood."""
     excess = seconds - level
     limit = np.maximum(SLOW * level, OUTLYING * 1.4826 * np.median(np.abs(excess)))
     return excess > limit, -excess > limit
@@ -160,13 +161,12 @@ def _after_stalls(seconds: Real, slow: Mask, startup: int) -> Mask:
     return after if differs else np.zeros_like(after)
 
 
-def _families(positions: Whole, seconds: Real, slow: Mask) -> Iterator[Stalls]:
+def _families(positions: Whole, seconds: Real, level: Real, slow: Mask) -> Iterator[Stalls]:
     """Yield the stalls in families of like length, the longest first."""
     lines = np.flatnonzero(slow)
     if not lines.size:
         return
-    level = np.median(seconds[~slow])
-    extra = (seconds[lines] - running_median(seconds, NEIGHBOURS)[lines]) / level
+    extra = (seconds[lines] - level[lines]) / np.median(seconds[~slow])
     order = np.argsort(-extra, kind="stable")
     breaks = np.flatnonzero(extra[order][:-1] > LIKE * extra[order][1:]) + 1
     for family in np.split(order, breaks):
@@ -191,11 +191,11 @@ def _period(positions: Whole, lines: Whole) -> float | None:
 
 def _window(positions: Whole, rates: Real, kept: Mask, reasons: tuple[str, ...]) -> Window:
     if not kept.any():
-        return Window(kept, np.nan, np.nan, np.nan, reasons)
+        return Window(kept, np.nan, np.nan, reasons)
     usual = np.median(np.diff(positions)) if positions.size > 1 else 1.0
     weights = np.minimum(np.diff(positions, prepend=positions[0] - usual), usual)[kept]
     wall = float(weights.sum() / (weights / rates[kept]).sum())
-    return Window(kept, wall, float(rates[kept].mean()), float(np.median(rates[kept])), reasons)
+    return Window(kept, wall, float(rates[kept].mean()), reasons)
 
 
 def _reasons(

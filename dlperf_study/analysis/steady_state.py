@@ -37,7 +37,8 @@ def is_steady(step_seconds: Real) -> bool:
     size = step_seconds.size // 3
     thirds = step_seconds[-3 * size :].reshape(3, size)
     medians = np.median(thirds, axis=1)
-    return bool(np.ptp(medians) <= max(TOLERATED_DRIFT * medians[1], _explained(thirds, medians)))
+    drift = np.ptp(medians)
+    return bool(drift <= TOLERATED_DRIFT * medians[1] or drift <= _explained(thirds, medians))
 
 
 def _explained(thirds: Real, medians: Real) -> float:

@@ -1,20 +1,22 @@
 """The tables of the dataset as pandas frames and as files; types and order come from ``columns``."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
+from dlperf_study.analysis import csv_lines
 from dlperf_study.columns import Column, Table, columns_of
 from dlperf_study.errors import EvidenceError
 
 Row = Mapping[str, Any]
 
 #: How many rows of a table that grows are held before they are written.
-ROWS_AT_ONCE = 1 << 19
+ROWS_AT_ONCE = 1 << 17
 
 
 def frame_of_rows(table: Table, rows: Sequence[Row]) -> pd.DataFrame:
@@ -31,8 +33,8 @@ def write(table: Table, content: pd.DataFrame, folder: Path) -> None:
     """Write a table as Parquet and as CSV, in which a missing value is empty."""
     folder.mkdir(parents=True, exist_ok=True)
     columns = pa.Table.from_pandas(content, preserve_index=False)
-    parquet.write_table(columns, _file(table, folder))
-    csv.write_csv(columns, folder / f"{table}.csv", csv.WriteOptions(quoting_style="needed"))
+    with closing(_Files(table, folder, columns)) as files:
+        files.write(columns)
 
 
 class Growing:
@@ -42,7 +44,7 @@ class Growing:
         folder.mkdir(parents=True, exist_ok=True)
         self._table, self._folder = table, folder
         self._pieces: list[pa.Table] = []
-        self._files: tuple[parquet.ParquetWriter, csv.CSVWriter] | None = None
+        self._files: _Files | None = None
 
     def add(self, piece: pd.DataFrame) -> None:
         """Add rows; they have every column of the table."""
@@ -56,22 +58,37 @@ class Growing:
         if not self._files and not self._pieces:
             write(self._table, frame_of_rows(self._table, []), self._folder)
         self._flush()
-        for file in self._files or ():
-            file.close()
+        if self._files:
+            self._files.close()
 
     def _flush(self) -> None:
         if not self._pieces:
             return
         columns = pa.concat_tables(self._pieces).unify_dictionaries()
-        self._files = self._files or self._opened(columns.schema)
-        for file in self._files:
-            file.write_table(columns)
+        self._files = self._files or _Files(self._table, self._folder, columns)
+        self._files.write(columns)
         self._pieces = []
 
-    def _opened(self, schema: pa.Schema) -> tuple[parquet.ParquetWriter, csv.CSVWriter]:
-        options = csv.WriteOptions(quoting_style="needed")
-        parquet_file = parquet.ParquetWriter(_file(self._table, self._folder), schema)
-        return parquet_file, csv.CSVWriter(self._folder / f"{self._table}.csv", schema, write_options=options)
+
+class _Files:
+    """The two files of a table, of which some rows are known: Parquet keeps each value once where these repeat."""
+
+    def __init__(self, table: Table, folder: Path, rows: pa.Table) -> None:
+        repetitive = [name for name in rows.column_names if csv_lines.is_repetitive(rows[name])]
+        self._parquet = parquet.ParquetWriter(_file(table, folder), rows.schema, use_dictionary=repetitive)
+        self._csv = (folder / f"{table}.csv").open("wb")
+        self._csv.write(csv_lines.header(rows.schema))
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows into both."""
+        self._parquet.write_table(rows)
+        for lines in csv_lines.lines(rows):
+            self._csv.write(lines)
+
+    def close(self) -> None:
+        """Close both."""
+        self._parquet.close()
+        self._csv.close()
 
 
 def read(table: Table, folder: Path) -> pd.DataFrame:

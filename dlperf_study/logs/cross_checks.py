@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dlperf_study.logs.format import Format, Metric, Scope
-from dlperf_study.logs.reading import Reading
-from dlperf_study.logs.records import Real, Records, Whole
+from dlperf_study.logs.reading import Places, Reading
+from dlperf_study.logs.records import Real, Records
 
 #: By how much copies of the job's rate may lie apart: each rank has its own clock.
 APART = 0.1
@@ -16,26 +16,29 @@ ALLOWED_ERROR = 0.05
 FEWEST_STEPS = 3
 #: How many decimals are tried for the last digit that a program prints.
 MOST_DECIMALS = 9
+#: What most numbers of decimals are already too few for.
+SOME = 1000
 
 
-def copies_apart(values: Real, group: Whole, counts: Whole) -> Iterator[str]:
+def copies_apart(values: Real, places: Places) -> Iterator[str]:
     """Yield that what several ranks print as the job's rate is not one number."""
-    shared = counts > 1
+    shared = places.counts > 1
     if not shared.any():
         return
-    smallest, largest = _extremes(values, group, counts)
+    smallest, largest = _extremes(values, places)
     share = float(np.median(largest[shared] / smallest[shared]))
     if not share <= 1 + APART:
         yield f"copies of the job's rate lie apart: at most steps the largest is {share:.2f} times the smallest"
 
 
-def same_digits(values: Real, group: Whole, counts: Whole) -> Iterator[str]:
+def same_digits(values: Real, places: Places) -> Iterator[str]:
     """Yield that several ranks print the same rate as their own at every step: it may be the job's."""
-    if counts.size < FEWEST_STEPS or counts.min() < 2:
+    fewest = places.counts.min()
+    if places.counts.size < FEWEST_STEPS or fewest < 2:
         return
-    smallest, largest = _extremes(values, group, counts)
+    smallest, largest = _extremes(values, places)
     if (smallest == largest).all():
-        said = f"{counts.min()} ranks print digit for digit the same rate at every step"
+        said = f"{fewest} ranks print digit for digit the same rate at every step"
         yield f"{said}: if it is the job's, their sum is that many times too large"
 
 
@@ -64,12 +67,16 @@ def _unlike(reading: Reading, rows: Records, batch: int, rate: Metric) -> Iterat
 
 def _rounding(values: Real) -> float:
     """Return the largest share of a printed number that rounding may have changed, going by its last decimal."""
-    exact = (np.allclose(values, values.round(decimals), rtol=0, atol=1e-12) for decimals in range(MOST_DECIMALS))
-    decimals = next((index for index, is_exact in enumerate(exact) if is_exact), MOST_DECIMALS)
+    tried = (d for d in range(MOST_DECIMALS) if _has_decimals(values[:SOME], d) and _has_decimals(values, d))
+    decimals = next(tried, MOST_DECIMALS)
     return float(0.5 * 10.0**-decimals / max(np.median(values), 1e-12))
 
 
-def _extremes(values: Real, group: Whole, counts: Whole) -> tuple[Real, Real]:
+def _has_decimals(values: Real, decimals: int) -> bool:
+    return np.allclose(values, values.round(decimals), rtol=0, atol=1e-12)
+
+
+def _extremes(values: Real, places: Places) -> tuple[Real, Real]:
     """Return the smallest and the largest value of each step."""
-    ordered, starts = values[np.lexsort((values, group))], np.cumsum(counts) - counts
-    return ordered[starts], ordered[starts + counts - 1]
+    ordered, starts = places.ordered(values)
+    return ordered[starts], ordered[starts + places.counts - 1]

@@ -121,7 +121,8 @@ def weighted(block: Block, starts: Whole, weights: Real) -> Real:
 def _one_by_one(block: Block, starts: Whole, shape: Shape) -> Real:
     tail = 1 + len(shape.exponent_sign) + shape.exponent if shape.exponent else 0
     width = len(shape.sign) + shape.mantissa_width + tail
-    return np.array([float(block.data[start : start + width]) for start in starts.tolist()])
+    texts = windows(np.frombuffer(block.data, np.uint8), starts, width).view(f"S{width}").ravel()
+    return np.array(list(map(float, texts.tolist())))
 
 
 def _float(text: bytes) -> tuple[float, bool]:

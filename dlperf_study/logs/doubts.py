@@ -82,8 +82,9 @@ def _numbers(reading: Reading) -> Iterator[str]:
             first = reading.records.line[infinite[0]]
             yield f"{name} is infinite in {counted(infinite.size, 'line')}, the first: {first}"
     for name in reading.format.rates:
-        rows = reading.series(name)
-        wrong = rows.line[rows.values[name] <= 0] if len(rows) else rows.line
+        rows = reading.records
+        holding = rows.holding(name)
+        wrong = rows.line[holding & (rows.values[name] <= 0)] if holding.any() else rows.line[:0]
         if wrong.size:
             yield f"{name} is not above 0 in {counted(wrong.size, 'line')}, the first: {wrong[0]}"
 

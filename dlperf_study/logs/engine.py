@@ -10,7 +10,7 @@ from dlperf_study.errors import LogError
 from dlperf_study.logs.blocks import Block, Blocks
 from dlperf_study.logs.doubts import Seen, doubts
 from dlperf_study.logs.facts import facts_of
-from dlperf_study.logs.format import Format
+from dlperf_study.logs.format import Format, Line
 from dlperf_study.logs.formats import load, names
 from dlperf_study.logs.lines import Found
 from dlperf_study.logs.reading import Reading
@@ -55,7 +55,9 @@ class _Reader:
         if self._format is None:
             return
         found = read_block(self._format, block)
-        found = [self._whole(kind, one, block.is_cut) for kind, one in enumerate(found)]
+        # An object that could be read is whole; its lines may differ in what they hold.
+        cut = [block.is_cut and isinstance(line, Line) for line in self._format.lines]
+        found = [self._whole(kind, one, is_cut) for kind, (one, is_cut) in enumerate(zip(found, cut, strict=True))]
         self._parts.append(joined([one.rows for one in found if len(one.rows)]))
         unused = np.zeros(block.ends.size, dtype=bool)
         for one in found:

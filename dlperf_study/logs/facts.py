@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import Fact, Format, JsonLine
+from dlperf_study.logs.json_layouts import UNREADABLE
 from dlperf_study.logs.json_lines import object_behind
 from dlperf_study.logs.lines import lines_with
 
@@ -38,5 +39,5 @@ def _stated_in_json(line: JsonLine, head: Block) -> Iterator[tuple[str, str]]:
     for index in candidates.tolist():
         try:
             yield from line.facts(object_behind(line.needles, head.line(index))).items()
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except UNREADABLE:
             continue

@@ -21,6 +21,8 @@ _TIMES = {1.0: "s|secs?|seconds?", 1e-3: "ms|msecs?|milliseconds?", 1e-6: "us|µ
 _LONG_TIMES = "mins?|minutes?|h|hours?"
 #: What may stand right behind a rate, without a space.
 _COUNTED = "(?:im(?:g|age)s?|samples?|seqs?|sequences?|sentences?|examples?)/s(?:ec(?:ond)?)?"
+#: What else a rate may count, so that it is none of samples.
+_UNCOUNTED = "(?:tok(?:en)?s?|tks|words?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?"
 TRAINING, VALIDATION = "training", "validation"
 
 
@@ -101,12 +103,14 @@ class JsonLine:
     """A line that holds a JSON object behind its needle.
 
     ``entry`` returns its numbers, or None for an object without any; ``facts`` what it says about the whole run.
-    Both raise KeyError, TypeError or ValueError for an object that is not what it should be.
+    Both raise KeyError, TypeError or ValueError for an object that is not what it should be. ``metrics``: those of its
+    numbers whose meaning is known, or of which it is known that no line says the unit.
     """
 
     needles: tuple[str, ...]
     entry: Callable[[Mapping[str, Any]], Entry | None]
     facts: Callable[[Mapping[str, Any]], Mapping[str, str]]
+    metrics: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,8 +146,7 @@ class Format:
     @property
     def metrics(self) -> dict[str, Metric]:
         """The declared metrics by name."""
-        lines = (line for line in self.lines if isinstance(line, Line))
-        return {metric.name: metric for line in lines for metric in line.metrics}
+        return {metric.name: metric for line in self.lines for metric in line.metrics}
 
 
 def whole(name: str) -> str:
@@ -164,4 +167,5 @@ def _another(metric: Metric) -> str:
     else:
         own = _COUNTED if metric.factor == 1 else "K"
         foreign = rf"{_MULTIPLES}|\w+/(?:ms|mins?|minute|h|hour)" if metric.factor == 1 else "[MGT]"
+        foreign = rf"{foreign}|{_UNCOUNTED}" if metric.unit == "samples/s" else foreign
     return rf"{_COMMA}|(?!(?:{own})(?!\w))\w+|\s+(?:{foreign})\b"

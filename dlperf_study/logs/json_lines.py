@@ -2,30 +2,53 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import TRAINING, Entry, JsonLine
-from dlperf_study.logs.lines import Found, lines_with
-from dlperf_study.logs.records import Records, Whole, records
+from dlperf_study.logs.json_layouts import UNREADABLE, Read, read_alike
+from dlperf_study.logs.layouts import Layout
+from dlperf_study.logs.lines import Found
+from dlperf_study.logs.records import Records, Whole, joined, records
 
 #: Whole numbers that fit a column.
 LARGEST = 2**63
 
 
-def read_json_lines(line: JsonLine, block: Block) -> Found:
-    """Return what the JSON objects of a block say. A line that is understood and bears no number is used up too."""
-    candidates = lines_with(line.needles, block)
+def read_json_lines(line: JsonLine, block: Block, some: Sequence[Layout]) -> Found:
+    """Return what the JSON objects of a block say, given the layouts of its candidate lines.
+
+    A line that is understood and bears no number is used up too.
+    """
+
+    def entry_of(text: bytes) -> Entry | None:
+        return line.entry(object_behind(line.needles, text))
+
+    holding = [layout for layout in some if any(needle.encode() in layout.text for needle in line.needles)]
+    alike = [read_alike(entry_of, block, layout) for layout in holding]
+    left = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(lines for _, lines in alike)]))
+    return _together([*(found for found, _ in alike), _one_by_one(entry_of, block, left)])
+
+
+def _together(parts: Sequence[Found]) -> Found:
+    """Return several parts as one; the metrics come in the order of the lines."""
+    rows = sorted((part.rows for part in parts if len(part.rows)), key=lambda rows: int(rows.line[0]))
+    names = ("used", "candidates", "not_numbers")
+    return Found(joined(rows), *(np.sort(np.concatenate([getattr(part, name) for part in parts])) for name in names))
+
+
+def _one_by_one(entry_of: Read, block: Block, lines: Whole) -> Found:
+    """Return what lines say that were candidates before."""
     entries: list[Entry] = []
     read: list[int] = []
     used: list[int] = []
-    for index in candidates.tolist():
+    for index in lines.tolist():
         try:
-            entry = line.entry(object_behind(line.needles, block.line(index)))
-        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            entry = entry_of(block.line(index))
+        except UNREADABLE:
             continue
         used.append(index)
         if entry is not None and _fits(entry):
@@ -33,7 +56,7 @@ def read_json_lines(line: JsonLine, block: Block) -> Found:
             read.append(index)
     rows = _rows(entries, block.first_line + np.array(read, dtype=np.int64))
     odd = [line for line, entry in zip(read, entries, strict=True) if any(map(math.isnan, entry.values.values()))]
-    return Found(rows, np.array(used, dtype=np.int64), candidates, np.array(odd, dtype=np.int64))
+    return Found(rows, np.array(used, dtype=np.int64), lines[:0], np.array(odd, dtype=np.int64))
 
 
 def object_behind(needles: tuple[str, ...], line: bytes) -> Mapping[str, Any]:

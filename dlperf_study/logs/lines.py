@@ -82,7 +82,8 @@ def lines_with(needles: Iterable[str], block: Block) -> Whole:
 
 def read_lines(line: Line, block: Block, some: Sequence[Layout]) -> Found:
     """Return what the lines of one kind say, given the layouts of a block's candidate lines."""
-    counts = [sum(layout.text.count(needle.encode()) for needle in line.needles) for layout in some]
+    needles = [needle.encode() for needle in line.needles]
+    counts = [sum(map(layout.text.count, needles)) for layout in some]
     candidates = lines_of([layout for layout, count in zip(some, counts, strict=True) if count])
     pattern = compiled(line)
     single = [layout for layout, count in zip(some, counts, strict=True) if count == 1]
@@ -102,7 +103,8 @@ def _match(pattern: Pattern, layout: Layout, block: Block) -> re.Match[bytes] | 
     if len(layout.text) > LONGEST_RECORD:
         return None
     match = pattern.expression.search(layout.text)
-    return None if match and block.is_cut and match.end() == len(layout.text) else match
+    is_open = match and block.is_cut and max(map(match.end, pattern.groups), default=0) == len(layout.text)
+    return None if is_open else match
 
 
 def _columns(

@@ -20,7 +20,7 @@ from dlperf_study.errors import LogError
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.logs.cross_checks import copies_apart, rate_against_time, same_digits
 from dlperf_study.logs.format import Format, Metric, Scope
-from dlperf_study.logs.reading import Reading, order_of_places, restarts
+from dlperf_study.logs.reading import Places, Reading, places_of, restarts
 from dlperf_study.logs.records import Real, Records, Whole, joined
 
 
@@ -63,16 +63,16 @@ def job_series(readings: Sequence[Reading], devices: Devices) -> JobSeries:
         _refuse_several_runs(reading)
     metric = format_.metrics.get(name, Metric(name, "", Scope.JOB))
     rows = _distinct(joined([_numbered(reading, k) for k, reading in enumerate(readings)]).series(name))
-    places, group, counts = _steps_of(rows)
+    places = places_of(rows.epoch, rows.step)
     source = str(readings[0].source)
-    for said in _contradictions(readings, format_, metric, rows.values[name], group, counts, devices):
+    for said in _contradictions(readings, format_, metric, rows.values[name], places, devices):
         raise LogError(said)
-    complaints = () if metric.scope is not Scope.RANK else _check_ranks(source, format_, places, counts, devices)
+    complaints = () if metric.scope is not Scope.RANK else _check_ranks(source, format_, places, devices)
     if metric.scope is Scope.RANK and name != "step_seconds":
-        complaints += tuple(Complaint(source, said) for said in same_digits(rows.values[name], group, counts))
-    rule, rate = _merged(format_, metric, rows.values[name], group, counts, devices)
+        complaints += tuple(Complaint(source, said) for said in same_digits(rows.values[name], places))
+    rule, rate = _merged(format_, metric, rows.values[name], places, devices)
     unit = metric.unit if name.endswith("throughput") else "samples/s"
-    return JobSeries(places[:, 0], places[:, 1], rate, unit, name, rule, complaints)
+    return JobSeries(places.epoch, places.step, rate, unit, name, rule, complaints)
 
 
 def _contradictions(
@@ -80,22 +80,22 @@ def _contradictions(
     format_: Format,
     metric: Metric,
     values: Real,
-    group: Whole,
-    counts: Whole,
+    places: Places,
     devices: Devices,
 ) -> Iterator[str]:
     if metric.scope is Scope.JOB:
-        yield from (f"{readings[0].source}: {said}" for said in copies_apart(values, group, counts))
+        yield from (f"{readings[0].source}: {said}" for said in copies_apart(values, places))
     batch = devices.batch_per_device
     yield from rate_against_time(readings, format_, {Scope.RANK: batch, Scope.JOB: batch * devices.world_size})
 
 
-def _check_ranks(source: str, format_: Format, places: Whole, counts: Whole, devices: Devices) -> tuple[Complaint, ...]:
+def _check_ranks(source: str, format_: Format, places: Places, devices: Devices) -> tuple[Complaint, ...]:
     """Return a complaint where some ranks stand for all; raises LogError where they can't, or there are too many."""
-    size, fewest, most = devices.world_size, counts.min(), counts.max()
+    size, fewest, most = devices.world_size, places.counts.min(), places.counts.max()
     if most > size:
-        step = places[np.argmax(counts), 1]
-        raise LogError(f"{source}: step {step} stands there {most} times, but there are {size} ranks")
+        step = places.step[np.argmax(places.counts)]
+        where = f"step {step}" if step >= 0 else "a line that names no step"
+        raise LogError(f"{source}: {where} stands there {most} times, but there are {size} ranks")
     if fewest == size:
         return ()
     if not format_.synchronous:
@@ -138,44 +138,40 @@ def _numbered(reading: Reading, index: int) -> Records:
 
 
 def _distinct(rows: Records) -> Records:
-    """Leave out lines that only repeat the line before: some programs print a rate once per measure of quality."""
+    """Leave out lines that only repeat the line before: some programs print a rate once per measure of quality.
+
+    Of ranks without a name, two may print the same, but not at the same time.
+    """
     if len(rows) < 2:
         return rows
-    places = np.stack([rows.rank, rows.epoch, rows.step])
-    numbers = np.stack([rows.time_seconds, *rows.values.values()])
-    same = _equal(places).all(axis=0) & _equal(numbers).all(axis=0)
-    return rows.where(np.concatenate(([True], ~(same & (rows.step[1:] >= 0)))))
+    again = (rows.step[1:] >= 0) & (_equal(rows.time_seconds) | (rows.rank[1:] >= 0))
+    for column in (rows.step, rows.rank, rows.epoch, *rows.values.values()):
+        if not again.any():
+            return rows
+        again &= _equal(column)
+    return rows.where(np.concatenate(([True], ~again)))
 
 
-def _equal(columns: NDArray[np.number]) -> NDArray[np.bool_]:
-    """Say where each column is as it was a row before; what is missing in both is."""
-    one, other = columns[:, 1:], columns[:, :-1]
+def _equal(column: NDArray[np.number]) -> NDArray[np.bool_]:
+    """Say where a column is as it was a row before; what is missing in both is."""
+    one, other = column[1:], column[:-1]
     same: NDArray[np.bool_] = (one == other) | (np.isnan(one) & np.isnan(other))
     return same
 
 
-def _steps_of(rows: Records) -> tuple[Whole, Whole, Whole]:
-    """Return the (epoch, step) pairs there are, which of them each row is of, and how many rows each has."""
-    group = order_of_places(rows)
-    _, first, counts = np.unique(group, return_index=True, return_counts=True)
-    return np.stack([rows.epoch, rows.step], axis=1)[first], group, counts
-
-
-def _merged(
-    format_: Format, metric: Metric, values: Real, group: Whole, counts: Whole, devices: Devices
-) -> tuple[str, Real]:
+def _merged(format_: Format, metric: Metric, values: Real, places: Places, devices: Devices) -> tuple[str, Real]:
     """Return the rule in words, and the job's rate of each step."""
     if metric.name == "steps_per_second":
         per_trainer = devices.devices_per_node * devices.batch_per_device
-        return "steps/s × batch per device × devices per node", _medians(values, group, counts) * per_trainer
+        return "steps/s × batch per device × devices per node", _medians(values, places) * per_trainer
     if metric.scope is not Scope.RANK:
-        return str(format_.merge), _medians(values, group, counts)
+        return str(format_.merge), _medians(values, places)
     if not metric.name.endswith("step_seconds"):
-        return "the ranks' mean × their number", _sum(values, group) / counts * devices.world_size
+        return "the ranks' mean × their number", _sum(values, places) / places.counts * devices.world_size
     if format_.synchronous:
-        slowest = _largest(values, group, counts)
+        slowest = _largest(values, places)
         return "global batch / the slowest rank's step", _per(devices.batch_per_device * devices.world_size, slowest)
-    return "the sum over ranks of batch / step", _sum(_per(devices.batch_per_device, values), group)
+    return "the sum over ranks of batch / step", _sum(_per(devices.batch_per_device, values), places)
 
 
 def _per(batch: int, seconds: Real) -> Real:
@@ -184,24 +180,19 @@ def _per(batch: int, seconds: Real) -> Real:
     return rates
 
 
-def _sum(values: Real, group: Whole) -> Real:
-    return np.bincount(group, weights=values).astype(np.float64)
+def _sum(values: Real, places: Places) -> Real:
+    return np.bincount(places.group, weights=values).astype(np.float64)
 
 
-def _medians(values: Real, group: Whole, counts: Whole) -> Real:
+def _medians(values: Real, places: Places) -> Real:
     """Return the median of the values of each step."""
-    ordered, starts = _ordered(values, group, counts)
-    middle: Real = (ordered[starts + (counts - 1) // 2] + ordered[starts + counts // 2]) / 2
+    ordered, starts = places.ordered(values)
+    middle: Real = (ordered[starts + (places.counts - 1) // 2] + ordered[starts + places.counts // 2]) / 2
     return middle
 
 
-def _largest(values: Real, group: Whole, counts: Whole) -> Real:
+def _largest(values: Real, places: Places) -> Real:
     """Return the largest of the values of each step."""
-    ordered, starts = _ordered(values, group, counts)
-    largest: Real = ordered[starts + counts - 1]
+    ordered, starts = places.ordered(values)
+    largest: Real = ordered[starts + places.counts - 1]
     return largest
-
-
-def _ordered(values: Real, group: Whole, counts: Whole) -> tuple[Real, Whole]:
-    """Return the values step by step, rising within each, and where each step starts."""
-    return values[np.lexsort((values, group))], np.cumsum(counts) - counts

@@ -12,8 +12,9 @@ from dlperf_study.logs.records import Real, Whole
 
 #: Where a prefix must have ended; no launcher and logger together need more.
 LONGEST_PREFIX = 96
-#: ``[1,3]<stdout>:`` of mpirun and horovodrun, ``[default3]:`` and ``[rank3]:`` of torchrun.
-RANK = re.compile(rb"\[(?:\d+,|default|rank)(\d{1,9})\](?:<std(?:out|err)>)?:")
+#: ``[1,3]<stdout>:`` of mpirun, ``[3]<stdout>:`` of horovodrun, ``[default3]:`` and ``[rank3]:`` of torchrun, `` 3: ``
+#: of srun.
+RANK = re.compile(rb"(?:(\[)(?:\d+,|default|rank|(?=\d+\]<))|\s*+)(\d{1,9})(?(1)\](?:<std(?:out|err)>)?:|: )")
 TIME = re.compile(rb"(\d{4}[-/]\d\d[-/]\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?")
 #: What each character of 2021-11-07 and of 21:21:01 is worth, in a number like 20211107 and in seconds.
 _DATE = np.array([1e7, 1e6, 1e5, 1e4, 0, 1e3, 1e2, 0, 1e1, 1e0])
@@ -23,7 +24,9 @@ _CLOCK = np.array([36000.0, 3600.0, 0, 600.0, 60.0, 0, 10.0, 1.0])
 def ranks_of(block: Block, some: Sequence[Layout]) -> Whole:
     """Return the rank that the prefix of each line names, −1 where it names none."""
     matches = [RANK.match(layout.text) for layout in some]
-    ranks = _group(block, some, matches, 1)
+    if not any(matches):
+        return np.full(sum(layout.lines.size for layout in some), -1, dtype=np.int64)
+    ranks = _group(block, some, matches, 2)
     return np.where(np.isnan(ranks), -1, ranks).astype(np.int64)
 
 
@@ -44,17 +47,11 @@ def times_of(block: Block, some: Sequence[Layout]) -> Real:
 
 def _days(dates: Real) -> Real:
     """Return numbers like 20211107 as days since 1970; NaN for a date that does not exist."""
-    starts = np.flatnonzero(np.diff(dates, prepend=0.0))
-    days = np.array([_day(int(dates[start])) for start in starts])
-    return np.repeat(days, np.diff(starts, append=dates.size))
-
-
-def _day(date: int) -> float:
-    try:
-        text = f"{date // 10000:04d}-{date // 100 % 100:02d}-{date % 100:02d}"
-        return float(np.datetime64(text, "D").astype(np.int64))
-    except ValueError:
-        return np.nan
+    year, month, day = dates // 10000, dates // 100 % 100, dates % 100
+    months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+    days = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
+    exists = (month >= 1) & (month <= 12) & (days.astype("datetime64[M]") == months)
+    return np.where(exists, days.astype(np.float64), np.nan)
 
 
 def _group(block: Block, some: Sequence[Layout], matches: Sequence[re.Match[bytes] | None], group: int) -> Real:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.logs.format import TRAINING, Format
-from dlperf_study.logs.records import Records, Whole
+from dlperf_study.logs.records import Real, Records, Whole
 from dlperf_study.logs.sources import Source
 
 #: Longer whole numbers count no steps and no devices.
@@ -27,10 +28,17 @@ class Reading:
     complaints: tuple[Complaint, ...]
     lines: int
 
-    @property
+    @cached_property
     def rate_metric(self) -> str:
         """The best metric it has for the job's rate; empty where it has none."""
-        return next((name for name in self.format.rates if len(self.series(name))), "")
+        return next((name for name in self.format.rates if self.records.holding(name).any()), "")
+
+    @cached_property
+    def rate_places(self) -> "Places":
+        """Where in the training its rates were printed; lines without a step are nowhere."""
+        rows = self.records
+        chosen = rows.holding(self.rate_metric) & (rows.step >= 0)
+        return places_of(rows.epoch[chosen], rows.step[chosen])
 
     def series(self, metric: str, window: str = TRAINING) -> Records:
         """Return the records of a window that hold a metric."""
@@ -48,25 +56,49 @@ def restarts(records: Records) -> Whole:
     Ranks that print into one stream without their names mix within a few steps; a fall by more than ALLOWED_DISORDER
     printed steps is no such mixing.
     """
-    known = records.where((records.step >= 0) & records.training)
-    if not _falls_anywhere(known):
-        return known.line[:0]
+    chosen = np.flatnonzero((records.step >= 0) & records.training)
+    if not _falls_anywhere(records.epoch[chosen], records.step[chosen]):
+        return records.line[:0]
+    known = records.where(chosen)
     parts = [_falls(known.where(known.rank == rank)) for rank in np.unique(known.rank)]
     return np.sort(np.concatenate(parts))
 
 
-def _falls_anywhere(rows: Records) -> bool:
-    epochs, steps = np.diff(rows.epoch), np.diff(rows.step)
-    return bool(((epochs < 0) | ((epochs == 0) & (steps < 0))).any())
+def _falls_anywhere(epochs: Whole, steps: Whole) -> bool:
+    later, further = np.diff(epochs), np.diff(steps)
+    return bool(((later < 0) | ((later == 0) & (further < 0))).any())
 
 
 def _falls(rows: Records) -> Whole:
-    order = order_of_places(rows)
+    order = places_of(rows.epoch, rows.step).group
     return rows.line[1:][order[:-1] - order[1:] > ALLOWED_DISORDER]
 
 
-def order_of_places(rows: Records) -> Whole:
-    """Return, of each row, how many pairs of epoch and step there are before its own."""
-    epochs, steps = (np.unique(column, return_inverse=True)[1] for column in (rows.epoch, rows.step))
-    pairs = epochs * (steps.max(initial=0) + 1) + steps
-    return np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+@dataclass(frozen=True)
+class Places:
+    """The (epoch, step) pairs of some rows, each once and in order.
+
+    ``group``: which of them each row is of; ``counts``: how many rows each has.
+    """
+
+    epoch: Whole
+    step: Whole
+    group: Whole
+    counts: Whole
+
+    def ordered(self, values: Real) -> tuple[Real, Whole]:
+        """Return a value per row place by place, rising within each, and where each place starts."""
+        keys = (values, self.group) if (self.counts > 1).any() else (self.group,)
+        return values[np.lexsort(keys)], np.cumsum(self.counts) - self.counts
+
+
+def places_of(epochs: Whole, steps: Whole) -> Places:
+    """Return the places of rows; logs are nearly in order, which is what this sort is quick with."""
+    order = np.lexsort((steps, epochs))
+    epochs, steps = epochs[order], steps[order]
+    is_first = np.ones(order.size, dtype=bool)
+    is_first[1:] = (np.diff(epochs) != 0) | (np.diff(steps) != 0)
+    group = np.empty(order.size, dtype=np.int64)
+    group[order] = np.cumsum(is_first) - 1
+    first = np.flatnonzero(is_first)
+    return Places(epochs[first], steps[first], group, np.diff(first, append=order.size))

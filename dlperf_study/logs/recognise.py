@@ -22,7 +22,7 @@ def read_block(format_: Format, block: Block) -> list[Found]:
     needles = {needle for line in format_.lines for needle in line.needles}
     some = layouts(block, candidate_lines(needles, block))
     return [
-        read_json_lines(line, block) if isinstance(line, JsonLine) else read_lines(line, block, some)
+        read_json_lines(line, block, some) if isinstance(line, JsonLine) else read_lines(line, block, some)
         for line in format_.lines
     ]
 

@@ -42,14 +42,20 @@ class Records:
         """Return some of the rows; all of them as they are."""
         if chosen.dtype == np.bool_ and chosen.all():
             return self
+        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
         columns = {name: getattr(self, name)[chosen] for name in PLACES}
         return Records(**columns, values={name: column[chosen] for name, column in self.values.items()})
 
     def series(self, metric: str, window: str = TRAINING) -> "Records":
         """Return the rows of a window that hold a metric; none of a metric the log does not have."""
+        return self.where(self.holding(metric, window))
+
+    def holding(self, metric: str, window: str = TRAINING) -> NDArray[np.bool_]:
+        """Say which rows of a window hold a metric."""
         if metric not in self.values:
-            return self.where(np.zeros(len(self), dtype=bool))
-        return self.where((self.training == (window == TRAINING)) & ~np.isnan(self.values[metric]))
+            return np.zeros(len(self), dtype=bool)
+        holding: NDArray[np.bool_] = (self.training == (window == TRAINING)) & ~np.isnan(self.values[metric])
+        return holding
 
 
 PLACES = tuple(field.name for field in fields(Records) if field.name != "values")
@@ -72,12 +78,14 @@ def records(line: Whole, values: Mapping[str, Real], **places: NDArray) -> Recor
 
 def joined(parts: Sequence[Records]) -> Records:
     """Return the rows of all parts in the order of the lines."""
-    parts = parts or (records(np.empty(0, dtype=np.int64), {}),)
+    whole = parts[0] if len(parts) == 1 else _concatenated(parts or [records(np.empty(0, dtype=np.int64), {})])
+    return whole if (np.diff(whole.line) >= 0).all() else whole.where(np.argsort(whole.line, kind="stable"))
+
+
+def _concatenated(parts: Sequence[Records]) -> Records:
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PLACES}
     names = dict.fromkeys(name for part in parts for name in part.values)
-    values = {name: np.concatenate([_column(part, name) for part in parts]) for name in names}
-    whole = Records(**columns, values=values)
-    return whole if (np.diff(whole.line) >= 0).all() else whole.where(np.argsort(whole.line, kind="stable"))
+    return Records(**columns, values={name: np.concatenate([_column(part, name) for part in parts]) for name in names})
 
 
 def _column(part: Records, name: str) -> Real:

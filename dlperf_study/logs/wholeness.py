@@ -6,7 +6,8 @@ import numpy as np
 
 from dlperf_study.logs.blocks import Blocks
 from dlperf_study.logs.complaint import Complaint, Severity
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.reading import Places, Reading
+from dlperf_study.logs.records import Real
 from dlperf_study.logs.running import running_median
 
 #: A log that lost more of its lines is no sample of its run; so few of them are lost by chance.
@@ -35,18 +36,32 @@ def _of_unusable(reading: Reading, count: int) -> Iterator[str]:
 
 def _holes(reading: Reading) -> Iterator[tuple[str, Severity]]:
     """Yield how many lines are missing between others, going by the usual distance of the steps around."""
-    rows = reading.series(reading.rate_metric)
-    places = np.unique(np.stack([rows.epoch, rows.step], axis=1)[rows.step >= 0], axis=0)
-    same_epoch = np.diff(places[:, 0]) == 0
-    first, distances = places[:-1][same_epoch], np.diff(places[:, 1])[same_epoch]
-    if distances.size < NEIGHBOURS:
+    places = reading.rate_places
+    if np.count_nonzero(np.diff(places.epoch) == 0) < NEIGHBOURS:
         return
-    usual = running_median(distances.astype(np.float64), NEIGHBOURS)
+    distances = _distances(places)
+    if distances.max() <= HOLE * distances.min():
+        return
+    usual = running_median(distances, NEIGHBOURS)
     missing = np.where(distances > HOLE * usual, np.round(distances / usual) - 1, 0).astype(int)
     if missing.any():
-        count, whole = int(missing.sum()), int(missing.sum()) + len(places)
-        said = f"holes: {count} of {whole} steps are missing, the first behind step {first[np.argmax(missing > 0), 1]}"
+        count, whole = int(missing.sum()), int(missing.sum()) + places.step.size
+        first = places.step[np.argmax(missing > 0)]
+        said = f"holes: {count} of {whole} steps are missing, the first behind step {first}"
         yield said, Severity.ERROR if _is_much(count, whole) else Severity.DOUBT
+
+
+def _distances(places: Places) -> Real:
+    """Return how far apart the steps are; where an epoch counts anew, how much later than others it begins."""
+    distances = np.diff(places.step).astype(np.float64)
+    same_epoch = np.diff(places.epoch) == 0
+    usual = float(np.median(distances[same_epoch]))
+    starts = np.insert(np.flatnonzero(~same_epoch) + 1, 0, 0)
+    late = places.step[1:] - places.step[starts].min()
+    # The first line of an epoch may stand anywhere in an interval that began before it.
+    late = np.where(late > HOLE * usual, late, 0) + usual
+    counts_anew = ~same_epoch & (distances <= 0)
+    return np.asarray(np.where(counts_anew, late, distances), dtype=np.float64)
 
 
 def _is_much(count: int, whole: int) -> bool:

@@ -85,6 +85,33 @@ def test_a_rate_that_is_printed_once_per_measure_of_quality_counts_once(tmp_path
     assert list(job_series([reading], Devices(1, 1, 32)).rate) == [95.38]
 
 
+def test_it_counts_once_too_where_a_named_rank_prints_it_a_moment_later(tmp_path: Path) -> None:
+    line = "2016-08-19 10:58:12,{} Node[0] Epoch[0] Batch [50]\tSpeed: 95.38 samples/sec\tTrain-{}=0.1\n"
+    reading = written(tmp_path, "some.log", line.format(137, "accuracy") + line.format(138, "top_k_accuracy_5"))
+    assert list(job_series([reading], Devices(1, 1, 32)).rate) == [95.38]
+    with pytest.raises(LogError, match="only 1 of 2 ranks printed"):
+        job_series([reading], Devices(1, 2, 32))
+
+
+def test_one_process_on_all_devices_is_no_rank_of_many() -> None:
+    with pytest.raises(LogError, match="only 1 of 8 ranks printed"):
+        job_series([read(SAMPLES / "gluonnlp_bert_one_process_real.log")], Devices(1, 8, 16))
+
+
+def test_lines_that_name_no_step_are_not_told_apart(tmp_path: Path) -> None:
+    line = "Train epoch time: 2500.0 ms, per step time: 250.{} ms\n"
+    with pytest.raises(LogError, match="a line that names no step stands there 3 times, but there are 1 ranks"):
+        job_series([written(tmp_path, "0.log", "".join(map(line.format, range(3))))], Devices(1, 1, 32))
+
+
+def test_the_mean_of_an_epoch_is_no_step_of_it(tmp_path: Path) -> None:
+    line = 'DLLL {{"type": "LOG", "step": {}, "data": {{"train.total_ips": {}}}}}\n'
+    steps = "".join(line.format([epoch, step], 100 + step) for epoch in range(2) for step in range(6))
+    reading = written(tmp_path, "some.log", steps[: len(steps) // 2] + line.format([0], 50) + steps[len(steps) // 2 :])
+    job = job_series([reading], Devices(1, 8, 128))
+    assert (job.unit, list(job.rate)) == ("samples/s", 2 * [100, 101, 102, 103, 104, 105])
+
+
 def plsc(seconds: float, rate: float) -> str:
     head = "[2023/01/02 03:04:05] plsc INFO: [Train][Epoch 1/2][Iter: {}/50]"
     line = head + "loss: 6.9, batch_cost: {}, ips: {} images/sec\n"

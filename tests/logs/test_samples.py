@@ -14,6 +14,7 @@ SAMPLES = Path(__file__).parent / "samples"
 SEEN = {
     "elasticdl_real": ("task_seconds", 7, (-1, 1033.2), (-1, 226.265)),
     "gluonnlp_bert_4ranks_constructed": ("throughput", 40, (1, 17100.0), (10, 17300.0)),
+    "gluonnlp_bert_one_process_real": ("throughput", 4, (249, 122000.0), (999, 127000.0)),
     "horovod_synthetic_real": ("throughput", 10, (0, 108.3), (9, 108.3)),
     "hugectr_real": ("step_seconds", 3, (100, 0.00315066), (1100, 0.00222373)),
     "insightface_partial_fc_real": ("throughput", 12, (460, 1659.38), (680, 1657.61)),
@@ -29,6 +30,8 @@ SEEN = {
     "paddle_bert_constructed": ("steps_per_second", 14, (1, 0.31), (14, None)),
     "paddle_bert_excerpts_real": ("steps_per_second", 4, (2, 3.092194), (8720, 5.793753)),
     "paddle_fluid_benchmark_constructed": ("overall_throughput", 1, (20, 13.09576), (20, 13.09576)),
+    "paddle_fluid_benchmark_real": ("overall_throughput", 1, (10, 1.11707), (10, 1.11707)),
+    "paddle_resnet50_trainbatch_real": ("step_seconds", 4, (72, 0.92), (144, 0.89)),
     "paddle_resnet50_elapse_constructed": ("step_seconds", 30, (0, 5.1531), (29, None)),
     "paddle_resnet50_ips_real": ("throughput", 4, (0, 94.25099), (30, 987.52497)),
     "paddle_resnet50_timestamped_constructed": ("step_seconds", 30, (0, 5.1531), (29, None)),
@@ -49,7 +52,8 @@ SEEN = {
     "tf_cnn_benchmarks_real": ("overall_throughput", 1, (100, 124.77), (100, 124.77)),
     "tf_cnn_benchmarks_servers_real": ("overall_throughput", 1, (100, 48.05), (100, 48.05)),
     "dllogger_constructed": ("throughput", 3, (0, 410.5), (2, 2880.75)),
-    "mllog_constructed": ("throughput", 2, (400, 21500.5), (800, 21611.25)),
+    "mllog_constructed": ("train_throughput", 2, (400, 21500.5), (800, 21611.25)),
+    "mllog_epochs_real": ("throughput", 2, (31, 35759.37477602493), (32, 35794.2955538236)),
 }
 REFUSED = {
     "two_formats_real": "oneflow_bert, oneflow_resnet50",

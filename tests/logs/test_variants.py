@@ -4,8 +4,50 @@ from pathlib import Path
 
 import pytest
 
+from dlperf_study.errors import LogError
 from dlperf_study.logs.engine import read
 from dlperf_study.logs.reading import Reading
+
+#: What a log says of its own run beside its lines of training, and what of it is a fact.
+STATED = {
+    "dlperf's TensorFlow 2": (
+        " 'runtime': {'num_gpus': 0,\n'batch_size': None,\n'num_gpus': 8,\n'batch_size': 128,\n"
+        "TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10",
+        {"devices_per_node": "8", "batch_size": "128"},
+    ),
+    "PaddleClas": (
+        "root INFO: DataLoader : \nroot INFO:     Eval : \nroot INFO:         sampler : \n"
+        "root INFO:             batch_size : 64\nroot INFO:     Train : \nroot INFO:         sampler : \n"
+        "root INFO:             batch_size : 128\nroot INFO: Infer : \nroot INFO:     batch_size : 10\n"
+        "root INFO: Loss : \nroot INFO:     Train : \nroot INFO:         CELoss : \n"
+        "root INFO: [Train][Epoch 1/120][Iter: 10/5004]lr: 0.1, loss: 6.9, batch_cost: 0.25s, ips: 512.0 samples/s",
+        {"batch_size": "128"},
+    ),
+    "MXNet in float16": (
+        "DLL 2021-03-24 07:42:46.7 - PARAMETER arch : resnetv15  dtype : float16  amp : False  batch_size : 408\n"
+        "DLL 2021-03-23 11:48:38.8 - Epoch: 0 Iteration: 10  train.loss : 6.9  train.ips : 4.0 images/s",
+        {"batch_size": "408", "model": "resnetv15"},
+    ),
+    "Horovod": (
+        "Number of parameters: 25557032\nNumber of GPUs: 8\nIter #0: 4.0 img/sec per GPU",
+        {"world_size": "8"},
+    ),
+    "MLPerf": (
+        ':::MLLOG {"time_ms": 1, "key": "seed", "value": 1}\n:::MLLOG {"time_ms": 1, "key": "seed", "value": 2}\n'
+        ':::MLLOG {"time_ms": 1, "key": "global_batch_size", "value": 1024}\n'
+        ':::MLLOG {"time_ms": 1, "key": "tracked_stats", "value": {"imgs_sec": 4.0}, "metadata": {"step": 1}}',
+        {"global_batch_size": "1024"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_what_a_log_says_of_its_own_run_is_that_of_training(name: str, tmp_path: Path) -> None:
+    text, facts = STATED[name]
+    path = tmp_path / "some.log"
+    path.write_bytes(lines(text))
+    reading = read(path)
+    assert (reading.facts, reading.complaints) == (facts, ())
 
 
 @pytest.fixture
@@ -23,6 +65,8 @@ VARIANTS = {
     "paddle_resnet50": (
         "[Pass 0, train batch 10]  loss 6.9, lr 0.1, elapse 0.25 sec",
         "INFO:root:[Pass 12, train batch 10] \tloss 6.9, acc1 0.1, acc10 0.2, lr 0.1, elapse 0.25 sec",
+        "Pass 0, trainbatch 10, loss 6.9,      acc1 0.1, acc5 0.2, lr 0.1, time 0.25 sec\n"
+        "Pass 0,testbatch 0,loss 6.9,      acc1 0.1,acc5 0.2,time 0.30 sec",
         "[Pass 0, train batch 10] loss 6.9, acc1 0.0, lr 0.1, batch_cost: 0.25 sec, reader_cost: 0.1 sec, ips: 4.0",
     ),
     "paddleclas": (
@@ -31,7 +75,9 @@ VARIANTS = {
         "[2021/10/08 03:59:44] root INFO: [Train][Epoch 1/120][Iter: 10/5004]lr: 0.1, top1: 0.0, "
         "CELoss: 7.1, loss: 6.9, batch_cost: 0.25s, reader_cost: 0.1, ips: 41.4 images/sec, eta: 21 days, 1:02:03",
         "[2023/01/02 03:04:05] ppcls INFO: [Train][Epoch 1/120][Iter: 10/5004]lr(PiecewiseDecay): 0.1, top1: 0.0, "
-        "CELoss: 7.1, loss: 6.9, batch_cost: 0.25s, reader_cost: 0.1, ips: 512.0 samples/s, eta: 1:02:03",
+        "CELoss: 7.1, loss: 6.9, batch_cost: 0.25s, reader_cost: 0.1, ips: 512.0 samples/s, eta: 1:02:03\n"
+        "[2023/01/02 03:04:06] ppcls INFO: [Train][Epoch 1/120][Avg]top1: 0.0, CELoss: 7.1, loss: 6.9\n"
+        "[2023/01/02 03:04:07] ppcls INFO: [Eval][Epoch 1][Avg]CELoss: 7.1, loss: 6.9, top1: 0.0",
     ),
     "paddle_bert": (
         "epoch: 1, progress: 1/1, step: 10, loss: 6.9, lm_acc: 0.1, next_sent_acc: 0.5, speed: 4 steps/s, file: x",
@@ -48,6 +94,8 @@ VARIANTS = {
     "plsc_2_4": (
         "[2023/03/02 10:00:01] plsc INFO: [Train][Epoch 1/20][Iter: 10/9] lr: 0.1, loss: 6.9, reader_cost: 0.1 s, "
         "batch_cost: 0.25, ips: 4.0 images/sec, max mem: 20.00 GB, eta: 3:01:22",
+        "[2023/03/02 10:00:01] plsc INFO: [Train][Epoch 1/20][Iter: 10/9]lr: 0.1, CELoss: 7.1, loss: 6.9, "
+        "batch_cost: 0.25s, reader_cost: 0.1, ips: 4.0 images/sec, eta: 3:01:22",
     ),
     "tf_cnn_benchmarks": (
         "10\timages/sec: 4.0 +/- 0.1 (jitter = 0.2)\t6.9",
@@ -63,7 +111,13 @@ VARIANTS = {
         "DLL 2021-03-23 11:48:38.824370 - Epoch: 0 Iteration: 10  train.loss : 6.9  train.compute_ips : 9 img/s  "
         "train.total_ips : 4.0 img/s  train.data_time : 0.1 s",
         "DLL 2021-03-23 11:48:38.824370 - (10,) total_ips : 4 ",
-        "DLL 2021-03-23 11:48:38.824370 - Training Epoch: 0 Training Iteration: 10  throughput_train : 4.0 seq/s",
+        "DLL 2021-03-23 11:48:38.824370 - Training Epoch: 0 Training Iteration: 10  throughput_train : 4.0 seq/s\n"
+        "DLL 2021-03-23 11:48:39.824370 -  throughput_train : 3.9 sequences/s",
+        "DLL 2021-03-23 11:48:38.824370 - Epoch: 0 Iteration: 10  train.loss : 6.9  train.ips : 4.0 images/s\n"
+        "DLL 2021-03-23 11:48:39.824370 - Epoch: 0  train.loss : 6.9  train.ips : 3.9 images/s  val.ips : 9 images/s\n"
+        "DLL 2021-03-23 11:48:39.824370 - Summary:  train.loss : 6.9  train.ips : 3.9 images/s  val.ips : 9.0 images/s",
+        "DLL 2021-03-23 11:48:38.824370 - Epoch: 0 Iteration: 10  train.loss : 6.9  train.total_ips : 4.0 img/s\n"
+        "DLL 2021-03-23 11:48:39.824370 - Epoch: 0  train.loss : 6.9  train.total_ips : 3.9 img/s  val.total_ips : 9",
     ),
     "pytorch_imagenet": (
         "Epoch: [0][10/53]\tTime 0.250 (2.410)\tData 0.108 (0.072)\tLoss 6.9000 (7.0)\tPrec@1 0.1 (0.1)",
@@ -71,12 +125,16 @@ VARIANTS = {
     ),
     "tf2_timehistory": (
         "I0826 15:13:29.25 14 keras_utils.py:145] TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10",
+        " 'runtime': {'num_gpus': 0,\n 'runtime': {'num_gpus': 8,\n"
+        "TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10",
         "I0826 15:13:29.25 k.py:1] BenchmarkMetric: {'global step':10, 'time_taken': 39.1,'examples_per_second': 4.0}",
     ),
     "mxnet_speedometer": (
         "INFO:root:Epoch[0] Batch [10]\tSpeed: 4.00 samples/sec\taccuracy=0.2",
         "INFO:root:Epoch[0] Batch [0-10]\tSpeed: 4.00 samples/sec accuracy=0.2\tlr=0.1",
         "Node[1] Epoch[0] Batch [10]     Speed: 4.00 samples/sec        Train-accuracy=0.001016",
+        "INFO:root:Iter[0] Batch [10]\tSpeed: 4.00 samples/sec",
+        "INFO  org.apache.mxnet.Callback$Speedometer: Epoch[2] Batch [10]\tSpeed: 4.00 samples/sec\tTrain-accuracy=0.6",
     ),
     "mindspore": (
         "epoch: 1 step: 10, loss is 6.9\nepoch time: 2500.0 ms, per step time: 250.0 ms",
@@ -90,6 +148,20 @@ VARIANTS = {
     "gluonnlp_bert": (
         "INFO:root:[step 10]\tmlm_loss= 6.90000\tmlm_acc=1.00\tnsp_loss= 0.00\tnsp_acc=50.00\tthroughput=0.004K tks/s\t"
         "lr=0.0000005 time=0.24, latency=250.0 ms/step",
+    ),
+    "dllogger": (
+        'DLLL {"type": "LOG", "step": "PARAMETER", "data": {"batch_size": 128}}\n'
+        'DLLL {"type": "LOG", "step": [0, 10], "data": {"train.loss": 6.9, "train.ips": 4.0}}\n'
+        'DLLL {"type": "LOG", "step": [0], "data": {"train.loss": 6.9, "train.ips": 3.9, "val.ips": 9.0}}\n'
+        'DLLL {"type": "LOG", "step": [], "data": {"train.ips": 3.9}}',
+        'DLLL {"type": "LOG", "step": [10], "data": {"imgs_per_sec": 4.0, "total_loss": 6.9}}',
+    ),
+    "mllog": (
+        ':::MLLOG {"time_ms": 1, "event_type": "POINT_IN_TIME", "key": "tracked_stats", "value": {"throughput": 4.0}, '
+        '"metadata": {"lineno": 1, "epoch_num": null, "step_num": 10}}',
+        '0: :::MLLOG {"time_ms": 1, "event_type": "POINT_IN_TIME", "key": "tracked_stats", "value": {"imgs_sec": 4.0}, '
+        '"metadata": {"lineno": 1, "step": 10}}\n'
+        '0: :::MLLOG {"time_ms": 1, "event_type": "POINT_IN_TIME", "key": "throughput", "value": 4.0, "metadata": {}}',
     ),
     "insightface_partial_fc": ("2021-01-08 19:22:59,208-Iter:10 Rank:2 it/sec Total:4 it/sec [0][loss]:6.9",),
 }
@@ -105,6 +177,48 @@ def test_other_versions_are_read_as_well(reading: Reading, name: str) -> None:
     assert not reading.complaints
 
 
+#: What other programs print, which looks like one of ours and means something else, or has another unit.
+ANOTHERS = {
+    "PaddleOCR": "[2022/02/22 07:58:05] root INFO: epoch: [1/9], iter: 10, loss: 6.9, reader_cost: 0.1 s, batch_cost: "
+    "0.25 s, samples: 160, ips: 4.0",
+    "PaddleNLP": "global step 10, epoch: 0, batch: 9, loss: 6.9, avg_batch_cost: 0.25 sec, ips: 4.0 sequences/sec",
+    "PaddleSeg": "[TRAIN] epoch: 5, iter: 10/100, loss: 6.9, batch_cost: 0.25, reader_cost: 0.1, ips: 4.0 samples/sec",
+    "PaddleDetection": "ppdet.engine INFO: Epoch: [0] [  10/7330] loss: 6.9 batch_cost: 0.25 ips: 4.0 images/s",
+    "ERNIE fine-tuning": "epoch: 0, progress: 10/99, step: 10, ave loss: 6.9, ave acc: 0.3, speed: 4.0 steps/s",
+    "torchvision": "Epoch: [0]  [  10/5005]  eta: 3:17:10  lr: 0.1  img/s: 4.0  loss: 6.9 (7.0)  time: 0.25  data: 1.0",
+    "mmdetection": "mmdet - INFO - Epoch [1][10/7330]\tlr: 1.9e-03, eta: 1:55:45, time: 0.25, data_time: 0.1, loss: 6",
+    "timm": "Train: 0 [  10/1251 (  0%)]  Loss:  6.9 (6.9)  Time: 0.25s,    4.0/s  (0.25s,    4.0/s)  Data: 0.1 (0.1)",
+    "data time first": "Epoch: [0][10/99]\tData Time 0.012 (0.6)\tBatch Time 0.25 (0.612)\tLoss 6.9 (7.0)",
+    "GluonCV": "INFO:root:[Epoch 0][Batch 10], Speed: 4.0 samples/sec, CrossEntropy=6.9",
+    "tokens in Speedometer": "INFO:root:Epoch[0] Batch [10]\tSpeed: 4.0 tokens/sec",
+    "tokens in dllogger": "DLL 2021-03-23 11:48:38.824370 - Iteration: 10  throughput_train : 4.0 tokens/s",
+    "epochs in seconds": "epoch time: 2.5s, per step time: 0.25s",
+    "steps in seconds": "epoch time: 2500.0 ms, per step time: 0.25 s",
+    "two lines as one": "TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10600/600 - 264s - loss: 6",
+    "episodes": "Episode 1 has 10.0 steps, cost time: 2500.0 ms, per step time: 250.0 ms",
+    "RNN-T": "DLL 2021-05-19 10:22:28.520921 - epoch    1 | iter   10/272 | loss 6.9 | utts/s     4 | took  0.25 s",
+    "arcface_torch": "Training: 2021-05-12 00:00:00,123-Speed 4.0 samples/sec   Loss 6.9   Epoch: 0   Global Step: 10",
+}
+
+
+@pytest.mark.parametrize("name", ANOTHERS)
+def test_what_other_programs_print_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "some.log"
+    path.write_bytes(lines(ANOTHERS[name]))
+    with pytest.raises(LogError, match="holds no line of training"):
+        read(path)
+
+
+@pytest.mark.parametrize("reading", [lines(text) for text in VARIANTS["plsc_2_4"]], indirect=True)
+def test_the_costs_of_a_step_are_read_in_either_order(reading: Reading) -> None:
+    assert {name: column[0] for name, column in reading.records.values.items()} == {
+        "loss": 6.9,
+        "reader_seconds": 0.1,
+        "step_seconds": 0.25,
+        "throughput": 4.0,
+    }
+
+
 PRINTED = ["[Pass 0, train batch 1] loss 6.9, elapse 0.25 sec", "[Pass 0, train batch 2] loss 6.8, elapse 0.26 sec"]
 
 
@@ -114,6 +228,8 @@ PRINTED = ["[Pass 0, train batch 1] loss 6.9, elapse 0.25 sec", "[Pass 0, train 
         lines(*(f"[1,3]<stdout>:{text}" for text in PRINTED)),
         lines(*(f"[default3]:{text}" for text in PRINTED)),
         lines(*(f"[rank3]:{text}" for text in PRINTED)),
+        lines(*(f"[3]<stderr>:{text}" for text in PRINTED)),
+        lines(*(f" 3: {text}" for text in PRINTED)),
     ],
     indirect=True,
 )

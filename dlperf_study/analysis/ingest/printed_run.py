@@ -22,7 +22,7 @@ from dlperf_study.errors import LogError
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.logs.engine import read
 from dlperf_study.logs.merge import Devices, JobSeries, job_series
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.reading import Reading, places_of
 from dlperf_study.logs.records import joined
 from dlperf_study.logs.sources import Source
 
@@ -154,8 +154,11 @@ def _per_sample(unit: str, tokens_per_sample: int | None, source: Source) -> int
     """Return by what a printed rate is divided to be one of samples."""
     if unit == "samples/s":
         return 1
-    if unit == "tokens/s" and tokens_per_sample:
+    if tokens_per_sample and unit in ("tokens/s", ""):
         return tokens_per_sample
+    if not unit:
+        said = "prints a rate and not what it counts; state tokens_per_sample, 1 where it counts samples"
+        raise LogError(f"{source}: {said}")
     raise LogError(f"{source}: prints {unit} and not samples/s; state tokens_per_sample if that is known")
 
 
@@ -165,7 +168,7 @@ def _last(rate: Real) -> Steady:
     kept[-1] = True
     last = float(rate[-1])
     reason = "a running mean: the last line holds all before it, the start-up of the window too"
-    return Steady(Window(kept, last, last, last, (reason,)), 0, _NO_STALLS, None)
+    return Steady(Window(kept, last, last, (reason,)), 0, _NO_STALLS, None)
 
 
 def _losses(readings: Sequence[Reading], series: JobSeries) -> Real:
@@ -173,12 +176,14 @@ def _losses(readings: Sequence[Reading], series: JobSeries) -> Real:
     rows = joined([reading.records for reading in readings]).series("loss")
     if not len(rows):
         return np.full(series.rate.size, np.nan)
+    places = places_of(rows.epoch, rows.step)
+    means: Real = np.bincount(places.group, weights=rows.values["loss"]) / places.counts
     wide = max(int(rows.step.max()), int(series.step.max())) + 2
-    places, group = np.unique(_keys(rows.epoch, rows.step, wide), return_inverse=True)
-    means = np.bincount(group, weights=rows.values["loss"]) / np.bincount(group)
-    wanted = _keys(series.epoch, series.step, wide)
-    index = np.minimum(np.searchsorted(places, wanted), places.size - 1)
-    losses: Real = np.where(places[index] == wanted, means[index], np.nan)
+    known, wanted = _keys(places.epoch, places.step, wide), _keys(series.epoch, series.step, wide)
+    if np.array_equal(known, wanted):
+        return means
+    index = np.minimum(np.searchsorted(known, wanted), known.size - 1)
+    losses: Real = np.where(known[index] == wanted, means[index], np.nan)
     return losses
 
 

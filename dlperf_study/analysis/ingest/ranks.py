@@ -14,7 +14,7 @@ ALLOWED_APART = 2
 
 def ranks_seen(readings: Sequence[Reading]) -> int:
     """Return how many ranks printed: the logs, or where ranks share one, how often its steps are there."""
-    return sum(_copies(reading) for reading in readings)
+    return sum(_usual(reading.rate_places.counts) for reading in readings)
 
 
 def silent_ranks(unreadable: Sequence[str], printing: int, devices: Devices) -> Iterator[str]:
@@ -26,7 +26,7 @@ def silent_ranks(unreadable: Sequence[str], printing: int, devices: Devices) -> 
 
 def lost_ranks(readings: Sequence[Reading]) -> Iterator[str]:
     """Yield which ranks ended before others: a log that ends early, or steps that fewer ranks printed."""
-    lines = {str(reading.source): len(reading.series(reading.rate_metric)) for reading in readings}
+    lines = {str(reading.source): int(reading.records.holding(reading.rate_metric).sum()) for reading in readings}
     longest = max(lines.values())
     for source, count in lines.items():
         if count < longest - ALLOWED_APART:
@@ -36,26 +36,14 @@ def lost_ranks(readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def _lost_in_stream(reading: Reading) -> Iterator[str]:
-    counts = _counts(reading)
-    usual = _copies(reading)
+    counts = reading.rate_places.counts
+    usual = _usual(counts)
     first = int(np.median(counts[:3])) if counts.size else 0
     fewer = int((counts < max(usual, first)).sum())
     if fewer > ALLOWED_APART:
         yield f"truncated: {fewer} of {counts.size} steps were printed by fewer than {max(usual, first)} ranks"
 
 
-def _copies(reading: Reading) -> int:
+def _usual(counts: Whole) -> int:
     """Return how often most steps are there."""
-    counts = _counts(reading)
     return int(np.bincount(counts).argmax()) if counts.size else 1
-
-
-def _counts(reading: Reading) -> Whole:
-    """Return how often each step is there, in the order of the steps; nothing where lines bear no step."""
-    rows = reading.series(reading.rate_metric)
-    rows = rows.where(rows.step >= 0)
-    if not len(rows):
-        return np.empty(0, dtype=np.int64)
-    keys = (rows.epoch + 1) * (int(rows.step.max()) + 1) + rows.step
-    counts: Whole = np.unique(keys, return_counts=True)[1]
-    return counts

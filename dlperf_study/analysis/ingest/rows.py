@@ -48,15 +48,13 @@ def steps_frame(entry: Entry, run: PrintedRun) -> pd.DataFrame:
     """Return the rates of a run that counts as the table of steps holds them: seconds of a step, by window."""
     rates = run.rates
     assert rates
-    names = np.empty(rates.rate.size, dtype=object)
-    for name, lines in windows_of(rates):
-        names[lines] = name
+    names, lines_of_windows = zip(*windows_of(rates), strict=True)
     size = rates.rate.size
     columns = {
         "identity": pd.Series(pd.Categorical.from_codes(np.zeros(size, np.int8), [entry.configuration.identity])),
         "repetition": pd.Series(np.full(size, run.repetition), dtype="Int64"),
         "rank": np.full(size, WHOLE_JOB),
-        "window": pd.Series(pd.Categorical(names, [name for name, _ in windows_of(rates)])),
+        "window": pd.Series(pd.Categorical.from_codes(np.argmax(lines_of_windows, axis=0), list(names))),
         "step": rates.step,
         "seconds": entry.configuration.global_batch / rates.rate,
         "loss": rates.loss,

@@ -3,43 +3,49 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import TRAINING, VALIDATION, Entry, Format, JsonLine, Merge
+from dlperf_study.logs.format import TRAINING, VALIDATION, Entry, Format, JsonLine, Merge, Metric, Scope
 from dlperf_study.logs.json_values import numbers_of, text_facts
+from dlperf_study.logs.quantities import JOB_RATE, JOB_TOTAL, LOSS
 
-#: What programs call the rate of the whole job and the loss, in the words of our columns.
+#: Rates that programs call the same, whether they count images, sequences or tokens.
+_UNNAMED = Metric("train_throughput", "", Scope.JOB)
+_UNNAMED_TOTAL = Metric("overall_train_throughput", "", Scope.JOB)
+#: What programs call the rate of the whole job in samples and the loss, in the words of our columns.
 _SYNONYMS = {
-    "train.total_ips": "throughput",
-    "total_ips": "throughput",
-    "throughput_train": "throughput",
-    "imgs_per_sec": "throughput",
-    "train_throughput": "throughput",
-    "train.loss": "loss",
-    "total_loss": "loss",
-    "step_loss": "loss",
+    **dict.fromkeys(("train.total_ips", "train.ips", "total_ips", "imgs_per_sec"), JOB_RATE.name),
+    **dict.fromkeys(("throughput_train", "training_sequences_per_second"), JOB_RATE.name),
+    "throughput": _UNNAMED.name,
+    **dict.fromkeys(("train.loss", "total_loss", "step_loss"), LOSS.name),
 }
+_TOTALS = {JOB_RATE.name: JOB_TOTAL.name, _UNNAMED.name: _UNNAMED_TOTAL.name}
+#: Programs that name their numbers so count a lone step in epochs, others in iterations.
+_OF_EPOCHS = ("train.", "val.")
 
 
 def _entry(line: Mapping[str, Any]) -> Entry | None:
-    """Return the numbers of a LOG line; an empty step is the summary of the whole run."""
-    if line["type"] != "LOG":
+    """Return the numbers of a LOG line; without a step it sums up an epoch or the whole run."""
+    if line["type"] != "LOG" or line["step"] == "PARAMETER":
         return None
-    values = {_SYNONYMS.get(name, name): value for name, value in numbers_of(line["data"]).items()}
-    epoch, step = _place(line["step"])
-    if step < 0 and epoch < 0 and "throughput" in values:
-        values["overall_throughput"] = values.pop("throughput")
+    data = line["data"]
+    epoch, step = _place(line["step"], counts_epochs=any(name.startswith(_OF_EPOCHS) for name in data))
+    values = {_SYNONYMS.get(name, name): value for name, value in numbers_of(data).items()}
+    if step < 0:
+        values = {_TOTALS.get(name, name): value for name, value in values.items()}
     time_seconds = float(line.get("timestamp", "nan"))
-    return Entry(values, epoch, step, time_seconds=time_seconds, window=_window(line["data"])) if values else None
+    return Entry(values, epoch, step, time_seconds=time_seconds, window=_window(data)) if values else None
 
 
 def _window(data: Mapping[str, Any]) -> str:
     return VALIDATION if data and all(name.startswith(("val.", "val_", "eval")) for name in data) else TRAINING
 
 
-def _place(step: Any) -> tuple[int, int]:
+def _place(step: Any, counts_epochs: bool) -> tuple[int, int]:
     """Return epoch and step of what dllogger calls a step: nothing, a number, ``[epoch, step]``, or named numbers."""
     if isinstance(step, Mapping):
         return int(step.get("epoch", -1)), int(step.get("step", step.get("iteration", -1)))
     parts = step if isinstance(step, list | tuple) else [] if step == "" else [step]
+    if len(parts) == 1 and isinstance(step, list) and counts_epochs:
+        return int(parts[0]), -1
     if len(parts) < 2:
         return -1, int(parts[0]) if parts else -1
     return int(parts[0]), int(parts[1])
@@ -53,9 +59,13 @@ FORMAT = Format(
     name="dllogger",
     title="NVIDIA dllogger",
     program="NVIDIA/dllogger, JSONStreamBackend",
-    lines=(JsonLine(("DLLL ",), _entry, _facts),),
-    rates=("throughput", "overall_throughput"),
+    lines=(JsonLine(("DLLL ",), _entry, _facts, (JOB_RATE, JOB_TOTAL, _UNNAMED, _UNNAMED_TOTAL, LOSS)),),
+    rates=("throughput", "overall_throughput", "train_throughput", "overall_train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts: a number, or [epoch, step]",
-    traps=("units stand in METADATA lines, where the program wrote any",),
+    traps=(
+        "units stand in METADATA lines, where the program wrote any",
+        "train_throughput counts samples in one program and tokens in another: it says neither",
+        "a lone step is an epoch in some programs, an iteration in others",
+    ),
 )

@@ -20,5 +20,10 @@ FORMAT = Format(
     rates=("throughput", "step_seconds"),
     merge=Merge.SUM,
     steps="steps since the start",
-    traps=("the rate counts tokens, not samples", "every rank prints its own, and no line bears its rank"),
+    traps=(
+        "the rate counts tokens, not samples",
+        "under Horovod every rank prints its own, and no line bears its rank",
+        "a process on several devices prints the sum of them: one line per step can't be made the job's rate",
+    ),
+    synchronous=False,
 )

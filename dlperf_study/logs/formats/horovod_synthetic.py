@@ -33,6 +33,6 @@ FORMAT = Format(
     facts=(
         Fact("model", r"Model: (\S+)"),
         Fact("batch_per_device", r"Batch size: (\d+)"),
-        Fact("world_size", r"Number of \w+: (\d+)"),
+        Fact("world_size", r"Number of \wPUs: (\d+)"),
     ),
 )

@@ -10,7 +10,7 @@ FORMAT = Format(
     lines=(
         Line(
             ("iters): ",),
-            rf"(?:RANK{whole('rank')}\].*?)?Iter: {whole('step')} "
+            rf"(?:\[R(?:AN)?K{whole('rank')}\].*?)?Iter: {whole('step')} "
             rf"Time\({whole('count')} iters\): {number('step_seconds')}s\b",
             (Field(LOSS, "Loss"),),
             (RANK_INTERVAL,),

@@ -1,6 +1,6 @@
 """MindSpore's TimeMonitor and LossMonitor."""
 
-from dlperf_study.logs.format import Format, Line, Merge, Metric, Scope, number, whole
+from dlperf_study.logs.format import Field, Format, Line, Merge, Metric, Scope, number, whole
 from dlperf_study.logs.quantities import LOSS
 
 _STEP = Metric("step_seconds", "s", Scope.RANK, factor=1e-3)
@@ -18,8 +18,9 @@ FORMAT = Format(
         ),
         Line(
             ("per step time",),
-            rf"(?i:epoch time):?\s*{number('epoch_seconds')}(?: ms)?,\s*per step time:?\s*{number('step_seconds')}",
-            captured=(_EPOCH, _STEP),
+            rf"(?i:epoch time):?\s*{number('epoch_seconds')}(?: ms)?,\s*(?=per step time)",
+            (Field(_STEP, "per step time"),),
+            (_EPOCH,),
         ),
     ),
     rates=("step_seconds",),

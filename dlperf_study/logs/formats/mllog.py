@@ -3,11 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import TRAINING, VALIDATION, Entry, Format, JsonLine, Merge
+from dlperf_study.logs.format import TRAINING, VALIDATION, Entry, Format, JsonLine, Merge, Metric, Scope
 from dlperf_study.logs.json_values import numbers_of, text_facts
+from dlperf_study.logs.quantities import JOB_RATE
 
 #: Keys that say something about the whole run.
-_FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples", "seed")
+_FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples")
+#: What measures nothing; of the seeds, every rank may have its own.
+_NO_NUMBERS = (*_FACTS, "seed")
+#: What its unit is, samples or tokens, depends on the benchmark.
+_UNNAMED = Metric("train_throughput", "", Scope.JOB)
+_SYNONYMS = {"imgs_sec": JOB_RATE.name, "throughput": _UNNAMED.name}
 
 
 def _entry(line: Mapping[str, Any]) -> Entry | None:
@@ -18,18 +24,24 @@ def _entry(line: Mapping[str, Any]) -> Entry | None:
     if kind != "POINT_IN_TIME":
         values = {f"{key}_seconds": milliseconds / 1000}
     else:
-        values = {} if key in _FACTS else numbers_of(value if isinstance(value, Mapping) else {key: value})
+        numbers = {} if key in _NO_NUMBERS else numbers_of(value if isinstance(value, Mapping) else {key: value})
+        values = {_SYNONYMS.get(name, name): number for name, number in numbers.items()}
     if not values:
         return None
     place = line.get("metadata") or {}
     window = VALIDATION if key.startswith("eval") else TRAINING
     return Entry(
         values,
-        int(place.get("epoch_num", -1)),
-        int(place.get("step", place.get("step_num", -1))),
+        _first(place, "epoch_num"),
+        _first(place, "step", "step_num"),
         time_seconds=milliseconds / 1000,
         window=window,
     )
+
+
+def _first(place: Mapping[str, Any], *names: str) -> int:
+    """Return the first of some numbers that is given, −1 where none is."""
+    return next((int(place[name]) for name in names if place.get(name) is not None), -1)
 
 
 def _facts(line: Mapping[str, Any]) -> Mapping[str, str]:
@@ -40,9 +52,13 @@ FORMAT = Format(
     name="mllog",
     title="MLPerf",
     program="mlcommons/logging, mlperf_logging.mllog 0.7 and later",
-    lines=(JsonLine((":::MLLOG ",), _entry, _facts),),
-    rates=("throughput",),
+    lines=(JsonLine((":::MLLOG ",), _entry, _facts, (JOB_RATE, _UNNAMED)),),
+    rates=("throughput", "train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts, where it says so",
-    traps=("a throughput among tracked_stats is that of the whole job", "epochs are counted from 0 or from 1"),
+    traps=(
+        "a throughput among tracked_stats is that of the whole job",
+        "it counts images in one benchmark, sequences in another, tokens in a third: no line says which",
+        "epochs are counted from 0 or from 1",
+    ),
 )

@@ -10,7 +10,7 @@ FORMAT = Format(
     lines=(
         Line(
             ("Speed: ",),
-            rf"(?:Node\[{whole('rank')}\]\s+)?Epoch\s?\[{whole('epoch')}\]\s+Batch\s?\[(?:\d+-)?{whole('step')}\]",
+            rf"(?:Node\[{whole('rank')}\]\s+)?(?:Epoch|Iter)\s?\[{whole('epoch')}\]\s+Batch\s?\[(?:\d+-)?{whole('step')}\]",
             (Field(RANK_RATE, "Speed"),),
         ),
     ),

@@ -1,4 +1,4 @@
-"""NVIDIA's DeepLearningExamples, as dllogger prints them for readers: three programs, one line."""
+"""NVIDIA's DeepLearningExamples, as dllogger prints them for readers: four programs, one line."""
 
 from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
 from dlperf_study.logs.quantities import JOB_RATE, JOB_TOTAL, LOSS
@@ -9,6 +9,7 @@ _NUMBERS = (
     Field(JOB_RATE, "imgs_per_sec", _SPACED),
     Field(JOB_RATE, "throughput_train", _SPACED),
     Field(JOB_RATE, " train.total_ips", _SPACED),
+    Field(JOB_RATE, " train.ips", _SPACED),
     Field(JOB_RATE, " total_ips", _SPACED),
     Field(LOSS, "total_loss", _SPACED),
 )
@@ -16,19 +17,27 @@ _NUMBERS = (
 _STAMP = r"LL \d{4}-\d\d-\d\d \S+ - "
 _ITERATION = rf"(?:(?:Training )?Epoch: {whole('epoch')} )?(?:Training )?Iteration: {whole('step')}\b"
 _TUPLE = rf"\((?:{whole('epoch')}, )?{whole('step')},?\)"
-_VALIDATION = (Field(JOB_RATE, " val.total_ips", _SPACED),)
-_SUMMARY = (Field(JOB_TOTAL, " train.total_ips", _SPACED), Field(JOB_TOTAL, "throughput_train", _SPACED))
-_NEEDLES = ("imgs_per_sec", "throughput_train", " total_ips", "train.total_ips")
+#: The mean of an epoch, and that of the run; some programs put nothing before the latter.
+_EPOCH = rf"Epoch: {whole('epoch')}\s++(?!Iteration)"
+_RUN = r"(?:Summary:|\(\))?\s"
+_VALIDATION = (Field(JOB_RATE, " val.total_ips", _SPACED), Field(JOB_RATE, " val.ips", _SPACED))
+_SUMMARY = (
+    Field(JOB_TOTAL, " train.total_ips", _SPACED),
+    Field(JOB_TOTAL, " train.ips", _SPACED),
+    Field(JOB_TOTAL, "throughput_train", _SPACED),
+)
+_NEEDLES = ("imgs_per_sec", " throughput_train", " total_ips", "train.total_ips", "train.ips")
 
 FORMAT = Format(
     name="nvidia_dll",
     title="NVIDIA DeepLearningExamples",
-    program="NVIDIA/DeepLearningExamples, ResNet50 and BERT for TensorFlow and PyTorch, 2020 to 2021",
+    program="NVIDIA/DeepLearningExamples, ResNet50 for three libraries and BERT for TensorFlow, 2020 to 2021",
     lines=(
         Line(_NEEDLES, _STAMP + _ITERATION, _NUMBERS),
         Line(_NEEDLES, _STAMP + _TUPLE, _NUMBERS),
-        Line(("val.total_ips",), _STAMP + _ITERATION, _VALIDATION, window=VALIDATION),
-        Line(_NEEDLES, _STAMP + r"(?:Summary: |\(\) )", _SUMMARY),
+        Line(("val.total_ips", "val.ips"), _STAMP + _ITERATION, _VALIDATION, window=VALIDATION),
+        Line(_NEEDLES, _STAMP + _EPOCH, _SUMMARY),
+        Line(_NEEDLES, _STAMP + _RUN, _SUMMARY),
     ),
     rates=("throughput", "overall_throughput"),
     merge=Merge.ONE,
@@ -42,6 +51,7 @@ FORMAT = Format(
         Fact("world_size", r"world_size : (\d+)"),
         Fact("batch_size", r"batch_size : (\d+)"),
         Fact("model", r"arch : (\S+)"),
-        Fact("amp", r"amp : (\w+)"),
+        # MXNet says float16 and needs no amp for it.
+        Fact("amp", r"(?<!float16  )amp : (\w+)"),
     ),
 )

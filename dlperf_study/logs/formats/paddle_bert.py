@@ -12,7 +12,11 @@ FORMAT = Format(
     title="PaddlePaddle 1.x BERT",
     program="PaddlePaddle/models 1.6 to 1.8, PaddleNLP/pretrain_language_models/BERT/train.py",
     lines=(
-        Line(("progress: ",), rf"(?:epoch: {whole('epoch')}, )?progress: \d+/\d+, step: {whole('step')},", _NUMBERS),
+        Line(
+            ("progress: ",),
+            rf"(?:epoch: {whole('epoch')}, )?progress: \d+/\d+, step: {whole('step')},(?! ave )",
+            _NUMBERS,
+        ),
         Line(
             ("ation_set]",),
             r"\[validation_set\] " + _PLACE,

@@ -1,7 +1,7 @@
-"""PaddlePaddle 1.x image classification (ResNet50), in its three forms.
+"""PaddlePaddle 1.x image classification (ResNet50), in its four forms.
 
-The oldest prints ``elapse``; a logger may put the time before it; since 2020-09 it prints ``batch_cost``,
-``reader_cost`` and ``ips`` instead.
+The oldest prints ``time``, the next ``elapse``; a logger may put the time before it; since 2020-09 it prints
+``batch_cost``, ``reader_cost`` and ``ips`` instead.
 """
 
 from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
@@ -14,21 +14,24 @@ _NUMBERS = (
     Field(RANK_READER, "reader_cost"),
     Field(RANK_RATE, "ips"),
 )
+_OLD_NUMBERS = (Field(LOSS, "loss"), Field(RANK_STEP, "time"))
 
 FORMAT = Format(
     name="paddle_resnet50",
     title="PaddlePaddle 1.x image classification",
-    program="PaddlePaddle/models 1.6 to 1.8, PaddleCV/image_classification/train.py",
+    program="PaddlePaddle/models 1.0 to 1.8, PaddleCV/image_classification/train.py",
     lines=(
         Line(("train batch",), rf"\[Pass {whole('epoch')}, train batch {whole('step')}\]", _NUMBERS),
         Line((", test",), rf"\[Pass {whole('epoch')}, test\s+batch {whole('step')}\]", _NUMBERS, window=VALIDATION),
+        Line((", trainbatch",), rf"Pass {whole('epoch')}, trainbatch {whole('step')},", _OLD_NUMBERS),
+        Line((",testbatch",), rf"Pass {whole('epoch')},testbatch {whole('step')},", _OLD_NUMBERS, window=VALIDATION),
     ),
     rates=("step_seconds", "throughput"),
     merge=Merge.SLOWEST,
     steps="batches of the pass, from 0",
     traps=(
         "a time is that of trainer 0: the job's rate is nodes × devices per node × batch per device / time",
-        "elapse has four decimals and includes the reader",
+        "elapse has four decimals and includes the reader; time, before it, has two",
         "ips, printed since 2020-09, is that of one rank, and its average restarts at every print",
     ),
     facts=(

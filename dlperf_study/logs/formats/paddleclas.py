@@ -1,7 +1,7 @@
 """PaddleClas, from its first static programs to 2.x."""
 
 from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import LOSS, RANK_RATE, RANK_READER, RANK_STEP
+from dlperf_study.logs.quantities import LOSS, RANK_RATE, RANK_READER, RANK_STEP, TRAIN_BATCH
 
 _NUMBERS = (
     Field(LOSS, " loss"),
@@ -26,12 +26,12 @@ FORMAT = Format(
             window=VALIDATION,
         ),
         Line(
-            ("[Train][Epoch",),
+            ("[Iter: ",),
             rf"{_LOGGER}\[Train\]\[Epoch {whole('epoch')}/\d+\]\s*\[Iter: {whole('step')}/\d+\]",
             _NUMBERS,
         ),
         Line(
-            ("[Eval][Epoch",),
+            ("[Iter: ",),
             rf"{_LOGGER}\[Eval\]\[Epoch {whole('epoch')}\]\s*\[Iter: {whole('step')}/\d+\]",
             _NUMBERS,
             window=VALIDATION,
@@ -41,5 +41,5 @@ FORMAT = Format(
     merge=Merge.SLOWEST,
     steps="batches of the epoch, from 0",
     traps=("ips is that of one rank", "the average restarts at every print, so the first after it is often low"),
-    facts=(Fact("batch_size", r"batch_size\s*[:=]\s*(\d+)"),),
+    facts=(Fact("batch_size", TRAIN_BATCH),),
 )

@@ -1,14 +1,11 @@
 """PLSC 2.4 (2023): face recognition and vision transformers."""
 
-from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import JOB_RATE, LOSS, RANK_READER, RANK_STEP
+from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, number, whole
+from dlperf_study.logs.quantities import JOB_RATE, LOSS, RANK_READER, RANK_STEP, TRAIN_BATCH
 
-_NUMBERS = (
-    Field(LOSS, " loss"),
-    Field(RANK_READER, "reader_cost"),
-    Field(RANK_STEP, "batch_cost"),
-    Field(JOB_RATE, "ips"),
-)
+_NUMBERS = (Field(LOSS, " loss"), Field(RANK_STEP, "batch_cost"), Field(JOB_RATE, "ips"))
+#: Before or behind the time of the step, as the version has it.
+_READER = rf"(?=(?:.*?\breader_cost: {number('reader_seconds')})?+)"
 
 FORMAT = Format(
     name="plsc_2_4",
@@ -16,14 +13,16 @@ FORMAT = Format(
     program="PaddlePaddle/PLSC 2.4, plsc-train",
     lines=(
         Line(
-            ("[Train][Epoch",),
-            rf"plsc INFO: \[Train\]\[Epoch {whole('epoch')}/\d+\]\s*\[Iter: {whole('step')}/\d+\]",
+            ("[Iter: ",),
+            rf"plsc INFO: \[Train\]\[Epoch {whole('epoch')}/\d+\]\s*\[Iter: {whole('step')}/\d+\]{_READER}",
             _NUMBERS,
+            (RANK_READER,),
         ),
         Line(
-            ("[Eval][Epoch",),
-            rf"plsc INFO: \[Eval\]\[Epoch {whole('epoch')}\]\s*\[Iter: {whole('step')}/\d+\]",
+            ("[Iter: ",),
+            rf"plsc INFO: \[Eval\]\[Epoch {whole('epoch')}\]\s*\[Iter: {whole('step')}/\d+\]{_READER}",
             _NUMBERS,
+            (RANK_READER,),
             window=VALIDATION,
         ),
     ),
@@ -31,5 +30,5 @@ FORMAT = Format(
     merge=Merge.COPIES,
     steps="batches of the epoch, from 1",
     traps=("ips is that of the whole job, unlike PaddleClas, whose line looks the same",),
-    facts=(Fact("world_size", r"world_size\s*:\s*(\d+)"), Fact("batch_per_device", r"batch_size\s*:\s*(\d+)")),
+    facts=(Fact("world_size", r"world_size\s*:\s*(\d+)"), Fact("batch_per_device", TRAIN_BATCH)),
 )

@@ -5,12 +5,15 @@ from dlperf_study.logs.quantities import LOSS, RANK_READER, RANK_STEP
 
 _NUMBERS = (Field(RANK_STEP, "Time"), Field(RANK_READER, "Data"), Field(LOSS, "Loss"))
 
+#: Where the time of the data stands first, another program printed the line, and that is the time it calls Time.
+_TIME_FIRST = r"(?!(?:(?!\bTime\b).)*?\bData\b)"
+
 FORMAT = Format(
     name="pytorch_imagenet",
     title="PyTorch ImageNet example",
     program="pytorch/examples, imagenet/main.py",
     lines=(
-        Line(("Epoch: [",), rf"Epoch: \[\s*{whole('epoch')}\]\[\s*{whole('step')}/\d+\]", _NUMBERS),
+        Line(("Epoch: [",), rf"Epoch: \[\s*{whole('epoch')}\]\[\s*{whole('step')}/\d+\]{_TIME_FIRST}", _NUMBERS),
         Line(("Test: [",), rf"Test: \[\s*{whole('step')}/\d+\]", _NUMBERS, window=VALIDATION),
     ),
     rates=("step_seconds",),

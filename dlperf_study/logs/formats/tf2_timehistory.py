@@ -10,7 +10,8 @@ FORMAT = Format(
     lines=(
         Line(
             ("TimeHistory: ",),
-            rf"TimeHistory: \S+ seconds, {number('throughput')} examples/second between steps \d+ and {whole('step')}",
+            rf"TimeHistory: \S+ seconds, {number('throughput')} examples/second "
+            rf"between steps \d+ and {whole('step')}(?!\S)",
             captured=(JOB_RATE,),
         ),
         Line(
@@ -23,5 +24,5 @@ FORMAT = Format(
     merge=Merge.ONE,
     steps="steps since the start; the number is the last step of the interval",
     traps=("the rate is that of the whole job", "the first interval holds the start-up: about a third of the rate"),
-    facts=(Fact("batch_size", r"'batch_size': (\d+)"), Fact("devices", r"'num_gpus': (\d+)")),
+    facts=(Fact("batch_size", r"'batch_size': (\d+)"), Fact("devices_per_node", r"'num_gpus': ([1-9]\d*)")),
 )

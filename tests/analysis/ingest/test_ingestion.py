@@ -128,14 +128,34 @@ def test_a_log_that_says_something_else_of_itself_is_refused(
     assert said in reason(dataset, 2)
 
 
+def state(folder: Path, devices_per_node: int, **more: object) -> None:
+    """Write what the logs of a folder are runs of."""
+    known = {"framework": "some", "model": "some", "nodes": 1, "devices_per_node": devices_per_node, "servers": 0}
+    (folder / "configuration.json").write_text(
+        json.dumps(known | {"batch_per_device": 128, "precision": "amp_fp16"} | more)
+    )
+
+
+@pytest.mark.parametrize(("stated", "rate"), [({}, None), ({"tokens_per_sample": 1}, 30.5)])
+def test_a_rate_without_a_unit_counts_once_it_is_said_what_it_counts(
+    folder: Path, ingested: Ingest, stated: dict[str, int], rate: float | None
+) -> None:
+    stats = '"key": "tracked_stats", "value": {{"throughput": 30.5}}'
+    line = f':::MLLOG {{{{"time_ms": 1, {stats}, "metadata": {{{{"step": {{}}}}}}}}}}\n'
+    (folder / "run_1.log").write_text("".join(line.format(step) for step in range(100, 2100, 100)))
+    state(folder, 8, **stated)
+    dataset = ingested()
+    refused = "prints a rate and not what it counts; state tokens_per_sample, 1 where it counts samples"
+    assert (refused in reason(dataset, 1, devices_per_node=8)) == (rate is None)
+    assert rate is None or dataset.runs["throughput"].iloc[0] == pytest.approx(rate)
+
+
 @pytest.mark.parametrize(("name", "stated", "refused"), [("sample_ratio", 1.0, True), ("sample_ratio", 0.1, False)])
 def test_what_is_stated_beside_a_log_is_compared_with_what_it_says(
     folder: Path, ingested: Ingest, name: str, stated: float, refused: bool
 ) -> None:
     shutil.copy(SAMPLES / "plsc_2_2_complete_real.log.gz", folder / "run_1.log.gz")
-    known = {"framework": "plsc", "model": "r50", "nodes": 1, "devices_per_node": 8, "servers": 0}
-    more = {"batch_per_device": 128, "precision": "amp_fp16", name: stated}
-    (folder / "configuration.json").write_text(json.dumps(known | more))
+    state(folder, 8, **{name: stated})
     said = reason(ingested(), 1, devices_per_node=8)
     assert said == refused * f"run_1.log.gz: it states {name} 0.1, but its identity says {stated}"
 

@@ -1,0 +1,62 @@
+"""Feeds bytes that a fuzzer makes up to the engine of logs: whatever they are, it answers or refuses and never breaks.
+
+atheris watches which code of the engine the bytes reach, and changes them towards what they did not reach yet. It
+starts from the samples. It is no part of the tests, which must end alike every time. Launch from the root:
+
+    python -m tests.fuzz_logs -max_total_time=300 [other options of libFuzzer] [folder of bytes to go on from]
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import atheris
+
+with atheris.instrument_imports(include=["dlperf_study.logs", "dlperf_study.analysis.ingest"]):
+    from dlperf_study.analysis.ingest.identity import Extras, LogRun, Stated
+    from dlperf_study.analysis.ingest.printed_run import Task, read_printed
+    from dlperf_study.errors import LogError
+    from dlperf_study.logs.engine import read
+    from dlperf_study.logs.formats import names
+    from dlperf_study.logs.sources import Source
+
+SAMPLES = Path(__file__).parent / "logs" / "samples"
+#: Longer inputs reach nothing that a few lines don't, and take their time.
+LONGEST_BYTES = 1 << 14
+DEVICES = {"nodes": 1, "devices_per_node": 2, "batch_per_device": 32, "precision": "fp32", "model": "resnet50"}
+
+
+class Target:
+    """Reads one input, its first byte the format that is named; as many as there are formats or more name none."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __call__(self, data: bytes) -> None:
+        self._file.write_bytes(data[1:])
+        known = names()
+        name = known[data[0]] if data and data[0] < len(known) else ""
+        stated = Stated(DEVICES, (), "fuzz", Extras(format=name, tokens_per_sample=512))
+        source = Source(self._file)
+        try:
+            read(source, name)
+        except LogError:
+            return
+        read_printed(Task(stated, LogRun(1, ("fuzz",)), (source,), len(data)))
+
+
+def main() -> None:
+    """Fuzz until the time that is given has passed, or something breaks; the input that broke it is kept as a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        seeds = Path(folder, "seeds")
+        seeds.mkdir()
+        for sample in SAMPLES.glob("*.log"):
+            (seeds / sample.name).write_bytes(b"\xff" + sample.read_bytes()[: LONGEST_BYTES - 1])
+        # What atheris watches with grows from run to run, so that memory says nothing about the engine.
+        options = [f"-max_len={LONGEST_BYTES}", "-rss_limit_mb=0", *sys.argv[1:], str(seeds)]
+        atheris.Setup([sys.argv[0], *options], Target(Path(folder, "input")))
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
