@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -180,6 +180,11 @@ class Results:
             curve = list(group)
             if len(curve) > 1:
                 yield curve
+
+    def steps(self) -> Iterator[tuple[Rate, Rate]]:
+        """Yield each step of a curve to more devices: the rate on fewer, and that on more."""
+        pairs = (pair for curve in self.curves() for pair in pairwise(curve))
+        yield from ((fewer, more) for fewer, more in pairs if more.point.devices > fewer.point.devices)
 
     def _on_a_curve(self, cell: Cell) -> bool:
         """Say whether a rate is a point of a curve: a mean beside the median of the same runs tells nothing more."""
