@@ -1,11 +1,11 @@
 """A table of results as the checks see it: cells, and how they belong together."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from dlperf_study.study.configuration import FIELD_NAMES
 
 THROUGHPUT, SPEEDUP, EFFICIENCY = "throughput", "speedup", "efficiency"
 
+Key = TypeVar("Key")
 
 #: What must be the same for two numbers of one metric to answer the same question: every parameter of ours, and what
 #: a publication says besides.
@@ -101,43 +102,32 @@ class Results:
     @cached_property
     def runs(self) -> dict[str, list[Cell]]:
         """The repetitions of a summary, by its key."""
-        found: dict[str, list[Cell]] = {}
-        for cell in self.cells:
-            if cell.is_run and cell.get("runs_of"):
-                found.setdefault(cell.get("runs_of"), []).append(cell)
-        return found
+        listed = (cell for cell in self.cells if cell.is_run and cell.get("runs_of"))
+        return grouped(listed, lambda cell: str(cell.get("runs_of")))
+
+    @cached_property
+    def _summaries(self) -> tuple[Cell, ...]:
+        return tuple(cell for cell in self.cells if not cell.is_run)
 
     @cached_property
     def _at(self) -> dict[tuple[Any, ...], list[Cell]]:
-        found: dict[tuple[Any, ...], list[Cell]] = {}
-        for cell in self.cells:
-            if not cell.is_run:
-                found.setdefault((cell.metric, *cell.point), []).append(cell)
-        return found
+        return grouped(self._summaries, lambda cell: (cell.metric, *cell.point))
 
     @cached_property
     def _alike(self) -> dict[tuple[str, ...], list[Cell]]:
-        found: dict[tuple[str, ...], list[Cell]] = {}
-        for cell in self.cells:
-            if not cell.is_run:
-                found.setdefault((cell.metric, *cell.configuration), []).append(cell)
-        return found
+        return grouped(self._summaries, lambda cell: (cell.metric, *cell.configuration))
+
+    @cached_property
+    def _alongside(self) -> dict[tuple[str, str], list[Cell]]:
+        return grouped(self._summaries, lambda cell: (cell.metric, cell.series))
 
     def alike(self, cell: Cell, metric: str) -> list[Cell]:
         """Return the cells of a metric, in any table, that were measured with the same configuration."""
         return self._alike.get((metric, *cell.configuration), [])
 
-    @cached_property
-    def _alongside(self) -> dict[tuple[str, str], list[Cell]]:
-        found: dict[tuple[str, str], list[Cell]] = {}
-        for cell in self.cells:
-            if not cell.is_run:
-                found.setdefault((cell.metric, cell.series), []).append(cell)
-        return found
-
     def of(self, *metrics: str) -> list[Cell]:
         """Return the cells of some metrics, without single runs."""
-        return [cell for cell in self.cells if cell.metric in metrics and not cell.is_run]
+        return [cell for cell in self._summaries if cell.metric in metrics]
 
     def beside(self, cell: Cell, metric: str) -> Cell | None:
         """Return the cell of another metric at the same point of the same series; None unless there is just one.
@@ -194,12 +184,9 @@ class Results:
 
     def run_lists(self) -> Iterator[list[Cell]]:
         """Yield the repetitions of each configuration, also of those whose summary stands in no table."""
-        runs = [cell for cell in self.cells if cell.is_run]
-        found: dict[tuple[Any, ...], list[Cell]] = {}
-        for run in runs:
-            key = (run.get("runs_of") or run.table, run.metric, *run.point)
-            found.setdefault(key, []).append(run)
-        yield from (listed for listed in found.values() if len(listed) > 1)
+        runs = (cell for cell in self.cells if cell.is_run)
+        lists = grouped(runs, lambda run: (run.get("runs_of") or run.table, run.metric, *run.point))
+        yield from (listed for listed in lists.values() if len(listed) > 1)
 
     def rate(self, cell: Cell) -> Rate:
         """Return a throughput with its interval: its own, that of its runs, or a margin where it has neither."""
@@ -209,17 +196,21 @@ class Results:
 
     def stating(self, *names: str) -> Iterator[list[Cell]]:
         """Yield the cells of a table that state the same numbers in some columns; those that lack one are left out."""
-        found: dict[tuple[Any, ...], list[Cell]] = {}
-        for cell in self.cells:
-            stated = tuple(cell.get(name) for name in names)
-            if None not in stated:
-                found.setdefault((cell.table, *stated), []).append(cell)
-        yield from found.values()
+        stating = (cell for cell in self.cells if None not in map(cell.get, names))
+        yield from grouped(stating, lambda cell: (cell.table, *map(cell.get, names))).values()
 
     def runs_of(self, cell: Cell) -> list[Cell]:
         """Return the runs of a summary, also where they are listed for another summary of its source."""
         same = [other for other in self.alike(cell, cell.metric) if other.get("source") == cell.get("source")]
         return next((self.runs[one.key] for one in (cell, *same) if one.key in self.runs), [])
+
+
+def grouped(cells: Iterable[Cell], key: Callable[[Cell], Key]) -> dict[Key, list[Cell]]:
+    """Return cells by what a key says of them, in their order."""
+    groups: dict[Key, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(key(cell), []).append(cell)
+    return groups
 
 
 def _line(rate: Rate) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results, grouped
 from dlperf_study.analysis.scaling import MARGIN
 from dlperf_study.logs.complaint import Severity
 
@@ -14,9 +14,8 @@ _WHY = ("the tables may be of different runs, dates or versions", "a condition m
 
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every configuration whose throughput stands in several places."""
-    groups: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in (one for one in results.of(THROUGHPUT) if one.printed.positive):
-        groups.setdefault((cell.estimator, *cell.configuration), []).append(cell)
+    rates = (cell for cell in results.of(THROUGHPUT) if cell.printed.positive)
+    groups = grouped(rates, lambda cell: (cell.estimator, *cell.configuration))
     yield from (_examined(cells) for cells in groups.values() if len(cells) > 1)
 
 
