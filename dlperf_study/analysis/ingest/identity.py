@@ -1,7 +1,7 @@
 """Whose logs they are: what somebody stated of each configuration, and which logs are which of its runs."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from dlperf_study.errors import IdentityError
@@ -83,6 +83,16 @@ class Identity:
     scaling: str
     baseline: Mapping[str, Scalar]
     configurations: tuple[Stated, ...]
+
+    @property
+    def logs(self) -> list[str]:
+        """The places of all logs that it names."""
+        return [log for stated in self.configurations for run in stated.runs for log in run.logs]
+
+    def of_no_run(self, places: Iterable[str]) -> list[str]:
+        """Return the places that it names no run of."""
+        named = set(self.logs)
+        return [place for place in places if place not in named]
 
     def checked(self) -> "Identity":
         """Return it; raises IdentityError with everything that contradicts itself."""
