@@ -87,30 +87,15 @@ def read_printed(task: Task) -> PrintedRun:
     readings, unreadable = _read(task)
     if not readings:
         return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
-    found = [complaint for reading in readings for complaint in reading.complaints]
-    refusals = [complaint.message for complaint in found if complaint.severity is Severity.ERROR]
-    refusals += [*silent_ranks(unreadable, len(readings), task.devices), *lost_ranks(readings)]
-    refusals += contradictions(readings, task.stated.parameters)
-    doubts = [
-        *(one for one in found if one.severity is not Severity.ERROR),
-        *(Complaint("logs", u) for u in unreadable),
-    ]
-    rates = None
-    try:
-        series = job_series(readings, task.devices)
-        doubts += series.complaints
-        rates = _rates(readings, series, task.stated.extras.tokens_per_sample)
-        refusals += _levels(rates)
-    except LogError as error:
-        refusals.append(str(error))
+    rates, complaints, contradicted = _job_rates(task, readings)
     return PrintedRun(
         repetition=task.run.repetition,
         logs=task.run.logs,
         format=readings[0].format.name,
         rates=rates,
         ranks_seen=ranks_seen(readings),
-        refusal="; ".join(refusals),
-        complaints=tuple(doubts),
+        refusal="; ".join([*_refusals(task, readings, unreadable), *contradicted]),
+        complaints=(*_doubts(task, readings, unreadable), *complaints),
     )
 
 
@@ -122,6 +107,33 @@ def _read(task: Task) -> tuple[list[Reading], list[str]]:
         except LogError as error:
             unreadable.append(str(error))
     return readings, unreadable
+
+
+def _refusals(task: Task, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[str]:
+    """Yield what keeps a run from being counted, whatever its rates are."""
+    for reading in readings:
+        yield from (one.message for one in reading.complaints if one.severity is Severity.ERROR)
+    yield from silent_ranks(unreadable, len(readings), task.devices)
+    yield from lost_ranks(readings)
+    yield from contradictions(readings, task.stated.parameters)
+
+
+def _doubts(task: Task, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[Complaint]:
+    for reading in readings:
+        yield from (one for one in reading.complaints if one.severity is not Severity.ERROR)
+    yield from (Complaint("logs", said) for said in unreadable)
+
+
+def _job_rates(task: Task, readings: Sequence[Reading]) -> tuple[Rates | None, tuple[Complaint, ...], list[str]]:
+    """Return the rates of the job if its logs hold any, the doubts about them, and why they can't be counted."""
+    complaints: tuple[Complaint, ...] = ()
+    try:
+        series = job_series(readings, task.devices)
+        complaints = series.complaints
+        rates = _rates(readings, series, task.stated.extras.tokens_per_sample)
+    except LogError as error:
+        return None, complaints, [str(error)]
+    return rates, complaints, list(_levels(rates))
 
 
 def _rates(readings: Sequence[Reading], series: JobSeries, tokens_per_sample: int | None) -> Rates:
