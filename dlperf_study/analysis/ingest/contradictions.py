@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from dlperf_study.analysis.ingest.data_sources import other_data
 from dlperf_study.logs.reading import Reading
 from dlperf_study.study.configuration import Scalar
 
@@ -15,7 +16,7 @@ _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 def contradictions(readings: Sequence[Reading], stated: Mapping[str, Scalar]) -> list[str]:
     """Return every contradiction between what logs state and what is stated of them, each once."""
-    checks = (_sizes, _precision, _model, _sample_ratio)
+    checks = (_sizes, _precision, _model, _sample_ratio, other_data)
     return list(dict.fromkeys(said for reading in readings for check in checks for said in check(reading, stated)))
 
 

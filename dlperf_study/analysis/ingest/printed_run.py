@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlperf_study.analysis.ingest.contradictions import contradictions
+from dlperf_study.analysis.ingest.data_sources import unstated_data
 from dlperf_study.analysis.ingest.identity import LogRun, Stated
 from dlperf_study.analysis.ingest.ranks import lost_ranks, ranks_seen, silent_ranks
 from dlperf_study.analysis.steady_series import (
@@ -122,6 +123,7 @@ def _doubts(task: Task, readings: Sequence[Reading], unreadable: Sequence[str]) 
     for reading in readings:
         yield from (one for one in reading.complaints if one.severity is not Severity.ERROR)
     yield from (Complaint("logs", said) for said in unreadable)
+    yield from unstated_data(readings, task.stated.parameters)
 
 
 def _job_rates(task: Task, readings: Sequence[Reading]) -> tuple[Rates | None, tuple[Complaint, ...], list[str]]:

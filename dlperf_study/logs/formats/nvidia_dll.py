@@ -42,6 +42,7 @@ FORMAT = Format(
         Fact("world_size", r"world_size : (\d+)"),
         Fact("batch_size", r"batch_size : (\d+)"),
         Fact("model", r"arch : (\S+)"),
+        Fact("data_backend", r"data_backend : (\S+)"),
         Fact("amp", r"amp : (\w+)"),
     ),
 )
