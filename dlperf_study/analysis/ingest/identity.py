@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from dlperf_study.errors import IdentityError
+from dlperf_study.logs.merge import Devices
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration, Scalar
 from dlperf_study.study.grid import in_words
 
@@ -29,12 +30,14 @@ class Extras:
     """What may be stated besides the parameters.
 
     ``format``: of logs that hold several. ``steps_planned``: how many steps every run was asked for.
-    ``tokens_per_sample``: for programs that print tokens. The rest as in the columns of the same name.
+    ``tokens_per_sample``: for programs that print tokens. ``devices_per_process``: how many devices one process drives
+    that prints for all of them; one where it is not stated. The rest as in the columns of the same name.
     """
 
     format: str = ""
     steps_planned: int | None = None
     tokens_per_sample: int | None = None
+    devices_per_process: int | None = None
     device: str | None = None
     device_name: str | None = None
     link: str | None = None
@@ -60,6 +63,14 @@ class Stated:
         texts = dict.fromkeys(("cluster", "strategy"), UNSTATED)
         values = {**texts, **self.parameters, "study": study, "quick": False, "repeats": len(self.runs)}
         return Configuration.from_mapping(values, self.source)
+
+    @property
+    def jobs_devices(self) -> Devices:
+        """What its logs are of, with a process for a rank: its batch is that of all devices it drives."""
+        names = ("nodes", "devices_per_node", "batch_per_device")
+        nodes, devices, batch = (int(self.parameters[name]) for name in names)
+        driven = self.extras.devices_per_process or 1
+        return Devices(nodes, devices // driven, batch * driven)
 
     @property
     def key(self) -> tuple[tuple[str, Scalar], ...]:
@@ -119,8 +130,13 @@ def _lacking(stated: Stated) -> Iterator[str]:
     lacking = [name for name in NEEDED if name not in stated.parameters]
     if lacking:
         yield f"{stated.source}: {', '.join(lacking)} not stated"
-    elif not stated.runs:
+        return
+    if not stated.runs:
         yield f"{stated.source}: it names no run"
+    devices, driven = int(stated.parameters["devices_per_node"]), stated.extras.devices_per_process or 1
+    if devices % driven:
+        said = f"devices_per_process is {driven}, but a node has {devices} devices, which is no multiple of it"
+        yield f"{stated.source}: {said}"
 
 
 def _same(configurations: Sequence[Stated]) -> Iterator[str]:
