@@ -132,23 +132,27 @@ class Results:
     def beside(self, cell: Cell, metric: str) -> Cell | None:
         """Return the cell of another metric at the same point of the same series; None unless there is just one.
 
-        Of several, as a median and a mean, it is the one that was estimated in the same way.
+        Of several, it is the one that was estimated in the same way, as a median or a mean, or else that of its row.
         """
         found = self._at.get((metric, *cell.point), [])
-        same = [other for other in found if other.estimator == cell.estimator] if len(found) > 1 else found
-        return same[0] if len(same) == 1 else None
+        for name in ("estimator", "row"):
+            if len(found) > 1:
+                found = [other for other in found if other.get(name) == cell.get(name)]
+        return found[0] if len(found) == 1 else None
 
     def baseline_of(self, ratio: Cell) -> Cell | None:
         """Return the rate a ratio is relative to: the one the table names, else the one whose own ratio is 1.
 
-        An efficiency whose curve has no ratio of 1 is relative to its single device: that is what linear means.
+        Of several such rates that are equal it is the first. An efficiency whose curve has no ratio of 1 is relative to
+        its single device: that is what linear means.
         """
         if ratio.baseline:
             return self.by_key.get(ratio.baseline)
         units = self._units(ratio)
         if units:
-            return self.beside(units[0], THROUGHPUT) if len(units) == 1 else None
-        return self._single_device(ratio.series) if ratio.metric == EFFICIENCY else None
+            return _the_same([self.beside(unit, THROUGHPUT) for unit in units])
+        alone = [cell for cell in self._alongside.get((THROUGHPUT, ratio.series), ()) if cell.world_size == 1]
+        return _the_same(alone) if ratio.metric == EFFICIENCY else None
 
     def _units(self, ratio: Cell) -> list[Cell]:
         """Return the ratios of 1 on the curve of a ratio; of several, those at its fewest devices, if any is there."""
@@ -157,10 +161,6 @@ class Results:
         fewest = min(cell.world_size or math.inf for cell in along)
         first = [cell for cell in units if cell.world_size == fewest]
         return first if first and ratio.metric in (SPEEDUP, EFFICIENCY) else units
-
-    def _single_device(self, series: str) -> Cell | None:
-        rates = [cell for cell in self._alongside.get((THROUGHPUT, series), ()) if cell.world_size == 1]
-        return rates[0] if len(rates) == 1 else None
 
     def curves(self) -> Iterator[list[Rate]]:
         """Yield the throughputs of each series, by number of devices; a series of one is left out."""
@@ -211,6 +211,13 @@ def grouped(cells: Iterable[Cell], key: Callable[[Cell], Key]) -> dict[Key, list
     for cell in cells:
         groups.setdefault(key(cell), []).append(cell)
     return groups
+
+
+def _the_same(rates: Sequence[Cell | None]) -> Cell | None:
+    """Return the first of some rates that all print the same number at the same number of devices; else None."""
+    known = [rate for rate in rates if rate is not None]
+    alike = len({(rate.printed.exact, rate.world_size) for rate in known}) == 1 and len(known) == len(rates)
+    return known[0] if alike else None
 
 
 def _line(rate: Rate) -> tuple[str, str]:
