@@ -7,10 +7,11 @@ from matplotlib.container import ErrorbarContainer
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.published import read_source
-from dlperf_study.report import published, published_figures
+from dlperf_study.report import audits, published, published_figures
 from dlperf_study.report.charts import IDEAL
 from dlperf_study.report.names import human
 from dlperf_study.report.numbers import MISSING
+from dlperf_study.report.pages import ANSWERS
 from dlperf_study.report.published_figures import OURS
 from dlperf_study.report.table import Table
 from tests.evidence_factory import Planned, Recipe, configuration
@@ -91,6 +92,40 @@ def test_every_dash_has_a_reason_and_nothing_prints_as_nan(asked: Dataset) -> No
         cells = [cell for cells in table.rows for cell in cells]
         assert [cell for cell in cells if cell.text == MISSING and not cell.note] == []
         assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
+
+
+def test_a_number_that_the_audit_doubts_leads_to_its_finding(asked: Dataset) -> None:
+    table = published.beside_ours(asked)
+    said = "41 / 26.7 = 1.5356, printed 1.57: it fits no rounding"
+    assert f"audit, doubt: {said}" in _links(table, "CPU only: Resnet50", "2")
+    assert f"audit, doubt: {said}" not in _links(table, "CPU only: Resnet50", "1")
+    assert [text for text in _links(table, "ArcFace", "8") if "17.0% above linear" in text]
+    assert _links(table, "ArcFace", "32") == []
+
+
+def _links(table: Table, group: str, devices: str) -> list[str]:
+    grouped = zip(table.groups, table.rows, strict=True)
+    [found] = [cells for name, cells in grouped if group in name and cells[1].text == devices]
+    return [link.text for cell in found for link in cell.links]
+
+
+def test_every_link_to_the_audit_arrives(asked: Dataset) -> None:
+    pages = {page.file for page in ANSWERS}
+    shown = published.beside_ours(asked)._repr_html_() + published.communication(asked)._repr_html_()
+    targets = re.findall(r'<li><sup>\w+</sup>&nbsp;<a href="([^"#]+)#([^"]+)">audit, \w+: ([^<]+)', shown)
+    _, found = audits.published(asked)
+    rows = re.findall(r'<td id="([^"]+)">.*?</td><td>.*?</td><td>(.*?)(?:<sup>|</td>)', found._repr_html_())
+    assert len(targets) > 5
+    assert {page for page, _, _ in targets} <= pages
+    assert {(anchor, said) for _, anchor, said in targets} <= set(rows)
+
+
+def test_without_a_page_of_the_audit_its_words_stand_alone(paths: StudyPaths) -> None:
+    alone = configuration(**ARCFACE)
+    dataset = write_titled(paths, [Planned(alone, ALONE)], published=("dlperf_paddle_plsc",), questions=("published",))
+    shown = published.beside_ours(dataset)._repr_html_()
+    assert "audit, doubt: from 8 to 16 devices" in shown
+    assert "href" not in shown
 
 
 def test_a_caption_names_both_machines_and_warns(asked: Dataset) -> None:
