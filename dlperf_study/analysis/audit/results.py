@@ -163,8 +163,11 @@ class Results:
         return first if first and ratio.metric in (SPEEDUP, EFFICIENCY) else units
 
     def curves(self) -> Iterator[list[Rate]]:
-        """Yield the throughputs of each series, by number of devices; a series of one is left out."""
-        rates = [self.rate(cell) for cell in self.of(THROUGHPUT) if self._on_a_curve(cell)]
+        """Yield the throughputs of each series, by number of devices; a series of one is left out.
+
+        Of a series without throughputs these are its speedups, which rise and fall as they do.
+        """
+        rates = [self.rate(cell) for cell in self.of(THROUGHPUT, SPEEDUP) if self._on_a_curve(cell)]
         ordered = sorted(rates, key=lambda rate: (*_line(rate), rate.point.devices))
         for _, group in groupby(ordered, key=_line):
             curve = list(group)
@@ -178,6 +181,8 @@ class Results:
 
     def _on_a_curve(self, cell: Cell) -> bool:
         """Say whether a rate is a point of a curve: a mean beside the median of the same runs tells nothing more."""
+        if cell.metric == SPEEDUP and (THROUGHPUT, cell.series) in self._alongside:
+            return False
         found = self._at[(cell.metric, *cell.point)]
         repeats = cell.estimator == "mean" and any(other.estimator == "median" for other in found)
         return (cell.world_size or 0) > 0 and cell.printed.positive and not repeats

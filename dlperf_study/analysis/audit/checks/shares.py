@@ -28,7 +28,7 @@ def examine(results: Results) -> Iterator[Finding | None]:
                     yield _from_times(share, task, exchange)
     for share in results.of(SHARE):
         speedup = results.beside(share, SPEEDUP)
-        if speedup is not None and share.world_size and share.world_size > 1:
+        if speedup is not None and share.world_size and share.world_size > 1 and share.value <= 1:
             yield _beside_speedup(share, speedup)
 
 
