@@ -162,8 +162,9 @@ def _found(dataset: "Dataset") -> str:
 
     severities = dataset.complaints["severity"].value_counts()
     errors, doubts = severities.get("error", 0), severities.get("doubt", 0)
-    counted = int((dataset.runs["outcome"] == Outcome.COMPLETED).sum())
-    return f"{len(dataset.runs)} runs, {counted} of them completed, {errors} errors and {doubts} doubts about them"
+    runs, completed = len(dataset.runs), int((dataset.runs["outcome"] == Outcome.COMPLETED).sum())
+    ended = f"{completed} of them completed" + f" and {runs - completed} refused" * bool(dataset.plan.ingested_from)
+    return f"{runs} runs, {ended}, {errors} errors and {doubts} doubts about them"
 
 
 def _name(options: argparse.Namespace) -> str:

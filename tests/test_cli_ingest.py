@@ -8,7 +8,7 @@ import pytest
 from dlperf_study.__main__ import main
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.paths import StudyPaths
-from tests.analysis.ingest.conftest import folder, paths, small_archive, write_log
+from tests.analysis.ingest.conftest import WriteLog, folder, paths, small_archive, write_log
 
 __all__ = ["folder", "paths", "small_archive", "write_log"]
 
@@ -25,7 +25,7 @@ def test_nothing_is_ingested_before_a_person_says_yes(
     assert not paths.folder.exists()
     assert main(["ingest", str(folder), "--no-report", "--accept", "--like-dlperf"]) == 0
     said = capsys.readouterr().out
-    assert "9 runs, 9 of them completed, 0 errors" in said
+    assert "9 runs, 9 of them completed and 0 refused, 0 errors" in said
     assert "DLPerf's rules would go wrong here: the name of 10n8g" in said
     assert len(Dataset.load(paths).runs) == 9
     assert json.loads((paths.like_dlperf / "bz128_result.json").read_text())["r50"]["1n1g"]["speedup"] == 1.0
@@ -38,6 +38,15 @@ def test_a_confirmed_file_needs_no_option_and_a_name_can_be_given(folder: Path, 
     file.write_text(file.read_text().replace("confirmed: false", "confirmed: true"))
     assert main(["ingest", str(folder), "--no-report", "--name", "other"]) == 0
     assert Dataset.load(StudyPaths.of("other")).plan.study == "other"
+
+
+def test_how_many_runs_are_refused_is_said(
+    folder: Path, paths: StudyPaths, write_log: WriteLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for repetition, steps in ((1, 120), (2, 120), (3, 60)):
+        write_log(f"1n1g/r50_b128_fp32_{repetition}.log", steps=steps)
+    assert main(["ingest", str(folder), "--no-report", "--accept"]) == 0
+    assert "3 runs, 2 of them completed and 1 refused, 1 errors" in capsys.readouterr().out
 
 
 def test_mistakes_are_one_message(folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,9 +63,9 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
 
     Columns of ours mean what they mean elsewhere: ``throughput``, ``speedup`` and ``efficiency`` with their
     intervals, ``baseline_throughput``, ``is_baseline``. Ratios are computed from the printed throughputs;
-    ``printed_ratio`` holds what the source printed, by the metric ``ratio``. The baseline is the one that the
-    source's ratio names; without a printed ratio, the single device of the same line. Intervals come from
-    published runs: without at least three of a point, and for ratios of its baseline, there is none.
+    ``printed_ratio`` holds what the source printed, by the metric ``ratio``; ``keys`` names both cells. The baseline
+    is the one that the source's ratio names; without a printed ratio, the single device of the same line. Intervals
+    come from published runs: without at least three of a point, and for ratios of its baseline, there is none.
     """
     results = cells[cells["role"] == "result"]
     rates = results[results["metric"] == "throughput"].dropna(subset=["value"])
@@ -75,19 +75,21 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
     runs = {str(cell): group.to_numpy(np.float64) for cell, group in cells.groupby("runs_of")["value"]}
     known = cells.set_index("cell")[["value", "world_size"]].to_dict("index")
     computed = [_computed(point, known, runs) for point in points.itertuples()]
-    return points.assign(**pd.DataFrame(computed, columns=_COMPUTED, index=points.index))
+    keys = [tuple(row.dropna()) for _, row in points[["cell", "ratio_cell"]].iterrows()]
+    return points.assign(**pd.DataFrame(computed, columns=_COMPUTED, index=points.index), keys=keys)
 
 
 def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:
     """Return a row per point of which a source prints the communication, in the words of ``communication``.
 
+    ``keys`` names the cells it is printed in.
     Where it prints times of a task, these are all-reduce over task; of a lone worker there is nothing to print.
     """
     results = cells[(cells["role"] == "result") & cells["metric"].isin(_EXCHANGE)].dropna(subset=["value"])
     groups = [group for _, group in results.groupby(POINT, sort=False)]
-    said = [(group.iloc[0], _communication(group.set_index("metric"))) for group in groups]
-    rows = [first.to_dict() | {"communication": words} for first, words in said if words]
-    return pd.DataFrame(rows, columns=[*cells.columns, "communication"])
+    said = [(group.iloc[0], _communication(group.set_index("metric")), tuple(group["cell"])) for group in groups]
+    rows = [first.to_dict() | {"communication": words, "keys": keys} for first, words, keys in said if words]
+    return pd.DataFrame(rows, columns=[*cells.columns, "communication", "keys"])
 
 
 def same_question(points: pd.DataFrame, configurations: pd.DataFrame) -> list[list[str]]:
@@ -119,7 +121,7 @@ def _ratios(results: pd.DataFrame) -> pd.DataFrame:
     """Return the printed ratio of each point."""
     ratios = results[results["metric"].isin(RATIOS)]
     shown = ratios["printed"] + ratios["after"].str.extract(r"^(%)", expand=False).fillna("")
-    return ratios[[*POINT, "baseline"]].assign(ratio=ratios["metric"], printed_ratio=shown)
+    return ratios[[*POINT, "baseline"]].assign(ratio=ratios["metric"], printed_ratio=shown, ratio_cell=ratios["cell"])
 
 
 def _computed(

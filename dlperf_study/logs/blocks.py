@@ -18,6 +18,8 @@ LONGEST_LINE = 1 << 20
 COLOUR = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 SNIFFED_BYTES = 512
 _NEWLINE = 10
+#: What stands in a text for bytes that are none.
+_REPLACED = "\ufffd"
 
 Positions = NDArray[np.int64]
 
@@ -55,7 +57,8 @@ class Block:
 class Blocks:
     """The blocks of one open log. After the last one: which lines were skipped, and what was wrong with the bytes.
 
-    ``zeros``: the first line that holds a zero byte, 0 where none does.
+    ``zeros``: the first line that holds a zero byte, 0 where none does. ``undecodable``: how many lines hold bytes that
+    are no text, and ``first_undecodable`` the first of them.
     """
 
     def __init__(self, file: BufferedIOBase) -> None:
@@ -63,6 +66,7 @@ class Blocks:
         self.skipped: list[int] = []
         self.damage = ""
         self.zeros = 0
+        self.undecodable = self.first_undecodable = 0
         self.lines = 0
 
     def __iter__(self) -> Iterator[Block]:
@@ -94,8 +98,16 @@ class Blocks:
         block = Block(COLOUR.sub(b"", data) if b"\x1b" in data else data, self.lines + 1, is_cut)
         if not self.zeros and b"\0" in data:
             self.zeros = self.lines + 1 + data.count(b"\n", 0, data.index(b"\0"))
+        self._count_undecodable(data)
         self.lines += block.ends.size
         return block
+
+    def _count_undecodable(self, data: bytes) -> None:
+        if data.isascii() or _REPLACED not in (text := data.decode(errors="replace")):
+            return
+        odd = [number for number, line in enumerate(text.split("\n"), self.lines + 1) if _REPLACED in line]
+        self.first_undecodable = self.first_undecodable or odd[0]
+        self.undecodable += len(odd)
 
     def _chunks(self) -> Iterator[bytes]:
         """Yield what the file holds, as far as it can be read."""

@@ -67,6 +67,9 @@ def _bytes(blocks: Blocks) -> Iterator[str]:
         yield f"1 line is too long to be a log's and was skipped: line {shown}"
     elif shown:
         yield f"{len(blocks.skipped)} lines are too long to be a log's and were skipped, as lines {shown}"
+    if blocks.undecodable:
+        lines = counted(blocks.undecodable, "line")
+        yield f"{lines} with bytes that are no text (UTF-8), the first: {blocks.first_undecodable}"
 
 
 def _contradictions(facts: Mapping[str, Sequence[str]]) -> Iterator[str]:

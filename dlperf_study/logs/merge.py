@@ -34,7 +34,7 @@ class Devices:
 
     @property
     def world_size(self) -> int:
-        """How many ranks there are, one per device."""
+        """How many ranks there are; one that drives several devices counts as one, with the batch of them all."""
         return self.nodes * self.devices_per_node
 
 
@@ -100,7 +100,8 @@ def _check_ranks(source: str, format_: Format, places: Places, devices: Devices)
         return ()
     if not format_.synchronous:
         said = f"only {fewest} of {size} ranks printed some step, and in {format_.title} none stands for the others"
-        raise LogError(f"{source}: {said}: the job's rate is unknown")
+        remedy = "if one process drives several devices, state devices_per_process"
+        raise LogError(f"{source}: {said}: the job's rate is unknown; {remedy}")
     said = f"{fewest} of {size} ranks printed: they stand for all, since the ranks step together"
     return (Complaint(source, said),)
 

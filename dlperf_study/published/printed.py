@@ -10,7 +10,7 @@ NO_NUMBER = "-"
 #: How many of a printed unit are one of the unit of the metric; every other unit is the metric's own.
 PARTS = {"%": 100, "ms": 1000, "TFLOP/s": 1e-12}
 _NUMBER = re.compile(r"\d+(?:\.(\d+))?")
-_RATIO = re.compile(r"(\d+) ?: ?(\d+)")
+_RATIO = re.compile(r"(\d+) ?: ?(0*[1-9]\d*)")
 
 
 def value_of(printed: str, unit: str = "") -> float:
@@ -24,8 +24,8 @@ def value_of(printed: str, unit: str = "") -> float:
     """
     if printed == NO_NUMBER:
         return math.nan
-    if ratio := _RATIO.fullmatch(printed):
-        return int(ratio[1]) / int(ratio[2])
+    if terms := terms_of(printed):
+        return terms[0] / terms[1]
     return float(_number(printed)[0]) / PARTS.get(unit, 1)
 
 
@@ -37,10 +37,16 @@ def resolution_of(printed: str, unit: str = "") -> float:
     """
     if printed == NO_NUMBER:
         return math.nan
-    if ratio := _RATIO.fullmatch(printed):
-        return float(int(ratio[1]) / int(ratio[2]) ** 2)
+    if terms := terms_of(printed):
+        return terms[0] / terms[1] ** 2
     decimals = len(_number(printed)[1] or "")
     return float(10.0**-decimals / PARTS.get(unit, 1))
+
+
+def terms_of(printed: str) -> tuple[int, int] | None:
+    """Return both terms of a ratio printed as ``10 : 3``, the second above 0; None for any other text."""
+    ratio = _RATIO.fullmatch(printed)
+    return (int(ratio[1]), int(ratio[2])) if ratio else None
 
 
 def _number(printed: str) -> re.Match[str]:

@@ -18,6 +18,9 @@ _WEIGHTS = (
     "nothing need be wrong."
 )
 _INNOCENT = "Nothing was corrected; the letters lead to what would make the numbers right after all."
+#: The page with these tables, and the question it answers.
+PAGE, QUESTION = "audit.html", "audit"
+_OWN, _PUBLISHED = "audit-own-findings", "audit-published-findings"
 _NO_SOURCE = "The study names no published source."
 
 
@@ -26,17 +29,34 @@ def own(dataset: Dataset) -> Iterator[Table]:
     checked = audit(results_of_dataset(dataset))
     whose = f"The configurations and runs of this study.{quick_label(dataset)}"
     yield _checks(checked, "audit-own", "Checks of our numbers", whose)
-    yield _findings(checked, "audit-own-findings", "Found in our numbers", whose, "Nothing was found in our numbers.")
+    empty = "Nothing was found in our numbers."
+    yield _findings(_anchored(checked, _OWN), _OWN, "Found in our numbers", whose, empty)
 
 
 def published(dataset: Dataset) -> Iterator[Table]:
     """Yield the same for the published sources that the study names."""
     names = dataset.plan.published
-    checked = audit(results_of_sources(names)) if names else []
+    checked = _checked(dataset)
     whose = f"The sources {listed(list(names))}." if names else _NO_SOURCE
     empty = "Nothing was found in the published numbers." if names else _NO_SOURCE
     yield _checks(checked, "audit-published", "Checks of the published numbers", whose)
-    yield _findings(checked, "audit-published-findings", "Found in the published numbers", whose, empty)
+    yield _findings(_anchored(checked, _PUBLISHED), _PUBLISHED, "Found in the published numbers", whose, empty)
+
+
+def published_findings(dataset: Dataset) -> list[tuple[str, Finding]]:
+    """Return what was found in the published sources a study names, each with its anchor on the page of the audit."""
+    return _anchored(_checked(dataset), _PUBLISHED)
+
+
+def _checked(dataset: Dataset) -> Sequence[Checked]:
+    """Return the checks of the published sources that a study names; none where it names none."""
+    names = dataset.plan.published
+    return audit(results_of_sources(names)) if names else []
+
+
+def _anchored(checked: Sequence[Checked], name: str) -> list[tuple[str, Finding]]:
+    found = weighed(finding for one in checked for finding in one.findings)
+    return [(f"{name}-{number}", finding) for number, finding in enumerate(found, 1)]
 
 
 def _checks(checked: Sequence[Checked], name: str, title: str, whose: str) -> Table:
@@ -48,16 +68,15 @@ def _checks(checked: Sequence[Checked], name: str, title: str, whose: str) -> Ta
     return Table(name, title, whose, headings, rows, (_WEIGHTS,), empty=whose)
 
 
-def _findings(checked: Sequence[Checked], name: str, title: str, whose: str, empty: str) -> Table:
-    found = weighed(finding for one in checked for finding in one.findings)
+def _findings(found: Sequence[tuple[str, Finding]], name: str, title: str, whose: str, empty: str) -> Table:
     headings = tuple(map(Heading, ("Severity", "Check", "What was reckoned", "Where it stands")))
-    return Table(
-        name, title, f"{whose} {_INNOCENT}" if found else whose, headings, tuple(map(_row, found)), empty=empty
-    )
+    caption = f"{whose} {_INNOCENT}" if found else whose
+    return Table(name, title, caption, headings, tuple(_row(*one) for one in found), empty=empty)
 
 
-def _row(finding: Finding) -> tuple[Cell, ...]:
+def _row(anchor: str, finding: Finding) -> tuple[Cell, ...]:
     innocent = f"Innocent if: {'; or '.join(finding.explanations)}." if finding.explanations else ""
     # With spaces around them, the parts of a key may stand on several lines.
     place = cited(finding).replace("/", " / ")
-    return Cell(finding.severity), Cell(human(finding.check)), Cell(finding.computation, note=innocent), Cell(place)
+    severity, computation = Cell(finding.severity, anchor=anchor), Cell(finding.computation, note=innocent)
+    return severity, Cell(human(finding.check)), computation, Cell(place)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from matplotlib.figure import SubFigure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from dlperf_study.analysis.dataset import Dataset
@@ -39,12 +40,18 @@ _LETTERS_PER_INCH = 15
 def panels(
     dataset: Dataset, rows: int, columns: int, height_inches: float, share_y: bool = False
 ) -> tuple[Drawing, list[Axes]]:
-    """Return a page-wide drawing with a grid of panels; a quick study's drawing says that it is one."""
+    """Return a page-wide drawing with a grid of panels."""
+    drawing = page(dataset, height_inches)
+    axes = drawing.subplots(rows, columns, squeeze=False, sharey=share_y)
+    return drawing, list(axes.flat)
+
+
+def page(dataset: Dataset, height_inches: float) -> Drawing:
+    """Return a page-wide drawing without panels; that of a quick study says that it is one."""
     drawing = Drawing(figsize=(PAGE_INCHES, height_inches), layout="constrained")
     if dataset.plan.quick:
         drawing.suptitle(QUICK, x=0.995, ha="right", fontsize=6, color=SOFT)
-    axes = drawing.subplots(rows, columns, squeeze=False, sharey=share_y)
-    return drawing, list(axes.flat)
+    return drawing
 
 
 def category_panel(dataset: Dataset, labels: Sequence[str], extra_inches: float = 0.75) -> tuple[Drawing, Axes]:
@@ -118,8 +125,8 @@ def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
 
 
-def legend_below(drawing: Drawing, axes: Axes, labels: dict[str, str]) -> None:
-    """Name the lines of a drawing below it, once each; ``labels`` says how."""
+def legend_below(drawing: Drawing | SubFigure, axes: Axes, labels: dict[str, str]) -> None:
+    """Name the lines of a drawing, or of a part of one, below it, once each; ``labels`` says how."""
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     handles |= {IDEAL: handles.pop(IDEAL)} if IDEAL in handles else {}
     names = [labels.get(str(label), str(label)) for label in handles]

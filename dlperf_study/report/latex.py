@@ -61,7 +61,7 @@ def latex_table(table: "Table") -> str:
 def _tabular(table: "Table") -> list[str]:
     head = " & ".join(_heading(heading) for heading in table.headings)
     rows = [line for name, row in table.grouped() for line in (*_group(name, table), _row(row, table))]
-    notes = [f"\\textsuperscript{{{mark}}}~{latex_escaped(note)}" for note, mark in table.notes.items()]
+    notes = [f"\\textsuperscript{{{mark}}}~{latex_escaped(str(note))}" for note, mark in table.notes.items()]
     below = [rf"\par\smallskip\footnotesize {line}" for line in [*map(latex_escaped, table.remarks), *notes]]
     columns = "".join(_column(heading) for heading in table.headings)
     begin = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", head + r" \\", r"\midrule"]
@@ -74,7 +74,7 @@ def _group(name: str, table: "Table") -> list[str]:
 
 
 def _row(row: "tuple[Cell, ...]", table: "Table") -> str:
-    return " & ".join(map(_cell, row, table.headings, [table.notes] * len(row))) + r" \\"
+    return " & ".join(map(_cell, row, table.headings, map(table.marks, row))) + r" \\"
 
 
 def _column(heading: "Heading") -> str:
@@ -87,8 +87,8 @@ def _heading(heading: "Heading") -> str:
     return f"\\multicolumn{{{heading.span}}}{{c}}{{{text}}}" if heading.numeric else text
 
 
-def _cell(cell: "Cell", heading: "Heading", marks: dict[str, str]) -> str:
-    mark = f"\\textsuperscript{{{marks[cell.note]}}}" if cell.note else ""
+def _cell(cell: "Cell", heading: "Heading", marks: str) -> str:
+    mark = f"\\textsuperscript{{{marks}}}" if marks else ""
     text = f"\\texttt{{{latex_escaped(cell.text)}}}" if cell.code else latex_escaped(cell.text)
     if not heading.interval:
         return text + mark

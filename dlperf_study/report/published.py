@@ -10,6 +10,7 @@ from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.published import Published, exchange_points, same_question
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report import context, numbers
+from dlperf_study.report.audit_links import AuditLinks
 from dlperf_study.report.cells import ColumnOfCells, defined, measured_column
 from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing
@@ -34,7 +35,7 @@ _APART = (
 _HOW = (
     "Published speedups are computed from the printed throughputs, against the baseline that the source names or else "
     "the single device of the same line; what the source itself printed stands beside. Their intervals come from the "
-    "printed runs, resampled as ours are."
+    "printed runs, resampled as ours are. A letter at a speedup leads to what the audit says of the numbers of its row."
 )
 
 
@@ -42,7 +43,8 @@ def beside_ours(dataset: Dataset) -> Table:
     """Return every published throughput and its speedup, beside our configuration that asks the same question."""
     published = Published.read(dataset.plan.published)
     ours = _ours(dataset, "throughput", "mean_of_rates", "speedup")
-    columns = [*_NAMED, _published_throughput(), _published_speedup(), _AS_PRINTED, *ours]
+    speedup = _linked(_published_speedup(), AuditLinks.of(dataset))
+    columns = [*_NAMED, _published_throughput(), speedup, _AS_PRINTED, *ours]
     remarks = (_HOW, defined("mean_of_rates"), *_differences(published))
     caption = (
         f"{_APART} {_where(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
@@ -55,7 +57,7 @@ def communication(dataset: Dataset) -> Table:
     published = Published.read(dataset.plan.published)
     points = exchange_points(published.cells)
     printed = ColumnOfCells(Heading("Communication, as published"), lambda row: Cell(row.communication))
-    columns = [*_NAMED, printed, *_ours(dataset, "computation_to_communication")]
+    columns = [*_NAMED, _linked(printed, AuditLinks.of(dataset)), *_ours(dataset, "computation_to_communication")]
     caption = f"{_APART} {_where(published)} Ours: {context.conditions(dataset)}"
     remarks = ("Of stage times, the share is the printed time of the all-reduce over that of the task.",)
     name, title = "published-communication", "Communication, published and ours"
@@ -136,6 +138,11 @@ def _published_speedup() -> ColumnOfCells:
         return Cell(*numbers.with_interval(row.speedup, row.speedup_low, row.speedup_high))
 
     return ColumnOfCells(heading, cell)
+
+
+def _linked(column: ColumnOfCells, links: AuditLinks) -> ColumnOfCells:
+    """Return a column whose cells also say what the audit found in the published numbers of their row."""
+    return ColumnOfCells(column.heading, lambda row: replace(column.cell(row), links=links.about(row.keys)))
 
 
 def _printed_ratio(row: Any) -> Cell:

@@ -1,50 +1,82 @@
-"""Figures of published speedups, with ours where they answer the same question."""
+"""The figure of published speedups, with ours, where ours answer the same question."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
+from matplotlib.figure import SubFigure
 
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.published import RATIOS, Published, same_question
 from dlperf_study.report import charts, context
 from dlperf_study.report.figure import Figure
-from dlperf_study.report.names import human
+from dlperf_study.report.names import human, listed
+from dlperf_study.report.published import NOTHING_NAMED
 from dlperf_study.report.published_lines import titled_lines
 from dlperf_study.report.series import SEPARATOR, Series
 from dlperf_study.report.style import publication_style
 from dlperf_study.report.units import unit_of
 
 OURS = "ours"
-#: Height of one entry of the legend.
-LEGEND_INCHES = 0.14
+#: Height of the panels of one source and model, and of one entry of their legend.
+PANELS_INCHES, LEGEND_INCHES = 2.4, 0.14
 _SAID = (
-    "Dotted: ideal scaling from one device. Each line is relative to a single device of its own: compare shapes only."
+    "Dotted: ideal scaling from one device. Each line is relative to a single device of its own: compare shapes only. "
+    "Dashed: ours, on our machine; solid: published."
 )
-_WITH_OURS = " Dashed: ours, on our machine; solid: published."
 _INTERVALS = " Bars: intervals, of what is published from the printed runs."
 _NO_INTERVAL = " Open markers have no interval: one value is printed, or too few runs."
-_EMPTY = "Nothing is published of this model on two or more numbers of devices with a baseline."
+_NOT_DRAWN = " Not drawn, but in the tables, as nothing measured here asks the same: "
+_EMPTY = (
+    "Nothing measured here asks what is published on two or more numbers of devices with a baseline: "
+    "what is published stands in the tables alone."
+)
 
 
-def speedups(dataset: Dataset) -> Iterator[Figure]:
-    """Yield speedup and efficiency against devices, a figure for each source and model."""
+@dataclass(frozen=True)
+class _Part:
+    """What one source printed of one model, as lines, and the lines of ours that ask the same."""
+
+    title: str
+    lines: list[Series]
+    ours: list[Series]
+
+    @property
+    def all_lines(self) -> list[Series]:
+        return [*self.lines, *self.ours]
+
+    @property
+    def height_inches(self) -> float:
+        return PANELS_INCHES + LEGEND_INCHES * len(self.all_lines)
+
+
+def speedups(dataset: Dataset) -> Figure:
+    """Return speedup and efficiency against devices, for each source and model of which something is measured here."""
     published = Published.read(dataset.plan.published)
+    parts = list(_parts(dataset, published))
+    drawn = [part for part in parts if part.ours]
+    with publication_style():
+        drawing = _drawn(dataset, drawn) if drawn else None
+    others = [part.title for part in parts if part.lines and not part.ours]
+    caption = _caption(dataset, drawn, others) if drawn else ""
+    empty = _EMPTY if published.sources else NOTHING_NAMED
+    return Figure("published-speedups", "Published speedups, and ours", caption, drawing, empty)
+
+
+def _parts(dataset: Dataset, published: Published) -> Iterator[_Part]:
     for (source, model), points in published.points.groupby(["source", "model"], sort=False):
         lines = _lines(published, points)
         ours = [one for line in lines for one in _ours(dataset, line, len(lines))]
-        with publication_style():
-            drawing = _drawn(dataset, lines, ours)
-        name = f"published-{source}-{model}".replace("_", "-")
-        title = f"{human(model)}: {published.sources[source].title}"
-        yield Figure(name, title, _caption(dataset, lines, ours), drawing, _EMPTY)
+        yield _Part(f"{human(model)}: {published.sources[source].title}", lines, ours)
 
 
-def _caption(dataset: Dataset, lines: list[Series], ours: list[Series]) -> str:
-    """Return what is to be said of the lines of one figure, and of no others."""
-    known = [value for one in (*lines, *ours) for value in one.rows["speedup_low"].notna()]
+def _caption(dataset: Dataset, drawn: list[_Part], others: list[str]) -> str:
+    """Return what is to be said of the lines that are drawn, once for all, and what is not drawn."""
+    known = [value for part in drawn for one in part.all_lines for value in one.rows["speedup_low"].notna()]
     intervals = f"{_INTERVALS * any(known)}{_NO_INTERVAL * (not all(known))}"
-    return f"{_SAID}{_WITH_OURS * bool(ours)}{intervals}{context.quick_label(dataset)}"
+    left_out = f"{_NOT_DRAWN}{listed(others)}." if others else ""
+    return f"{_SAID}{intervals}{left_out}{context.quick_label(dataset)}"
 
 
 def _lines(published: Published, points: pd.DataFrame) -> list[Series]:
@@ -68,19 +100,26 @@ def _series(label: str, position: int, rows: pd.DataFrame) -> Series:
     return Series(label, position, rows.sort_values("world_size", kind="stable"))
 
 
-def _drawn(dataset: Dataset, lines: list[Series], ours: list[Series]) -> Drawing | None:
-    if not lines:
-        return None
-    devices = sorted({int(size) for one in (*lines, *ours) for size in one.rows["world_size"]})
-    drawing, axes = charts.panels(dataset, 1, len(RATIOS), 2.2 + LEGEND_INCHES * (len(lines) + len(ours)))
+def _drawn(dataset: Dataset, parts: list[_Part]) -> Drawing:
+    heights = [part.height_inches for part in parts]
+    drawing = charts.page(dataset, sum(heights))
+    below = drawing.subfigures(len(parts), 1, squeeze=False, height_ratios=heights)
+    for place, part in zip(below.flat, parts, strict=True):
+        _draw(place, part)
+    return drawing
+
+
+def _draw(place: SubFigure, part: _Part) -> None:
+    place.suptitle(part.title, x=0.01, ha="left", fontsize=7.5, fontweight="bold")
+    devices = sorted({int(size) for one in part.all_lines for size in one.rows["world_size"]})
+    axes = place.subplots(1, len(RATIOS))
     for column, panel in zip(RATIOS, axes, strict=True):
-        for one in lines:
+        for one in part.lines:
             charts.interval_line(panel, one, column)
-        for one in ours:
+        for one in part.ours:
             charts.interval_line(panel, one, column, dashes="--")
         charts.ideal_line(panel, devices, [float(size) if column == "speedup" else 1.0 for size in devices])
         charts.device_axes(panel, devices, logarithmic_y=column == "speedup")
         panel.set_title(unit_of(column, []).axis)
         panel.set_xlabel(unit_of("world_size", []).axis)
-    charts.legend_below(drawing, axes[0], {})
-    return drawing
+    charts.legend_below(place, axes[0], {})

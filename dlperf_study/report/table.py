@@ -3,6 +3,7 @@
 import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 
 from dlperf_study.paths import StudyPaths
@@ -11,16 +12,37 @@ from dlperf_study.report.numbers import MISSING
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One printed value; ``interval`` stands in its own sub-column, ``note`` becomes a footnote.
+class Link:
+    """A footnote that leads to ``target``, a place on another page; empty where there is no such page."""
 
-    ``code``: it is the name of a file, set as such.
+    text: str
+    target: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Note = str | Link
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed value; ``interval`` stands in its own sub-column, ``note`` and ``links`` become footnotes.
+
+    ``code``: it is the name of a file, set as such. ``anchor``: by which other pages lead to it.
     """
 
     text: str
     interval: str = ""
     note: str = ""
     code: bool = False
+    links: tuple[Link, ...] = ()
+    anchor: str = ""
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """All its footnotes."""
+        return (*([self.note] if self.note else []), *self.links)
 
     @classmethod
     def missing(cls, reason: str) -> "Cell":
@@ -64,11 +86,15 @@ class Table:
     empty: str = "Nothing to show."
     groups: tuple[str, ...] = ()
 
-    @property
-    def notes(self) -> dict[str, str]:
+    @cached_property
+    def notes(self) -> dict[Note, str]:
         """The distinct notes of all cells and the mark of each, in order of appearance."""
-        distinct = dict.fromkeys(cell.note for row in self.rows for cell in row if cell.note)
+        distinct = dict.fromkeys(note for row in self.rows for cell in row for note in cell.notes)
         return dict(zip(distinct, _marks(), strict=False))
+
+    def marks(self, cell: Cell) -> str:
+        """Return the marks of the notes of one of its cells."""
+        return ",".join(self.notes[note] for note in cell.notes)
 
     @property
     def width(self) -> int:
@@ -108,10 +134,15 @@ def _marks() -> Iterable[str]:
 def _html_grid(table: Table) -> str:
     head = _html_head(table.headings)
     rows = "".join(_html_group(name, table) + _html_row(row, table) for name, row in table.grouped())
-    notes = [f"<sup>{mark}</sup>&nbsp;{escape(note)}" for note, mark in table.notes.items()]
+    notes = [f"<sup>{mark}</sup>&nbsp;{_html_note(note)}" for note, mark in table.notes.items()]
     below = "".join(f"<li>{line}</li>" for line in [*map(escape, table.remarks), *notes])
     grid = f"<table>{head}<tbody>{rows}</tbody></table>"
     return f'<div class="scroll">{grid}</div>' + (f'<ul class="notes">{below}</ul>' if below else "")
+
+
+def _html_note(note: Note) -> str:
+    text = escape(str(note))
+    return f'<a href="{escape(note.target)}">{text}</a>' if isinstance(note, Link) and note.target else text
 
 
 def _html_head(headings: Sequence[Heading]) -> str:
@@ -130,12 +161,13 @@ def _html_group(name: str, table: Table) -> str:
 
 
 def _html_row(row: Sequence[Cell], table: Table) -> str:
-    return f"<tr>{''.join(map(_html_cell, row, table.headings, [table.notes] * len(row)))}</tr>"
+    marks = map(table.marks, row)
+    return f"<tr>{''.join(map(_html_cell, row, table.headings, marks))}</tr>"
 
 
-def _html_cell(cell: Cell, heading: Heading, marks: dict[str, str]) -> str:
-    kind = ' class="number"' if heading.numeric else ""
-    mark = f"<sup>{marks[cell.note]}</sup>" if cell.note else ""
+def _html_cell(cell: Cell, heading: Heading, marks: str) -> str:
+    kind = ' class="number"' * heading.numeric + f' id="{escape(cell.anchor)}"' * bool(cell.anchor)
+    mark = f"<sup>{marks}</sup>" if marks else ""
     text = f"<code>{escape(cell.text)}</code>" if cell.code else escape(cell.text)
     if not heading.interval:
         return f"<td{kind}>{text}{mark}</td>"

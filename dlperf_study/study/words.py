@@ -1,9 +1,17 @@
-"""Numbers in sentences."""
+"""Numbers and names in sentences."""
+
+from collections.abc import Sequence
 
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 device``, ``2 devices``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first_of(names: Sequence[str], most: int = 10, mark: str = ", ") -> str:
+    """Return the first of some names, and how many there are more."""
+    more = f"{mark}and {len(names) - most} more" if len(names) > most else ""
+    return mark.join(names[:most]) + more
 
 
 def rounded(value: float) -> str:

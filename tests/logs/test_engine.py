@@ -151,6 +151,17 @@ def test_zero_bytes_in_the_middle_are_damage(tmp_path: Path, noise: bytes) -> No
     assert f"zero bytes, which no program prints, at line {text.count(bytes([10]), 0, 900) + 1}" in errors(reading)
 
 
+def test_bytes_that_are_no_text_are_said(tmp_path: Path) -> None:
+    lines = [elapse(step).encode() for step in range(50)]
+    assert "no text" not in messages(read_text(tmp_path, "µ" + elapse(0)))
+    for number in (7, 12, 30):
+        lines[number] = lines[number].replace(b"loss", b"l\xffss, loss")
+    reading = read_text(tmp_path, b"".join(lines))
+    assert "3 lines with bytes that are no text (UTF-8), the first: 8" in messages(reading)
+    assert len(reading.records) == 50
+    assert errors(reading) == ""
+
+
 @pytest.mark.parametrize("removed", [5, 8, 14, 40, 60])
 def test_a_last_line_that_is_cut_off_refuses_the_log(tmp_path: Path, removed: int) -> None:
     reading = read_text(tmp_path, "".join(map(elapse, range(50))) + elapse(50)[:-removed])

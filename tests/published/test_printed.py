@@ -28,7 +28,7 @@ def test_a_dash_is_no_number_and_not_zero():
     assert math.isnan(resolution_of("-"))
 
 
-@pytest.mark.parametrize("printed", ["", "about 3", "1,024", "3.", "-5", "10:", "1e3", "nan"])
+@pytest.mark.parametrize("printed", ["", "about 3", "1,024", "3.", "-5", "10:", "10 : 0", "1e3", "nan"])
 def test_anything_else_is_refused(printed):
     with pytest.raises(PublishedError, match="neither a number nor a ratio"):
         value_of(printed)

@@ -1,13 +1,17 @@
 import re
+from collections.abc import Iterator
 
 import pytest
+from matplotlib.container import ErrorbarContainer
 
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.published import read_source
-from dlperf_study.report import published, published_figures
+from dlperf_study.report import audits, published, published_figures
 from dlperf_study.report.charts import IDEAL
+from dlperf_study.report.names import human
 from dlperf_study.report.numbers import MISSING
+from dlperf_study.report.pages import ANSWERS
 from dlperf_study.report.published_figures import OURS
 from dlperf_study.report.table import Table
 from tests.evidence_factory import Planned, Recipe, configuration
@@ -21,11 +25,21 @@ CPU_ONLY = {
 }
 
 
+#: What DLPerf asked of PLSC.
+ARCFACE = {
+    **{"model": "arcface_resnet50", "strategy": "all_reduce", "image_size": 112, "classes": 85742},
+    **{"batch_per_device": 128, "classifier": "sharded", "sample_ratio": 1.0},
+}
+
+
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """One and two workers measured, four unsupported, and eight not in the plan."""
+    """One and two workers measured, four unsupported, and eight not in the plan; and ArcFace on one device."""
     one, two, four = (configuration(nodes=nodes, **CPU_ONLY) for nodes in (1, 2, 4))
-    planned = [Planned(one, ALONE), Planned(two, TOGETHER), Planned(four, Recipe(), unsupported="there are 2 nodes")]
+    alone = configuration(**ARCFACE)
+    arcface = Planned(alone, ALONE, baseline=alone)
+    unsupported = Planned(four, Recipe(), unsupported="there are 2 nodes")
+    planned = [Planned(one, ALONE), Planned(two, TOGETHER), unsupported, arcface]
     paths = StudyPaths(tmp_path_factory.mktemp("outputs") / "example")
     return write_titled(paths, planned, published=SOURCES)
 
@@ -80,6 +94,40 @@ def test_every_dash_has_a_reason_and_nothing_prints_as_nan(asked: Dataset) -> No
         assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
 
 
+def test_a_number_that_the_audit_doubts_leads_to_its_finding(asked: Dataset) -> None:
+    table = published.beside_ours(asked)
+    said = "41 / 26.7 = 1.5356, printed 1.57: it fits no rounding"
+    assert f"audit, doubt: {said}" in _links(table, "CPU only: Resnet50", "2")
+    assert f"audit, doubt: {said}" not in _links(table, "CPU only: Resnet50", "1")
+    assert [text for text in _links(table, "ArcFace", "8") if "17.0% above linear" in text]
+    assert _links(table, "ArcFace", "32") == []
+
+
+def _links(table: Table, group: str, devices: str) -> list[str]:
+    grouped = zip(table.groups, table.rows, strict=True)
+    [found] = [cells for name, cells in grouped if group in name and cells[1].text == devices]
+    return [link.text for cell in found for link in cell.links]
+
+
+def test_every_link_to_the_audit_arrives(asked: Dataset) -> None:
+    pages = {page.file for page in ANSWERS}
+    shown = published.beside_ours(asked)._repr_html_() + published.communication(asked)._repr_html_()
+    targets = re.findall(r'<li><sup>\w+</sup>&nbsp;<a href="([^"#]+)#([^"]+)">audit, \w+: ([^<]+)', shown)
+    _, found = audits.published(asked)
+    rows = re.findall(r'<td id="([^"]+)">.*?</td><td>.*?</td><td>(.*?)(?:<sup>|</td>)', found._repr_html_())
+    assert len(targets) > 5
+    assert {page for page, _, _ in targets} <= pages
+    assert {(anchor, said) for _, anchor, said in targets} <= set(rows)
+
+
+def test_without_a_page_of_the_audit_its_words_stand_alone(paths: StudyPaths) -> None:
+    alone = configuration(**ARCFACE)
+    dataset = write_titled(paths, [Planned(alone, ALONE)], published=("dlperf_paddle_plsc",), questions=("published",))
+    shown = published.beside_ours(dataset)._repr_html_()
+    assert "audit, doubt: from 8 to 16 devices" in shown
+    assert "href" not in shown
+
+
 def test_a_caption_names_both_machines_and_warns(asked: Dataset) -> None:
     caption = published.beside_ours(asked).caption
     owed = ("neither is divided by the other", "Tesla V100-SXM2-16GB", "cpu=4", "Constructed CPU", "weak scaling")
@@ -113,12 +161,22 @@ def test_sources_stand_below_each_other_and_fit_a_page(asked: Dataset) -> None:
     assert list(dict.fromkeys(table.groups)) == [read_source(name).title for name in SOURCES]
 
 
-def test_a_caption_speaks_of_ours_only_where_there_is_a_line_of_ours(asked: Dataset) -> None:
-    captions = {figure.name: figure.caption for figure in published_figures.speedups(asked)}
-    ours = captions["published-elasticdl-allreduce-wiki-resnet50-convolution-biases"]
-    assert ("Dashed: ours" in ours, "Bars: intervals" in ours) == (True, True)
-    alone = captions["published-elasticdl-allreduce-wiki-mobilenet-v2"]
-    assert ("ours" in alone, "Bars" in alone, "Open markers" in alone) == (False, False, True)
+def test_only_what_ours_answers_is_drawn_and_the_caption_names_the_rest(asked: Dataset) -> None:
+    figure = published_figures.speedups(asked)
+    wiki, plsc, vgg16 = (read_source(name).title for name in SOURCES)
+    drawn = [part.get_suptitle() for part in figure.drawing.subfigs]
+    assert drawn == [f"ResNet-50 with convolution biases: {wiki}", f"{human('arcface_resnet50')}: {plsc}"]
+    assert figure.caption.count("Dashed: ours") == figure.caption.count("Bars: intervals") == 1
+    not_drawn = figure.caption.partition("Not drawn, but in the tables")[2]
+    assert f"MobileNetV2: {wiki}" in not_drawn
+    assert f"VGG16 for CIFAR-10: {vgg16}" in not_drawn
+    assert plsc not in not_drawn
+
+
+def test_a_source_that_ours_does_not_answer_has_tables_alone(paths: StudyPaths) -> None:
+    figure = published_figures.speedups(write_titled(paths, [Planned(configuration(), ALONE)]))
+    assert figure.drawing is None
+    assert "what is published stands in the tables alone" in figure._repr_html_()
 
 
 def test_tables_are_shown_as_printed(asked: Dataset) -> None:
@@ -130,27 +188,25 @@ def test_tables_are_shown_as_printed(asked: Dataset) -> None:
 
 
 def test_a_figure_has_a_line_for_each_published_one_and_ours_dashed(asked: Dataset) -> None:
-    figures = {figure.name: figure for figure in published_figures.speedups(asked)}
-    drawing = figures["published-elasticdl-allreduce-wiki-resnet50-convolution-biases"].drawing
-    labels = [text.get_text() for text in drawing.legends[0].get_texts()]
+    drawing = published_figures.speedups(asked).drawing
+    labels = [text.get_text() for text in drawing.subfigs[0].legends[0].get_texts()]
     assert labels == ["Minikube: Resnet50", "ASI, CPU only: Resnet50", f"{OURS} · ASI, CPU only: Resnet50", "ideal"]
     speedup = drawing.axes[0]
     dashed = [line for line in speedup.get_lines() if line.get_linestyle() == "--" and line.get_label() != IDEAL]
     assert [list(line.get_xdata()) for line in dashed] == [[1, 2]]
 
 
-def test_only_printed_runs_draw_intervals(asked: Dataset) -> None:
-    figures = {figure.name: figure for figure in published_figures.speedups(asked)}
-    with_runs = figures["published-dlperf-paddle-plsc-arcface-resnet50"].drawing.axes[0]
-    without = figures["published-elasticdl-allreduce-wiki-mobilenet-v2"].drawing.axes[0]
+def test_only_runs_draw_intervals(asked: Dataset) -> None:
+    cpu, _, arcface, _ = published_figures.speedups(asked).drawing.axes
+    lengths = {bars.get_label(): max(_lengths(bars)) for bars in (*cpu.containers, *arcface.containers)}
+    known = {label for label, length in lengths.items() if length > 0}
+    assert known == {"PLSC", f"{OURS} · ASI, CPU only: Resnet50"}
+    assert lengths["PLSC"] > 0.1
 
-    def longest(axes: object) -> float:
-        """Return the length of the longest bar of an interval."""
-        bars = [line for bars in axes.containers for line in bars[2]]
-        return max(segment[1][1] - segment[0][1] for bar in bars for segment in bar.get_segments())
 
-    assert longest(with_runs) > 0.1
-    assert longest(without) == 0
+def _lengths(bars: ErrorbarContainer) -> Iterator[float]:
+    """Yield the length of each bar of an interval."""
+    yield from (high[1] - low[1] for line in bars[2] for low, high in line.get_segments())
 
 
 def test_a_study_without_sources_says_so(paths: StudyPaths) -> None:
@@ -158,4 +214,4 @@ def test_a_study_without_sources_says_so(paths: StudyPaths) -> None:
     for table in (published.beside_ours(dataset), published.communication(dataset), published.sources(dataset)):
         assert published.NOTHING_NAMED in table._repr_html_()
     assert list(published.as_printed(dataset)) == []
-    assert list(published_figures.speedups(dataset)) == []
+    assert published.NOTHING_NAMED in published_figures.speedups(dataset)._repr_html_()

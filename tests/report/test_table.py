@@ -6,7 +6,7 @@ import pytest
 
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.latex import latex_escaped, latex_table
-from dlperf_study.report.table import Cell, Heading, Table
+from dlperf_study.report.table import Cell, Heading, Link, Table
 
 
 @pytest.fixture
@@ -25,6 +25,18 @@ def test_many_notes_all_have_a_mark() -> None:
     rows = tuple((Cell.missing(f"reason {number}"),) for number in range(60))
     marks = Table("t", "T", "", (Heading("A"),), rows).notes
     assert len(marks) == len(set(marks.values())) == 60
+
+
+def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere() -> None:
+    links = (Link("audit & more", "audit.html#audit-1"), Link("no page", ""))
+    table = Table("t", "T", "", (Heading("A"),), ((Cell("1", note="x", links=links),), (Cell("2", anchor="here"),)))
+    html = table._repr_html_()
+    assert "<td>1<sup>a,b,c</sup></td>" in html
+    assert '<sup>b</sup>&nbsp;<a href="audit.html#audit-1">audit &amp; more</a>' in html
+    assert "<sup>c</sup>&nbsp;no page" in html
+    assert '<td id="here">2</td>' in html
+    assert r"1\textsuperscript{a,b,c}" in latex_table(table)
+    assert r"\textsuperscript{b}~audit \& more" in latex_table(table)
 
 
 def test_html_escapes_and_explains_the_dash(table: Table) -> None:

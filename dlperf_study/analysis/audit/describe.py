@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from dlperf_study.analysis.audit.finding import Checked, Finding, weighed
 from dlperf_study.logs.complaint import Severity
+from dlperf_study.study.words import first_of
 
 #: So many cells are cited at most; the first is the one that is doubted.
 MOST_CELLS = 3
@@ -17,9 +18,7 @@ def describe(checked: Sequence[Checked]) -> str:
 
 def cited(finding: Finding) -> str:
     """Return the places of a finding's cells."""
-    keys = [cell.key for cell in finding.cells]
-    more = len(keys) - MOST_CELLS
-    return "; ".join(keys[:MOST_CELLS]) + (f"; and {more} more" if more > 0 else "")
+    return first_of([cell.key for cell in finding.cells], MOST_CELLS, "; ")
 
 
 def counts(check: Checked) -> str:

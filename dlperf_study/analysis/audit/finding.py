@@ -21,6 +21,18 @@ class Finding:
     explanations: tuple[str, ...] = ()
     check: str = ""
 
+    @property
+    def accused(self) -> tuple[str, ...]:
+        """The keys of the numbers it doubts, and of what these summarise; not of the rate a ratio is held against.
+
+        A note without an innocent explanation accuses none: it says what could not be checked.
+        """
+        if self.severity is Severity.NOTE and not self.explanations:
+            return ()
+        accused = [cell for cell in self.cells if cell.key not in {other.baseline for other in self.cells}]
+        keys = (key for cell in accused for key in (cell.key, str(cell.get("runs_of") or "")) if key)
+        return tuple(dict.fromkeys(keys))
+
 
 #: Yields one result for each thing examined: what was found, or None where nothing is wrong with it.
 Examination = Callable[[Results], Iterator[Finding | None]]

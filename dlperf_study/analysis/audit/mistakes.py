@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from dlperf_study.errors import TableError
+from dlperf_study.study.words import first_of
 
 #: So many mistakes are told at most.
 MOST = 10
@@ -32,10 +33,8 @@ class Mistakes:
 
     def refuse(self) -> None:
         """Raise one TableError with every mistake, if there was one."""
-        said = list(self._said)
-        more = f"; and {len(said) - MOST} more" if len(said) > MOST else ""
-        if said:
-            raise TableError("; ".join(said[:MOST]) + more)
+        if self._said:
+            raise TableError(first_of(list(self._said), MOST, "; "))
 
 
 @contextmanager

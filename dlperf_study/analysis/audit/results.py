@@ -1,11 +1,11 @@
 """A table of results as the checks see it: cells, and how they belong together."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
-from typing import Any
+from itertools import groupby, pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from dlperf_study.study.configuration import FIELD_NAMES
 
 THROUGHPUT, SPEEDUP, EFFICIENCY = "throughput", "speedup", "efficiency"
 
+Key = TypeVar("Key")
 
 #: What must be the same for two numbers of one metric to answer the same question: every parameter of ours, and what
 #: a publication says besides.
@@ -101,64 +102,57 @@ class Results:
     @cached_property
     def runs(self) -> dict[str, list[Cell]]:
         """The repetitions of a summary, by its key."""
-        found: dict[str, list[Cell]] = {}
-        for cell in self.cells:
-            if cell.is_run and cell.get("runs_of"):
-                found.setdefault(cell.get("runs_of"), []).append(cell)
-        return found
+        listed = (cell for cell in self.cells if cell.is_run and cell.get("runs_of"))
+        return grouped(listed, lambda cell: str(cell.get("runs_of")))
+
+    @cached_property
+    def _summaries(self) -> tuple[Cell, ...]:
+        return tuple(cell for cell in self.cells if not cell.is_run)
 
     @cached_property
     def _at(self) -> dict[tuple[Any, ...], list[Cell]]:
-        found: dict[tuple[Any, ...], list[Cell]] = {}
-        for cell in self.cells:
-            if not cell.is_run:
-                found.setdefault((cell.metric, *cell.point), []).append(cell)
-        return found
+        return grouped(self._summaries, lambda cell: (cell.metric, *cell.point))
 
     @cached_property
     def _alike(self) -> dict[tuple[str, ...], list[Cell]]:
-        found: dict[tuple[str, ...], list[Cell]] = {}
-        for cell in self.cells:
-            if not cell.is_run:
-                found.setdefault((cell.metric, *cell.configuration), []).append(cell)
-        return found
+        return grouped(self._summaries, lambda cell: (cell.metric, *cell.configuration))
+
+    @cached_property
+    def _alongside(self) -> dict[tuple[str, str], list[Cell]]:
+        return grouped(self._summaries, lambda cell: (cell.metric, cell.series))
 
     def alike(self, cell: Cell, metric: str) -> list[Cell]:
         """Return the cells of a metric, in any table, that were measured with the same configuration."""
         return self._alike.get((metric, *cell.configuration), [])
 
-    @cached_property
-    def _alongside(self) -> dict[tuple[str, str], list[Cell]]:
-        found: dict[tuple[str, str], list[Cell]] = {}
-        for cell in self.cells:
-            if not cell.is_run:
-                found.setdefault((cell.metric, cell.series), []).append(cell)
-        return found
-
     def of(self, *metrics: str) -> list[Cell]:
         """Return the cells of some metrics, without single runs."""
-        return [cell for cell in self.cells if cell.metric in metrics and not cell.is_run]
+        return [cell for cell in self._summaries if cell.metric in metrics]
 
     def beside(self, cell: Cell, metric: str) -> Cell | None:
         """Return the cell of another metric at the same point of the same series; None unless there is just one.
 
-        Of several, as a median and a mean, it is the one that was estimated in the same way.
+        Of several, it is the one that was estimated in the same way, as a median or a mean, or else that of its row.
         """
         found = self._at.get((metric, *cell.point), [])
-        same = [other for other in found if other.estimator == cell.estimator] if len(found) > 1 else found
-        return same[0] if len(same) == 1 else None
+        for name in ("estimator", "row"):
+            if len(found) > 1:
+                found = [other for other in found if other.get(name) == cell.get(name)]
+        return found[0] if len(found) == 1 else None
 
     def baseline_of(self, ratio: Cell) -> Cell | None:
         """Return the rate a ratio is relative to: the one the table names, else the one whose own ratio is 1.
 
-        An efficiency whose curve has no ratio of 1 is relative to its single device: that is what linear means.
+        Of several such rates that are equal it is the first. An efficiency whose curve has no ratio of 1 is relative to
+        its single device: that is what linear means.
         """
         if ratio.baseline:
             return self.by_key.get(ratio.baseline)
         units = self._units(ratio)
         if units:
-            return self.beside(units[0], THROUGHPUT) if len(units) == 1 else None
-        return self._single_device(ratio.series) if ratio.metric == EFFICIENCY else None
+            return _the_same([self.beside(unit, THROUGHPUT) for unit in units])
+        alone = [cell for cell in self._alongside.get((THROUGHPUT, ratio.series), ()) if cell.world_size == 1]
+        return _the_same(alone) if ratio.metric == EFFICIENCY else None
 
     def _units(self, ratio: Cell) -> list[Cell]:
         """Return the ratios of 1 on the curve of a ratio; of several, those at its fewest devices, if any is there."""
@@ -168,33 +162,36 @@ class Results:
         first = [cell for cell in units if cell.world_size == fewest]
         return first if first and ratio.metric in (SPEEDUP, EFFICIENCY) else units
 
-    def _single_device(self, series: str) -> Cell | None:
-        rates = [cell for cell in self._alongside.get((THROUGHPUT, series), ()) if cell.world_size == 1]
-        return rates[0] if len(rates) == 1 else None
-
     def curves(self) -> Iterator[list[Rate]]:
-        """Yield the throughputs of each series, by number of devices; a series of one is left out."""
-        rates = [self.rate(cell) for cell in self.of(THROUGHPUT) if self._on_a_curve(cell)]
+        """Yield the throughputs of each series, by number of devices; a series of one is left out.
+
+        Of a series without throughputs these are its speedups, which rise and fall as they do.
+        """
+        rates = [self.rate(cell) for cell in self.of(THROUGHPUT, SPEEDUP) if self._on_a_curve(cell)]
         ordered = sorted(rates, key=lambda rate: (*_line(rate), rate.point.devices))
         for _, group in groupby(ordered, key=_line):
             curve = list(group)
             if len(curve) > 1:
                 yield curve
 
+    def steps(self) -> Iterator[tuple[Rate, Rate]]:
+        """Yield each step of a curve to more devices: the rate on fewer, and that on more."""
+        pairs = (pair for curve in self.curves() for pair in pairwise(curve))
+        yield from ((fewer, more) for fewer, more in pairs if more.point.devices > fewer.point.devices)
+
     def _on_a_curve(self, cell: Cell) -> bool:
         """Say whether a rate is a point of a curve: a mean beside the median of the same runs tells nothing more."""
+        if cell.metric == SPEEDUP and (THROUGHPUT, cell.series) in self._alongside:
+            return False
         found = self._at[(cell.metric, *cell.point)]
         repeats = cell.estimator == "mean" and any(other.estimator == "median" for other in found)
         return (cell.world_size or 0) > 0 and cell.printed.positive and not repeats
 
     def run_lists(self) -> Iterator[list[Cell]]:
         """Yield the repetitions of each configuration, also of those whose summary stands in no table."""
-        runs = [cell for cell in self.cells if cell.is_run]
-        found: dict[tuple[Any, ...], list[Cell]] = {}
-        for run in runs:
-            key = (run.get("runs_of") or run.table, run.metric, *run.point)
-            found.setdefault(key, []).append(run)
-        yield from (listed for listed in found.values() if len(listed) > 1)
+        runs = (cell for cell in self.cells if cell.is_run)
+        lists = grouped(runs, lambda run: (run.get("runs_of") or run.table, run.metric, *run.point))
+        yield from (listed for listed in lists.values() if len(listed) > 1)
 
     def rate(self, cell: Cell) -> Rate:
         """Return a throughput with its interval: its own, that of its runs, or a margin where it has neither."""
@@ -204,17 +201,28 @@ class Results:
 
     def stating(self, *names: str) -> Iterator[list[Cell]]:
         """Yield the cells of a table that state the same numbers in some columns; those that lack one are left out."""
-        found: dict[tuple[Any, ...], list[Cell]] = {}
-        for cell in self.cells:
-            stated = tuple(cell.get(name) for name in names)
-            if None not in stated:
-                found.setdefault((cell.table, *stated), []).append(cell)
-        yield from found.values()
+        stating = (cell for cell in self.cells if None not in map(cell.get, names))
+        yield from grouped(stating, lambda cell: (cell.table, *map(cell.get, names))).values()
 
     def runs_of(self, cell: Cell) -> list[Cell]:
         """Return the runs of a summary, also where they are listed for another summary of its source."""
         same = [other for other in self.alike(cell, cell.metric) if other.get("source") == cell.get("source")]
         return next((self.runs[one.key] for one in (cell, *same) if one.key in self.runs), [])
+
+
+def grouped(cells: Iterable[Cell], key: Callable[[Cell], Key]) -> dict[Key, list[Cell]]:
+    """Return cells by what a key says of them, in their order."""
+    groups: dict[Key, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(key(cell), []).append(cell)
+    return groups
+
+
+def _the_same(rates: Sequence[Cell | None]) -> Cell | None:
+    """Return the first of some rates that all print the same number at the same number of devices; else None."""
+    known = [rate for rate in rates if rate is not None]
+    alike = len({(rate.printed.exact, rate.world_size) for rate in known}) == 1 and len(known) == len(rates)
+    return known[0] if alike else None
 
 
 def _line(rate: Rate) -> tuple[str, str]:

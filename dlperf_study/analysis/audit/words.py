@@ -4,15 +4,16 @@ from collections.abc import Iterable
 
 from dlperf_study.analysis.audit.facts import Peak, Work
 from dlperf_study.analysis.audit.limits import needed
-from dlperf_study.analysis.audit.results import Cell, Rate
+from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Rate
 from dlperf_study.analysis.scaling import MARGIN
 
 
 def step(fewer: Rate, more: Rate) -> str:
     """Return a step of a curve in words and numbers."""
+    name = "rate" if fewer.cell.metric == THROUGHPUT else fewer.cell.metric
     rise, devices = more.cell.value / fewer.cell.value, more.point.devices / fewer.point.devices
     return (
-        f"from {fewer.point.devices} to {more.point.devices} devices the rate goes from {fewer.cell.text} to "
+        f"from {fewer.point.devices} to {more.point.devices} devices the {name} goes from {fewer.cell.text} to "
         f"{more.cell.text}: {rise:.4g} times with {devices:g} times the devices"
     )
 

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from dlperf_study.analysis.ingest.data_sources import other_data
+from dlperf_study.analysis.ingest.identity import Stated
 from dlperf_study.logs.reading import Reading
 from dlperf_study.study.configuration import Scalar
 
@@ -13,22 +15,27 @@ _IF_STATED = ("image_size", "classes")
 _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
-def contradictions(readings: Sequence[Reading], stated: Mapping[str, Scalar]) -> list[str]:
+def contradictions(readings: Sequence[Reading], stated: Stated) -> list[str]:
     """Return every contradiction between what logs state and what is stated of them, each once."""
-    checks = (_sizes, _precision, _model, _sample_ratio)
-    return list(dict.fromkeys(said for reading in readings for check in checks for said in check(reading, stated)))
+    return list(dict.fromkeys(said for reading in readings for said in _contradictions(reading, stated)))
 
 
-def _sizes(reading: Reading, stated: Mapping[str, Scalar]) -> Iterator[str]:
-    for name, allowed in _allowed(stated).items():
+def _contradictions(reading: Reading, stated: Stated) -> Iterator[str]:
+    yield from _sizes(reading, _allowed(stated.parameters, stated.jobs_devices.world_size))
+    for check in (_precision, _model, _sample_ratio, other_data):
+        yield from check(reading, stated.parameters)
+
+
+def _sizes(reading: Reading, sizes: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    for name, allowed in sizes.items():
         said = reading.fact(name)
         if said is not None and said not in allowed:
             expected = " or ".join(map(str, allowed))
             yield f"{reading.source}: it states {name} {said}, but its identity makes that {expected}"
 
 
-def _allowed(stated: Mapping[str, Scalar]) -> dict[str, list[int]]:
-    """Return which whole numbers a log may state, by the name of the fact."""
+def _allowed(stated: Mapping[str, Scalar], ranks: int) -> dict[str, list[int]]:
+    """Return which whole numbers a log may state, by the name of the fact; ``ranks``: how many processes print."""
     names = ("nodes", "devices_per_node", "batch_per_device")
     nodes, devices_per_node, batch = (int(stated[name]) for name in names)
     world_size = nodes * devices_per_node
@@ -36,11 +43,11 @@ def _allowed(stated: Mapping[str, Scalar]) -> dict[str, list[int]]:
     return {
         "nodes": [nodes],
         "devices_per_node": [devices_per_node],
-        "world_size": [world_size],
+        "world_size": list(dict.fromkeys([world_size, ranks])),
         "batch_per_device": [batch],
         "global_batch": [batch * world_size],
         **{name: [int(stated[name])] for name in _IF_STATED if name in stated},
-        "trainers": list(dict.fromkeys([nodes, world_size])),
+        "trainers": list(dict.fromkeys([nodes, world_size, ranks])),
         # Programs mean one device's, one node's or the job's with the same word.
         "batch_size": list(dict.fromkeys(batches)),
     }

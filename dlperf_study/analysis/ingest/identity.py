@@ -1,10 +1,11 @@
 """Whose logs they are: what somebody stated of each configuration, and which logs are which of its runs."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from dlperf_study.errors import IdentityError
+from dlperf_study.logs.merge import Devices
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration, Scalar
 from dlperf_study.study.grid import in_words
 
@@ -29,12 +30,14 @@ class Extras:
     """What may be stated besides the parameters.
 
     ``format``: of logs that hold several. ``steps_planned``: how many steps every run was asked for.
-    ``tokens_per_sample``: for programs that print tokens. The rest as in the columns of the same name.
+    ``tokens_per_sample``: for programs that print tokens. ``devices_per_process``: how many devices one process drives
+    that prints for all of them; one where it is not stated. The rest as in the columns of the same name.
     """
 
     format: str = ""
     steps_planned: int | None = None
     tokens_per_sample: int | None = None
+    devices_per_process: int | None = None
     device: str | None = None
     device_name: str | None = None
     link: str | None = None
@@ -62,6 +65,14 @@ class Stated:
         return Configuration.from_mapping(values, self.source)
 
     @property
+    def jobs_devices(self) -> Devices:
+        """What its logs are of, with a process for a rank: its batch is that of all devices it drives."""
+        names = ("nodes", "devices_per_node", "batch_per_device")
+        nodes, devices, batch = (int(self.parameters[name]) for name in names)
+        driven = self.extras.devices_per_process or 1
+        return Devices(nodes, devices // driven, batch * driven)
+
+    @property
     def key(self) -> tuple[tuple[str, Scalar], ...]:
         """All that is stated of the configuration, so that two can be compared."""
         return tuple(sorted(self.parameters.items()))
@@ -83,6 +94,16 @@ class Identity:
     scaling: str
     baseline: Mapping[str, Scalar]
     configurations: tuple[Stated, ...]
+
+    @property
+    def logs(self) -> list[str]:
+        """The places of all logs that it names."""
+        return [log for stated in self.configurations for run in stated.runs for log in run.logs]
+
+    def of_no_run(self, places: Iterable[str]) -> list[str]:
+        """Return the places that it names no run of."""
+        named = set(self.logs)
+        return [place for place in places if place not in named]
 
     def checked(self) -> "Identity":
         """Return it; raises IdentityError with everything that contradicts itself."""
@@ -109,8 +130,13 @@ def _lacking(stated: Stated) -> Iterator[str]:
     lacking = [name for name in NEEDED if name not in stated.parameters]
     if lacking:
         yield f"{stated.source}: {', '.join(lacking)} not stated"
-    elif not stated.runs:
+        return
+    if not stated.runs:
         yield f"{stated.source}: it names no run"
+    devices, driven = int(stated.parameters["devices_per_node"]), stated.extras.devices_per_process or 1
+    if devices % driven:
+        said = f"devices_per_process is {driven}, but a node has {devices} devices, which is no multiple of it"
+        yield f"{stated.source}: {said}"
 
 
 def _same(configurations: Sequence[Stated]) -> Iterator[str]:

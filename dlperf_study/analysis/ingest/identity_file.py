@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field, PositiveInt, create_model
 
 from dlperf_study.analysis.ingest.identity import EXTRAS, Extras, Identity, LogRun, Stated
 from dlperf_study.paths import write_atomically
@@ -20,6 +20,7 @@ HEAD = """\
 # be added (image_size, optimizer, data_source, ...; docs/ingest.md), and stays missing otherwise. Then say
 # `confirmed: true`, or call ingest again with --accept.
 """
+_COUNTS = ("steps_planned", "tokens_per_sample", "devices_per_process")
 _SETTLED_ELSEWHERE = ("study", "repeats", "quick", "timeout_seconds", "trace_steps")
 
 
@@ -44,7 +45,7 @@ def _statement() -> type[BaseModel]:
     """Return what may be stated of a configuration: our parameters, any precision, and what helps to read its logs."""
     kinds: dict[str, Any] = {name: kind for name, kind in (PARAMETERS | MEASUREMENT).items() if name in FIELD_NAMES}
     kinds |= dict.fromkeys(("study", "cluster", "precision"), str) | {"quick": bool}
-    kinds |= {name: int if name in ("steps_planned", "tokens_per_sample") else str for name in EXTRAS}
+    kinds |= {name: PositiveInt if name in _COUNTS else str for name in EXTRAS}
     optional: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
     return create_model("StatementSection", __base__=Section, **optional, runs=(list[RunSection], []))
 

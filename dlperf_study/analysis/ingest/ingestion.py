@@ -24,9 +24,7 @@ from dlperf_study.errors import IdentityError
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.paths import StudyPaths
 from dlperf_study.study.plan import Entry, Plan
-
-#: How many names a message shows.
-SHOWN = 10
+from dlperf_study.study.words import first_of
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,9 @@ def refuse_measured(paths: StudyPaths) -> None:
 
 def _tasks(identity: Identity, files: Sequence[Found]) -> Iterator[Task]:
     known = {file.place: file for file in files}
-    absent = [log for stated in identity.configurations for run in stated.runs for log in run.logs if log not in known]
+    absent = [log for log in identity.logs if log not in known]
     if absent:
-        raise IdentityError(f"logs that the identity names are not there: {', '.join(absent[:SHOWN])}")
+        raise IdentityError(f"logs that the identity names are not there: {first_of(absent)}")
     for stated in identity.configurations:
         for run in sorted(stated.runs, key=lambda run: run.repetition):
             logs = [known[log] for log in run.logs]
@@ -101,11 +99,9 @@ def _add(entry: Entry, stated: Stated, runs: Sequence[PrintedRun], kept: _Tables
 
 def _unnamed(identity: Identity, files: Sequence[Found]) -> Iterator[Complaint]:
     """Yield a complaint where there are files that the identity names no run of."""
-    named = {log for stated in identity.configurations for run in stated.runs for log in run.logs}
-    others = [file.place for file in files if file.place not in named]
+    others = identity.of_no_run(file.place for file in files)
     if others:
-        shown = ", ".join(others[:SHOWN])
-        yield Complaint("logs", f"{len(others)} files are of no run and were not read: {shown}")
+        yield Complaint("logs", f"{len(others)} files are of no run and were not read: {first_of(others)}")
 
 
 def _write(plan: Plan, kept: _Tables, paths: StudyPaths) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlperf_study.analysis.ingest.contradictions import contradictions
-from dlperf_study.analysis.ingest.identity import LogRun, Stated
+from dlperf_study.analysis.ingest.data_sources import unstated_data
+from dlperf_study.analysis.ingest.identity import Extras, LogRun, Stated
 from dlperf_study.analysis.ingest.ranks import lost_ranks, ranks_seen, silent_ranks
 from dlperf_study.analysis.steady_series import (
     Stalls,
@@ -21,7 +22,7 @@ from dlperf_study.analysis.steady_series import (
 from dlperf_study.errors import LogError
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.logs.engine import read
-from dlperf_study.logs.merge import Devices, JobSeries, job_series
+from dlperf_study.logs.merge import JobSeries, job_series
 from dlperf_study.logs.reading import Reading, places_of
 from dlperf_study.logs.records import joined
 from dlperf_study.logs.sources import Source
@@ -42,12 +43,6 @@ class Task:
     run: LogRun
     sources: tuple[Source, ...]
     bytes: int
-
-    @property
-    def devices(self) -> Devices:
-        """What the identity says of the job."""
-        sizes = [self.stated.parameters[name] for name in ("nodes", "devices_per_node", "batch_per_device")]
-        return Devices(*(int(size) for size in sizes))
 
 
 @dataclass(frozen=True)
@@ -87,30 +82,15 @@ def read_printed(task: Task) -> PrintedRun:
     readings, unreadable = _read(task)
     if not readings:
         return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
-    found = [complaint for reading in readings for complaint in reading.complaints]
-    refusals = [complaint.message for complaint in found if complaint.severity is Severity.ERROR]
-    refusals += [*silent_ranks(unreadable, len(readings), task.devices), *lost_ranks(readings)]
-    refusals += contradictions(readings, task.stated.parameters)
-    doubts = [
-        *(one for one in found if one.severity is not Severity.ERROR),
-        *(Complaint("logs", u) for u in unreadable),
-    ]
-    rates = None
-    try:
-        series = job_series(readings, task.devices)
-        doubts += series.complaints
-        rates = _rates(readings, series, task.stated.extras.tokens_per_sample)
-        refusals += _levels(rates)
-    except LogError as error:
-        refusals.append(str(error))
+    rates, complaints, contradicted = _job_rates(task, readings)
     return PrintedRun(
         repetition=task.run.repetition,
         logs=task.run.logs,
         format=readings[0].format.name,
         rates=rates,
         ranks_seen=ranks_seen(readings),
-        refusal="; ".join(refusals),
-        complaints=tuple(doubts),
+        refusal="; ".join([*_refusals(task, readings, unreadable), *contradicted]),
+        complaints=(*_doubts(task, readings, unreadable), *complaints),
     )
 
 
@@ -124,16 +104,44 @@ def _read(task: Task) -> tuple[list[Reading], list[str]]:
     return readings, unreadable
 
 
-def _rates(readings: Sequence[Reading], series: JobSeries, tokens_per_sample: int | None) -> Rates:
+def _refusals(task: Task, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[str]:
+    """Yield what keeps a run from being counted, whatever its rates are."""
+    for reading in readings:
+        yield from (one.message for one in reading.complaints if one.severity is Severity.ERROR)
+    yield from silent_ranks(unreadable, len(readings), task.stated.jobs_devices)
+    yield from lost_ranks(readings)
+    yield from contradictions(readings, task.stated)
+
+
+def _doubts(task: Task, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[Complaint]:
+    for reading in readings:
+        yield from (one for one in reading.complaints if one.severity is not Severity.ERROR)
+    yield from (Complaint("logs", said) for said in unreadable)
+    yield from unstated_data(readings, task.stated.parameters)
+
+
+def _job_rates(task: Task, readings: Sequence[Reading]) -> tuple[Rates | None, tuple[Complaint, ...], list[str]]:
+    """Return the rates of the job if its logs hold any, the doubts about them, and why they can't be counted."""
+    complaints: tuple[Complaint, ...] = ()
+    try:
+        series = job_series(readings, task.stated.jobs_devices)
+        complaints = series.complaints
+        rates = _rates(readings, series, task.stated.extras)
+    except LogError as error:
+        return None, complaints, [str(error)]
+    return rates, complaints, list(_levels(rates))
+
+
+def _rates(readings: Sequence[Reading], series: JobSeries, extras: Extras) -> Rates:
     """Return the usable part of a series; raises LogError when it is none of samples, or holds no rate above 0."""
     usable = np.isfinite(series.rate) & (series.rate > 0)
     if not usable.any():
         raise LogError(f"{readings[0].source}: no {series.metric} is a number above 0")
-    rate = series.rate[usable] / _per_sample(series.unit, tokens_per_sample, readings[0].source)
+    rate = series.rate[usable] / _per_sample(series.unit, extras.tokens_per_sample, readings[0].source)
     step = positions_of(series.step[usable])
     taken = FIXED_WINDOW_PLSC if readings[0].format.name.startswith("plsc") else FIXED_WINDOW
     return Rates(
-        rule=series.rule,
+        rule=series.rule + _driven(extras.devices_per_process),
         step=step,
         rate=rate,
         loss=_losses(readings, series)[usable],
@@ -141,6 +149,11 @@ def _rates(readings: Sequence[Reading], series: JobSeries, tokens_per_sample: in
         fixed=fixed_window(step, rate, *taken),
         steps_taken=taken,
     )
+
+
+def _driven(devices: int | None) -> str:
+    """Return what a rank is where it is no single device."""
+    return f"; a rank drives {devices} devices" if devices and devices > 1 else ""
 
 
 def _levels(rates: Rates) -> Iterator[str]:

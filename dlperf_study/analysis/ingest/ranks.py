@@ -8,7 +8,7 @@ from dlperf_study.logs.merge import Devices
 from dlperf_study.logs.reading import Reading
 from dlperf_study.logs.records import Whole
 
-#: By how many printed steps ranks may end apart: a job is cut off while some still print.
+#: By how many printed steps ranks, or repetitions, may end apart: a job is cut off while some still print.
 ALLOWED_APART = 2
 
 

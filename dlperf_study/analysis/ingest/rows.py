@@ -35,7 +35,7 @@ def run_row(entry: Entry, stated: Stated, run: PrintedRun) -> dict[str, Any]:
         "global_batch": asked.global_batch,
         "outcome": str(Outcome.FAILED if run.refusal else Outcome.COMPLETED),
         "reason": run.refusal,
-        "ranks_expected": asked.world_size,
+        "ranks_expected": stated.jobs_devices.world_size,
         "ranks_seen": run.ranks_seen,
         "log_format": run.format or None,
         **{name: getattr(stated.extras, name) for name in _PLACE},

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from dlperf_study.analysis.ingest.printed_run import PrintedRun, Rates
+from dlperf_study.analysis.ingest.ranks import ALLOWED_APART
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.study.words import counted
 
-#: By how many printed steps repetitions may end apart.
-ALLOWED_APART = 2
 #: Fewer rates may be the same by chance.
 FEWEST_COMPARED = 3
 

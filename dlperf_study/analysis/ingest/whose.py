@@ -15,12 +15,11 @@ from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.describe import table
 from dlperf_study.study.grid import in_words
 from dlperf_study.study.parameters import PARAMETERS
+from dlperf_study.study.words import first_of
 
 #: What DLPerf compares with, and so what is proposed.
 BASELINE = {"nodes": 1, "devices_per_node": 1}
 SCALING = "weak"
-#: How many names a message shows.
-SHOWN = 10
 #: What of a configuration matters beyond our own way of measuring.
 _TELLING = tuple(name for name in PARAMETERS if name in FIELD_NAMES)
 
@@ -90,9 +89,9 @@ def _lines(found: Whose) -> Iterator[str]:
     everywhere = [name for name in _TELLING if all(name in stated.unstated for stated in configurations)]
     yield f"Nobody states, and so missing: {', '.join(everywhere)}"
     yield f"Scaling: {found.identity.scaling}. Baseline: the same with {in_words(found.identity.baseline)}"
-    others = _of_no_run(found)
+    others = found.identity.of_no_run(file.place for file in found.files)
     if others:
-        yield f"{len(others)} files are of no run: {', '.join(others[:SHOWN])}"
+        yield f"{len(others)} files are of no run: {first_of(others)}"
     yield from (f"Not yet: {problem}" for problem in problems_of(configurations))
     yield f"It stands in {found.file}"
     yield "Check it, correct it, then say `confirmed: true` there, or give --accept: without that nothing is ingested."
@@ -102,11 +101,6 @@ def _row(stated: Stated) -> tuple[str, ...]:
     repetitions = ", ".join(str(run.repetition) for run in stated.runs)
     logs = str(sum(len(run.logs) for run in stated.runs))
     return (*(str(stated.parameters.get(name, "?")) for name in NEEDED), repetitions, logs)
-
-
-def _of_no_run(found: Whose) -> list[str]:
-    named = {log for stated in found.identity.configurations for run in stated.runs for log in run.logs}
-    return [file.place for file in found.files if file.place not in named]
 
 
 def _identity_file(path: Path) -> Path:
@@ -119,7 +113,7 @@ def _study_name(folder: Path) -> str:
 
 
 def _nothing(folder: Path, files: Sequence[Found]) -> str:
-    shown = ", ".join(file.place for file in files[:SHOWN]) or "no file"
+    shown = first_of([file.place for file in files]) or "no file"
     return (
         f"{folder}: nothing tells whose logs these are ({shown}): put a {CONFIGURATION_FILE} beside those of a "
         "configuration, name them {N}n{G}g/{model}_b{batch}_{precision}_{repetition}.log, or write an "

@@ -53,5 +53,6 @@ FORMAT = Format(
         Fact("model", r"arch : (\S+)"),
         # MXNet says float16 and needs no amp for it.
         Fact("amp", r"(?<!float16  )amp : (\w+)"),
+        Fact("data_backend", r"data_backend : (\S+)"),
     ),
 )

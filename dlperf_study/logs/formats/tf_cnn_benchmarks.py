@@ -30,6 +30,7 @@ FORMAT = Format(
     facts=(
         Fact("tensorflow", r"TensorFlow:\s+(\S+)"),
         Fact("model", r"Model:\s+(\S+)"),
+        Fact("dataset", r"Dataset:\s+(\w+(?: \(synthetic\))?)"),
         Fact("mode", r"Mode:\s+(\S+)"),
         Fact("global_batch", r"Batch size:\s+(\d+) global"),
         Fact("batch_per_device", r" (\d+) per device"),

@@ -107,6 +107,7 @@ def test_digits_beyond_the_ninth_are_no_rounding(write):
         ("devices,rate\n1,100\n", "there is no column metric and none named for one; the columns are devices, rate"),
         ("metric,value\nspedup,1\n", "line 2: metric is 'spedup'; did you mean speedup"),
         ("metric,value\n,1\n", "line 2: metric is ''"),
+        ("world_size,computation_to_communication\n2,10 : 0\n", "is '10 : 0', which is not a number"),
         ("metric,value\nspeedup,fast\n", "line 2: value is 'fast', which is not a number"),
         ("metric,value,world_size\nspeedup,1,x\n", "line 2: world_size is 'x', which is not a number"),
         ("world_size,throughput\n1,100\n2,fast\n", "line 3: throughput is 'fast', which is not a number"),

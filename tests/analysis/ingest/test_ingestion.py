@@ -150,6 +150,62 @@ def test_a_rate_without_a_unit_counts_once_it_is_said_what_it_counts(
     assert rate is None or dataset.runs["throughput"].iloc[0] == pytest.approx(rate)
 
 
+@pytest.mark.parametrize(
+    ("sample", "stated", "said"),
+    [
+        ("nvidia_dll_pytorch_resnet50_real.log", "files", "it states data_backend dali-cpu, but its identity says"),
+        ("nvidia_dll_pytorch_resnet50_real.log", "dali", ""),
+        ("tf_cnn_benchmarks_real.log", "files", "it states dataset imagenet (synthetic), but its identity says"),
+        ("tf_cnn_benchmarks_real.log", "synthetic_device", ""),
+        ("horovod_synthetic_real.log", "dali", "Horovod synthetic benchmark knows synthetic data only, but"),
+        ("paddle_resnet50_elapse_constructed.log", "dali", "it states use_dali 0, but its identity says"),
+        ("paddle_resnet50_elapse_constructed.log", "files", ""),
+    ],
+)
+def test_a_log_with_other_data_than_stated_is_refused(
+    folder: Path, ingested: Ingest, sample: str, stated: str, said: str
+) -> None:
+    shutil.copy(SAMPLES / sample, folder / "run_1.log")
+    sizes = {"nodes": 1, "devices_per_node": 1, "servers": 0, "batch_per_device": 64, "precision": "fp32"}
+    known = {"framework": "any", "model": "resnet50", **sizes, "data_source": stated}
+    (folder / "configuration.json").write_text(json.dumps(known))
+    [seen] = ingested().runs["reason"]
+    assert said in seen
+    assert ("data" in seen) == bool(said)
+
+
+def speedometer(rates: list[float]) -> str:
+    """Return the lines of MXNet's Speedometer, in one process for all its devices."""
+    lines = [f"INFO:root:Epoch[0] Batch [{20 * k}]\tSpeed: {rate:.2f} samples/sec" for k, rate in enumerate(rates, 1)]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(("nodes", "logs"), [(1, ["run_1.log"]), (2, ["run_1/node0.log", "run_1/node1.log"])])
+def test_a_process_that_drives_several_devices_prints_for_all_of_them(
+    folder: Path, ingested: Ingest, nodes: int, logs: list[str]
+) -> None:
+    for place, log in enumerate(logs):
+        (folder / log).parent.mkdir(exist_ok=True)
+        (folder / log).write_text(speedometer([2800 + k % 7 + place for k in range(20)]))
+    sizes = {"nodes": nodes, "devices_per_node": 8, "servers": 0, "batch_per_device": 64, "precision": "fp32"}
+    known = {"framework": "mxnet", "model": "resnet50", **sizes}
+    (folder / "configuration.json").write_text(json.dumps(known))
+    assert "state devices_per_process" in ingested().runs["reason"][0]
+    (folder / "configuration.json").write_text(json.dumps(known | {"devices_per_process": 8}))
+    run = ingested().runs.iloc[0]
+    assert run.throughput == pytest.approx(2803 * nodes, rel=0.001)
+    assert (run.ranks_expected, run.ranks_seen, run.global_batch) == (nodes, nodes, 512 * nodes)
+    assert run.merge_rule.endswith("; a rank drives 8 devices")
+
+
+def test_uncommon_data_that_nobody_states_is_doubted(ingested: Ingest, write_log: WriteLog) -> None:
+    write_log("1n1g/r50_b128_fp32_1.log", head=("use_dali : 1",))
+    write_log("1n1g/r50_b128_fp32_2.log", head=("use_dali : 0",))
+    complaints = ingested().complaints
+    doubts = complaints[complaints["message"].str.contains("nobody states its data_source")]
+    assert doubts["subject"].tolist() == ["1n1g/r50_b128_fp32_1.log"]
+
+
 @pytest.mark.parametrize(("name", "stated", "refused"), [("sample_ratio", 1.0, True), ("sample_ratio", 0.1, False)])
 def test_what_is_stated_beside_a_log_is_compared_with_what_it_says(
     folder: Path, ingested: Ingest, name: str, stated: float, refused: bool

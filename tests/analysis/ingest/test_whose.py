@@ -135,6 +135,8 @@ def test_equal_configurations_in_several_folders_are_one(folder: Path, write_log
         ({"nodes": "1"}, r"nodes is '1', which is not a whole number"),
         ({"batch_per_device": 0}, r"batch_per_device is 0; it must be at least 1"),
         ({"repetition": 0}, r"repetition is 0"),
+        ({"tokens_per_sample": 0}, r"tokens_per_sample is 0"),
+        ({"devices_per_process": -8}, r"devices_per_process is -8"),
     ],
 )
 def test_a_wrong_configuration_file_is_named(
@@ -150,6 +152,13 @@ def test_what_must_be_stated_and_is_not_is_named(folder: Path, write_log: WriteL
     state(folder / "one", precision=None, servers=None)
     write_log("one/train_1.log")
     with pytest.raises(IdentityError, match="servers, precision not stated"):
+        whose(folder).identity.checked()
+
+
+def test_processes_share_the_devices_of_a_node_evenly(folder: Path, write_log: WriteLog) -> None:
+    state(folder / "one", devices_per_node=8, devices_per_process=3)
+    write_log("one/train_1.log")
+    with pytest.raises(IdentityError, match="devices_per_process is 3, but a node has 8 devices, which is no multiple"):
         whose(folder).identity.checked()
 
 

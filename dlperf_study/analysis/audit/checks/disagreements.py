@@ -1,9 +1,9 @@
-"""The same configuration in several tables, with different numbers."""
+"""The same configuration in several places: with different numbers, or twice in one table with the same."""
 
 from collections.abc import Iterator
 
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results, grouped
 from dlperf_study.analysis.scaling import MARGIN
 from dlperf_study.logs.complaint import Severity
 
@@ -14,9 +14,8 @@ _WHY = ("the tables may be of different runs, dates or versions", "a condition m
 
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every configuration whose throughput stands in several places."""
-    groups: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in (one for one in results.of(THROUGHPUT) if one.printed.positive):
-        groups.setdefault((cell.estimator, *cell.configuration), []).append(cell)
+    rates = (cell for cell in results.of(THROUGHPUT) if cell.printed.positive)
+    groups = grouped(rates, lambda cell: (cell.estimator, *cell.configuration))
     yield from (_examined(cells) for cells in groups.values() if len(cells) > 1)
 
 
@@ -24,11 +23,21 @@ def _examined(cells: list[Cell]) -> Finding | None:
     ordered = sorted(cells, key=lambda cell: cell.value)
     least, largest = ordered[0], ordered[-1]
     if least.printed.bounds(truncated=True)[1] >= largest.printed.bounds()[0]:
-        return None
+        return _twice(cells)
     quotient = largest.value / least.value
     said = f"{', '.join(f'{cell.text} ({cell.key})' for cell in ordered)}: up to {quotient - 1:.2%} apart"
     severity = Severity.DOUBT if quotient > 1 + MARGIN else Severity.NOTE
     return Finding(severity, tuple(ordered), said + _scope(least, quotient), _WHY)
+
+
+def _twice(cells: list[Cell]) -> Finding | None:
+    """Find the rows of one table that are of one point of one curve, and print the same."""
+    groups = grouped(cells, lambda cell: (cell.table, cell.point)).values()
+    same = next((group for group in groups if len(group) > 1), None)
+    if same is None:
+        return None
+    said = f"{same[0].text} stands {len(same)} times in one table, for the same configuration"
+    return Finding(Severity.NOTE, tuple(same), said, _WHY)
 
 
 def _scope(cell: Cell, quotient: float) -> str:

@@ -1,7 +1,7 @@
 """Points that fall as devices are added."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import starmap
 
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.results import Rate, Results
@@ -12,10 +12,7 @@ from dlperf_study.logs.complaint import Severity
 
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every step to more devices."""
-    for curve in results.curves():
-        for fewer, more in pairwise(curve):
-            if more.point.devices > fewer.point.devices:
-                yield _examined(fewer, more)
+    return starmap(_examined, results.steps())
 
 
 def _examined(fewer: Rate, more: Rate) -> Finding | None:

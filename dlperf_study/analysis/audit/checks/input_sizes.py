@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dlperf_study.analysis.audit.facts import Peak, Work, works
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.limits import WINOGRAD, impossible, needed, peak_of, size_of, work_of
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results, grouped
 from dlperf_study.analysis.audit.words import demand
 from dlperf_study.logs.complaint import Severity
 
@@ -14,16 +14,19 @@ _WHY = "the source may state the size elsewhere, in its program for example"
 
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every network of a source that does not state its input, from its fastest rate per device."""
-    groups: dict[tuple[str, ...], list[Cell]] = {}
-    for rate in results.of(THROUGHPUT):
-        if size_of(rate) is None and not rate.get("flops_per_sample") and rate.world_size:
-            key = (str(rate.get("source")), str(rate.get("model")), str(rate.get("precision")))
-            groups.setdefault(key, []).append(rate)
-    for rates in groups.values():
+    for rates in grouped(filter(_without_size, results.of(THROUGHPUT)), _network).values():
         fastest = max(rates, key=lambda rate: rate.value / (rate.world_size or 1))
         work, peak = work_of(fastest, None), peak_of(fastest)
         if work and peak:
             yield _examined(fastest, work, peak)
+
+
+def _without_size(rate: Cell) -> bool:
+    return size_of(rate) is None and not rate.get("flops_per_sample") and bool(rate.world_size)
+
+
+def _network(rate: Cell) -> tuple[str, ...]:
+    return tuple(str(rate.get(name)) for name in ("source", "model", "precision"))
 
 
 def _examined(rate: Cell, work: Work, peak: Peak) -> Finding | None:

@@ -1,11 +1,10 @@
 """Cloud machines whose GPUs are others than those a table says it was measured on."""
 
 from collections.abc import Iterator
-from itertools import groupby
 
 from dlperf_study.analysis.audit.facts import Instance, instances
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import Cell, Results
+from dlperf_study.analysis.audit.results import Cell, Results, grouped
 from dlperf_study.logs.complaint import Severity
 
 _WHY = ("the name of the machine may be a slip of the pen for one that has these GPUs",)
@@ -13,10 +12,8 @@ _WHY = ("the name of the machine may be a slip of the pen for one that has these
 
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every machine and device that a source names together."""
-    named = [cell for cell in results.cells if cell.get("instance") and cell.get("device_name")]
-    ordered = sorted(named, key=_machine)
-    for _, group in groupby(ordered, key=_machine):
-        cells = tuple(group)
+    named = (cell for cell in results.cells if cell.get("instance") and cell.get("device_name"))
+    for cells in map(tuple, grouped(named, _machine).values()):
         known = instances().get(str(cells[0].get("instance")))
         yield _examined(cells, known) if known else _unknown(cells)
 

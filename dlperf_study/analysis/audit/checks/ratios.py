@@ -25,7 +25,9 @@ def examine(results: Results) -> Iterator[Finding | None]:
         rate, base = results.beside(ratio, THROUGHPUT), results.baseline_of(ratio)
         if base is None or not base.printed.positive:
             yield _without_baseline(ratio, base)
-        elif rate is not None:
+        elif rate is None:
+            yield _without_rate(ratio)
+        else:
             yield _examined(results, ratio, rate, base)
 
 
@@ -57,6 +59,11 @@ def _without_baseline(ratio: Cell, base: Cell | None) -> Finding:
         return Finding(Severity.ERROR, (ratio,), said)
     said = f"{ratio.text} is a ratio, but the table does not say to which rate{_per_cent(ratio)}"
     return Finding(Severity.DOUBT, (ratio,), said, ("the source may say it in words",))
+
+
+def _without_rate(ratio: Cell) -> Finding:
+    said = f"{ratio.text} can't be recomputed, as no rate, or more than one, stands beside it"
+    return Finding(Severity.NOTE, (ratio,), said, ("the source may print the rate elsewhere",))
 
 
 def _per_cent(ratio: Cell) -> str:

@@ -1,12 +1,11 @@
 """One way of rounding for all ratios of a table."""
 
 from collections.abc import Iterator
-from itertools import groupby
 
 from dlperf_study.analysis.audit.checks.ratios import RELATIVE, finest_step, recomputed
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.printed import ROUNDINGS, TRUNCATED
-from dlperf_study.analysis.audit.results import EFFICIENCY, SPEEDUP, THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import EFFICIENCY, SPEEDUP, THROUGHPUT, Cell, Results, grouped
 from dlperf_study.analysis.audit.words import texts
 from dlperf_study.logs.complaint import Severity
 
@@ -14,10 +13,9 @@ from dlperf_study.logs.complaint import Severity
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every metric of every table with ratios that fit some rounding."""
     printed = [cell for cell in results.of(SPEEDUP, EFFICIENCY, RELATIVE) if not cell.printed.computed]
-    fitting = [(cell, fits) for cell in printed if (fits := _fits(results, cell))]
-    ordered = sorted(fitting, key=lambda pair: _column(pair[0]))
-    for _, group in groupby(ordered, key=lambda pair: _column(pair[0])):
-        yield _examined(dict(group))
+    fitting = {cell: fits for cell in printed if (fits := _fits(results, cell))}
+    for column in grouped(fitting, lambda cell: (*cell.table, cell.metric)).values():
+        yield _examined({cell: fitting[cell] for cell in column})
 
 
 def _examined(fits: dict[Cell, tuple[str, ...]]) -> Finding | None:
@@ -34,10 +32,6 @@ def _fits(results: Results, ratio: Cell) -> tuple[str, ...]:
     if rate is None or base is None or not base.printed.positive:
         return ()
     return ratio.printed.roundings_from(recomputed(ratio, rate, base), finest_step(results, ratio))
-
-
-def _column(cell: Cell) -> str:
-    return "/".join(map(str, (*cell.table, cell.metric)))
 
 
 CHECK = Check("Are all ratios of a table rounded in one way?", "columns of ratios", examine)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import Cell, Rate, Results
+from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Rate, Results
 from dlperf_study.logs.complaint import Severity
 
 #: How near a quotient must be to a whole factor, and to 1 for a curve to be called flat.
@@ -14,7 +14,7 @@ _WHY = ("scaling may really be that poor: all devices share a link, a disk or co
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every curve, and for every point of those that are not flat."""
     for curve in results.curves():
-        if curve[-1].point.devices > curve[0].point.devices:
+        if curve[0].cell.metric == THROUGHPUT and curve[-1].point.devices > curve[0].point.devices:
             flat = _flat(curve)
             yield flat
             if flat is None:

@@ -1,6 +1,5 @@
 """The share of communication, beside the times it comes from and beside the speedup it allows."""
 
-import re
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -8,12 +7,12 @@ from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.printed import ROUNDINGS
 from dlperf_study.analysis.audit.results import SPEEDUP, Cell, Results
 from dlperf_study.logs.complaint import Severity
+from dlperf_study.published.printed import terms_of
 
 SHARE, RATIO = "communication_share", "computation_to_communication"
 TASK, EXCHANGE = "task_process_seconds", "report_gradient_seconds"
 #: How much less than its communication allows a speedup may be before that is worth a note.
 LOSS = 0.05
-_RATIO = re.compile(r"(\d+) ?: ?(\d+)")
 _ELSEWHERE = (
     "slower computation beside other workers, or waiting that the profile does not count as communication, "
     "may be the rest"
@@ -29,17 +28,17 @@ def examine(results: Results) -> Iterator[Finding | None]:
                     yield _from_times(share, task, exchange)
     for share in results.of(SHARE):
         speedup = results.beside(share, SPEEDUP)
-        if speedup is not None and share.world_size and share.world_size > 1:
+        if speedup is not None and share.world_size and share.world_size > 1 and share.value <= 1:
             yield _beside_speedup(share, speedup)
 
 
 def _from_times(share: Cell, task: Cell, exchange: Cell) -> Finding | None:
     whole, part = task.printed.exact, exchange.printed.exact
-    ratio = _RATIO.fullmatch(share.text)
-    if ratio:
-        exact = int(ratio[1]) * part / (whole - part)
-        fits = int(ratio[2]) in [rounded(exact) for rounded in ROUNDINGS.values()]
-        said = f"({task.text} − {exchange.text}) : {exchange.text} = {ratio[1]} : {float(exact):.3g}"
+    terms = terms_of(share.text)
+    if terms:
+        exact = terms[0] * part / (whole - part)
+        fits = terms[1] in [rounded(exact) for rounded in ROUNDINGS.values()]
+        said = f"({task.text} − {exchange.text}) : {exchange.text} = {terms[0]} : {float(exact):.3g}"
     else:
         exact = part / whole if share.metric == SHARE else (whole - part) / part
         fits = bool(share.printed.roundings_from(exact))

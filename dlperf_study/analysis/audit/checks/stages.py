@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import groupby
-from operator import attrgetter
 
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import Cell, Results
+from dlperf_study.analysis.audit.results import Cell, Results, grouped
 from dlperf_study.logs.complaint import Severity
 
 TASK, BATCHES, EXCHANGE = "task_process_seconds", "batch_process_seconds", "report_gradient_seconds"
@@ -71,8 +69,7 @@ def _sum(whole: Cell, parts: list[Cell]) -> Finding | None:
 
 def _along(cells: list[Cell]) -> Iterator[Finding | None]:
     """Yield a result for each series: the same work per device must take as long on any number of them."""
-    ordered = sorted(cells, key=attrgetter("series"))
-    for _, group in groupby(ordered, key=attrgetter("series")):
+    for group in grouped(cells, lambda cell: cell.series).values():
         line = sorted(group, key=lambda cell: cell.world_size or 0)
         if len(line) > 1:
             yield _change(line)

@@ -112,6 +112,26 @@ def test_an_efficiency_in_per_cent_without_its_sign_is_said_to_look_like_one():
     )
 
 
+def twice(second):
+    """Return two rows of a single device, whose second rate is given, and one of four with a wrong speedup."""
+    alone = [rate(text, cell=text + name, row=name) for text, name in (("100.0", "a"), (second, "b"))]
+    ones = [number("speedup", "1.00", cell="1" + name, row=name) for name in ("a", "b")]
+    return [*alone, *ones, rate("370.0", 4, row="c"), number("speedup", "3.80", 4, row="c")]
+
+
+def test_two_equal_single_devices_are_one_baseline():
+    [finding] = found("ratios", twice("100.0"))
+    assert finding.computation == "370.0 / 100.0 = 3.7, printed 3.80: it fits no rounding"
+    assert len(examined("ratios", twice("100.0"))) == 3
+
+
+def test_two_single_devices_that_differ_are_none():
+    findings = found("ratios", twice("101.0"))
+    assert {finding.computation.partition(" is ")[2] for finding in findings} == {
+        "a ratio, but the table does not say to which rate"
+    }
+
+
 def test_the_row_whose_ratio_is_one_is_a_baseline():
     rows = [rate("352.72"), number("speedup", "1.00"), rate("1358.64", 4), number("speedup", "3.95", 4)]
     [finding] = found("ratios", rows)
