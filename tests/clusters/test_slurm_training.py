@@ -21,7 +21,7 @@ about: Made for tests.
 questions: [scaling]
 scaling: weak
 fixed: {{model: mobilenet_v2, strategy: all_reduce, image_size: 32, classes: 10, batch_per_device: {batch}}}
-factors: {{framework: [{frameworks}], nodes: {nodes}}}
+factors: {{nodes: {nodes}, framework: [{frameworks}]}}
 {include}
 baseline: {{nodes: 2}}
 measurement: {{{steps}, repeats: 1, timeout_seconds: 200}}
