@@ -15,7 +15,8 @@ from tests.command_line import LIMIT_SECONDS, wait_for
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
-#: Slurm's word for an end, how many nodes the job has, and what is done to it by its number.
+#: Slurm's word for an end, how many nodes the job has, and what is done to it by its number. A time limit has whole
+#: minutes; its end can be moved to any second.
 ENDS: dict[str, tuple[int, Callable[[Slurm, str], object]]] = {
     "NODE_FAIL": (2, lambda slurm, number: slurm.kill_node(slurm.hosts[1])),
     "TIMEOUT": (1, lambda slurm, number: slurm.command("scontrol", "update", f"JobId={number}", "EndTime=now+2")),

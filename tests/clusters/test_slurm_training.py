@@ -1,6 +1,7 @@
 """A study under a real Slurm: every framework on two and on four nodes, and drivers that come and go."""
 
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -20,15 +21,13 @@ title: Tiny
 about: Made for tests.
 questions: [scaling]
 scaling: weak
-fixed: {{model: mobilenet_v2, strategy: all_reduce, image_size: 32, classes: 10, batch_per_device: {batch}}}
-factors: {{nodes: {nodes}, framework: [{frameworks}]}}
-{include}
+fixed: {{model: mobilenet_v2, image_size: 32, classes: 10, batch_per_device: {batch}}}
+factors: {{framework: [{first}], strategy: [all_reduce], servers: [0], nodes: [{nodes}]}}
+include:
+{others}
 baseline: {{nodes: 2}}
 measurement: {{{steps}, repeats: 1, timeout_seconds: 200}}
 """
-SERVED = "include: [{}]".format(
-    ", ".join(f"{{framework: paddle_ps, strategy: async, servers: 2, nodes: {nodes}}}" for nodes in (2, 4))
-)
 CLUSTER = """\
 launcher: slurm
 nodes: 4
@@ -41,15 +40,26 @@ slurm: {jobs_in_queue: 2, poll_seconds: 0.5, start_within_seconds: 300}
 """
 
 
-def study(nodes: list[int], *names: str, include: str = "") -> str:
-    steps = ", ".join(f"{name}: {count}" for name, count in STEPS.items())
-    return STUDY.format(frameworks=", ".join(names), nodes=nodes, include=include, steps=steps, batch=BATCH)
+def study(*points: tuple[str, int]) -> str:
+    """Return a study of frameworks on numbers of nodes, in this order."""
+    (first, nodes), *others = points
+    given = {"batch": BATCH, "first": first, "nodes": nodes, "steps": _yaml(STEPS)}
+    return STUDY.format(others="".join(f"  - {{{_point(*other)}}}\n" for other in others), **given)
+
+
+def _point(framework: str, nodes: int) -> str:
+    values = {"strategy": "all_reduce", "servers": 0, **FRAMEWORKS[framework]}
+    return _yaml({"framework": framework, "nodes": nodes, **values})
+
+
+def _yaml(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in values.items())
 
 
 def test_every_framework_trains_on_two_and_on_four_nodes(tmp_path: Path, slurm: Slurm, machine: None) -> None:
     """Two jobs are in the queue at a time, and run side by side where there are nodes for both."""
-    others = [name for name in FRAMEWORKS if name != "paddle_ps"]
-    place = workplace(tmp_path, study([2, 4], *others, include=SERVED), CLUSTER)
+    points = [(framework, nodes) for nodes in (2, 4) for framework in FRAMEWORKS]
+    place = workplace(tmp_path, study(*points), CLUSTER)
     before = traffic(slurm.hosts)
     driver = place.start("run", busy=True)
     wait_for(lambda: len(slurm.jobs()) == 2, "two configurations to be in the queue")
@@ -57,7 +67,7 @@ def test_every_framework_trains_on_two_and_on_four_nodes(tmp_path: Path, slurm: 
     assert ended.returncode == 0, (ended.stderr, ended.stdout)
     for nodes in ("1-2", "3-4", "1-4"):
         assert f"RUNNING on {PREFIX}[{nodes}]" in ended.stdout
-    asked = [check_configuration(place, framework, nodes) for framework in FRAMEWORKS for nodes in (2, 4)]
+    asked = [check_configuration(place, framework, nodes) for framework, nodes in points]
     assert traffic(slurm.hosts) - before > sum(map(least_traffic, asked))
     runs = collect(place.study).runs
     assert list(runs["outcome"]) == ["completed"] * len(asked)
@@ -82,7 +92,7 @@ def check_configuration(place: Workplace, framework: str, nodes: int) -> Configu
 def test_a_driver_that_is_killed_leaves_its_jobs_to_the_next_and_an_interrupt_does_not(
     tmp_path: Path, slurm: Slurm, busy: str
 ) -> None:
-    place = workplace(tmp_path, study([2], "paddle_collective", "horovod_torch"), CLUSTER)
+    place = workplace(tmp_path, study(("paddle_collective", 2), ("horovod_torch", 2)), CLUSTER)
 
     def numbers() -> list[str]:
         return sorted({*slurm.jobs()} - {busy})
