@@ -2,16 +2,17 @@
 
 from bs4 import BeautifulSoup, Tag
 
+SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
 
-def printed(page: str, table: str, heading: str) -> list[str]:
-    """Return what stands under a heading, its unit included, from the top; the marks of footnotes are left out."""
+
+def printed_seconds(page: str, table: str, heading: str) -> list[float]:
+    """Return the times under a heading of a table, from the top, whatever their unit."""
     found = BeautifulSoup(page, "html.parser").select_one(f"#table-{table} table")
     assert found
-    for mark in found.select("sup"):
-        mark.decompose()
     headings = [cell.get_text() for cell in found.select("thead th") for _ in range(int(str(cell["colspan"])))]
-    return [_cells(row)[headings.index(heading)] for row in found.select("tbody tr") if row.select("td")]
+    [(column, unit)] = [(k, unit) for k, text in enumerate(headings) for unit in SECONDS if text == f"{heading} {unit}"]
+    return [_number(row, column) * SECONDS[unit] for row in found.select("tbody tr") if row.select("td")]
 
 
-def _cells(row: Tag) -> list[str]:
-    return [cell.get_text() for cell in row.select("td")]
+def _number(row: Tag, column: int) -> float:
+    return float(row.select("td")[column].get_text())

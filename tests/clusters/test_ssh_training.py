@@ -17,7 +17,7 @@ from tests.clusters.ssh_hosts import SshHosts
 from tests.clusters.ssh_runs import execute
 from tests.clusters.training import FRAMEWORKS, GRADIENTS, asked_for, check_trained_together, least_traffic, traffic
 from tests.command_line import LIMIT_SECONDS, Workplace, finish, wait_for, workplace
-from tests.printed_table import printed
+from tests.printed_table import printed_seconds
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
@@ -139,8 +139,7 @@ def check_link(place: Workplace, names: list[str]) -> None:
     assert place.command("report").returncode == 0
     page = (place.study.report / "communication.html").read_text()
     assert "link: 100 Mbit/s" in page
-    [milliseconds] = printed(page, "communication", "Pure communication ms")
-    assert float(milliseconds) / 1000 == pytest.approx(GRADIENTS / LINK, rel=0.25)
+    assert printed_seconds(page, "communication", "Pure communication") == [pytest.approx(GRADIENTS / LINK, rel=0.25)]
 
 
 def check_secrets(place: Workplace) -> None:
