@@ -25,9 +25,10 @@ SECRET = "s3cret-of-the-tests"
 
 def left_over() -> list[psutil.Process]:
     """Return the processes of runs and drivers that these tests started and that still live."""
-    found = {process.pid: process for variable in (RUN_MARK, DRIVER_MARK) for process in marked(variable)}
-    ours = {process.pid for process in marked(TESTS_MARK, TESTS)}
-    return [process for pid, process in found.items() if pid in ours]
+    # One look at all processes after each of thousands of tests, and more only where there is something.
+    ours = {process.pid: process for process in marked(TESTS_MARK, TESTS)}
+    of_runs = {process.pid for variable in (RUN_MARK, DRIVER_MARK) for process in marked(variable)} if ours else set()
+    return [process for pid, process in ours.items() if pid in of_runs]
 
 
 @pytest.fixture(autouse=True)

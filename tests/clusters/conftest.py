@@ -3,18 +3,28 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.clusters.namespaces import Host, namespaces
+from dlperf_study.study import cluster as sections
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.supervision.processes import marked
+from tests.clusters.namespaces import Host, left, made, namespaces
 from tests.clusters.slurm import PROGRAMS, Slurm, running_slurm
 from tests.clusters.ssh_hosts import SERVER, SshHosts, running_servers
 from tests.command_line import PATIENCE_SECONDS, wait_for
+from tests.conftest import TESTS, TESTS_MARK
 
 LOCK = Path("/tmp/dlperf_cluster_fixture.lock")
 REQUIRED = "REQUIRE_CLUSTERS"
+#: How long what a test has ended may take to go.
+LEAVING_SECONDS = 30
+#: By what nodes are reached from this machine.
+CLIENTS = ("ssh", "srun", "salloc")
 
 
 def needs(*programs: str) -> None:
@@ -31,15 +41,19 @@ def hosts() -> Iterator[tuple[Host, ...]]:
     needs("ip", "unshare")
     with open(LOCK, "w") as lock:
         wait_for(lambda: _locked(lock.fileno()), "other tests to be done with the hosts", PATIENCE_SECONDS)
-        with namespaces() as made:
-            yield made
+        with namespaces() as hosts:
+            yield hosts
+        # The kernel takes the cable of a namespace away a moment after it.
+        wait_for(lambda: not made(), "the hosts to be gone", LEAVING_SECONDS)
 
 
 @pytest.fixture(scope="module")
 def slurm(hosts: tuple[Host, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """A Slurm whose nodes are the hosts."""
+    """A Slurm whose nodes are the hosts, and whose commands work here."""
     needs(*PROGRAMS)
-    with running_slurm(tmp_path_factory.mktemp("slurm"), hosts) as started:
+    with running_slurm(tmp_path_factory.mktemp("slurm"), hosts) as started, pytest.MonkeyPatch.context() as patch:
+        for name, value in started.variables.items():
+            patch.setenv(name, value)
         yield started
 
 
@@ -49,6 +63,66 @@ def ssh(hosts: tuple[Host, ...], tmp_path_factory: pytest.TempPathFactory) -> It
     needs(SERVER, "ssh", "ssh-keygen")
     with running_servers(tmp_path_factory.mktemp("ssh"), hosts) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def ssh_cluster(ssh: SshHosts) -> Cluster:
+    """The hosts as a cluster file names them that don't share files."""
+    names = tuple(host.name for host in ssh.hosts)
+    return Cluster(
+        *("test", len(names), 1, "cpu", "a CPU", "ssh"),
+        hosts=names,
+        shared_files=False,
+        work_folder=str(ssh.work),
+        idle_max_busy_cores=1e9,
+        idle_wait_seconds=0.0,
+        ssh=sections.Ssh(str(ssh.config)),
+    )
+
+
+@pytest.fixture(scope="module")
+def slurm_cluster(slurm: Slurm) -> Cluster:
+    """The hosts as a cluster file names the nodes of a queue."""
+    return Cluster(
+        *("test", len(slurm.hosts), 2, "cpu", "a CPU", "slurm"),
+        idle_max_busy_cores=1e9,
+        idle_wait_seconds=0.0,
+        slurm=sections.Slurm(poll_seconds=0.2, start_within_seconds=60),
+    )
+
+
+@pytest.fixture
+def busy(slurm: Slurm) -> Iterator[str]:
+    """A job of somebody else on all nodes; its number."""
+    number = slurm.command("sbatch", "--parsable", "--nodes=4", "--exclusive", "--output=/dev/null", "--wrap=sleep 600")
+    yield number.strip()
+    slurm.command("scancel", number.strip())
+    wait_for(lambda: not slurm.jobs(), "the job of somebody else to end")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_on_a_cluster(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After every test no process is left on a host, none that reaches one, and no job in a queue."""
+    used = {name: request.getfixturevalue(name) for name in ("hosts", "slurm") if name in request.fixturenames}
+    yield
+    with suppress(AssertionError):
+        wait_for(lambda: not left_on(**used), "the cluster to be empty", LEAVING_SECONDS)
+    assert left_on(**used) == []
+
+
+def left_on(hosts: Sequence[Host] = (), slurm: Slurm | None = None) -> list[str]:
+    """Return the processes and jobs that tests have left."""
+    jobs = slurm.jobs() if slurm else []
+    return [*left(hosts), *(clients() if hosts else []), *(f"job {number}" for number in jobs)]
+
+
+def clients() -> list[str]:
+    """Return what these tests have started to reach a node, and still lives."""
+    found = []
+    for process in marked(TESTS_MARK, TESTS):
+        with suppress(psutil.NoSuchProcess):
+            found.append(process.name())
+    return [name for name in found if name in CLIENTS]
 
 
 def _locked(descriptor: int) -> bool:

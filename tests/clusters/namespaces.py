@@ -12,12 +12,17 @@ from pathlib import Path
 
 import psutil
 
+from dlperf_study.supervision.processes import end
 from tests.command_line import wait_for
 
 PREFIX, BRIDGE, NETWORK = "dls", "dlsbr", "10.78.0"
 #: The address of this machine on the bridge.
 GATEWAY = f"{NETWORK}.1"
 COUNT = 4
+#: What belongs to a host and not to a test: its servers.
+DAEMONS = ("sshd", "slurmd -N")
+#: Where the system keeps what a host is made of: its namespace, its files, its cable and the bridge.
+PLACES = ("/run/netns", "/etc/netns", "/sys/class/net")
 
 
 @dataclass(frozen=True)
@@ -50,10 +55,31 @@ class Host:
         queue = ("root", "tbf", "rate", rate, "burst", "256kb", "latency", "50ms") if rate else ("root",)
         _run("ip", "netns", "exec", self.name, "tc", "qdisc", "replace" if rate else "delete", "dev", "eth0", *queue)
 
+    @property
+    def sent_bytes(self) -> int:
+        """How many bytes have left the host so far."""
+        return int(Path(f"/sys/class/net/{self.cable}/statistics/rx_bytes").read_text())
+
+    @property
+    def cable(self) -> str:
+        """The other end of its interface, at the bridge."""
+        return f"{PREFIX}v{self.number}"
+
     def processes(self) -> list[psutil.Process]:
         """Return what runs there."""
-        listed = _run("ip", "netns", "pids", self.name, check=False).split()
-        return [psutil.Process(int(pid)) for pid in listed if psutil.pid_exists(int(pid))]
+        found = []
+        for pid in _run("ip", "netns", "pids", self.name, check=False).split():
+            with suppress(psutil.NoSuchProcess):
+                found.append(psutil.Process(int(pid)))
+        return found
+
+    def commands(self) -> list[str]:
+        """Return the command lines of what runs there."""
+        found = []
+        for process in self.processes():
+            with suppress(psutil.NoSuchProcess):
+                found.append(" ".join(process.cmdline()))
+        return [command for command in found if command]
 
 
 HOSTS = tuple(Host(number) for number in range(1, COUNT + 1))
@@ -72,23 +98,25 @@ def namespaces() -> Iterator[tuple[Host, ...]]:
         remove()
 
 
+def made() -> list[str]:
+    """Return what there is of hosts on this machine: namespaces, files of theirs, cables, the bridge."""
+    return [str(path) for place in PLACES for path in Path(place).glob(f"{PREFIX}*")]
+
+
+def left(hosts: Sequence[Host]) -> list[str]:
+    """Return what runs on hosts besides their own servers."""
+    commands = (f"{host.name}: {command}" for host in hosts for command in host.commands())
+    return [command for command in commands if not any(daemon in command for daemon in DAEMONS)]
+
+
 def remove() -> None:
     """End what runs in the namespaces, and take them away, also those of tests that were killed."""
-    present = {line.split()[0] for line in _run("ip", "netns", "list").splitlines()}
     for host in HOSTS:
-        if host.name in present:
+        if f"/run/netns/{host.name}" in made():
             end(host.processes())
             _run("ip", "netns", "delete", host.name)
         shutil.rmtree(_etc(host), ignore_errors=True)
     _run("ip", "link", "delete", BRIDGE, check=False)
-
-
-def end(processes: Sequence[psutil.Process]) -> None:
-    """Kill processes and wait until they have gone."""
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(processes, timeout=10)
 
 
 def _make_bridge() -> None:
@@ -98,10 +126,9 @@ def _make_bridge() -> None:
 
 
 def _make(host: Host) -> None:
-    cable = f"{PREFIX}v{host.number}"
     _run("ip", "netns", "add", host.name)
-    _run("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", host.name)
-    _run("ip", "link", "set", cable, "master", BRIDGE, "up")
+    _run("ip", "link", "add", host.cable, "type", "veth", "peer", "name", "eth0", "netns", host.name)
+    _run("ip", "link", "set", host.cable, "master", BRIDGE, "up")
     _run("ip", "-n", host.name, "link", "set", "lo", "up")
     _run("ip", "-n", host.name, "address", "add", f"{host.address}/24", "dev", "eth0")
     _run("ip", "-n", host.name, "link", "set", "eth0", "up")

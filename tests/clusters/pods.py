@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlperf_study.paths import PROJECT
+from dlperf_study.supervision.processes import end
 from tests.clusters.kubernetes import FakeKubernetes, Manifest
 from tests.clusters.namespaces import Host
 
@@ -83,8 +84,7 @@ class Pods:
         """End everything in a pod at once, as a node that goes away does."""
         for name, host in self.placed.items():
             if f"-{hostname}-" in name:
-                for process in host.processes():
-                    process.kill()
+                end(host.processes())
 
     def _home(self, name: str) -> Path:
         home = self.folder / name

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.clusters.namespaces import GATEWAY, Host, end
+from dlperf_study.supervision.processes import end_marked
+from tests.clusters.namespaces import GATEWAY, Host
 from tests.command_line import wait_for
 
 #: In the environment of its daemons.
@@ -48,7 +49,7 @@ SelectTypeParameters=CR_Core
 ReturnToService=2
 MinJobAge=300
 KillWait=2
-SlurmdTimeout=15
+SlurmdTimeout=10
 FirstJobId={first}
 AccountingStorageType=accounting_storage/none
 GresTypes=gpu
@@ -93,11 +94,6 @@ class Slurm:
         """Return the names of the nodes that wait for work."""
         return self.command("sinfo", "--noheader", "--Node", "--partition=all", "--states=idle", "--format=%N").split()
 
-    def left(self) -> list[str]:
-        """Return what runs on the hosts besides Slurm's own daemon."""
-        words = [_command_line(process) for host in self.hosts for process in host.processes()]
-        return [command for command in words if command and "slurmd -N" not in command]
-
     def start_node(self, host: Host) -> None:
         """Start the slurmd of a host."""
         self.start(*host.argv("slurmd", "-N", host.name))
@@ -108,14 +104,6 @@ class Slurm:
 
     def wait_until_idle(self) -> None:
         wait_for(lambda: len(self.idle()) == len(self.hosts), "all nodes to be idle", 60)
-
-
-def _command_line(process: psutil.Process) -> str:
-    """Return the command line of a process; nothing for one that has ended, or is a zombie."""
-    try:
-        return " ".join(process.cmdline())
-    except psutil.NoSuchProcess:
-        return ""
 
 
 @contextmanager
@@ -169,11 +157,4 @@ def _start_munge(slurm: Slurm, folder: Path) -> None:
 
 def _stop() -> None:
     """End the daemons and what they started, also those of tests that were killed: only one Slurm is up at a time."""
-    end([process for process in psutil.process_iter() if _is_ours(process)])
-
-
-def _is_ours(process: psutil.Process) -> bool:
-    try:
-        return MARK in process.environ()
-    except psutil.Error:
-        return False
+    end_marked(MARK, "1")

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
-from tests.clusters.namespaces import Host, end
+from dlperf_study.supervision.processes import end
+from tests.clusters.namespaces import Host, left
 from tests.command_line import wait_for
 
 SERVER = "/usr/sbin/sshd"
@@ -74,8 +73,7 @@ class SshHosts:
 
     def left(self) -> list[str]:
         """Return what runs on the hosts besides their servers."""
-        commands = [f"{host.name}: {_command(process)}" for host in self.hosts for process in host.processes()]
-        return [command for command in commands if command.split(": ")[1] and "sshd" not in command]
+        return left(self.hosts)
 
 
 @contextmanager
@@ -91,14 +89,6 @@ def running_servers(folder: Path, hosts: Sequence[Host]) -> Iterator[SshHosts]:
     finally:
         for host in tuple(made.servers):
             made.stop(host)
-
-
-def _command(process: psutil.Process) -> str:
-    """Return the command line of a process; nothing of one that has just gone."""
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
 
 
 def _write_keys(made: SshHosts) -> None:

@@ -15,27 +15,25 @@ from dlperf_study.launchers import kubernetes as launcher
 from dlperf_study.launchers._base import Ending, Submission
 from dlperf_study.launchers._kubernetes import run as run_module
 from dlperf_study.launchers._kubernetes.pods import NODE_FOLDER
-from dlperf_study.logs.evidence import disagreement, rank_logs
-from dlperf_study.paths import RunPaths
 from dlperf_study.study.cluster import Cluster, Kubernetes
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Role, Task
 from tests.clusters.kubernetes import FakeKubernetes, fake_kubernetes
 from tests.clusters.namespaces import Host
 from tests.clusters.pods import Pods
+from tests.clusters.training import FRAMEWORKS, asked_for, check_trained_together, least_traffic, traffic
 from tests.command_line import LIMIT_SECONDS, wait_for
-from tests.frameworks.launching import asynchronous, configuration
 
 SECRET = "s3cret-of-this-test"
+TRAINERS = ["trainer-0", "trainer-1"]
 pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.usefixtures("machine")]
 
 
 @pytest.fixture
-def pods(hosts: tuple[Host, ...], tmp_path: Path) -> Iterator[Pods]:
+def pods(hosts: tuple[Host, ...], tmp_path: Path) -> Pods:
     folder = tmp_path / "pods"
     folder.mkdir()
-    yield Pods(folder, hosts)
-    wait_for(lambda: not [p for host in hosts for p in host.processes()], "the hosts to be empty", 30)
+    return Pods(folder, hosts)
 
 
 @pytest.fixture
@@ -79,26 +77,20 @@ def execute(job: Job, cluster: Cluster, folder: Path, timeout_seconds: float = 6
     return ending
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        configuration(nodes=2),
-        asynchronous(1, nodes=2),
-        configuration(nodes=2, framework="torch_ddp"),
-        configuration(nodes=2, framework="horovod_torch"),
-    ],
-    ids=lambda asked: asked.framework,
-)
-def test_pods_train_together(asked: Configuration, cluster: Cluster, tmp_path: Path, api: FakeKubernetes) -> None:
-    folder = tmp_path / "runs" / "2"
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_pods_train_together(
+    framework: str, cluster: Cluster, tmp_path: Path, api: FakeKubernetes, hosts: tuple[Host, ...]
+) -> None:
+    asked = asked_for(framework, 2)
+    folder, before = tmp_path / "runs" / "2", traffic(hosts)
     [ending] = launcher.execute([submission(asked, cluster, folder)], cluster, 100)
     told = {log.name: log.read_text()[-1500:] for log in folder.glob("*.log")}
     assert (ending.outcome, ending.reason) == ("completed", ""), told
-    logs = rank_logs(RunPaths(folder), asked)
-    assert disagreement(logs, asked, "cpu", ending.seconds) == ""
-    assert [node["name"].partition(".")[0] for node in ending.nodes][:2] == ["trainer-0", "trainer-1"]
+    assert traffic(hosts) - before > least_traffic(asked)
+    check_trained_together(folder, asked, TRAINERS)
+    assert [node["name"].partition(".")[0] for node in ending.nodes][:2] == TRAINERS
     jobs = [made["metadata"]["labels"]["dlperf-study/role"] for made in api.created if made["kind"] == "Job"]
-    assert jobs == ["trainer", "trainer", *["server"] * bool(asked.servers)]
+    assert jobs == ["trainer", "trainer", *["server"] * asked.servers]
 
 
 def test_what_every_pod_wrote_comes_home(cluster: Cluster, tmp_path: Path, api: FakeKubernetes) -> None:
@@ -176,11 +168,12 @@ def test_horovod_trains_as_an_mpi_job_where_the_operator_is(
     cluster: Cluster, tmp_path: Path, api: FakeKubernetes
 ) -> None:
     api.has_operator = True
-    asked = configuration(nodes=2, framework="horovod_torch")
+    asked = asked_for("horovod_torch", 2)
     folder = tmp_path / "runs" / "1"
     operated = replace(cluster, kubernetes=replace(cluster.kubernetes, mpi_operator=True))
     [ending] = launcher.execute([submission(asked, operated, folder)], operated, 100)
     assert (ending.outcome, ending.reason) == ("completed", "")
-    assert disagreement(rank_logs(RunPaths(folder), asked), asked, "cpu", ending.seconds) == ""
-    assert [node["name"].partition(".")[0].rpartition("-worker-")[2] for node in ending.nodes] == ["0", "1"]
+    workers = [node["name"].partition(".")[0] for node in ending.nodes]
+    assert [name.rpartition("-worker-")[2] for name in workers] == ["0", "1"]
+    check_trained_together(folder, asked, workers)
     assert [made["kind"] for made in api.created if made["kind"] != "Pod"] == ["MPIJob", "ConfigMap", "Secret"]

@@ -8,6 +8,8 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.partners import PartnerRule
 from dlperf_study.study.study import Study
 
+#: Those that come with the package.
+STUDIES = "allreduce, arcface, frameworks, input_pipeline, quickstart, resnet50, vgg16_parameter_server"
 STUDY = """\
 title: An example
 about: Made for a test.

@@ -1,0 +1,77 @@
+"""Jobs outlive their driver: the next one follows them, whatever the last one had written down."""
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.outcome import Outcome
+from tests.clusters.slurm import Slurm
+from tests.clusters.slurm_runs import SLEEP, begun, caller, execute, jobs_of, runs
+from tests.command_line import LIMIT_SECONDS, wait_for
+
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
+
+
+def test_a_driver_that_comes_back_follows_its_job(
+    tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm, busy: str
+) -> None:
+    asked = runs(tmp_path, slurm_cluster, ["true", "true"])
+    driver = caller(asked)
+    wait_for(lambda: len(slurm.jobs()) == 2, "the job")
+    wait_for(lambda: (jobs_of(asked)[0] / "job_id.txt").exists(), "its number")
+    driver.kill()
+    driver.communicate()
+    # As if it had been killed a moment before it wrote the number down.
+    (jobs_of(asked)[0] / "job_id.txt").unlink()
+    [number] = set(slurm.jobs()) - {busy}
+    slurm.command("scancel", busy)
+    [ending] = execute(asked, slurm_cluster)
+    assert ending.outcome is Outcome.COMPLETED, ending
+    [job] = jobs_of(asked)
+    assert (job / "job_id.txt").read_text().strip() == number
+
+
+def test_what_a_job_did_while_nobody_watched_is_not_done_again(
+    tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm
+) -> None:
+    asked = runs(tmp_path, slurm_cluster, ["date +%N > $FOLDER/now.txt"])
+    driver = caller(asked)
+    wait_for(lambda: slurm.jobs(), "the job")
+    driver.kill()
+    driver.communicate()
+    wait_for(lambda: not slurm.jobs(), "the job to end")
+    when = (Path(asked[0].folder) / "now.txt").read_text()
+    assert [ending.outcome for ending in execute(asked, slurm_cluster)] == [Outcome.COMPLETED]
+    assert (Path(asked[0].folder) / "now.txt").read_text() == when
+    execute(asked, slurm_cluster)
+    assert (Path(asked[0].folder) / "now.txt").read_text() != when
+
+
+def test_a_job_of_other_code_is_cancelled(tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm, busy: str) -> None:
+    asked = runs(tmp_path, slurm_cluster, ["true"])
+    driver = caller(asked)
+    wait_for(lambda: len(slurm.jobs()) == 2, "the job")
+    wait_for(lambda: (jobs_of(asked)[0] / "job_id.txt").exists(), "its number")
+    driver.kill()
+    driver.communicate()
+    [number] = set(slurm.jobs()) - {busy}
+    slurm.command("scancel", busy)
+    slurm.command("scontrol", "hold", number)
+    [ending] = execute([replace(asked[0], fingerprint="f2")], slurm_cluster)
+    assert ending.outcome is Outcome.COMPLETED, ending
+    assert slurm.state(number) == "CANCELLED"
+
+
+def test_an_interrupt_cancels_the_job(tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm) -> None:
+    asked = runs(tmp_path, slurm_cluster, [SLEEP, "sleep 600"])
+    driver = caller(asked)
+    wait_for(lambda: begun(asked[0]), "the run")
+    driver.send_signal(signal.SIGINT)
+    output, errors = driver.communicate(timeout=60)
+    [ending] = json.loads(output.splitlines()[-1])
+    assert (ending["outcome"], ending["reason"], ending["interrupted"]) == ("killed", "interrupted", True), errors
+    assert not slurm.jobs()

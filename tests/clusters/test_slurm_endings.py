@@ -1,0 +1,55 @@
+"""What Slurm ends has Slurm's word, and a node that fails is named."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from dlperf_study.launchers._base import Ending
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.outcome import Outcome
+from tests.clusters.slurm import Slurm
+from tests.clusters.slurm_runs import SLEEP, begun, execute, number_of, runs
+from tests.command_line import LIMIT_SECONDS, wait_for
+
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
+
+#: Slurm's word for an end, how many nodes the job has, and what is done to it by its number. A time limit has whole
+#: minutes; its end can be moved to any second.
+ENDS: dict[str, tuple[int, Callable[[Slurm, str], object]]] = {
+    "NODE_FAIL": (2, lambda slurm, number: slurm.kill_node(slurm.hosts[1])),
+    "TIMEOUT": (1, lambda slurm, number: slurm.command("scontrol", "update", f"JobId={number}", "EndTime=now+2")),
+    "CANCELLED": (1, lambda slurm, number: slurm.command("scancel", number)),
+}
+
+
+@pytest.fixture(scope="module")
+def endings(slurm: Slurm, slurm_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Ending]]:
+    """How two runs of each job ended; all jobs at once, for Slurm takes half a minute to see what has happened."""
+    with ThreadPoolExecutor(len(ENDS)) as pool:
+        waiting = {}
+        for word, (nodes, happen) in ENDS.items():
+            asked = runs(tmp_path_factory.mktemp(word), slurm_cluster, [SLEEP] * nodes, ["true"] * nodes)
+            waiting[word] = pool.submit(execute, asked, slurm_cluster, 300)
+            wait_for(partial(begun, asked[0]), "the run to begin")
+            happen(slurm, number_of(asked))
+        ended = {word: job.result() for word, job in waiting.items()}
+    slurm.start_node(slurm.hosts[1])
+    slurm.wait_until_idle()
+    return ended
+
+
+@pytest.mark.parametrize(
+    ("word", "outcome"),
+    [("NODE_FAIL", Outcome.FAILED), ("TIMEOUT", Outcome.TIMEOUT), ("CANCELLED", Outcome.KILLED)],
+)
+def test_what_slurm_ends_has_slurm_s_word(endings: dict[str, list[Ending]], word: str, outcome: Outcome) -> None:
+    """Also the run of the job that had not begun."""
+    assert [ending.outcome for ending in endings[word]] == [outcome, outcome], endings[word]
+    assert all(f": {word}" in ending.reason for ending in endings[word]), endings[word]
+
+
+def test_the_node_that_failed_is_named(endings: dict[str, list[Ending]], slurm: Slurm) -> None:
+    words = f"{slurm.hosts[1].name} is down"
+    assert all(words in ending.reason for ending in endings["NODE_FAIL"]), endings["NODE_FAIL"]

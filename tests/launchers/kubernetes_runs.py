@@ -1,0 +1,30 @@
+"""Runs as the launcher renders them, and pods as the API tells of them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+
+from dlperf_study import frameworks
+from dlperf_study.launchers import kubernetes as launcher
+from dlperf_study.launchers._base import Submission
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.configuration import Configuration
+
+FOLDER = Path("/outputs/example/configurations/one")
+VERSIONS = [f"1.{minor}" for minor in range(25, int(kubernetes_validate.latest_version().split(".")[1]) + 1)]
+
+
+def submission(asked: Configuration, cluster: Cluster, folder: Path = FOLDER) -> Submission:
+    job = frameworks.load(asked.framework).job(asked, cluster)
+    return launcher.render(replace(job, framework=asked.framework), cluster, folder / "runs" / "1")
+
+
+def pod(phase: str, **status: Any) -> dict[str, Any]:
+    spec = {"hostname": "trainer-1", "nodeName": "node-7"}
+    return {"metadata": {"name": "x"}, "spec": spec, "status": {"phase": phase, **status}}
+
+
+def ended(**terminated: Any) -> dict[str, Any]:
+    return pod("Failed", containerStatuses=[{"state": {"terminated": terminated}}])

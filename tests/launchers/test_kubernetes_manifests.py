@@ -1,0 +1,118 @@
+"""What is made in Kubernetes for a run, held against the published schemas."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from dlperf_study.errors import StudyFileError
+from dlperf_study.launchers._kubernetes.manifests import CONFIGURATION_LABEL, configuration_label
+from dlperf_study.paths import PROJECT
+from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.cluster_file import load_cluster
+from dlperf_study.study.configuration import Configuration
+from tests.frameworks.launching import asynchronous, configuration
+from tests.golden_file import check
+from tests.launchers.kubernetes_runs import FOLDER, VERSIONS, submission
+
+ASKED = {
+    "all_reduce": configuration(nodes=2, devices_per_node=8),
+    "parameter_server": replace(asynchronous(1), nodes=2, servers=3),
+    "horovod": configuration(nodes=2, framework="horovod_torch"),
+}
+
+
+def objects(asked: Configuration, cluster: Cluster) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(submission(asked, cluster).files["kubernetes.yaml"]))
+
+
+def with_operator() -> Cluster:
+    cluster = load_cluster("kubernetes")
+    return replace(cluster, kubernetes=replace(cluster.kubernetes, mpi_operator=True))
+
+
+def test_horovod_is_an_mpi_job_where_the_operator_is() -> None:
+    text = submission(ASKED["horovod"], with_operator()).files["kubernetes.yaml"]
+    check("submissions/kubernetes-mpi_job.yaml", text)
+    job, *_ = yaml.safe_load_all(text)
+    assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
+    for replicas in job["spec"]["mpiReplicaSpecs"].values():
+        template = replicas["template"]
+        made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", **template["metadata"]}, **template}
+        kubernetes_validate.validate({**made, "spec": template["spec"]}, VERSIONS[-1], strict=True)
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "parameter_server"])
+def test_other_frameworks_are_jobs_all_the_same(name: str) -> None:
+    assert {made["kind"] for made in objects(ASKED[name], with_operator())} >= {"Job", "Service"}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_manifests(name: str) -> None:
+    check(
+        f"submissions/kubernetes-{name}.yaml",
+        submission(ASKED[name], load_cluster("kubernetes")).files["kubernetes.yaml"],
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ASKED)
+def test_manifests_are_valid_in_every_supported_version(name: str, version: str) -> None:
+    for made in objects(ASKED[name], load_cluster("kubernetes")):
+        kubernetes_validate.validate(made, version, strict=True)
+
+
+def test_a_mistake_in_a_manifest_would_be_seen() -> None:
+    """Otherwise the silence of the last test would mean nothing."""
+    job, *_ = objects(configuration(), load_cluster("kubernetes"))
+    job["spec"]["backofLimit"] = 0
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(job, VERSIONS[0], strict=True)
+
+
+def test_servers_have_pods_of_their_own_and_their_own_address() -> None:
+    rendered = submission(ASKED["parameter_server"], load_cluster("kubernetes"))
+    nodes = {command.name: command.node for command in rendered.commands}
+    assert (rendered.nodes, nodes) == (
+        4,
+        {"server-0": 2, "server-1": 3, "server-2": 2, "trainer-0": 0, "trainer-1": 1},
+    )
+    servers = rendered.commands[0].environment["PADDLE_PSERVERS_IP_PORT_LIST"]
+    assert servers == "{host_2}:{port_0},{host_3}:{port_1},{host_2}:{port_2}"
+
+
+def test_trainers_take_all_gpus_and_servers_none() -> None:
+    made = objects(ASKED["parameter_server"], load_cluster("kubernetes"))
+    limits = [
+        job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] for job in made if job["kind"] == "Job"
+    ]
+    assert [limit.get("nvidia.com/gpu") for limit in limits] == ["8", "8", None, None]
+
+
+def test_a_framework_without_an_image_is_refused() -> None:
+    cluster = load_cluster("kubernetes")
+    without = replace(cluster, kubernetes=replace(cluster.kubernetes, images={"torch_ddp": "torch:1"}))
+    with pytest.raises(StudyFileError, match=r"kubernetes\.images has none for paddle_collective, and no default"):
+        submission(configuration(), without)
+
+
+def test_a_traced_run_is_found_by_the_folder_of_its_configuration() -> None:
+    cluster = load_cluster("kubernetes")
+    runs = (submission(ASKED["horovod"], cluster, folder) for folder in (FOLDER, FOLDER / "trace" / "other"))
+    made = [one for run in runs for one in yaml.safe_load_all(run.files["kubernetes.yaml"])]
+    assert {one["metadata"]["labels"][CONFIGURATION_LABEL] for one in made} == {configuration_label(str(FOLDER))}
+
+
+@pytest.mark.parametrize("recipe", sorted((PROJECT / "images").glob("*.Dockerfile")), ids=lambda recipe: recipe.stem)
+def test_an_image_is_made_of_what_there_is(recipe: Path) -> None:
+    text = recipe.read_text()
+    copied = [word for line in re.findall(r"^COPY (.*)$", text, re.MULTILINE) for word in line.split()[:-1]]
+    assert copied
+    assert [name for name in copied if not (PROJECT / name).exists()] == []
+    kept = (PROJECT / ".dockerignore").read_text().splitlines()
+    assert [name for name in copied if f"!{name}" not in kept and not name.startswith("requirements")] == []
+    assert f"docker build -f images/{recipe.name} " in text

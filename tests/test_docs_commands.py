@@ -1,0 +1,95 @@
+"""What the pages tell a reader to type: every command is run, here or elsewhere."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT
+from tests.docs import PAGES, blocks
+
+#: Commands that take long or write into the project, and the step of CI or the test that runs what they run.
+RUN_ELSEWHERE = {
+    r"make test": (".ci/run", "make test"),
+    r"make (torch|horovod).*": ("Makefile", "test: horovod"),
+    r"python -m tools\.install_(torch|horovod)": ("Makefile", "-m tools.install_horovod"),
+    r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
+    r"python -m dlperf_study (study|run) .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
+    r"cp params/clusters/.*": ("tests/clusters/test_check.py", '"cpu_hosts.yaml"'),
+    r"make check-cluster CLUSTER=mine": ("tests/clusters/test_check.py", '"make", "check-cluster"'),
+    r"make plan .* CLUSTER=mine .*": ("tests/clusters/test_check.py", '"make", "plan"'),
+    r"python -m dlperf_study collect .*": ("tests/analysis/test_dataset.py", "collect("),
+    r"python -m dlperf_study ingest .*": ("tests/test_cli_ingest.py", 'main(["ingest"'),
+    r"python -m dlperf_study report .*": ("tests/report/test_pages.py", "pages.build("),
+    r"python -m dlperf_study\.columns": ("tests/test_columns.py", "test_the_page_is_in_step_with_the_registry"),
+    r"python -m dlperf_study\.study\.schema": ("tests/study/test_schema.py", "schema_text("),
+}
+
+
+def commands_of(page: Path) -> Iterator[str]:
+    for block in blocks(page, "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            command = shlex.join(shlex.split(line, comments=True))
+            if command:
+                yield command
+
+
+COMMANDS = sorted({command for page in PAGES for command in commands_of(page)})
+MAKE = [command for command in COMMANDS if command.startswith("make ")]
+#: Those about a study: the audit is about a table, and what is ingested about logs.
+OF_THE_PACKAGE = [command for command in COMMANDS if re.match(r"python -m dlperf_study (?!audit|ingest)", command)]
+
+
+def typed(command: str, outputs: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as a reader types it, in this environment, with the outputs elsewhere."""
+    binaries = str(Path(sys.executable).parent)
+    environment = {
+        **os.environ,
+        "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+        "VIRTUAL_ENV": sys.prefix,
+        OUTPUTS_VARIABLE: str(outputs),
+    }
+    return subprocess.run(
+        shlex.split(command), cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def run_elsewhere(command: str) -> tuple[str, str] | None:
+    return next((place for pattern, place in RUN_ELSEWHERE.items() if re.fullmatch(pattern, command)), None)
+
+
+def test_there_are_pages_and_commands():
+    assert len(PAGES) > 10
+    assert {"make study", "make test", "make lab"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_run_here_or_elsewhere(command, tmp_path):
+    place = run_elsewhere(command)
+    if place:
+        file, text = place
+        assert text in (PROJECT / file).read_text(encoding="utf-8"), f"{file} no longer runs it"
+        return
+    # JupyterLab as `make lab` starts it, told to say its version instead of opening a browser.
+    ended = typed(f"{command} LAB=--version" if command == "make lab" else command, tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip()
+    assert not any(tmp_path.iterdir()), "it is said to start and to write nothing"
+
+
+@pytest.mark.parametrize("command", MAKE)
+def test_every_make_command_has_its_target(command, tmp_path):
+    ended = typed(command.replace("make ", "make -n ", 1), tmp_path)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("command", [command for command in OF_THE_PACKAGE if " check " not in command])
+def test_every_command_of_the_package_names_a_study_and_options_there_are(command, tmp_path):
+    assert re.search(r"\b(study|plan|run|collect|report)\b", command)
+    ended = typed(re.sub(r"dlperf_study \w+", "dlperf_study plan", command), tmp_path)
+    assert ended.returncode == 0, ended.stderr

@@ -1,0 +1,55 @@
+"""The page on adding a part: every field is explained, and its examples are parts."""
+
+from dataclasses import fields
+
+import pytest
+
+from dlperf_study import models
+from dlperf_study.frameworks._base import Framework, Trainer
+from dlperf_study.launchers._base import Launcher
+from dlperf_study.logs import formats
+from dlperf_study.logs.blocks import Block
+from dlperf_study.logs.format import Format
+from dlperf_study.logs.recognise import read_block
+from dlperf_study.models._base import Model
+from tests.docs import DOCS, blocks, words
+
+
+def members(kind: type) -> set[str]:
+    """Return the attributes and methods a protocol or dataclass asks for."""
+    return {name for name in [*vars(kind), *kind.__annotations__] if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("kind", [Model, Framework, Launcher, Format])
+def test_every_field_of_a_part_is_explained(kind):
+    assert {field.name for field in fields(kind)} <= words("docs/adding-a-part.md")
+
+
+def test_every_member_of_a_trainer_is_explained():
+    assert members(Trainer) <= words("docs/adding-a-part.md")
+
+
+def example(name: str) -> object:
+    """Return the part of that name among the examples of the page."""
+    spaces: list[dict[str, object]] = [{} for _ in blocks(DOCS / "adding-a-part.md", "python")]
+    for space, text in zip(spaces, blocks(DOCS / "adding-a-part.md", "python"), strict=True):
+        exec(compile(text, "adding-a-part.md", "exec"), space)
+    (part,) = (space[name] for space in spaces if name in space)
+    return part
+
+
+def test_the_example_of_a_format_of_log_reads_a_line():
+    made = example("FORMAT")
+    assert isinstance(made, Format)
+    (found,) = read_block(made, Block(b"step=10 loss 6.9, speed: 4.0 samples/s\n", 1))
+    assert {name: list(column) for name, column in found.rows.values.items()} == {"loss": [6.9], "throughput": [4.0]}
+    assert list(found.rows.step) == [10]
+    assert made.name not in formats.names()
+
+
+def test_the_example_of_a_model_is_one():
+    model = example("MODEL")
+    assert isinstance(model, Model)
+    assert model.forward_macs is not None
+    assert model.parameters[model.classes] == model.forward_macs(model.image_size, model.classes) + model.classes
+    assert model.name not in models.names()
