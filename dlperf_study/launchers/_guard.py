@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -108,7 +107,8 @@ class _Guard:
         """Start the commands of this node."""
         scratch = RunPaths(Path(order["folder"])).scratch
         if order["apart"]:
-            _make_apart(scratch.parent, order["files"])
+            _make_apart(Path(order["apart"]))
+            write_files(scratch.parent, order["files"])
         self._order = order
         # Launchers write the whole environment there: for nobody else to read, as long as it lasts.
         scratch.mkdir(mode=0o700, exist_ok=True)
@@ -177,10 +177,13 @@ class _Guard:
         return files
 
 
-def _make_apart(folder: Path, files: Mapping[str, str]) -> None:
-    """Make the run's folder below the work folder of this node, which is shared with nobody."""
+def _make_apart(folder: Path) -> None:
+    """Make the run's folder below the node's own work folder. Nodes that share one would remove each other's files."""
     try:
-        write_files(folder, files)
+        folder.mkdir(parents=True)
+    except FileExistsError as error:
+        remedy = "name one that is each node's own, or, where outputs/ is shared as well, shared_files: true"
+        raise RunError(f"work_folder: {folder} was made by another node of this run; {remedy}") from error
     except OSError as error:
         remedy = "name another work_folder in the cluster file, one that every node can make and write to"
         raise RunError(f"work_folder: {error.filename or folder}: {error.strerror or error}; {remedy}") from error

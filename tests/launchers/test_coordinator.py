@@ -157,6 +157,13 @@ def test_a_work_folder_that_cant_be_made_is_said(folder: Path, tmp_path: Path) -
     assert ending.exit_codes == {"trainer-0": None}
 
 
+def test_nodes_that_share_a_work_folder_by_mistake_are_told(folder: Path, tmp_path: Path) -> None:
+    there = f"{tmp_path}/shared-{{unique}}"
+    ending = run(submission(folder, "sleep 600", "sleep 600", node_folder=there), ONE, TWO)
+    assert ending.outcome == "failed"
+    assert "was made by another node of this run; name one that is each node's own" in ending.reason
+
+
 def test_an_earlier_attempt_is_kept_aside(folder: Path) -> None:
     for _ in range(2):
         run(submission(folder, "echo again"), ONE)
