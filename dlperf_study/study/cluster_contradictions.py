@@ -44,11 +44,11 @@ def _hosts(file: ClusterFile) -> str | None:
 
 def _auto(file: ClusterFile) -> str | None:
     """Return that ``auto`` is asked for where runs take place on other machines than this one."""
-    unknown = [name for name in ("device", "device_name") if getattr(file, name) == AUTO]
-    unknown += ["devices_per_node"] if file.devices_per_node is None else []
-    if not unknown or file.launcher == "local":
+    asked = [name for name in ("device", "device_name") if getattr(file, name) == AUTO]
+    asked += ["devices_per_node"] if file.devices_per_node is None else []
+    if not asked or file.launcher == "local":
         return None
-    return f"{', '.join(unknown)} can't be auto with launcher {file.launcher}; only launcher local can ask"
+    return f"{', '.join(asked)} can't be auto with launcher {file.launcher}; only launcher local can ask"
 
 
 def _shared(file: ClusterFile) -> str | None:
