@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dlperf_study.study.configuration import Configuration, cluster_title
+from dlperf_study.study.words import counted
 
 #: The key of ``python`` and of ``images`` that stands for every framework without one of its own, and for the guards.
 DEFAULT = "default"
@@ -125,16 +126,11 @@ class Cluster:
             return f"needs {_size(configuration)}; cluster {self.title} has {_size(self)}"
         threads = configuration.devices_per_node * configuration.threads_per_device
         if self.device == "cpu" and threads > self.devices_per_node:
-            return (
-                f"needs {_count(threads, 'thread')} on a node; cluster {self.title} has {self.devices_per_node} cores"
-            )
+            cores = counted(self.devices_per_node, "core")
+            return f"needs {counted(threads, 'thread')} on a node; cluster {self.title} has {cores}"
         return None
 
 
 def _size(machines: Cluster | Configuration) -> str:
     total = machines.nodes * machines.devices_per_node
-    return f"{_count(total, 'device')} on {_count(machines.nodes, 'node')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{counted(total, 'device')} on {counted(machines.nodes, 'node')}"
