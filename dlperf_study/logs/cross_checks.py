@@ -25,7 +25,7 @@ def copies_apart(values: Real, places: Places) -> Iterator[str]:
     shared = places.counts > 1
     if not shared.any():
         return
-    smallest, largest = _extremes(values, places)
+    smallest, largest = places.extremes(values)
     share = float(np.median(largest[shared] / smallest[shared]))
     if not share <= 1 + APART:
         yield f"copies of the job's rate lie apart: at most steps the largest is {share:.2f} times the smallest"
@@ -36,7 +36,7 @@ def same_digits(values: Real, places: Places) -> Iterator[str]:
     fewest = places.counts.min()
     if places.counts.size < FEWEST_STEPS or fewest < 2:
         return
-    smallest, largest = _extremes(values, places)
+    smallest, largest = places.extremes(values)
     if (smallest == largest).all():
         said = f"{fewest} ranks print digit for digit the same rate at every step"
         yield f"{said}: if it is the job's, their sum is that many times too large"
@@ -74,9 +74,3 @@ def _rounding(values: Real) -> float:
 
 def _has_decimals(values: Real, decimals: int) -> bool:
     return np.allclose(values, values.round(decimals), rtol=0, atol=1e-12)
-
-
-def _extremes(values: Real, places: Places) -> tuple[Real, Real]:
-    """Return the smallest and the largest value of each step."""
-    ordered, starts = places.ordered(values)
-    return ordered[starts], ordered[starts + places.counts - 1]

@@ -170,7 +170,7 @@ def _merged(format_: Format, metric: Metric, values: Real, places: Places, devic
     if not metric.name.endswith("step_seconds"):
         return "the ranks' mean × their number", _sum(values, places) / places.counts * devices.world_size
     if format_.synchronous:
-        slowest = _largest(values, places)
+        _, slowest = places.extremes(values)
         return "global batch / the slowest rank's step", _per(devices.batch_per_device * devices.world_size, slowest)
     return "the sum over ranks of batch / step", _sum(_per(devices.batch_per_device, values), places)
 
@@ -190,10 +190,3 @@ def _medians(values: Real, places: Places) -> Real:
     ordered, starts = places.ordered(values)
     middle: Real = (ordered[starts + (places.counts - 1) // 2] + ordered[starts + places.counts // 2]) / 2
     return middle
-
-
-def _largest(values: Real, places: Places) -> Real:
-    """Return the largest of the values of each step."""
-    ordered, starts = places.ordered(values)
-    largest: Real = ordered[starts + places.counts - 1]
-    return largest

@@ -91,6 +91,11 @@ class Places:
         keys = (values, self.group) if (self.counts > 1).any() else (self.group,)
         return values[np.lexsort(keys)], np.cumsum(self.counts) - self.counts
 
+    def extremes(self, values: Real) -> tuple[Real, Real]:
+        """Return the smallest and the largest value of each place, given one per row."""
+        ordered, starts = self.ordered(values)
+        return ordered[starts], ordered[starts + self.counts - 1]
+
 
 def places_of(epochs: Whole, steps: Whole) -> Places:
     """Return the places of rows; logs are nearly in order, which is what this sort is quick with."""

@@ -17,3 +17,5 @@ def test_places_are_the_pairs_of_epoch_and_step_in_order(pairs: list[tuple[int, 
     ordered, starts = places.ordered(np.array([pair[2] for pair in pairs]))
     wanted = [sorted(pair[2] for pair in pairs if pair[:2] == place) for place in known]
     assert [part.tolist() for part in np.split(ordered, starts[1:])] == (wanted or [[]])
+    smallest, largest = places.extremes(np.array([pair[2] for pair in pairs]))
+    assert (smallest.tolist(), largest.tolist()) == ([min(part) for part in wanted], [max(part) for part in wanted])
