@@ -16,8 +16,8 @@ from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.digits import EXACT_DIGITS, read_numbers
 from dlperf_study.logs.format import TRAINING, Entry
 from dlperf_study.logs.layouts import ZERO, Layout, windows
-from dlperf_study.logs.lines import PLACES, Found
-from dlperf_study.logs.records import Real, Records, Whole, records
+from dlperf_study.logs.lines import Found
+from dlperf_study.logs.records import PLACES, Real, Records, Whole, records
 
 #: Of fewer lines trying takes longer than reading.
 WORTH_TRYING = 8

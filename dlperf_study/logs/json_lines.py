@@ -12,7 +12,7 @@ from dlperf_study.logs.format import TRAINING, Entry, JsonLine
 from dlperf_study.logs.json_layouts import UNREADABLE, Read, read_alike
 from dlperf_study.logs.layouts import Layout
 from dlperf_study.logs.lines import Found
-from dlperf_study.logs.records import Records, Whole, joined, records
+from dlperf_study.logs.records import PLACES, Records, Whole, joined, records
 
 #: Whole numbers that fit a column.
 LARGEST = 2**63
@@ -82,8 +82,5 @@ def _rows(entries: list[Entry], lines: Whole) -> Records:
         values,
         training=np.array([entry.window == TRAINING for entry in entries], dtype=bool),
         time_seconds=np.array([entry.time_seconds for entry in entries], dtype=np.float64),
-        **{
-            name: np.array([getattr(entry, name) for entry in entries], dtype=np.int64)
-            for name in ("epoch", "step", "rank")
-        },
+        **{name: np.array([getattr(entry, name) for entry in entries], dtype=np.int64) for name in PLACES},
     )

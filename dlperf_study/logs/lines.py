@@ -14,11 +14,10 @@ from dlperf_study.logs.digits import Numbers, read_numbers
 from dlperf_study.logs.format import TRAINING, Line, Metric
 from dlperf_study.logs.layouts import Layout
 from dlperf_study.logs.prefixes import ranks_of, times_of
-from dlperf_study.logs.records import Real, Records, Whole, records
+from dlperf_study.logs.records import PLACES, Real, Records, Whole, records
 
 #: Larger whole numbers are no steps: they would not survive being a float.
 LARGEST_WHOLE = 2.0**53
-PLACES = ("epoch", "step", "rank")
 #: No program prints longer records; so bounded, no pattern takes long.
 LONGEST_RECORD = 1 << 12
 #: Above this share of lines with a needle it is quicker to sort all lines by layout than to find them first.

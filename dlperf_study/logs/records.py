@@ -43,7 +43,7 @@ class Records:
         if chosen.dtype == np.bool_ and chosen.all():
             return self
         chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        columns = {name: getattr(self, name)[chosen] for name in PLACES}
+        columns = {name: getattr(self, name)[chosen] for name in COLUMNS}
         return Records(**columns, values={name: column[chosen] for name, column in self.values.items()})
 
     def series(self, metric: str, window: str = TRAINING) -> "Records":
@@ -58,7 +58,9 @@ class Records:
         return holding
 
 
-PLACES = tuple(field.name for field in fields(Records) if field.name != "values")
+#: Every column but the values; and which of them say where in the training, and by whom, a line was printed.
+COLUMNS = tuple(field.name for field in fields(Records) if field.name != "values")
+PLACES = ("epoch", "step", "rank")
 
 
 def records(line: Whole, values: Mapping[str, Real], **places: NDArray) -> Records:  # type: ignore[type-arg]
@@ -83,7 +85,7 @@ def joined(parts: Sequence[Records]) -> Records:
 
 
 def _concatenated(parts: Sequence[Records]) -> Records:
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PLACES}
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
     names = dict.fromkeys(name for part in parts for name in part.values)
     return Records(**columns, values={name: np.concatenate([_column(part, name) for part in parts]) for name in names})
 

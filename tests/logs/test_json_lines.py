@@ -15,7 +15,7 @@ from dlperf_study.logs.formats import load
 from dlperf_study.logs.json_lines import read_json_lines
 from dlperf_study.logs.layouts import layouts
 from dlperf_study.logs.lines import Found, lines_with
-from dlperf_study.logs.records import PLACES
+from dlperf_study.logs.records import COLUMNS
 
 LINES = {name: load(name).lines[0] for name in ("dllogger", "mllog")}
 #: Numbers as programs print them, and as none does.
@@ -85,7 +85,7 @@ MANY = [range(10) if index % 2 else range(9, -1, -1) for index in range(40)]
 @example(dllogger("[0, 0]", ", ".join(f'"{chr(index + 65)}": %d' for index in range(40) if index != 27), *MANY[1:]))
 def test_lines_of_one_layout_say_what_they_say_one_by_one(written: tuple[JsonLine, bytes]) -> None:
     slow, quick = read_as(*written, worth_trying=len(written[1])), read_as(*written, worth_trying=2)
-    for name in PLACES:
+    for name in COLUMNS:
         np.testing.assert_array_equal(getattr(quick.rows, name), getattr(slow.rows, name), name)
     assert quick.rows.values.keys() == slow.rows.values.keys()
     for name, column in slow.rows.values.items():
