@@ -16,6 +16,7 @@ from dlperf_study.study.configuration import FIELD_NAMES
 
 THROUGHPUT, SPEEDUP, EFFICIENCY = "throughput", "speedup", "efficiency"
 
+Item = TypeVar("Item")
 Key = TypeVar("Key")
 
 #: What must be the same for two numbers of one metric to answer the same question: every parameter of ours, and what
@@ -210,11 +211,11 @@ class Results:
         return next((self.runs[one.key] for one in (cell, *same) if one.key in self.runs), [])
 
 
-def grouped(cells: Iterable[Cell], key: Callable[[Cell], Key]) -> dict[Key, list[Cell]]:
-    """Return cells by what a key says of them, in their order."""
-    groups: dict[Key, list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(key(cell), []).append(cell)
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return cells, or what was found of them, by what a key says of each, in their order."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return groups
 
 

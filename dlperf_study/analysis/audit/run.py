@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dlperf_study.analysis.audit import checks
 from dlperf_study.analysis.audit.finding import Checked, Finding
-from dlperf_study.analysis.audit.results import Results
+from dlperf_study.analysis.audit.results import Results, grouped
 
 
 def audit(results: Results) -> list[Checked]:
@@ -22,9 +22,6 @@ def _checked(name: str, results: Results) -> Checked:
 
 def _once(findings: list[Finding]) -> Iterator[Finding]:
     """Yield what was said of several cells once, with all of them: the same numbers may stand in several tables."""
-    alike: dict[str, list[Finding]] = {}
-    for finding in findings:
-        alike.setdefault(finding.computation, []).append(finding)
-    for group in alike.values():
+    for group in grouped(findings, lambda finding: finding.computation).values():
         cells = dict.fromkeys(cell for finding in group for cell in finding.cells)
         yield replace(group[0], cells=tuple(cells))

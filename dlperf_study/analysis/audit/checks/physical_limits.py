@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dlperf_study.analysis.audit.facts import Peak, Work
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.limits import WINOGRAD, impossible, needed, peak_of, size_of, work_of
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results, grouped
 from dlperf_study.analysis.audit.words import demand
 from dlperf_study.logs.complaint import Severity
 
@@ -16,7 +16,7 @@ Excess = tuple[Cell, Work, Peak]
 
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield nothing for every rate that is possible, and one finding for all of a network in a source that are not."""
-    beyond: dict[tuple[str, ...], list[Excess]] = {}
+    beyond: list[Excess] = []
     for rate in results.of(THROUGHPUT):
         size, peak = size_of(rate), peak_of(rate)
         work = work_of(rate, size) if size or rate.get("flops_per_sample") else None
@@ -25,8 +25,13 @@ def examine(results: Results) -> Iterator[Finding | None]:
         if needed(rate, work) <= peak.flops:
             yield None
         else:
-            beyond.setdefault((str(rate.get("source")), work.model, peak.precision), []).append((rate, work, peak))
-    yield from map(_found, beyond.values())
+            beyond.append((rate, work, peak))
+    yield from map(_found, grouped(beyond, _network).values())
+
+
+def _network(excess: Excess) -> tuple[str, ...]:
+    rate, work, peak = excess
+    return str(rate.get("source")), work.model, peak.precision
 
 
 def _found(excesses: list[Excess]) -> Finding:
