@@ -15,6 +15,7 @@ from dlperf_study.launchers._kubernetes.run import POLL_SECONDS, clean_up
 from dlperf_study.launchers._kubernetes.states import end_of, has_ended, waiting_words
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.software import measuring_code, training_libraries
+from dlperf_study.study.words import last_line
 
 #: What a run does: verb, resource, part of the resource.
 PERMISSIONS = (
@@ -79,7 +80,7 @@ def _log(api: Api, labels: str, seconds: float) -> str:
         pods = api.list("Pod", labels)
         for pod in filter(has_ended, pods):
             if end := end_of(pod):
-                raise KubernetesError(f"{end.reason}: {_last_line(api.log(pod['metadata']['name']))}")
+                raise KubernetesError(f"{end.reason}: {_last_words(api.log(pod['metadata']['name']))}")
             return api.log(pod["metadata"]["name"])
         time.sleep(POLL_SECONDS)
     raise KubernetesError(f"not done within {seconds:.0f} s: {waiting_words(pods) or 'it runs, or was never made'}")
@@ -87,15 +88,14 @@ def _log(api: Api, labels: str, seconds: float) -> str:
 
 def _said(subject: str, log: str) -> Finding:
     try:
-        told = json.loads(_last_line(log))
+        told = json.loads(last_line(log))
     except ValueError:
-        return missing(subject, f"it says: {_last_line(log)}", "build it from images/")
+        return missing(subject, f"it says: {_last_words(log)}", "build it from images/")
     if told["code"] != measuring_code():
         return missing(subject, "it holds other measuring code than this checkout", "build it again: images/")
     found = [f"{name} {version}" for name, version in training_libraries(told["software"]).items()]
     return holds(subject, ", ".join(found) or "no framework's library")
 
 
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else "nothing"
+def _last_words(log: str) -> str:
+    return last_line(log) or "nothing"

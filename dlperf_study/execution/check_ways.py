@@ -11,6 +11,7 @@ from dlperf_study.launchers._base import Place
 from dlperf_study.launchers._coordinator import PORTS
 from dlperf_study.launchers._messages import Message
 from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.words import last_line
 
 _BETWEEN = "ports between nodes"
 _OPEN = (
@@ -74,8 +75,7 @@ def _ssh(first: Place, second: Place) -> Finding:
     except (OSError, subprocess.TimeoutExpired) as error:
         return note(_way(first, second), str(error), _ONLY_HOROVOD)
     if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        return note(_way(first, second), last[0], _ONLY_HOROVOD)
+        return note(_way(first, second), last_line(done.stderr) or f"exit code {done.returncode}", _ONLY_HOROVOD)
     return holds(_way(first, second), "as Horovod needs it")
 
 

@@ -16,6 +16,7 @@ from dlperf_study.paths import PROJECT
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.words import last_line
 from dlperf_study.supervision.notebook import Execution, NotebookProcess, first_done
 from dlperf_study.supervision.processes import end_survivors
 
@@ -123,8 +124,8 @@ class Measurement:
             return Ending(Outcome.TIMEOUT, reason, seconds=None)
         if code == 0:
             return None
-        lines = self.process.errors().splitlines()
-        return Ending(Outcome.KILLED, lines[-1] if lines else f"the notebook ended with code {code}", seconds=None)
+        said = last_line(self.process.errors()) or f"the notebook ended with code {code}"
+        return Ending(Outcome.KILLED, said, seconds=None)
 
     def _record_unfinished(self, ending: Ending) -> None:
         """Record the runs that were begun and have no record."""

@@ -9,6 +9,7 @@ from typing import Any
 from dlperf_study.errors import RunError
 from dlperf_study.launchers._base import Place
 from dlperf_study.study.software import brought
+from dlperf_study.study.words import last_line
 
 QUESTION_SECONDS = 60
 #: The exit code of ssh when it did not get through.
@@ -37,12 +38,12 @@ def brought_by(python: Sequence[str], packages: Sequence[str] = (), place: Place
         raise RunError(f"{' '.join(python)} does not run: {error}") from error
     if done.returncode:
         raise _refusal(question, place, done)
-    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    facts: dict[str, Any] = json.loads(last_line(done.stdout))
     return facts
 
 
 def _refusal(question: Sequence[str], place: Place, done: "subprocess.CompletedProcess[str]") -> RunError:
-    last = done.stderr.strip().splitlines()[-1:] or ["it says nothing"]
+    said = last_line(done.stderr) or "it says nothing"
     if place.reach and done.returncode == UNREACHED:
-        return RunError(f"{place.name} can't be asked for its libraries: {last[0]}")
-    return CannotAnswer(f"{' '.join(question[:3])} exited with code {done.returncode}: {last[0]}")
+        return RunError(f"{place.name} can't be asked for its libraries: {said}")
+    return CannotAnswer(f"{' '.join(question[:3])} exited with code {done.returncode}: {said}")

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dlperf_study.launchers._base import Place
 from dlperf_study.launchers._messages import Inbox, Message, line
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.words import last_line
 from dlperf_study.supervision.endings import ending_words
 from dlperf_study.supervision.processes import GUARD
 
@@ -76,5 +77,4 @@ class Channel:
     def _last_words(self) -> str:
         """Return the last line the guard, or what reaches it, said outside of the conversation."""
         self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else ""
+        return last_line(self._errors.read().decode(errors="replace"))

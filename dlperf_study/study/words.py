@@ -1,4 +1,4 @@
-"""Numbers and names in sentences."""
+"""Numbers, names and what a program printed, in sentences."""
 
 from collections.abc import Sequence
 
@@ -12,6 +12,12 @@ def first_of(names: Sequence[str], most: int = 10, mark: str = ", ") -> str:
     """Return the first of some names, and how many there are more."""
     more = f"{mark}and {len(names) - most} more" if len(names) > most else ""
     return mark.join(names[:most]) + more
+
+
+def last_line(text: str) -> str:
+    """Return the last line of a text, where programs say why they ended; of one that says nothing, nothing."""
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else ""
 
 
 def rounded(value: float) -> str:
