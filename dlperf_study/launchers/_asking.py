@@ -38,7 +38,15 @@ def brought_by(python: Sequence[str], packages: Sequence[str] = (), place: Place
         raise RunError(f"{' '.join(python)} does not run: {error}") from error
     if done.returncode:
         raise _refusal(question, place, done)
-    facts: dict[str, Any] = json.loads(last_line(done.stdout))
+    return _facts(question, last_line(done.stdout))
+
+
+def _facts(question: Sequence[str], said: str) -> dict[str, Any]:
+    """Return what a Python said; a program that is none may end well and say something else."""
+    try:
+        facts: dict[str, Any] = json.loads(said)
+    except ValueError:
+        raise CannotAnswer(f"{' '.join(question[:3])} says {said!r}, and not what it brings") from None
     return facts
 
 

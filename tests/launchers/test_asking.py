@@ -45,6 +45,12 @@ def test_a_python_that_cant_answer_is_said(tmp_path: Path) -> None:
         brought_by([stranger], ["torch"])
 
 
+@pytest.mark.parametrize(("script", "said"), [("true", "''"), ("echo hello", "'hello'")])
+def test_a_program_that_is_no_python_is_said(tmp_path: Path, script: str, said: str) -> None:
+    with pytest.raises(CannotAnswer, match=rf"study\.software says {said}, and not what it brings$"):
+        brought_by([program(tmp_path, script)])
+
+
 def test_a_node_that_is_not_reached_is_no_python_without_this_package(tmp_path: Path) -> None:
     way = Place("two", (program(tmp_path, "echo no such road >&2; exit 255"),))
     with pytest.raises(RunError, match=r"^two can't be asked for its libraries: no such road$") as caught:
