@@ -1,6 +1,6 @@
-"""Folders as registries: each module of a package is a part, and its name is the part's. Standard library only.
+"""Names that a user writes: those of parts, one a module of a folder, and what is said of one that there is not.
 
-A module that several parts share has a name that begins with an underscore, and is none.
+A module that several parts share has a name that begins with an underscore, and is no part. Standard library only.
 """
 
 import difflib

@@ -10,6 +10,7 @@ from dlperf_study.errors import PublishedError
 from dlperf_study.published.metrics import ESTIMATORS, METRICS, ROLES, SCOPES
 from dlperf_study.published.printed import resolution_of, value_of
 from dlperf_study.published.source import FACTS, Source
+from dlperf_study.registry import unknown
 from dlperf_study.study.strict_yaml import shown
 
 #: What every line has; any fact may follow.
@@ -46,7 +47,7 @@ def _line(source: Source, fields: Mapping[str, str], place: str) -> dict[str, An
     if empty:
         raise PublishedError(f"{place}: {', '.join(empty)} is empty")
     if fields["table"] not in source.tables:
-        raise PublishedError(f"{place}: table is {fields['table']!r}; the tables are {', '.join(source.tables)}")
+        raise PublishedError(unknown(f"{place}: table is", fields["table"], "tables", source.tables))
     own = {name: _typed(name, text, place) for name, text in fields.items() if text and name != "printed_unit"}
     line = {**source.facts, **source.tables[fields["table"]].facts, **own}
     for name, choices in _CHOICES.items():

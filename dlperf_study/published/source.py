@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 from dlperf_study.columns import COLUMNS, Table, columns_of
 from dlperf_study.columns.published import NUMBER, PLACE
 from dlperf_study.errors import PublishedError, StudyFileError
-from dlperf_study.registry import closest
+from dlperf_study.registry import closest, unknown
 from dlperf_study.study.configuration import Scalar
 from dlperf_study.study.problems import Section, validate
 from dlperf_study.study.published_sources import SOURCES_FOLDER, source_names
@@ -74,10 +74,7 @@ def read_source(name: str) -> Source:
 
     """
     if name not in source_names():
-        raise PublishedError(
-            f"there is no published source {name!r}; {closest(name, source_names())}"
-            f"the sources are {', '.join(source_names())}"
-        )
+        raise PublishedError(unknown("there is no published source", name, "sources", source_names()))
     path = SOURCES_FOLDER / f"{name}.yaml"
     try:
         return validate(Source, read_mapping(path), shown(path), _KEYS)

@@ -48,7 +48,7 @@ def test_a_number_has_the_unit_of_its_metric(tmp_path):
 MISTAKES = [
     (("column,metric", "column,metrik"), r"page.csv: metrik is unknown or missing; the columns are table, row"),
     (("throughput,10", "speed,10"), r"page.csv, line 2: metric is 'speed'; the choices are throughput, speedup"),
-    (("rates,1", "rate,1"), r"page.csv, line 2: table is 'rate'; the tables are rates"),
+    (("rates,1", "rate,1"), r"page.csv, line 2: table is 'rate'; did you mean rates\? the tables are rates"),
     (("throughput,19.0", "throughput,"), r"page.csv, line 3: printed is empty"),
     (("throughput,19.0", "throughput,19.0 img"), r"page.csv, line 3: '19.0 img' is neither a number nor a ratio"),
     ((",2,64,\n", ",two,64,\n"), r"page.csv, line 3: world_size is 'two', which is not a number"),
