@@ -159,12 +159,13 @@ def _like_dlperf(paths: StudyPaths) -> None:
 def _found(dataset: "Dataset") -> str:
     """Return in words what a dataset holds, errors first: a number that is missing or wrong."""
     from dlperf_study.study.outcome import Outcome
+    from dlperf_study.study.words import counted
 
     severities = dataset.complaints["severity"].value_counts()
-    errors, doubts = severities.get("error", 0), severities.get("doubt", 0)
+    errors, doubts = (counted(severities.get(name, 0), name) for name in ("error", "doubt"))
     runs, completed = len(dataset.runs), int((dataset.runs["outcome"] == Outcome.COMPLETED).sum())
     ended = f"{completed} of them completed" + f" and {runs - completed} refused" * bool(dataset.plan.ingested_from)
-    return f"{runs} runs, {ended}, {errors} errors and {doubts} doubts about them"
+    return f"{counted(runs, 'run')}, {ended}, {errors} and {doubts} about them"
 
 
 def _name(options: argparse.Namespace) -> str:
