@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.paths import PROJECT
+from tests.shell_program import program
 from tools import install_torch
 from tools.horovod_build import build_options, compiler_for_torch, key, wheel_folder
 from tools.installer import InstallationError, Log, are_installed, need_free, pins
@@ -45,8 +46,7 @@ def test_no_python_is_said(tmp_path: Path) -> None:
 def test_a_full_disk_is_said(tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
-    (tools / "df").write_text("#!/bin/sh\nprintf 'Filesystem 1M Used Available\\nx 100 99 1 99%% /\\n'\n")
-    (tools / "df").chmod(0o755)
+    program(tools, "printf 'Filesystem 1M Used Available\\nx 100 99 1 99%% /\\n'", "df")
     done = set_up(tmp_path, PATH=f"{tools}:{os.environ['PATH']}")
     assert done.returncode == 1
     assert "1 MB free on this disk" in done.stderr

@@ -13,6 +13,7 @@ from dlperf_study.execution.support import library_version, require_support, uns
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study_file import load_study
 from tests.frameworks.launching import CLUSTER, asynchronous, configuration
+from tests.shell_program import program
 
 PADDLE = frameworks.load("paddle_collective")
 
@@ -73,12 +74,10 @@ def test_too_many_devices_are_an_error_with_the_configuration() -> None:
 
 
 def test_the_version_is_that_of_the_python_the_cluster_names(tmp_path: Path) -> None:
-    another = tmp_path / "python"
-    another.write_text('#!/bin/sh\necho \'{"code": "", "software": {"paddlepaddle": "2.9.9"}}\'\n')
-    another.chmod(0o755)
+    another = program(tmp_path, 'echo \'{"code": "", "software": {"paddlepaddle": "2.9.9"}}\'')
     here = library_version(PADDLE, CLUSTER)
     assert here == library_version(PADDLE, replace(CLUSTER, python={"paddle_collective": sys.executable}))
-    assert library_version(PADDLE, replace(CLUSTER, python={"paddle_collective": str(another)})) == "2.9.9"
+    assert library_version(PADDLE, replace(CLUSTER, python={"paddle_collective": another})) == "2.9.9"
 
 
 @pytest.mark.parametrize(
@@ -93,10 +92,8 @@ def test_the_version_is_that_of_the_python_the_cluster_names(tmp_path: Path) -> 
     ],
 )
 def test_what_a_python_lacks_is_a_reason(tmp_path: Path, script: str, reason: str) -> None:
-    lacking = tmp_path / "python"
-    lacking.write_text(f"#!/bin/sh\n{script}\n")
-    lacking.chmod(0o755)
-    cluster = replace(CLUSTER, python={"paddle_collective": str(lacking)})
+    lacking = program(tmp_path, script)
+    cluster = replace(CLUSTER, python={"paddle_collective": lacking})
     assert str(unsupported_here(configuration(), cluster)).startswith(reason.format(python=lacking))
 
 

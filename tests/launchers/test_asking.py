@@ -10,14 +10,7 @@ from dlperf_study.launchers._asking import CannotAnswer, brought_by
 from dlperf_study.launchers._base import Place
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.software import measuring_code, software
-
-
-def program(folder: Path, script: str) -> str:
-    """Return a command that does what a shell script says."""
-    file = folder / "python"
-    file.write_text(f"#!/bin/sh\n{script}\n")
-    file.chmod(0o755)
-    return str(file)
+from tests.shell_program import program
 
 
 def test_another_python_is_asked() -> None:

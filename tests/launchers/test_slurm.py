@@ -30,6 +30,7 @@ from dlperf_study.study.cluster_file import load_cluster
 from dlperf_study.study.outcome import Outcome
 from tests.frameworks.launching import configuration
 from tests.golden_file import check
+from tests.shell_program import program
 
 CLUSTER = replace(load_cluster("slurm"), python={"default": "/shared/dlperf/bin/python"})
 FOLDER = Path("/outputs/example/configurations/one/runs/1")
@@ -172,8 +173,7 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_who_does_not_answer_has_not_forgotten(scontrol: Path, complaint: str, expected: Job | type[Exception]) -> None:
-    scontrol.write_text(f"#!/bin/sh\necho '{complaint}' >&2\nexit 1\n")
-    scontrol.chmod(0o755)
+    program(scontrol.parent, f"echo '{complaint}' >&2; exit 1", scontrol.name)
     if isinstance(expected, Job):
         assert queue.job("7") == expected
         return

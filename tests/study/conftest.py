@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-_SMI = """#!/bin/sh
+from tests.shell_program import program
+
+_SMI = """\
 if [ "$1" = -L ]; then
     printf 'GPU 0: First (UUID: GPU-aa)\\n'
     printf '  MIG 1g.5gb      Device  0: (UUID: MIG-cc)\\n  MIG 2g.10gb     Device  1: (UUID: MIG-dd)\\n'
@@ -18,7 +20,4 @@ fi
 @pytest.fixture
 def smi(tmp_path: Path) -> str:
     """Return a command that answers as nvidia-smi does where there are two GPUs, the first in two MIG devices."""
-    program = tmp_path / "nvidia-smi"
-    program.write_text(_SMI)
-    program.chmod(0o755)
-    return str(program)
+    return program(tmp_path, _SMI, "nvidia-smi")
