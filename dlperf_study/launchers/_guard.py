@@ -23,12 +23,11 @@ from dlperf_study.launchers._base import passed_environment, recorded_environmen
 from dlperf_study.launchers._conversation import Conversation, Over
 from dlperf_study.launchers._folders import keep_rank_output, pack, write_files
 from dlperf_study.launchers._messages import Message
-from dlperf_study.launchers._node import allowed_gpus, free_ports, hardware, own_address
+from dlperf_study.launchers._node import allowed_gpus, first_devices, free_ports, hardware, own_address
 from dlperf_study.launchers._node_load import LoadMeter, wait_until_idle
 from dlperf_study.launchers._remote_shell import install
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
-from dlperf_study.study.gpus import first_devices
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.supervision.endings import ending_words

@@ -12,8 +12,9 @@ from typing import Any
 import psutil
 
 from dlperf_study.errors import RunError
-from dlperf_study.study.gpus import VISIBLE, usable_gpus
+from dlperf_study.study.gpus import VISIBLE, devices_in, usable_gpus
 from dlperf_study.study.this_machine import cpu_name, usable_cpus
+from dlperf_study.study.words import counted
 
 #: The instruction sets that decide how fast a CPU multiplies matrices.
 FLAGS = (
@@ -41,6 +42,21 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
 def allowed_gpus(given: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> str | None:
     """Return the list of the GPUs that a run may use here: the one given for it, or else this process's own."""
     return given.get(VISIBLE, environment.get(VISIBLE))
+
+
+def first_devices(allowed: str | None, wanted: int) -> str:
+    """Return the list that shows a process the first ``wanted`` of the devices it is allowed.
+
+    Raises RunError when fewer are allowed, and for several MIG devices: CUDA shows a process only the first.
+    """
+    if allowed is None:
+        return ",".join(map(str, range(wanted)))
+    devices = devices_in(allowed)
+    if len(devices) < wanted:
+        raise RunError(f"{VISIBLE}={allowed} allows {counted(len(devices), 'GPU')} here, but the run needs {wanted}")
+    if wanted > 1 and any(device.startswith("MIG-") for device in devices[:wanted]):
+        raise RunError(f"{VISIBLE}={allowed}: CUDA shows a process one MIG device only; devices_per_node must be 1")
+    return ",".join(devices[:wanted])
 
 
 def free_ports(candidates: Iterable[int]) -> list[int]:

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from dlperf_study.errors import RunError
-from dlperf_study.study.words import counted
-
 #: Which devices CUDA shows a process: indices, or the beginnings of UUIDs.
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 #: In which order they have their indices; nvidia-smi and queues count by PCI bus, CUDA left alone by speed.
@@ -36,28 +33,13 @@ def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
     if allowed is None:
         return found
     parts = list(_mig_devices(found, command)) if "MIG-" in allowed else []
-    meant = (_meant(word, [*found, *parts]) for word in listed(allowed))
+    meant = (_meant(word, [*found, *parts]) for word in devices_in(allowed))
     return [gpu for gpu in takewhile(bool, meant) if gpu]
 
 
-def listed(allowed: str) -> list[str]:
+def devices_in(allowed: str) -> list[str]:
     """Return the devices of a list as CUDA reads it: up to the first word that stands for none."""
     return list(takewhile(_is_device, (word.strip() for word in allowed.split(","))))
-
-
-def first_devices(allowed: str | None, wanted: int) -> str:
-    """Return the list that shows a process the first ``wanted`` of the devices it is allowed.
-
-    Raises RunError when fewer are allowed, and for several MIG devices: CUDA shows a process only the first.
-    """
-    if allowed is None:
-        return ",".join(map(str, range(wanted)))
-    devices = listed(allowed)
-    if len(devices) < wanted:
-        raise RunError(f"{VISIBLE}={allowed} allows {counted(len(devices), 'GPU')} here, but the run needs {wanted}")
-    if wanted > 1 and any(device.startswith("MIG-") for device in devices[:wanted]):
-        raise RunError(f"{VISIBLE}={allowed}: CUDA shows a process one MIG device only; devices_per_node must be 1")
-    return ",".join(devices[:wanted])
 
 
 def _all_gpus(command: str) -> list[Gpu]:

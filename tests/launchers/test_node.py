@@ -8,7 +8,7 @@ import pytest
 
 from dlperf_study.errors import RunError
 from dlperf_study.launchers import _node as node
-from dlperf_study.launchers._node import free_ports, hardware, own_address
+from dlperf_study.launchers._node import first_devices, free_ports, hardware, own_address
 
 
 def test_the_hardware_is_flat_and_of_this_machine() -> None:
@@ -59,3 +59,38 @@ def test_a_choice_is_left_to_the_cluster_file(interfaces: Interfaces) -> None:
         own_address("", {})
     with pytest.raises(RunError, match="ib1 has no IPv4 address here; those that have: lo, eth0, ib0"):
         own_address("ib1", {})
+
+
+@pytest.mark.parametrize(
+    ("allowed", "wanted", "shown"),
+    [
+        (None, 2, "0,1"),
+        ("2,3", 2, "2,3"),
+        ("4,5,6", 2, "4,5"),
+        (" 7, 6", 2, "7,6"),
+        ("GPU-5d5b,GPU-0a1b", 1, "GPU-5d5b"),
+        ("GPU-5d5b,GPU-0a1b", 2, "GPU-5d5b,GPU-0a1b"),
+        ("MIG-c6d4,MIG-cba6", 1, "MIG-c6d4"),
+        ("MIG-GPU-5d5b/7/0", 1, "MIG-GPU-5d5b/7/0"),
+        ("2,3", 0, ""),
+        ("", 0, ""),
+        (None, 0, ""),
+    ],
+)
+def test_a_run_takes_the_first_of_those_it_is_allowed(allowed: str | None, wanted: int, shown: str) -> None:
+    assert first_devices(allowed, wanted) == shown
+
+
+@pytest.mark.parametrize(
+    ("allowed", "wanted", "words"),
+    [
+        ("4", 2, "CUDA_VISIBLE_DEVICES=4 allows 1 GPU here, but the run needs 2"),
+        ("", 1, "CUDA_VISIBLE_DEVICES= allows 0 GPUs here, but the run needs 1"),
+        ("-1", 1, "CUDA_VISIBLE_DEVICES=-1 allows 0 GPUs here, but the run needs 1"),
+        ("0,-1,1", 2, "CUDA_VISIBLE_DEVICES=0,-1,1 allows 1 GPU here, but the run needs 2"),
+        ("MIG-c6d4,MIG-cba6", 2, "CUDA_VISIBLE_DEVICES=MIG-c6d4,MIG-cba6: CUDA shows a process one MIG device only"),
+    ],
+)
+def test_a_run_that_needs_more_than_it_is_allowed_is_told_so(allowed: str, wanted: int, words: str) -> None:
+    with pytest.raises(RunError, match=f"^{words}"):
+        first_devices(allowed, wanted)
