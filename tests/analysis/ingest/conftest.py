@@ -1,20 +1,34 @@
 """Folders of logs with constructed numbers, which must never be shown as measurements."""
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 from zlib import crc32
 
+import numpy as np
 import pytest
 
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.ingest.ingestion import ingest
 from dlperf_study.analysis.ingest.whose import Whose, whose
-from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT, StudyPaths
 
+SAMPLES = PROJECT / "tests" / "logs" / "samples"
 STEPS = 120
 #: Samples/s of one device, and of each of several.
 RATE = 350.0
+
+#: A configuration, as far as it must be stated.
+STATED = {
+    "framework": "paddle",
+    "model": "resnet50",
+    "nodes": 1,
+    "devices_per_node": 1,
+    "servers": 0,
+    "batch_per_device": 128,
+    "precision": "fp32",
+}
 
 WriteLog = Callable[..., Path]
 Ingest = Callable[..., Dataset]
@@ -75,3 +89,25 @@ def ingested(folder: Path, paths: StudyPaths) -> Ingest:
         return Dataset.load(paths)
 
     return do
+
+
+def state(folder: Path, **changes: object) -> None:
+    """Write of what runs the logs of a folder are; None: it says nothing of that."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {name: value for name, value in {**STATED, **changes}.items() if value is not None}
+    (folder / "configuration.json").write_text(json.dumps(content))
+
+
+def errors_of(dataset: Dataset) -> list[str]:
+    rows = dataset.complaints
+    return list(rows.loc[rows["severity"] == "error", "message"])
+
+
+def reason(dataset: Dataset, repetition: int, nodes: int = 1, devices_per_node: int = 1) -> str:
+    """Return why a run was refused; empty where it was counted."""
+    runs = dataset.runs
+    [row] = runs[
+        (runs["repetition"] == repetition) & (runs["nodes"] == nodes) & (runs["devices_per_node"] == devices_per_node)
+    ].itertuples()
+    assert (row.outcome == "completed") == (not row.reason) == (not np.isnan(row.throughput))
+    return str(row.reason)

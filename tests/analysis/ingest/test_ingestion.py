@@ -1,38 +1,20 @@
 """From a folder of logs to a dataset: what is counted, what is refused, and why."""
 
 import gzip
-import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dlperf_study.analysis.dataset import Dataset, collect, up_to_date
+from dlperf_study.analysis.dataset import collect, up_to_date
 from dlperf_study.analysis.ingest import reading
 from dlperf_study.analysis.ingest.ingestion import refuse_measured
 from dlperf_study.analysis.ingest.whose import whose
 from dlperf_study.errors import EvidenceError, IdentityError
-from dlperf_study.paths import PROJECT, StudyPaths
-from tests.analysis.ingest.conftest import RATE, Ingest, WriteLog
+from dlperf_study.paths import StudyPaths
+from tests.analysis.ingest.conftest import RATE, SAMPLES, Ingest, WriteLog, errors_of, reason, state
 from tests.evidence_factory import example_study
-
-SAMPLES = PROJECT / "tests" / "logs" / "samples"
-
-
-def errors_of(dataset: Dataset) -> list[str]:
-    rows = dataset.complaints
-    return list(rows.loc[rows["severity"] == "error", "message"])
-
-
-def reason(dataset: Dataset, repetition: int, nodes: int = 1, devices_per_node: int = 1) -> str:
-    """Return why a run was refused; empty where it was counted."""
-    runs = dataset.runs
-    [row] = runs[
-        (runs["repetition"] == repetition) & (runs["nodes"] == nodes) & (runs["devices_per_node"] == devices_per_node)
-    ].itertuples()
-    assert (row.outcome == "completed") == (not row.reason) == (not np.isnan(row.throughput))
-    return str(row.reason)
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -110,32 +92,6 @@ def test_a_missing_baseline_is_an_error_and_no_speedup(folder: Path, ingested: I
     assert dataset.configurations["unsupported_reason"].tolist()[-1] == "no log of it is among those ingested"
 
 
-@pytest.mark.parametrize(
-    ("head", "said"),
-    [
-        (("batch_size: 64",), "states batch_size 64, but its identity makes that 128"),
-        (("model : VGG16",), "states model VGG16, but its identity says r50"),
-        (("use_fp16: True",), "states use_fp16 true, but its identity says precision fp32"),
-    ],
-)
-def test_a_log_that_says_something_else_of_itself_is_refused(
-    ingested: Ingest, write_log: WriteLog, head: tuple[str, ...], said: str
-) -> None:
-    write_log("1n1g/r50_b128_fp32_1.log", head=("batch_size: 128", "use_fp16: False"))
-    write_log("1n1g/r50_b128_fp32_2.log", head=head)
-    dataset = ingested()
-    assert reason(dataset, 1) == ""
-    assert said in reason(dataset, 2)
-
-
-def state(folder: Path, devices_per_node: int, **more: object) -> None:
-    """Write what the logs of a folder are runs of."""
-    known = {"framework": "some", "model": "some", "nodes": 1, "devices_per_node": devices_per_node, "servers": 0}
-    (folder / "configuration.json").write_text(
-        json.dumps(known | {"batch_per_device": 128, "precision": "amp_fp16"} | more)
-    )
-
-
 @pytest.mark.parametrize(("stated", "rate"), [({}, None), ({"tokens_per_sample": 1}, 30.5)])
 def test_a_rate_without_a_unit_counts_once_it_is_said_what_it_counts(
     folder: Path, ingested: Ingest, stated: dict[str, int], rate: float | None
@@ -143,35 +99,11 @@ def test_a_rate_without_a_unit_counts_once_it_is_said_what_it_counts(
     stats = '"key": "tracked_stats", "value": {{"throughput": 30.5}}'
     line = f':::MLLOG {{{{"time_ms": 1, {stats}, "metadata": {{{{"step": {{}}}}}}}}}}\n'
     (folder / "run_1.log").write_text("".join(line.format(step) for step in range(100, 2100, 100)))
-    state(folder, 8, **stated)
+    state(folder, devices_per_node=8, **stated)
     dataset = ingested()
     refused = "prints a rate and not what it counts; state tokens_per_sample, 1 where it counts samples"
     assert (refused in reason(dataset, 1, devices_per_node=8)) == (rate is None)
     assert rate is None or dataset.runs["throughput"].iloc[0] == pytest.approx(rate)
-
-
-@pytest.mark.parametrize(
-    ("sample", "stated", "said"),
-    [
-        ("nvidia_dll_pytorch_resnet50_real.log", "files", "it states data_backend dali-cpu, but its identity says"),
-        ("nvidia_dll_pytorch_resnet50_real.log", "dali", ""),
-        ("tf_cnn_benchmarks_real.log", "files", "it states dataset imagenet (synthetic), but its identity says"),
-        ("tf_cnn_benchmarks_real.log", "synthetic_device", ""),
-        ("horovod_synthetic_real.log", "dali", "Horovod synthetic benchmark knows synthetic data only, but"),
-        ("paddle_resnet50_elapse_constructed.log", "dali", "it states use_dali 0, but its identity says"),
-        ("paddle_resnet50_elapse_constructed.log", "files", ""),
-    ],
-)
-def test_a_log_with_other_data_than_stated_is_refused(
-    folder: Path, ingested: Ingest, sample: str, stated: str, said: str
-) -> None:
-    shutil.copy(SAMPLES / sample, folder / "run_1.log")
-    sizes = {"nodes": 1, "devices_per_node": 1, "servers": 0, "batch_per_device": 64, "precision": "fp32"}
-    known = {"framework": "any", "model": "resnet50", **sizes, "data_source": stated}
-    (folder / "configuration.json").write_text(json.dumps(known))
-    [seen] = ingested().runs["reason"]
-    assert said in seen
-    assert ("data" in seen) == bool(said)
 
 
 def speedometer(rates: list[float]) -> str:
@@ -187,33 +119,14 @@ def test_a_process_that_drives_several_devices_prints_for_all_of_them(
     for place, log in enumerate(logs):
         (folder / log).parent.mkdir(exist_ok=True)
         (folder / log).write_text(speedometer([2800 + k % 7 + place for k in range(20)]))
-    sizes = {"nodes": nodes, "devices_per_node": 8, "servers": 0, "batch_per_device": 64, "precision": "fp32"}
-    known = {"framework": "mxnet", "model": "resnet50", **sizes}
-    (folder / "configuration.json").write_text(json.dumps(known))
+    known = {"nodes": nodes, "devices_per_node": 8, "batch_per_device": 64}
+    state(folder, **known)
     assert "state devices_per_process" in ingested().runs["reason"][0]
-    (folder / "configuration.json").write_text(json.dumps(known | {"devices_per_process": 8}))
+    state(folder, **known, devices_per_process=8)
     run = ingested().runs.iloc[0]
     assert run.throughput == pytest.approx(2803 * nodes, rel=0.001)
     assert (run.ranks_expected, run.ranks_seen, run.global_batch) == (nodes, nodes, 512 * nodes)
     assert run.merge_rule.endswith("; a rank drives 8 devices")
-
-
-def test_uncommon_data_that_nobody_states_is_doubted(ingested: Ingest, write_log: WriteLog) -> None:
-    write_log("1n1g/r50_b128_fp32_1.log", head=("use_dali : 1",))
-    write_log("1n1g/r50_b128_fp32_2.log", head=("use_dali : 0",))
-    complaints = ingested().complaints
-    doubts = complaints[complaints["message"].str.contains("nobody states its data_source")]
-    assert doubts["subject"].tolist() == ["1n1g/r50_b128_fp32_1.log"]
-
-
-@pytest.mark.parametrize(("name", "stated", "refused"), [("sample_ratio", 1.0, True), ("sample_ratio", 0.1, False)])
-def test_what_is_stated_beside_a_log_is_compared_with_what_it_says(
-    folder: Path, ingested: Ingest, name: str, stated: float, refused: bool
-) -> None:
-    shutil.copy(SAMPLES / "plsc_2_2_complete_real.log.gz", folder / "run_1.log.gz")
-    state(folder, 8, **{name: stated})
-    said = reason(ingested(), 1, devices_per_node=8)
-    assert said == refused * f"run_1.log.gz: it states {name} 0.1, but its identity says {stated}"
 
 
 def test_a_log_that_runs_past_its_own_plan_is_no_measure_for_others(ingested: Ingest, write_log: WriteLog) -> None:

@@ -1,6 +1,5 @@
 """Identity: stated, proposed and confirmed, never guessed."""
 
-import json
 import re
 import zipfile
 from pathlib import Path
@@ -11,23 +10,7 @@ from dlperf_study.analysis.ingest.identity import problems_of
 from dlperf_study.analysis.ingest.identity_file import read_identity
 from dlperf_study.analysis.ingest.whose import describe, whose
 from dlperf_study.errors import DlperfStudyError, IdentityError, LogError
-from tests.analysis.ingest.conftest import WriteLog
-
-STATED = {
-    "framework": "paddle",
-    "model": "resnet50",
-    "nodes": 1,
-    "devices_per_node": 1,
-    "servers": 0,
-    "batch_per_device": 128,
-    "precision": "fp32",
-}
-
-
-def state(folder: Path, **changes: object) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    content = {name: value for name, value in {**STATED, **changes}.items() if value is not None}
-    (folder / "configuration.json").write_text(json.dumps(content))
+from tests.analysis.ingest.conftest import WriteLog, state
 
 
 @pytest.mark.usefixtures("small_archive")
