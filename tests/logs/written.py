@@ -1,0 +1,30 @@
+"""Logs that a test writes, and what is said of them."""
+
+from pathlib import Path
+
+from dlperf_study.logs.complaint import Severity
+from dlperf_study.logs.engine import read
+from dlperf_study.logs.reading import Reading
+
+
+def elapse(step: int, seconds: str = "0.2500") -> str:
+    return f"[Pass 0, train batch {step}] \tloss 6.90000, acc1 0.1, acc5 0.2, lr 0.1, elapse {seconds} sec\n"
+
+
+def ips(step: int, printed: str) -> str:
+    head = f"[2023/01/02 03:04:05] plsc INFO: [Train][Epoch 1/20][Iter: {step}/5059]"
+    return f"{head}lr: 0.1, loss: 6.9, reader_cost: 0.00100, batch_cost: 0.10788, {printed}, eta: 1:02:03\n"
+
+
+def read_text(folder: Path, text: str | bytes, name: str = "") -> Reading:
+    path = folder / "some.log"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read(path, name)
+
+
+def messages(reading: Reading) -> str:
+    return "\n".join(complaint.message for complaint in reading.complaints)
+
+
+def errors(reading: Reading) -> str:
+    return "\n".join(one.message for one in reading.complaints if one.severity is Severity.ERROR)
