@@ -1,4 +1,4 @@
-"""A small valid study as a file's content, and as a file."""
+"""A small valid study and cluster as a file's content, and as a file."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -20,6 +20,46 @@ factors:
   model: [resnet50, mobilenet_v2]
   devices_per_node: [1, 2]
 baseline: {devices_per_node: 1}
+"""
+#: Cluster files: under Slurm, on this machine, by ssh, under Slurm with its own section, in Kubernetes.
+CLUSTER = """\
+launcher: slurm
+nodes: 4
+devices_per_node: 8
+device: gpu
+device_name: Tesla V100-SXM2-16GB
+device_peak_flops: 15.7e12
+link: 100 Gbit/s InfiniBand
+idle: {wait_seconds: 60}
+python: {horovod_torch: /opt/horovod/bin/python}
+"""
+LOCAL = CLUSTER.replace("slurm", "local").replace("devices_per_node: 8", "devices_per_node: auto")
+SSH = """\
+launcher: ssh
+hosts: [node1, admin@10.11.0.3]
+devices_per_node: 8
+device: cpu
+device_name: a CPU
+link: 1 Gbit/s Ethernet
+shared_files: false
+work_folder: /scratch
+network_interface: eth0
+environment: {NCCL_DEBUG: INFO}
+pass_environment: [LM_LICENSE_FILE]
+container: [apptainer, exec, image.sif]
+"""
+SLURM = CLUSTER + "slurm: {partition: dgx, options: [--exclusive], jobs_in_queue: 2}\n"
+KUBERNETES = """\
+launcher: kubernetes
+nodes: 2
+devices_per_node: 8
+device: cpu
+device_name: a CPU
+link: 1 Gbit/s Ethernet
+kubernetes:
+  images: {default: dlperf:1, torch_ddp: torch:1}
+  resources: {cpu: "8", memory: 16Gi}
+  host_paths: [/data]
 """
 
 
