@@ -3,21 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import TRAINING, VALIDATION, Entry, Format, JsonLine, Merge, Metric, Scope
+from dlperf_study.logs.format import TRAINING, VALIDATION, Entry, Format, JsonLine, Merge
 from dlperf_study.logs.json_values import numbers_of, text_facts
-from dlperf_study.logs.quantities import JOB_RATE, JOB_TOTAL, LOSS
+from dlperf_study.logs.quantities import JOB_RATE, JOB_TOTAL, LOSS, UNITLESS_RATE, UNITLESS_TOTAL
 
-#: Rates that programs call the same, whether they count images, sequences or tokens.
-_UNNAMED = Metric("train_throughput", "", Scope.JOB)
-_UNNAMED_TOTAL = Metric("overall_train_throughput", "", Scope.JOB)
 #: What programs call the rate of the whole job in samples and the loss, in the words of our columns.
 _SYNONYMS = {
     **dict.fromkeys(("train.total_ips", "train.ips", "total_ips", "imgs_per_sec"), JOB_RATE.name),
     **dict.fromkeys(("throughput_train", "training_sequences_per_second"), JOB_RATE.name),
-    "throughput": _UNNAMED.name,
+    "throughput": UNITLESS_RATE.name,
     **dict.fromkeys(("train.loss", "total_loss", "step_loss"), LOSS.name),
 }
-_TOTALS = {JOB_RATE.name: JOB_TOTAL.name, _UNNAMED.name: _UNNAMED_TOTAL.name}
+_TOTALS = {JOB_RATE.name: JOB_TOTAL.name, UNITLESS_RATE.name: UNITLESS_TOTAL.name}
 #: Programs that name their numbers so count a lone step in epochs, others in iterations.
 _OF_EPOCHS = ("train.", "val.")
 
@@ -59,7 +56,7 @@ FORMAT = Format(
     name="dllogger",
     title="NVIDIA dllogger",
     program="NVIDIA/dllogger, JSONStreamBackend",
-    lines=(JsonLine(("DLLL ",), _entry, _facts, (JOB_RATE, JOB_TOTAL, _UNNAMED, _UNNAMED_TOTAL, LOSS)),),
+    lines=(JsonLine(("DLLL ",), _entry, _facts, (JOB_RATE, JOB_TOTAL, UNITLESS_RATE, UNITLESS_TOTAL, LOSS)),),
     rates=("throughput", "overall_throughput", "train_throughput", "overall_train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts: a number, or [epoch, step]",

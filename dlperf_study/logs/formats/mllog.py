@@ -3,17 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import TRAINING, VALIDATION, Entry, Format, JsonLine, Merge, Metric, Scope
+from dlperf_study.logs.format import TRAINING, VALIDATION, Entry, Format, JsonLine, Merge
 from dlperf_study.logs.json_values import numbers_of, text_facts
-from dlperf_study.logs.quantities import JOB_RATE
+from dlperf_study.logs.quantities import JOB_RATE, UNITLESS_RATE
 
 #: Keys that say something about the whole run.
 _FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples")
 #: What measures nothing; of the seeds, every rank may have its own.
 _NO_NUMBERS = (*_FACTS, "seed")
-#: What its unit is, samples or tokens, depends on the benchmark.
-_UNNAMED = Metric("train_throughput", "", Scope.JOB)
-_SYNONYMS = {"imgs_sec": JOB_RATE.name, "throughput": _UNNAMED.name}
+_SYNONYMS = {"imgs_sec": JOB_RATE.name, "throughput": UNITLESS_RATE.name}
 
 
 def _entry(line: Mapping[str, Any]) -> Entry | None:
@@ -52,7 +50,7 @@ FORMAT = Format(
     name="mllog",
     title="MLPerf",
     program="mlcommons/logging, mlperf_logging.mllog 0.7 and later",
-    lines=(JsonLine((":::MLLOG ",), _entry, _facts, (JOB_RATE, _UNNAMED)),),
+    lines=(JsonLine((":::MLLOG ",), _entry, _facts, (JOB_RATE, UNITLESS_RATE)),),
     rates=("throughput", "train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts, where it says so",
