@@ -109,7 +109,7 @@ def _check_image(order: Order, found: Mapping[str, str]) -> None:
     if order.code != measuring_code():
         raise RunError("the image has other measuring code than the driver of the study: build it again (images/)")
     planned, here = training_libraries(order.libraries), training_libraries(found)
-    for name in planned.keys() & here.keys():
+    for name in sorted(planned.keys() & here.keys()):
         if planned[name] != here[name]:
             raise RunError(f"the image has {name} {here[name]}, but the study was planned with {planned[name]}")
 
