@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlperf_study.analysis.ratios import itself
 from dlperf_study.analysis.scaling import efficiency
 from dlperf_study.analysis.statistics import Interval, median_interval, ratio_interval
+from dlperf_study.logs.arrays import Mask, Real
 from dlperf_study.published import Source, load, printed_table, read_source
 
 #: A published result of one metric is told from all others by its line of points and its number of devices.
@@ -26,7 +26,7 @@ ASKED = (
 _NEVER_OURS = ("framework", "strategy")
 #: How sources print what communication takes: a ratio, a share, or the times of which it is one.
 _EXCHANGE = ("computation_to_communication", "communication_share", "report_gradient_seconds", "task_process_seconds")
-_NO_RUNS: NDArray[np.float64] = np.empty(0)
+_NO_RUNS: Real = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,7 @@ def _ratios(results: pd.DataFrame) -> pd.DataFrame:
     return ratios[[*POINT, "baseline"]].assign(ratio=ratios["metric"], printed_ratio=shown, ratio_cell=ratios["cell"])
 
 
-def _computed(
-    point: Any, known: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, NDArray[np.float64]]
-) -> dict[str, Any]:
+def _computed(point: Any, known: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, Real]) -> dict[str, Any]:
     own = runs.get(point.cell, _NO_RUNS)
     values = {"throughput": point.value, **_ends("throughput", median_interval(own)), "is_baseline": False}
     if pd.isna(point.baseline):
@@ -162,9 +160,9 @@ def _same(point: dict[Any, Any], configurations: pd.DataFrame) -> list[str]:
     return list(configurations.loc[same, "identity"])
 
 
-def _is(levels: pd.Series, value: Any) -> NDArray[np.bool_]:
+def _is(levels: pd.Series, value: Any) -> Mask:
     """Say which levels are a value; one that ours does not state, as old logs may not, is not."""
-    same: NDArray[np.bool_] = (levels == value).fillna(False).to_numpy(np.bool_)
+    same: Mask = (levels == value).fillna(False).to_numpy(np.bool_)
     return same
 
 

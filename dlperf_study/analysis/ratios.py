@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dlperf_study.analysis.statistics import Interval, coverage, median_interval, ratio_interval
 from dlperf_study.errors import BaselineError
+from dlperf_study.logs.arrays import Real
 from dlperf_study.study.partners import Role
 from dlperf_study.study.plan import Entry
 
 #: The throughputs of the completed runs of each configuration, in samples/s, by identity.
-Throughputs = Mapping[str, NDArray[np.float64]]
+Throughputs = Mapping[str, Real]
 
 
 @dataclass(frozen=True)

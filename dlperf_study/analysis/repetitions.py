@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.configurations import throughputs_of
-from dlperf_study.analysis.statistics import Real, median_deviation
+from dlperf_study.analysis.statistics import median_deviation
+from dlperf_study.logs.arrays import Real
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.plan import Plan

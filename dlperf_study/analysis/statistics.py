@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dlperf_study.logs.arrays import Real, Whole
 
 CONFIDENCE = 0.95
 MINIMUM_RUNS = 3
 RESAMPLES = 4000
 
-Real = NDArray[np.float64]
 Values = Sequence[float] | Real
 
 
@@ -89,6 +89,6 @@ def _resampled_medians(values: Values, seed: int) -> Real:
 
 
 @cache
-def _draws(runs: int, seed: int) -> NDArray[np.int64]:
+def _draws(runs: int, seed: int) -> Whole:
     """Return indices [RESAMPLES, runs]; the same for every configuration with as many runs."""
     return np.random.default_rng([seed, runs]).integers(0, runs, size=(RESAMPLES, runs))

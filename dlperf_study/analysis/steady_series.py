@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dlperf_study.analysis.steady_state import MINIMUM_STEPS, is_steady, settled_at
+from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.running import running_median
 from dlperf_study.study.words import counted
 
@@ -32,10 +32,6 @@ LONG_STARTUP = 0.2
 LIKE = 1.5
 #: How many standard errors the lines after stalls may differ from the rest, and by how much at least.
 ALLOWED_ERRORS, NOTICED = 3.5, 0.01
-
-Real = NDArray[np.float64]
-Whole = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ until the rest passes.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dlperf_study.logs.arrays import Real
 
 TOLERATED_DRIFT = 0.03
 ALLOWED_ERRORS = 3.5
@@ -16,8 +17,6 @@ ALLOWED_ERRORS = 3.5
 MINIMUM_STEPS = 9
 #: The beginning is cut off in steps of this share of the window, and at most half of it.
 CUTS = 20
-
-Real = NDArray[np.float64]
 
 
 def settled_at(step_seconds: Real) -> int | None:

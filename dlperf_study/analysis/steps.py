@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlperf_study.analysis.tables import frame
 from dlperf_study.columns import Table
+from dlperf_study.logs.arrays import Real, Whole
 from dlperf_study.logs.evidence import Run
 from dlperf_study.logs.rank_log import Window
 
@@ -42,22 +42,22 @@ class StepColumns:
         return frame(Table.STEPS, columns)
 
 
-def _repeated_text(texts: Sequence[str], counts: NDArray[np.int64]) -> pd.Series:
+def _repeated_text(texts: Sequence[str], counts: Whole) -> pd.Series:
     """Return each text as often as its count, as categories in order of appearance."""
     codes, categories = pd.factorize(np.array(texts, dtype=object))
     return pd.Series(pd.Categorical.from_codes(np.repeat(codes, counts), categories=pd.Index(categories, dtype="str")))
 
 
-def _numbered(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _numbered(counts: Whole) -> Whole:
     """Return 0 … count − 1 for each count, end to end."""
     starts = np.repeat(np.cumsum(counts) - counts, counts)
-    numbers: NDArray[np.int64] = np.arange(counts.sum(), dtype=np.int64) - starts
+    numbers: Whole = np.arange(counts.sum(), dtype=np.int64) - starts
     return numbers
 
 
-def _losses(window: Window) -> NDArray[np.float64]:
+def _losses(window: Window) -> Real:
     return window.losses if window.losses.size else np.full(window.steps, np.nan)
 
 
-def _joined(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _joined(parts: list[Real]) -> Real:
     return np.concatenate(parts) if parts else np.empty(0)

@@ -9,10 +9,11 @@ import pandas as pd
 from dlperf_study.analysis.repetitions import SAME
 from dlperf_study.analysis.runs import run_row
 from dlperf_study.errors import EvidenceError
+from dlperf_study.logs.arrays import Real
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.logs.evidence import Run, read_run
 from dlperf_study.logs.horovod_timeline import LIBRARY, Timeline, TracedRun, read_timeline
-from dlperf_study.logs.rank_log import TRAINING, Real
+from dlperf_study.logs.rank_log import TRAINING
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from dlperf_study.logs.arrays import Real
 from dlperf_study.logs.format import Format, Metric, Scope
 from dlperf_study.logs.reading import Places, Reading
-from dlperf_study.logs.records import Real, Records
+from dlperf_study.logs.records import Records
 
 #: By how much copies of the job's rate may lie apart: each rank has its own clock.
 APART = 0.1

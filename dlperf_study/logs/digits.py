@@ -5,18 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.layouts import ZERO, windows
-from dlperf_study.logs.records import Real, Whole
 
 #: A whole number of so many digits, and a power of ten so large, are exact as floats: then so is their quotient,
 #: rounded once (Clinger, "How to read floating point numbers accurately", PLDI 1990).
 EXACT_DIGITS, EXACT_POWER = 15, 22
 _PARTS = re.compile(rb"([-+]?)(\d*)(\.?)(\d*)(?:[eE]([-+]?)(\d+))?")
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dlperf_study.errors import EvidenceError
+from dlperf_study.logs.arrays import Real
 from dlperf_study.logs.fields import text_of
 from dlperf_study.logs.horovod_events import ALL_REDUCE, NEGOTIATION, Span, Tensor, read_tensors
 
@@ -31,7 +31,7 @@ class TracedRun:
     """
 
     warmup_steps: int
-    longest_seconds: NDArray[np.float64]
+    longest_seconds: Real
     parameters: int
 
 

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.digits import EXACT_DIGITS, read_numbers
 from dlperf_study.logs.format import TRAINING, Entry
 from dlperf_study.logs.layouts import ZERO, Layout, windows
 from dlperf_study.logs.lines import Found
-from dlperf_study.logs.records import PLACES, Real, Records, Whole, records
+from dlperf_study.logs.records import PLACES, Records, records
 
 #: Of fewer lines trying takes longer than reading.
 WORTH_TRYING = 8
@@ -32,7 +32,6 @@ _POINT = ord(".")
 Read = Callable[[bytes], Entry | None]
 #: What reading raises for an object that is not what it should be.
 UNREADABLE = (ValueError, KeyError, TypeError, RecursionError, OverflowError)
-Mask = NDArray[np.bool_]
 
 
 def read_alike(read: Read, block: Block, layout: Layout) -> tuple[Found, Whole]:

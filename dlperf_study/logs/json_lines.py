@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from dlperf_study.logs.arrays import Whole
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import TRAINING, Entry, JsonLine
 from dlperf_study.logs.json_layouts import UNREADABLE, Read, read_alike
 from dlperf_study.logs.layouts import Layout
 from dlperf_study.logs.lines import Found
-from dlperf_study.logs.records import PLACES, Records, Whole, joined, records
+from dlperf_study.logs.records import PLACES, Records, joined, records
 
 #: Whole numbers that fit a column.
 LARGEST = 2**63

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dlperf_study.logs.arrays import Mask, Whole
 from dlperf_study.logs.blocks import Block
-from dlperf_study.logs.records import Whole
 
 #: Longer lines are looked at one by one.
 LONGEST = 512
@@ -85,7 +85,7 @@ def _alike(plain: Bytes, starts: Whole, length: int) -> Iterator[Whole]:
     yield from map(np.array, groups.values())
 
 
-def _like_first(words: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def _like_first(words: NDArray[np.uint64]) -> Mask:
     """Say which rows are as the first; column by column, since numpy is slow where rows are short."""
     like = np.ones(len(words), dtype=bool)
     for column in words.T:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.digits import Numbers, read_numbers
 from dlperf_study.logs.format import TRAINING, Line, Metric
 from dlperf_study.logs.layouts import Layout
 from dlperf_study.logs.prefixes import ranks_of, times_of
-from dlperf_study.logs.records import PLACES, Real, Records, Whole, records
+from dlperf_study.logs.records import PLACES, Records, records
 
 #: Larger whole numbers are no steps: they would not survive being a float.
 LARGEST_WHOLE = 2.0**53
@@ -24,8 +24,6 @@ LONGEST_RECORD = 1 << 12
 MANY = 0.25
 #: How much of a block is looked at to tell.
 SAMPLE = 1 << 15
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlperf_study.errors import LogError
+from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.logs.cross_checks import copies_apart, rate_against_time, same_digits
 from dlperf_study.logs.format import Format, Metric, Scope
 from dlperf_study.logs.reading import Places, Reading, places_of, restarts
-from dlperf_study.logs.records import Real, Records, Whole, joined
+from dlperf_study.logs.records import Records, joined
 
 
 @dataclass(frozen=True)
@@ -153,10 +154,10 @@ def _distinct(rows: Records) -> Records:
     return rows.where(np.concatenate(([True], ~again)))
 
 
-def _equal(column: NDArray[np.number]) -> NDArray[np.bool_]:
+def _equal(column: NDArray[np.number]) -> Mask:
     """Say where a column is as it was a row before; what is missing in both is."""
     one, other = column[1:], column[:-1]
-    same: NDArray[np.bool_] = (one == other) | (np.isnan(one) & np.isnan(other))
+    same: Mask = (one == other) | (np.isnan(one) & np.isnan(other))
     return same
 
 

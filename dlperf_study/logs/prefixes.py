@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dlperf_study.logs.arrays import Real, Whole
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.digits import read_numbers, weighted
 from dlperf_study.logs.layouts import Layout
-from dlperf_study.logs.records import Real, Whole
 
 #: Where a prefix must have ended; no launcher and logger together need more.
 LONGEST_PREFIX = 96

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dlperf_study.errors import EvidenceError
+from dlperf_study.logs.arrays import Real
 from dlperf_study.logs.fields import Object, Types, need, need_not_negative, need_positive, object_of, text_of
 
 FORMAT = 1
 TRAINING, COMPUTATION, EXCHANGE, WARMUP = "training", "computation", "exchange", "warmup"
 #: By how much the steps of a window may outlast it: the clocks of a device and of its host differ a little.
 CLOCK_TOLERANCE = 0.01
-
-Real = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from dlperf_study.logs.arrays import Real, Whole
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.logs.format import TRAINING, Format
-from dlperf_study.logs.records import Real, Records, Whole
+from dlperf_study.logs.records import Records
 from dlperf_study.logs.sources import Source
 
 #: Longer whole numbers count no steps and no devices.

@@ -6,10 +6,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.format import TRAINING
-
-Real = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,7 @@ class Records:
     """
 
     line: Whole
-    training: NDArray[np.bool_]
+    training: Mask
     rank: Whole
     epoch: Whole
     step: Whole
@@ -38,7 +36,7 @@ class Records:
         """Whether any row has a number."""
         return any(not np.isnan(column).all() for column in self.values.values())
 
-    def where(self, chosen: NDArray[np.bool_] | Whole) -> "Records":
+    def where(self, chosen: Mask | Whole) -> "Records":
         """Return some of the rows; all of them as they are."""
         if chosen.dtype == np.bool_ and chosen.all():
             return self
@@ -50,11 +48,11 @@ class Records:
         """Return the rows of a window that hold a metric; none of a metric the log does not have."""
         return self.where(self.holding(metric, window))
 
-    def holding(self, metric: str, window: str = TRAINING) -> NDArray[np.bool_]:
+    def holding(self, metric: str, window: str = TRAINING) -> Mask:
         """Say which rows of a window hold a metric."""
         if metric not in self.values:
             return np.zeros(len(self), dtype=bool)
-        holding: NDArray[np.bool_] = (self.training == (window == TRAINING)) & ~np.isnan(self.values[metric])
+        holding: Mask = (self.training == (window == TRAINING)) & ~np.isnan(self.values[metric])
         return holding
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dlperf_study.logs.records import Real
+from dlperf_study.logs.arrays import Real
 
 
 def running_median(values: Real, width: int) -> Real:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dlperf_study.analysis.ingest.contradictions import contradictions
 from dlperf_study.analysis.ingest.data_sources import unstated_data
@@ -20,6 +19,7 @@ from dlperf_study.analysis.steady_series import (
     two_levels,
 )
 from dlperf_study.errors import LogError
+from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.logs.engine import read
 from dlperf_study.logs.merge import JobSeries, job_series
@@ -30,9 +30,6 @@ from dlperf_study.logs.sources import Source
 #: Of which steps DLPerf took the rate: first and last; its extractors count iterations from 1.
 FIXED_WINDOW, FIXED_WINDOW_PLSC = (20, 120), (50, 150)
 _NO_STALLS: tuple[Stalls, ...] = ()
-
-Real = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -205,7 +202,7 @@ def _keys(epoch: Whole, step: Whole, wide: int) -> Whole:
     return keys
 
 
-def windows_of(rates: Rates) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def windows_of(rates: Rates) -> Iterator[tuple[str, Mask]]:
     """Yield the windows of a run by the names of the table of steps, and which lines are in each."""
     kept = rates.steady.window.kept
     before = np.arange(kept.size) < rates.steady.startup
