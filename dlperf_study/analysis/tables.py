@@ -7,9 +7,8 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
-from dlperf_study.analysis import csv_lines
 from dlperf_study.columns import Column, Table, columns_of
 from dlperf_study.errors import EvidenceError
 
@@ -17,6 +16,8 @@ Row = Mapping[str, Any]
 
 #: How many rows of a table that grows are held before they are written.
 ROWS_AT_ONCE = 1 << 17
+#: Where more than this share of the first values differ, Parquet would look for equal ones in vain.
+SAMPLE, DISTINCT_SHARE = 1 << 12, 0.5
 
 
 def frame_of_rows(table: Table, rows: Sequence[Row]) -> pd.DataFrame:
@@ -74,16 +75,15 @@ class _Files:
     """The two files of a table, of which some rows are known: Parquet keeps each value once where these repeat."""
 
     def __init__(self, table: Table, folder: Path, rows: pa.Table) -> None:
-        repetitive = [name for name in rows.column_names if csv_lines.is_repetitive(rows[name])]
+        repetitive = [name for name in rows.column_names if _is_repetitive(rows[name])]
         self._parquet = parquet.ParquetWriter(_file(table, folder), rows.schema, use_dictionary=repetitive)
-        self._csv = (folder / f"{table}.csv").open("wb")
-        self._csv.write(csv_lines.header(rows.schema))
+        options = csv.WriteOptions(quoting_style="needed")
+        self._csv = csv.CSVWriter(folder / f"{table}.csv", rows.schema, write_options=options)
 
     def write(self, rows: pa.Table) -> None:
         """Write rows into both."""
         self._parquet.write_table(rows)
-        for lines in csv_lines.lines(rows):
-            self._csv.write(lines)
+        self._csv.write_table(rows)
 
     def close(self) -> None:
         """Close both."""
@@ -97,6 +97,12 @@ def read(table: Table, folder: Path) -> pd.DataFrame:
     if not file.exists():
         raise EvidenceError(f"{file}: there is no dataset yet; make one with `python -m dlperf_study collect`")
     return pd.read_parquet(file)
+
+
+def _is_repetitive(column: pa.ChunkedArray) -> bool:
+    """Say whether the first values of a column repeat each other."""
+    some = column[:SAMPLE]
+    return len(some.unique()) < DISTINCT_SHARE * len(some)
 
 
 def _many_categories(schema: pa.Schema) -> pa.Schema:
