@@ -84,7 +84,7 @@ def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
     shown: dict[str, Any] = {"y": rows["place"], "height": 0.62}
     axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["computation_seconds"].label, **shown)
     axes.barh(width=exposed, left=computation, color=EXPOSED, label=COLUMNS["exposed_seconds"].label, **shown)
-    axes.set_xlim(left=0)
+    # No limit is set: bars hold the axis at 0, and it still has room for what is drawn beyond them.
     axes.margins(x=0.12)
     axes.set_xlabel(unit.axis)
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,16 @@ def test_bars_are_as_long_as_their_steps(mixed: Dataset) -> None:
     assert [bar.get_x() for bar in exposed] == [bar.get_width() for bar in computation]
     steps = mixed.configurations.dropna(subset=["throughput"])["step_seconds"].to_numpy() * 1e3
     np.testing.assert_allclose(ends, steps)
+
+
+def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed: Dataset) -> None:
+    long = mixed.configurations.assign(exchange_seconds=2 * mixed.configurations["step_seconds"])
+    axes = axes_of(only(figures.communication(replace(mixed, configurations=long))))[0]
+    [exchanges] = axes.collections
+    left, right = axes.get_xlim()
+    ends = [segment[1][0] for segment in exchanges.get_segments()]
+    assert left == 0
+    assert right > 1.05 * max(ends), "behind the line, its ratio needs room"
 
 
 def test_a_comparison_shows_each_group_under_its_heading_the_reference_first(mixed: Dataset) -> None:
