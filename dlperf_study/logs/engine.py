@@ -14,7 +14,7 @@ from dlperf_study.logs.format import Format, Line
 from dlperf_study.logs.formats import load, names
 from dlperf_study.logs.lines import Found
 from dlperf_study.logs.reading import Reading
-from dlperf_study.logs.recognise import others_at_end, read_block, recognised, resembling, the_one
+from dlperf_study.logs.recognise import others_at_end, others_at_start, read_block, recognised, resembling, the_one
 from dlperf_study.logs.records import Records, joined
 from dlperf_study.logs.sources import Source
 
@@ -79,10 +79,12 @@ class _Reader:
     def _recognise(self, block: Block) -> None:
         if self._named:
             return
-        known = self._format
-        found = recognised(block) if known is None else [known, *others_at_end(block, known)]
-        if found:
-            self._format = the_one(found, str(self._source))
+        found = recognised(block) if self._format is None else [self._format]
+        if not found:
+            return
+        known = the_one(found, str(self._source))
+        others = others_at_start(block, known) if self._format is None else []
+        self._format = the_one([known, *(others or others_at_end(block, known))], str(self._source))
 
     def reading(self, blocks: Blocks) -> Reading:
         """Return all that was read; raises LogError when nothing was recognised."""

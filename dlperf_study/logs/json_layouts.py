@@ -61,13 +61,20 @@ def _varied(block: Block, layout: Layout) -> list[re.Match[bytes]]:
 
 
 def _whole(block: Block, layout: Layout, varied: Sequence[re.Match[bytes]]) -> Mask:
-    """Say which lines are JSON if the first is: outside texts, no number of several digits may begin with 0."""
+    """Say which lines may be read as the first is.
+
+    Outside texts no number of several digits may begin with 0, as it is no JSON; and none may be -0, which is not below
+    0 although it looks as numbers that are.
+    """
     whole = np.ones(layout.lines.size, dtype=bool)
     plain = re.sub(rb"\\.", b"__", layout.text)
     data, starts = np.frombuffer(block.data, np.uint8), block.starts[layout.lines]
     for match in varied:
         if re.match(rb"\d\d", match[1]) and plain.count(b'"', 0, match.start()) % 2 == 0:
             whole &= data[starts + match.start(1)] != ZERO
+        if match[0].startswith(b"-"):
+            digits = windows(data, starts + match.start(1), len(match[1]))
+            whole &= ((digits != ZERO) & (digits != _POINT)).any(axis=1)
     return whole
 
 

@@ -37,11 +37,16 @@ def recognised(block: Block) -> list[Format]:
     return _recognised(block)
 
 
+def others_at_start(block: Block, known: Format) -> list[Format]:
+    """Return the formats, besides the one that is known, that are among the first lines of a block."""
+    first = _start(block, SAMPLES[-1]) if SAMPLES[-1] < len(block.data) else block
+    return [format_ for format_ in _recognised(first) if format_ is not known]
+
+
 def others_at_end(block: Block, known: Format) -> list[Format]:
     """Return the formats, besides the one that is known, that the last lines of a block are of."""
     start = block.data.rfind(b"\n", 0, max(0, len(block.data) - SAMPLES[0])) + 1
-    last = Block(block.data[start:], block.first_line)
-    return [format_ for format_ in every() if format_ is not known and _is(format_, last)]
+    return [format_ for format_ in _recognised(Block(block.data[start:], block.first_line)) if format_ is not known]
 
 
 def the_one(found: Sequence[Format], source: str) -> Format:

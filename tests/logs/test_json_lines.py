@@ -79,6 +79,7 @@ MANY = [range(10) if index % 2 else range(9, -1, -1) for index in range(40)]
 @settings(max_examples=300, deadline=None)
 @given(printed())
 @example(dllogger("[0, 0.%02d]", '"a": 1', range(20)))
+@example(dllogger("[0, -%d]", '"total_ips": 1.5', range(9, -1, -1)))
 @example(dllogger("[0, %02d]", '"a": 1', range(20)))
 @example(dllogger("[0, 0]", '"total_ips": 1.5e%03d', range(999, 0, -9)))
 @example(dllogger("[0, 123456789012345%02d]", '"total_ips": 1.5', range(10, 99)))

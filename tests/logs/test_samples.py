@@ -86,6 +86,16 @@ def test_what_is_of_no_format_or_of_several_is_refused(name: str) -> None:
         read(sample(name))
 
 
+@pytest.mark.parametrize("where", ["behind", "inside"])
+def test_a_second_program_in_a_short_log_is_found_wherever_it_is(tmp_path: Path, where: str) -> None:
+    lines = [f"[Pass 0, train batch {step}] \tloss 1.0, lr 0.1, elapse 0.36{step % 9} sec\n" for step in range(300)]
+    other = sample("tf_cnn_benchmarks_real").read_text()
+    lines.insert(len(lines) if where == "behind" else 150, other)
+    (tmp_path / "log").write_text("".join(lines))
+    with pytest.raises(LogError, match=r"several formats \(paddle_resnet50, tf_cnn_benchmarks\)"):
+        read(tmp_path / "log")
+
+
 def test_a_log_of_several_formats_can_be_read_by_name() -> None:
     assert list(read(sample("two_formats_real"), "oneflow_bert").series("throughput").step) == [19, 119]
 

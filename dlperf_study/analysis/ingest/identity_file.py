@@ -20,6 +20,8 @@ HEAD = """\
 # be added (image_size, optimizer, data_source, ...; docs/ingest.md), and stays missing otherwise. Then say
 # `confirmed: true`, or call ingest again with --accept.
 """
+#: The name of a study is that of a folder of outputs, and no path.
+STUDY_NAME = r"^\w[\w.-]*$"
 _COUNTS = ("steps_planned", "tokens_per_sample", "devices_per_process")
 _SETTLED_ELSEWHERE = ("study", "repeats", "quick", "timeout_seconds", "trace_steps")
 
@@ -35,7 +37,7 @@ class IdentityFile(Section):
     """The whole file."""
 
     confirmed: bool
-    study: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$")
+    study: str = Field(pattern=STUDY_NAME)
     scaling: Literal["weak", "strong"]
     baseline: Values
     configurations: list[dict[str, Any]] = Field(default=[])

@@ -8,7 +8,7 @@ from pathlib import Path
 from dlperf_study.analysis.ingest.convention import proposed
 from dlperf_study.analysis.ingest.folder import CONFIGURATION_FILE, IDENTITY_FILE, Found, files_of, stem
 from dlperf_study.analysis.ingest.identity import NEEDED, Identity, Stated, problems_of
-from dlperf_study.analysis.ingest.identity_file import confirm, read_identity, write_identity
+from dlperf_study.analysis.ingest.identity_file import STUDY_NAME, confirm, read_identity, write_identity
 from dlperf_study.analysis.ingest.stated import stated
 from dlperf_study.errors import IdentityError
 from dlperf_study.study.configuration import FIELD_NAMES
@@ -45,10 +45,12 @@ def whose(folder: Path, name: str = "", accept: bool = False) -> Whose:
         accept: confirm what is proposed, or what the identity file says
 
     Raises:
-        IdentityError: nothing tells whose logs they are.
+        IdentityError: nothing tells whose logs they are, or the name is none that a study can have.
         StudyFileError: the identity file, or a ``configuration.json``, is none.
 
     """
+    if name and not re.fullmatch(STUDY_NAME, name):
+        raise IdentityError(f"{name!r} names no study: letters, digits, and _ . - behind the first of them")
     file = _identity_file(folder.resolve())
     files = tuple(one for one in files_of(folder) if one.source.path != file)
     said, others = stated(files)

@@ -1,6 +1,7 @@
 """Identity: stated, proposed and confirmed, never guessed."""
 
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -26,6 +27,21 @@ def test_a_proposal_is_written_once_and_not_confirmed(folder: Path) -> None:
     assert found.file.read_text() == text
     assert {one.parameters["model"] for one in again.identity.configurations} == {"resnet50"}
     assert not again.confirmed
+
+
+@pytest.mark.usefixtures("small_archive")
+@pytest.mark.parametrize("name", ["Läufe", "_old", "2020.09", "-x", "a b"])
+def test_a_proposal_of_any_folder_can_be_accepted_later(tmp_path: Path, folder: Path, name: str) -> None:
+    shutil.copytree(folder, tmp_path / name)
+    proposed = whose(tmp_path / name).identity.study
+    assert whose(tmp_path / name, accept=True).identity.study == proposed
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere", "..", "a b", "-x", "a\n"])
+def test_a_name_that_is_no_folder_of_outputs_is_refused_and_nothing_is_written(folder: Path, name: str) -> None:
+    with pytest.raises(IdentityError, match="names no study"):
+        whose(folder, name)
+    assert not (folder / "identity.yaml").exists()
 
 
 @pytest.mark.usefixtures("small_archive")
