@@ -111,9 +111,11 @@ def steps(dataset: Dataset, series: list[Series]) -> Drawing | None:
     drawing, axes = charts.panels(dataset, height, STEP_COLUMNS, 0.5 + 1.3 * height, share_y=True)
     for panel, row in zip(axes, rows.itertuples(), strict=False):
         panel.set_title(_wrapped(row), fontsize=6, fontweight="normal")
-        if not is_missing(row.warmup_steps):
-            panel.axvspan(-row.warmup_steps - 0.5, -0.5, color=FAINT, linewidth=0)
-        for number, run in enumerate(_relative_steps(dataset, row)):
+        runs = list(_relative_steps(dataset, row))
+        first = min((run.index.min() for run in runs), default=0) if is_missing(row.warmup_steps) else -row.warmup_steps
+        if first < 0:
+            panel.axvspan(first - 0.5, -0.5, color=FAINT, linewidth=0)
+        for number, run in enumerate(runs):
             panel.plot(run.index, run.to_numpy(), linewidth=0.8, color=PALETTE[number % len(PALETTE)])
     for panel in axes[: len(rows)]:
         _relative_axes(panel)
@@ -211,14 +213,14 @@ def _ratio(row: Any) -> str:
 
 
 def _relative_steps(dataset: Dataset, row: Any) -> Iterator[pd.Series]:
-    """Yield, per run, step times over the median measured one, numbered from minus the warm-up."""
-    taken = dataset.steps[
-        (dataset.steps["identity"] == row.identity) & dataset.steps["window"].isin(["warmup", "training"])
-    ]
+    """Yield, per run, step times over the median of those that count, numbered from minus the warm-up."""
+    windows = ["warmup", "training", "left_out"]
+    taken = dataset.steps[(dataset.steps["identity"] == row.identity) & dataset.steps["window"].isin(windows)]
     for _, run in taken.groupby("repetition"):
         number = _from_first_measured(run, row.warmup_steps)
+        counting = run["window"] == "training"
         slowest = run.groupby(number)["seconds"].max()
-        yield slowest / slowest[slowest.index >= 0].median()
+        yield slowest / run[counting].groupby(number[counting])["seconds"].max().median()
 
 
 def _from_first_measured(run: pd.DataFrame, warmup_steps: Any) -> pd.Series:

@@ -1,5 +1,6 @@
 """The pages of ingested logs: what nobody stated is said to be missing, and nothing claims to have been measured."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,21 @@ def test_every_figure_of_the_pages_can_be_drawn(dataset: Dataset, figure: Callab
     assert made.drawing is not None
     assert "not stated: image size" in made.caption
     assert "slowest rank, relative" not in made.caption
+
+
+def test_stalls_are_drawn_although_they_do_not_count_and_the_start_is_grey(
+    folder: Path, write_log: WriteLog, ingested: Ingest
+) -> None:
+    for repetition in (1, 2, 3):
+        log = write_log(f"1n1g/r50_b128_fp32_{repetition}.log", seed=repetition)
+        stalled = re.sub(r"(train batch 60\].*elapse )\S+", r"\g<1>9.0000", log.read_text())
+        log.write_text(stalled)
+    [made] = figures.steps(ingested())
+    assert made.drawing is not None
+    panel = made.drawing.axes[0]
+    assert all(max(line.get_ydata()[line.get_xdata() > 0]) > 10 for line in panel.get_lines())
+    [grey] = panel.patches
+    assert (grey.get_x(), grey.get_x() + grey.get_width()) == (-5.5, -0.5)
 
 
 def test_runs_show_what_was_left_out_and_the_window_of_dlperf(dataset: Dataset) -> None:
