@@ -87,16 +87,23 @@ def _left(process: psutil.Process, variable: str) -> bool:
     """Return whether nobody stands behind a marked process any more.
 
     On the machine of the process that set the mark, and is named in it, that is when this one is dead;
-    on others, when the guard of the run is gone.
+    on others, and in a container that counts its processes by itself, when the guard of the run is gone.
     """
     mark = _variable(process, variable) or ""
     marker, host = mark.partition("-")[0], mark.rpartition("@")[2]
-    if host != socket.gethostname():
+    if host != socket.gethostname() or not _counts_as_we_do(process):
         return variable == RUN_MARK and not _is_guarded(mark)
     try:
         return not _lives(psutil.Process(int(marker)))
     except (ValueError, psutil.NoSuchProcess):
         return True
+
+
+def _counts_as_we_do(process: psutil.Process) -> bool:
+    """Return whether a process id means the same to this process as to us; a container may share our host's name."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/{process.pid}/ns/pid") == os.readlink("/proc/self/ns/pid")
+    return False
 
 
 def _is_guarded(mark: str) -> bool:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from socket import gethostname
 
+import psutil
 import pytest
 
 from dlperf_study.errors import BusyError
@@ -63,6 +64,18 @@ def test_processes_of_the_living_are_left_alone(variable: str) -> None:
         process.kill()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a namespace of processes")
+def test_processes_of_a_container_with_our_name_are_left_alone() -> None:
+    with subprocess.Popen(["true"]) as dead:
+        dead.wait()
+    mark = f"{DRIVER_MARK}={dead.pid}-x@{gethostname()}"
+    apart = ["unshare", "--pid", "--fork", "--kill-child", "env", mark]
+    with subprocess.Popen([*apart, "sleep", "61"]) as container:
+        wait_for(lambda: _commands_below(container.pid) == [["sleep", "61"]], "the container")
+        assert not any("sleep 61" in name for name in end_survivors())
+        container.kill()
+
+
 def test_what_another_machine_runs_here_lives_as_long_as_its_guard() -> None:
     mark = "1-x@elsewhere"
     guard = subprocess.Popen([sys.executable, "-c", "input()", GUARD, mark], stdin=subprocess.PIPE)
@@ -71,3 +84,7 @@ def test_what_another_machine_runs_here_lives_as_long_as_its_guard() -> None:
         guard.kill()
         guard.wait()
         assert f"{process.pid}: sleep 60" in end_survivors()
+
+
+def _commands_below(pid: int) -> list[list[str]]:
+    return [child.cmdline() for child in psutil.Process(pid).children()]
