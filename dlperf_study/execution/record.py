@@ -53,7 +53,7 @@ def record(circumstances: Circumstances, ending: Ending, paths: RunPaths) -> dic
         "fingerprint": circumstances.fingerprint,
         "outcome": outcome,
         "reason": without_secrets(reason, hidden),
-        "started": ending.started,
+        "started": ending.started or None,
         "seconds": ending.seconds,
         "exit_codes": ending.exit_codes,
         "ranks_expected": circumstances.configuration.world_size,

@@ -164,7 +164,7 @@ _RUN_KEYS: dict[str, Types] = {
     "fingerprint": str,
     "outcome": str,
     "reason": (str, type(None)),
-    "started": str,
+    "started": (str, type(None)),
     "seconds": (int, float, type(None)),
     "exit_codes": dict,
     "ranks_expected": int,
@@ -182,7 +182,9 @@ def _run_facts(path: Path) -> Object:
     need_format(facts, str(path))
     if facts["outcome"] not in list(Outcome):
         raise EvidenceError(f"{path}: outcome is {facts['outcome']!r}; the outcomes are {', '.join(Outcome)}")
-    need_past_time(facts, str(path), "started")
+    if facts["started"] is not None or facts["outcome"] == Outcome.COMPLETED:
+        need(facts, str(path), started=str)
+        need_past_time(facts, str(path), "started")
     need_not_negative(facts, str(path), "seconds")
     need(facts["load"], f"{path}: load", **_LOAD_KEYS)
     need_not_negative(facts["load"], f"{path}: load", *_LOAD_KEYS)

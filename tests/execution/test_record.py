@@ -62,6 +62,13 @@ def test_what_is_written_is_what_is_read(run: RunPaths) -> None:
     assert "tail" not in facts
 
 
+def test_a_run_that_nobody_saw_start_is_told_with_its_reason(run: RunPaths) -> None:
+    ended = Ending(Outcome.KILLED, "job 7: CANCELLED on h[1-2], and no word of this run", seconds=None)
+    write(recorded(run, ended), run)
+    found = read_run(run)
+    assert (found.outcome, found.reason, found.facts["started"]) == (Outcome.KILLED, ended.reason, None)
+
+
 def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busiest(run: RunPaths) -> None:
     load = {"waited_seconds": 3.0, "busy_cores_before": 0.0, "survivors_ended": ["2: sleep"]}
     other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there"}, "load": load}

@@ -128,6 +128,7 @@ def test_a_log_of_another_rank_is_not_counted(paths):
         ({"started": "yesterday"}, "started is 'yesterday', which is not a time"),
         ({"started": "2024-05-01T10:00:00"}, "started is '2024-05-01T10:00:00', a time without its zone"),
         ({"started": "2999-01-01T00:00:00+00:00"}, "started is '2999-01-01T00:00:00[+]00:00', which is yet to come"),
+        ({"started": None}, "started is None"),
         ({"seconds": -3.0}, "seconds is -3.0; it must be at least 0"),
         ({"repetition": True}, "repetition is True"),
         ({"exit_codes": None}, "exit_codes is None"),
