@@ -19,6 +19,7 @@ from dlperf_study.launchers._kubernetes.coordinate import Evidence
 from dlperf_study.study.cluster import Cluster, Kubernetes
 from dlperf_study.study.outcome import Outcome
 from tests.clusters.kubernetes import FakeKubernetes, Scripted, fake_kubernetes
+from tests.command_line import wait_for
 from tests.frameworks.launching import configuration
 from tests.launchers.kubernetes_runs import VERSIONS, ended, submission
 
@@ -157,6 +158,7 @@ def test_that_objects_are_left_is_said(api: FakeKubernetes, kubelet: Scripted, t
     )
     for key in list(api.objects):
         api.delete(*key)
+    wait_for(lambda: not api.objects, "their pods to end")
 
 
 def test_a_run_whose_driver_died_is_followed(
