@@ -66,9 +66,16 @@ def results_of_frame(frame: pd.DataFrame) -> Results:
 
 def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     """Say whether a column tells series apart; most of ours, as what else was measured of a run, do not."""
+    if name == "batch_per_device" and _is_strong_scaling(rows):
+        return False
     if name in COLUMNS:
         return name in (*CONFIGURATION, *_TELLING) and name not in _NO_CONDITIONS
     return name not in _NO_CONDITIONS and not _counts_devices(name, rows)
+
+
+def _is_strong_scaling(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Say whether all rows share one global batch: its shares follow from the devices, and tell no series apart."""
+    return len({row.get("global_batch") for row in rows}) == 1 and "global_batch" in rows[0]
 
 
 def _counts_devices(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:

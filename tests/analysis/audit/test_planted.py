@@ -35,6 +35,11 @@ PLANTED = {
         "global_batch",
         "world_size,batch_per_device,global_batch,throughput|1,32,32,100.0|4,128,32,370.0",
     ),
+    "a speedup under strong scaling": (
+        "ratios",
+        "world_size,global_batch,batch_per_device,throughput,speedup|1,256,256,100.0,1.00|2,256,128,190.0,1.90"
+        "|4,256,64,340.0,3.90",
+    ),
     "one speedup is relative to another baseline": (
         "ratios",
         "world_size,throughput,speedup|1,100.0,0.13|8,760.0,1.00|16,1480.0,1.95|32,2800.0,28.00",
@@ -106,8 +111,8 @@ RIGHT = {
         "|8,1,8,2630,1.00,100%|16,2,8,5190,1.97,98.7%|32,4,8,10100,3.84,96.0%"
     ),
     "strong scaling": (
-        "world_size,global_batch,batch_per_device,step_seconds,throughput"
-        "|1,256,256,2.5600,100.0|2,256,128,1.3474,190.0|4,256,64,0.7314,350.0"
+        "world_size,global_batch,batch_per_device,step_seconds,throughput,speedup"
+        "|1,256,256,2.5600,100.0,1.00|2,256,128,1.3474,190.0,1.90|4,256,64,0.7314,350.0,3.50"
     ),
     "poor scaling": "world_size,throughput,speedup|1,26.7,1.00|2,41.0,1.54|4,68.5,2.57|8,123.0,4.61",
     "servers": "servers,world_size,batch_per_device,throughput|10,20,128,263.29|10,40,128,518.80|20,80,128,836.26",
