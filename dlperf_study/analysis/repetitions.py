@@ -85,15 +85,14 @@ def far_from_siblings(rates: Real) -> Iterator[tuple[int, float]]:
 def mixed_environments(completed: pd.DataFrame) -> Iterator[Complaint]:
     """Runs that are compared were not measured in the same environment."""
     for column, within in SAME.items():
-        groups = completed.groupby(within, sort=False) if within else [("the study", completed)]
-        for name, group in groups:
-            values = group[column].dropna().unique()
-            if len(values) > 1:
-                listed = ", ".join(map(str, values))
-                identity = str(name) if within == "identity" else None
-                yield Complaint(
-                    column, f"the runs of {name} were measured with different {column}: {listed}", identity=identity
-                )
+        groups = completed[within] if within else pd.Series("the study", completed.index)
+        values = completed[column].dropna().groupby(groups, sort=False).unique()
+        for name, different in values[values.map(len) > 1].items():
+            listed = ", ".join(map(str, different))
+            identity = str(name) if within == "identity" else None
+            yield Complaint(
+                column, f"the runs of {name} were measured with different {column}: {listed}", identity=identity
+            )
 
 
 def mixed_hosts(completed: pd.DataFrame) -> Iterator[Complaint]:

@@ -138,7 +138,7 @@ def _startup(seconds: Real, ordinary: Mask) -> int:
     level = np.median(late)
     spread = OUTLYING * 1.4826 * np.median(np.abs(late - level))
     near = np.abs(seconds - level) <= max(SLOW * level, spread)
-    runs = np.lib.stride_tricks.sliding_window_view(near, SETTLED).all(axis=1)
+    runs = np.logical_and.reduce([near[place : near.size - SETTLED + 1 + place] for place in range(SETTLED)])
     return int(np.argmax(runs)) if runs.any() else 0
 
 

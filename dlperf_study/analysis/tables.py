@@ -5,8 +5,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 from dlperf_study.columns import Column, Table, columns_of
@@ -16,8 +18,15 @@ Row = Mapping[str, Any]
 
 #: How many rows of a table that grows are held before they are written.
 ROWS_AT_ONCE = 1 << 17
+#: A longer table is written as Parquet alone: no spreadsheet opens more rows of CSV.
+LONGEST_CSV = (1 << 20) - 1
 #: Where more than this share of the first values differ, Parquet would look for equal ones in vain.
 SAMPLE, DISTINCT_SHARE = 1 << 12, 0.5
+
+_CSV = csv.WriteOptions(quoting_style="needed")
+
+#: Texts that repeat: which of them each row has, and the texts.
+Repeated = tuple[NDArray[np.integer[Any]], Sequence[str]]
 
 
 def frame_of_rows(table: Table, rows: Sequence[Row]) -> pd.DataFrame:
@@ -30,65 +39,78 @@ def frame(table: Table, values: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame({column.name: _series(column, table, values) for column in columns_of(table)}, copy=False)
 
 
+def rows_of(table: Table, values: Mapping[str, NDArray[Any] | Repeated]) -> pa.Table:
+    """Return rows of a table that grows, from one array per column; NaN stands for a missing value."""
+    return pa.table({column.name: _array(values[column.name]) for column in columns_of(table)})
+
+
 def write(table: Table, content: pd.DataFrame, folder: Path) -> None:
-    """Write a table as Parquet and as CSV, in which a missing value is empty."""
-    folder.mkdir(parents=True, exist_ok=True)
-    columns = pa.Table.from_pandas(content, preserve_index=False)
-    with closing(_Files(table, folder, columns)) as files:
-        files.write(columns)
+    """Write a table as Parquet, and as CSV where it is not too long for one; a missing value is empty there."""
+    with closing(_Files(table, folder)) as files:
+        files.write(pa.Table.from_pandas(content, preserve_index=False))
 
 
 class Growing:
     """A table written piece by piece, so that no more than ROWS_AT_ONCE of its rows are held."""
 
     def __init__(self, table: Table, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._table, self._folder = table, folder
+        self._files = _Files(table, folder)
+        self._empty = pa.Table.from_pandas(frame_of_rows(table, []), preserve_index=False)
         self._pieces: list[pa.Table] = []
-        self._files: _Files | None = None
+        self._flushed = False
 
-    def add(self, piece: pd.DataFrame) -> None:
-        """Add rows; they have every column of the table."""
-        columns = pa.Table.from_pandas(piece, preserve_index=False)
-        self._pieces.append(columns.cast(_many_categories(columns.schema)))
+    def add(self, piece: pa.Table) -> None:
+        """Add rows, as ``rows_of`` makes them."""
+        self._pieces.append(piece)
         if sum(len(held) for held in self._pieces) >= ROWS_AT_ONCE:
             self._flush()
 
     def close(self) -> None:
         """Write what is held; a table without rows is a table too."""
-        if not self._files and not self._pieces:
-            write(self._table, frame_of_rows(self._table, []), self._folder)
-        self._flush()
-        if self._files:
-            self._files.close()
+        if self._pieces or not self._flushed:
+            self._flush()
+        self._files.close()
 
     def _flush(self) -> None:
-        if not self._pieces:
-            return
-        columns = pa.concat_tables(self._pieces).unify_dictionaries()
-        self._files = self._files or _Files(self._table, self._folder, columns)
-        self._files.write(columns)
-        self._pieces = []
+        rows = pa.concat_tables(self._pieces).unify_dictionaries() if self._pieces else self._empty
+        # What pandas notes of its types, so that it reads the same ones.
+        self._files.write(rows.replace_schema_metadata(self._empty.schema.metadata))
+        self._pieces, self._flushed = [], True
 
 
 class _Files:
-    """The two files of a table, of which some rows are known: Parquet keeps each value once where these repeat."""
+    """The files of a table. Parquet keeps each value of a column once where its first ones repeat each other."""
 
-    def __init__(self, table: Table, folder: Path, rows: pa.Table) -> None:
-        repetitive = [name for name in rows.column_names if _is_repetitive(rows[name])]
-        self._parquet = parquet.ParquetWriter(_file(table, folder), rows.schema, use_dictionary=repetitive)
-        options = csv.WriteOptions(quoting_style="needed")
-        self._csv = csv.CSVWriter(folder / f"{table}.csv", rows.schema, write_options=options)
+    def __init__(self, table: Table, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file, self._csv_file = _file(table, folder), folder / f"{table}.csv"
+        self._csv_file.unlink(missing_ok=True)
+        self._rows = 0
+        self._parquet: parquet.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows into both."""
+        """Write rows; all have the columns of the first ones."""
+        if not self._parquet:
+            repetitive = [name for name in rows.column_names if _is_repetitive(rows[name])]
+            self._parquet = parquet.ParquetWriter(self._file, rows.schema, use_dictionary=repetitive)
         self._parquet.write_table(rows)
-        self._csv.write_table(rows)
+        self._rows += len(rows)
 
     def close(self) -> None:
-        """Close both."""
-        self._parquet.close()
-        self._csv.close()
+        """End the file, and write the other one from it."""
+        if self._parquet:
+            self._parquet.close()
+        if self._parquet and self._rows <= LONGEST_CSV:
+            _write_csv(self._file, self._csv_file)
+
+
+def _write_csv(parquet_file: Path, csv_file: Path) -> None:
+    with (
+        parquet.ParquetFile(parquet_file) as rows,
+        csv.CSVWriter(csv_file, rows.schema_arrow, write_options=_CSV) as to,
+    ):
+        for batch in rows.iter_batches():
+            to.write_batch(batch)
 
 
 def read(table: Table, folder: Path) -> pd.DataFrame:
@@ -105,15 +127,11 @@ def _is_repetitive(column: pa.ChunkedArray) -> bool:
     return len(some.unique()) < DISTINCT_SHARE * len(some)
 
 
-def _many_categories(schema: pa.Schema) -> pa.Schema:
-    """Return a schema in which more categories have room than one piece of a table has."""
-    wide = [
-        field.with_type(pa.dictionary(pa.int32(), field.type.value_type))
-        if pa.types.is_dictionary(field.type)
-        else field
-        for field in schema
-    ]
-    return pa.schema(wide, schema.metadata)
+def _array(values: NDArray[Any] | Repeated) -> pa.Array:
+    if isinstance(values, tuple):
+        codes, texts = values
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(texts, pa.string()))
+    return pa.array(values, from_pandas=True)
 
 
 def _series(column: Column, table: Table, values: Mapping[str, Any]) -> pd.Series:

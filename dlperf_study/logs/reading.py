@@ -65,6 +65,12 @@ def restarts(records: Records) -> Whole:
     return np.sort(np.concatenate(parts))
 
 
+def _each_later(epochs: Whole, steps: Whole) -> bool:
+    """Say whether each row is of a later place than the row before."""
+    later, further = np.diff(epochs), np.diff(steps)
+    return bool(((later > 0) | ((later == 0) & (further > 0))).all())
+
+
 def _falls_anywhere(epochs: Whole, steps: Whole) -> bool:
     later, further = np.diff(epochs), np.diff(steps)
     return bool(((later < 0) | ((later == 0) & (further < 0))).any())
@@ -100,6 +106,8 @@ class Places:
 
 def places_of(epochs: Whole, steps: Whole) -> Places:
     """Return the places of rows; logs are nearly in order, which is what this sort is quick with."""
+    if _each_later(epochs, steps):
+        return Places(epochs, steps, np.arange(steps.size), np.ones(steps.size, dtype=np.int64))
     order = np.lexsort((steps, epochs))
     epochs, steps = epochs[order], steps[order]
     is_first = np.ones(order.size, dtype=bool)

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
@@ -84,7 +85,7 @@ class Configuration:
         """Samples per step, all devices together."""
         return self.batch_per_device * self.world_size
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """A readable name, unique among all configurations, usable as a folder."""
         servers = f"{self.servers}s" if self.servers else ""

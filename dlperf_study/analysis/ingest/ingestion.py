@@ -15,7 +15,7 @@ from dlperf_study.analysis.ingest.identity import Identity, Stated
 from dlperf_study.analysis.ingest.plan import ingested_plan
 from dlperf_study.analysis.ingest.printed_run import PrintedRun, Task
 from dlperf_study.analysis.ingest.reading import read_runs
-from dlperf_study.analysis.ingest.rows import complaints_of, run_row, steps_frame
+from dlperf_study.analysis.ingest.rows import complaints_of, run_row, steps_of
 from dlperf_study.analysis.ingest.siblings import Seen, judged
 from dlperf_study.analysis.repetitions import study_complaints
 from dlperf_study.analysis.scaling import curve_complaints
@@ -94,7 +94,7 @@ def _add(entry: Entry, stated: Stated, runs: Sequence[PrintedRun], kept: _Tables
         kept.rows.append(run_row(entry, stated, run))
         kept.complaints.extend(complaints_of(entry, run))
         if run.rates and not run.refusal:
-            kept.steps.add(steps_frame(entry, run))
+            kept.steps.add(steps_of(entry, run))
 
 
 def _unnamed(identity: Identity, files: Sequence[Found]) -> Iterator[Complaint]:

@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from dlperf_study.analysis.ingest.identity import Stated
 from dlperf_study.analysis.ingest.printed_run import PrintedRun, Rates, windows_of
 from dlperf_study.analysis.steady_series import LONG_STARTUP
-from dlperf_study.analysis.tables import frame
+from dlperf_study.analysis.tables import Repeated, rows_of
 from dlperf_study.columns import Table
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.outcome import Outcome
@@ -44,22 +45,22 @@ def run_row(entry: Entry, stated: Stated, run: PrintedRun) -> dict[str, Any]:
     }
 
 
-def steps_frame(entry: Entry, run: PrintedRun) -> pd.DataFrame:
+def steps_of(entry: Entry, run: PrintedRun) -> pa.Table:
     """Return the rates of a run that counts as the table of steps holds them: seconds of a step, by window."""
     rates = run.rates
     assert rates
     names, lines_of_windows = zip(*windows_of(rates), strict=True)
     size = rates.rate.size
-    columns = {
-        "identity": pd.Series(pd.Categorical.from_codes(np.zeros(size, np.int8), [entry.configuration.identity])),
-        "repetition": pd.Series(np.full(size, run.repetition), dtype="Int64"),
+    columns: dict[str, NDArray[Any] | Repeated] = {
+        "identity": (np.zeros(size, np.int32), [entry.configuration.identity]),
+        "repetition": np.full(size, run.repetition),
         "rank": np.full(size, WHOLE_JOB),
-        "window": pd.Series(pd.Categorical.from_codes(np.argmax(lines_of_windows, axis=0), list(names))),
+        "window": (np.argmax(lines_of_windows, axis=0), names),
         "step": rates.step,
         "seconds": entry.configuration.global_batch / rates.rate,
         "loss": rates.loss,
     }
-    return frame(Table.STEPS, columns)
+    return rows_of(Table.STEPS, columns)
 
 
 def complaints_of(entry: Entry, run: PrintedRun) -> Iterator[Complaint]:
