@@ -1,9 +1,9 @@
 """OneFlow-Benchmark's ResNet50."""
 
-from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import JOB_RATE, LOSS, UNIX_TIME
+from dlperf_study.logs.format import VALIDATION, Fact, Format, Line, Merge, whole
+from dlperf_study.logs.formats._oneflow import SETTINGS, numbers
 
-_NUMBERS = (Field(LOSS, "loss"), Field(JOB_RATE, "samples/s"), Field(UNIX_TIME, " ", ""))
+_NUMBERS = numbers("loss", "samples/s")
 
 
 def _where(window: str) -> str:
@@ -22,10 +22,5 @@ FORMAT = Format(
     merge=Merge.ONE,
     steps="batches of the epoch, from 1",
     traps=("the rate is that of the whole job", "the last number of a line is the Unix time, not a rate"),
-    facts=(
-        Fact("model", r"model = (\w+)"),
-        Fact("batch_per_device", r"batch_size_per_device = (\d+)"),
-        Fact("devices_per_node", r"gpu_num_per_node = (\d+)"),
-        Fact("nodes", r"num_nodes = (\d+)"),
-    ),
+    facts=(Fact("model", r"model = (\w+)"), *SETTINGS),
 )
