@@ -8,7 +8,7 @@ from pathlib import Path
 from dlperf_study.launchers._base import Ending
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.outcome import Outcome
-from dlperf_study.supervision.endings import PASSED_ON_SIGNALS, ending_words
+from dlperf_study.supervision.endings import PASSED_ON_SIGNALS
 
 MOST_CHARACTERS = 200
 #: An exception stands near the end of a log, above what libraries print on their way out.
@@ -28,10 +28,10 @@ def with_last_words(ending: Ending, paths: RunPaths) -> Ending:
 
 def _last_words(ending: Ending, paths: RunPaths) -> str:
     """Return the last exception of the task that ended the run, unless its exit code says already what it died of."""
-    for task, code in ending.exit_codes.items():
-        if code and ending.reason.startswith(f"{task} ") and ending.reason.endswith(ending_words(code)):
-            return "" if _explains(code) else next(filter(None, map(_exception_in, _logs(task, paths))), "")
-    return ""
+    code = ending.exit_codes.get(ending.failed_task)
+    if not code or _explains(code):
+        return ""
+    return next(filter(None, map(_exception_in, _logs(ending.failed_task, paths))), "")
 
 
 def _explains(code: int) -> bool:

@@ -171,6 +171,7 @@ class Ending:
 
     ``seconds`` is the life of the processes, None when nobody saw it. ``busy_cores`` are the cores that other
     processes kept busy meanwhile, on average, on the busiest node. ``nodes`` holds what each node said of itself.
+    ``failed_task`` is the task whose failure is the whole reason, if one is: its log may say more than its exit code.
     """
 
     outcome: Outcome
@@ -182,6 +183,7 @@ class Ending:
     interrupted: bool = False
     started: str = ""
     nodes: tuple[dict[str, Any], ...] = ()
+    failed_task: str = ""
 
     def as_json(self) -> str:
         """Return the ending as one line of JSON."""

@@ -81,6 +81,7 @@ class _Verdict:
     outcome: Outcome
     reason: str
     node: int | None = None
+    task: str = ""
     interrupted: bool = False
 
 
@@ -92,7 +93,7 @@ def _verdict(run: _Run, guards: Guards, timeout_seconds: float) -> _Verdict:
         trainers = {command.node for command in run.submission.commands if command.role == Role.TRAINER}
         guards.gather("done", trainers, timeout_seconds)
     except BadNews as news:
-        return _Verdict(news.outcome, news.reason, news.node)
+        return _Verdict(news.outcome, news.reason, news.node, news.task)
     except Late:
         return _Verdict(Outcome.TIMEOUT, f"not finished after {timeout_seconds:.0f} s")
     except KeyboardInterrupt:
@@ -227,6 +228,7 @@ def _ending(run: _Run, verdict: _Verdict, endings: Mapping[int, Message], lost: 
         interrupted=verdict.interrupted,
         started=run.started.isoformat(),
         nodes=tuple(_node_facts(run, node, endings.get(node)) for node in sorted(run.ready)),
+        failed_task="" if silent else verdict.task,
     )
 
 

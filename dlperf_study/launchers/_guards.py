@@ -13,11 +13,11 @@ from dlperf_study.study.outcome import Outcome
 
 
 class BadNews(Exception):
-    """The run is over before it is done: how, why, and on which node it began, if on one."""
+    """The run is over before it is done: how, why, on which node it began, if on one, and by which task, if by one."""
 
-    def __init__(self, outcome: Outcome, reason: str, node: int | None = None) -> None:
+    def __init__(self, outcome: Outcome, reason: str, node: int | None = None, task: str = "") -> None:
         super().__init__(reason)
-        self.outcome, self.reason, self.node = outcome, reason, node
+        self.outcome, self.reason, self.node, self.task = outcome, reason, node, task
 
 
 class Late(Exception):
@@ -70,8 +70,8 @@ class Guards:
                 raise Late(sorted(missing))
             channel, message = heard
             if message["kind"] in ("failed", "gone"):
-                reason = channel.of(message["reason"], message.get("task", ""))
-                raise BadNews(Outcome(message["outcome"]), reason, channel.node)
+                task = message.get("task", "")
+                raise BadNews(Outcome(message["outcome"]), channel.of(message["reason"], task), channel.node, task)
             if message["kind"] == kind:
                 found[channel.node] = message
                 missing.discard(channel.node)

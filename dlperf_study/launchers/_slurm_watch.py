@@ -124,7 +124,7 @@ def with_slurms_word(ending: Ending, seen: Job) -> Ending:
     """Return the ending of a run; where Slurm ended the job, that is why."""
     if seen.state not in OUTCOMES:
         return ending
-    return replace(ending, outcome=OUTCOMES[seen.state], reason=f"{seen.words()}: {ending.reason}")
+    return replace(ending, outcome=OUTCOMES[seen.state], reason=f"{seen.words()}: {ending.reason}", failed_task="")
 
 
 def end(job: HandedJob) -> None:

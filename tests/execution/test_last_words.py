@@ -16,14 +16,19 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 1, in <modu
 
 
 def reason(
-    folder: Path, logs: dict[str, str], reason: str = REASON, outcome: Outcome = Outcome.FAILED, code: int = 1
+    folder: Path,
+    logs: dict[str, str],
+    reason: str = REASON,
+    outcome: Outcome = Outcome.FAILED,
+    code: int = 1,
+    task: str = "node-1",
 ) -> str:
     """Return the reason that is told where tasks printed these logs, one after another."""
     for second, (name, text) in enumerate(logs.items()):
         (folder / f"{name}.log").write_text(text)
         os.utime(folder / f"{name}.log", (second, second))
     codes = {"node-0": None, "node-1": code, "horovodrun": code}
-    return with_last_words(Ending(outcome, reason, 1.0, codes), RunPaths(folder)).reason
+    return with_last_words(Ending(outcome, reason, 1.0, codes, failed_task=task), RunPaths(folder)).reason
 
 
 @pytest.mark.parametrize(
@@ -62,21 +67,21 @@ def test_a_rank_that_others_ended_is_not_the_cause(tmp_path: Path) -> None:
 
 def test_the_ranks_of_horovodrun_have_logs_of_their_own(tmp_path: Path) -> None:
     logs = {"rank-0-stderr": "fine\n", "rank-1-stderr": "MemoryError\n", "horovodrun": "RuntimeError: it ended\n"}
-    told = reason(tmp_path, logs, "horovodrun exited with code 1")
+    told = reason(tmp_path, logs, "horovodrun exited with code 1", task="horovodrun")
     assert told == "horovodrun exited with code 1: MemoryError"
 
 
 @pytest.mark.parametrize(
-    ("words", "outcome"),
+    ("words", "outcome", "task"),
     [
-        (REASON, Outcome.KILLED),
-        ("not finished after 3 s", Outcome.TIMEOUT),
-        ("job 7: NODE_FAIL: node-1 on dls2 exited with code 1", Outcome.FAILED),
-        ("node-0 on dls1 exited with code 1", Outcome.FAILED),
+        (REASON, Outcome.KILLED, "node-1"),
+        ("not finished after 3 s", Outcome.TIMEOUT, ""),
+        ("job 7: NODE_FAIL: node-1 on dls2 exited with code 1", Outcome.FAILED, ""),
+        ("node-0 on dls1 exited with code 1", Outcome.FAILED, "node-0"),
     ],
 )
-def test_no_other_reason_is_explained_by_an_exception(tmp_path: Path, words: str, outcome: Outcome) -> None:
-    assert reason(tmp_path, {"node-1": "ValueError: why\n"}, words, outcome) == words
+def test_no_other_reason_is_explained_by_an_exception(tmp_path: Path, words: str, outcome: Outcome, task: str) -> None:
+    assert reason(tmp_path, {"node-1": "ValueError: why\n"}, words, outcome, task=task) == words
 
 
 @pytest.mark.parametrize(("code", "is_added"), [(1, True), (241, True), (143, True), (247, False), (-9, False)])

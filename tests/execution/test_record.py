@@ -25,7 +25,9 @@ NODE = {
     "load": {"waited_seconds": 0.0, "busy_cores_before": 0.1, "survivors_ended": ["1: sleep"]},
 }
 WELL = Ending(Outcome.COMPLETED, "", 12.5, {"node-0": 0}, 0.2, started="2024-05-01T00:00:00+00:00", nodes=(NODE,))
-BADLY = replace(WELL, outcome=Outcome.FAILED, reason="node-0 exited with code 1", exit_codes={"node-0": 1})
+BADLY = replace(
+    WELL, outcome=Outcome.FAILED, reason="node-0 exited with code 1", exit_codes={"node-0": 1}, failed_task="node-0"
+)
 Line = dict[str, Any]
 
 

@@ -79,7 +79,7 @@ def test_a_node_without_a_command_has_a_guard_and_a_way_there(folder: Path) -> N
 def test_a_failure_names_the_node(folder: Path) -> None:
     ending = run(submission(folder, "sleep 600", "exit 3"))
     assert (ending.outcome, ending.reason) == ("failed", "trainer-1 on two exited with code 3")
-    assert ending.exit_codes == {"trainer-0": None, "trainer-1": 3}
+    assert (ending.failed_task, ending.exit_codes) == ("trainer-1", {"trainer-0": None, "trainer-1": 3})
 
 
 def test_too_few_nodes_are_said(folder: Path) -> None:
@@ -104,6 +104,7 @@ def test_the_last_words_of_what_reaches_a_node_are_told(folder: Path) -> None:
     lost = Place("two", ("sh", "-c", "echo no such road >&2; exit 9", "sh"))
     ending = run(submission(folder, "true", "true"), ONE, lost)
     assert (ending.outcome, ending.reason) == ("failed", "two: was lost, its sh exited with code 9: no such road")
+    assert ending.failed_task == ""
 
 
 def test_what_nodes_write_apart_is_brought_home_and_removed_there(folder: Path, tmp_path: Path) -> None:

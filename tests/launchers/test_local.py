@@ -85,7 +85,7 @@ def test_a_run_is_over_when_its_trainers_are(tmp_path: Path) -> None:
 def test_a_failure_names_the_task_and_ends_the_others(tmp_path: Path, script: str, reason: str) -> None:
     start = time.monotonic()
     ending = run(tmp_path, one=script, two=DEEP)
-    assert (ending.outcome, ending.reason) == (Outcome.FAILED, reason)
+    assert (ending.outcome, ending.reason, ending.failed_task) == (Outcome.FAILED, reason, "one")
     assert time.monotonic() - start < 15
 
 

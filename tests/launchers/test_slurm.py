@@ -187,10 +187,13 @@ def test_without_slurm_the_message_says_so(scontrol: Path) -> None:
 
 
 def test_where_slurm_ended_a_run_that_is_why() -> None:
-    ending = Ending(Outcome.FAILED, "dls2: was lost", 3.0, {"node-0": None})
+    ending = Ending(Outcome.FAILED, "node-0 on h2 exited with code 1", 3.0, {"node-0": 1}, failed_task="node-0")
     cut = with_slurms_word(ending, Job("PREEMPTED", "", "h[1-2]", number="7"))
-    assert (cut.outcome, cut.reason) == (Outcome.KILLED, "job 7: PREEMPTED on h[1-2]: dls2: was lost")
-    assert (cut.seconds, cut.exit_codes) == (3.0, {"node-0": None})
+    assert (cut.outcome, cut.reason) == (
+        Outcome.KILLED,
+        "job 7: PREEMPTED on h[1-2]: node-0 on h2 exited with code 1",
+    )
+    assert (cut.seconds, cut.exit_codes, cut.failed_task) == (3.0, {"node-0": 1}, "")
     for state in ("RUNNING", "COMPLETED", "FAILED", "FORGOTTEN"):
         assert with_slurms_word(ending, Job(state)) == ending
 

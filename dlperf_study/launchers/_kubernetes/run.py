@@ -69,8 +69,9 @@ class Run:
             ending = self._performed()
         finally:
             left = self._clean_up()
-        reason = "; ".join(filter(None, (ending.reason, left)))
-        return replace(ending, reason=reason, started=ending.started or began)
+        if left:
+            ending = replace(ending, reason="; ".join(filter(None, (ending.reason, left))), failed_task="")
+        return replace(ending, started=ending.started or began)
 
     def _performed(self) -> Ending:
         try:
