@@ -1,30 +1,39 @@
-"""Names that a user writes: those of parts, one a module of a folder, and what is said of one that there is not.
+"""Folders as registries: a module of a package is a part, and its name is what a user writes.
 
 A module that several parts share has a name that begins with an underscore, and is no part. Standard library only.
 """
 
-import difflib
-from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Generic, TypeVar
+
+from dlperf_study.errors import DlperfStudyError
+from dlperf_study.spelling import unknown
+
+Part = TypeVar("Part")
 
 
-def names(package: str) -> tuple[str, ...]:
-    """Return the names of a package's parts, in alphabetical order; imports none of them."""
-    modules = iter_modules(import_module(package).__path__)
-    return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
+@dataclass(frozen=True)
+class Registry(Generic[Part]):
+    """The parts of a package: what each of its modules offers under the name ``attribute``.
 
-
-def unknown(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
-    """Return what is wrong with a name that is none of the valid ones, of which ``kind`` is the plural.
-
-    ``study a: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are horovod_torch, …``.
+    ``kind`` is what messages call a part, in the singular; ``error`` is raised for a name that no part has.
     """
-    choices = list(valid)
-    return f"{where} {name!r}; {closest(name, choices)}the {kind} are {', '.join(choices)}"
 
+    package: str
+    attribute: str
+    kind: str
+    error: type[DlperfStudyError]
 
-def closest(word: str, choices: Iterable[str]) -> str:
-    """Return a question that names the choice most like ``word``, or nothing."""
-    found = difflib.get_close_matches(word, list(choices), n=1)
-    return f"did you mean {found[0]}? " if found else ""
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the parts, in alphabetical order; imports none of them."""
+        modules = iter_modules(import_module(self.package).__path__)
+        return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
+
+    def load(self, name: str) -> Part:
+        """Return the part of that name; raises ``error``, with the names there are, when there is none."""
+        if name not in self.names():
+            raise self.error(unknown(f"{self.kind} is", name, f"{self.kind}s", self.names()))
+        part: Part = getattr(import_module(f"{self.package}.{name}"), self.attribute)
+        return part

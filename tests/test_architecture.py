@@ -12,7 +12,7 @@ import pytest
 from dlperf_study.paths import PROJECT
 
 PACKAGE = PROJECT / "dlperf_study"
-WORDS = ("errors", "paths", "columns", "lifeline", "registry")
+WORDS = ("errors", "paths", "columns", "lifeline", "registry", "spelling")
 #: What each room may import of this package, besides itself and the words.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "words": (),
@@ -43,6 +43,7 @@ TRAINING_MODULES = (
     "paths",
     "lifeline",
     "registry",
+    "spelling",
 )
 #: Who may print: the command line, programs whose output is what they are for, and who shows a queue in a notebook.
 MAY_PRINT = (

@@ -8,8 +8,9 @@ import pytest
 
 from dlperf_study import frameworks, launchers, models
 from dlperf_study.analysis.audit import checks
+from dlperf_study.errors import DlperfStudyError, LogError, StudyFileError, TableError
 from dlperf_study.logs import formats
-from dlperf_study.registry import closest, names, unknown
+from dlperf_study.registry import Registry
 
 
 @pytest.fixture
@@ -25,16 +26,25 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_parts_are_the_modules_without_an_underscore_and_none_is_imported(package: str) -> None:
-    assert names(package) == ("first", "second")
+    assert Registry[object](package, "PART", "part", DlperfStudyError).names() == ("first", "second")
     assert f"{package}.first" not in sys.modules
 
 
-def test_an_unknown_name_is_answered_with_the_likeliest_and_all() -> None:
-    assert unknown("a.yaml: tree is", "burch", "trees", ("birch", "oak")) == (
-        "a.yaml: tree is 'burch'; did you mean birch? the trees are birch, oak"
-    )
-    assert unknown("tree is", "x", "trees", iter(("birch", "oak"))) == "tree is 'x'; the trees are birch, oak"
-    assert closest("oka", ()) == ""
+@pytest.mark.parametrize(
+    ("registry", "error", "said"),
+    [
+        (frameworks, StudyFileError, "framework is '_base'; the frameworks are horovod_torch, "),
+        (launchers, StudyFileError, "launcher is '_base'; the launchers are kubernetes, "),
+        (models, StudyFileError, "model is '_base'; the models are arcface_resnet50, "),
+        (formats, LogError, "format is '_base'; the formats are dllogger, "),
+        (checks, TableError, "check is '_base'; the checks are above_linear, "),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_an_unknown_name_is_answered_with_the_choices(registry: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error) as caught:
+        registry.load("_base")
+    assert str(caught.value).startswith(said)
 
 
 @pytest.mark.parametrize("registry", [frameworks, launchers, models, formats, checks], ids=lambda one: one.__name__)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from dlperf_study import frameworks, models
 from dlperf_study.errors import StudyFileError
-from dlperf_study.registry import unknown
+from dlperf_study.spelling import unknown
 from dlperf_study.study.cluster import DEFAULT, Cluster
 from dlperf_study.study.configuration import Configuration
 

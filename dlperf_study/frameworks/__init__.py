@@ -5,21 +5,9 @@ A part offers ``FRAMEWORK``: its names, ``unsupported(configuration, cluster, ve
 which import its library.
 """
 
-from importlib import import_module
-
-from dlperf_study import registry
 from dlperf_study.errors import StudyFileError
 from dlperf_study.frameworks._base import Framework
+from dlperf_study.registry import Registry
 
-
-def names() -> tuple[str, ...]:
-    """Return the frameworks there are, in alphabetical order."""
-    return registry.names(__name__)
-
-
-def load(name: str) -> Framework:
-    """Return the framework called ``name``; its library is not imported."""
-    if name not in names():
-        raise StudyFileError(registry.unknown("framework is", name, "frameworks", names()))
-    framework: Framework = import_module(f"{__name__}.{name}").FRAMEWORK
-    return framework
+_FRAMEWORKS = Registry[Framework](__name__, "FRAMEWORK", "framework", StudyFileError)
+names, load = _FRAMEWORKS.names, _FRAMEWORKS.load

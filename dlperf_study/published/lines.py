@@ -10,7 +10,7 @@ from dlperf_study.errors import PublishedError
 from dlperf_study.published.metrics import ESTIMATORS, METRICS, ROLES, SCOPES
 from dlperf_study.published.printed import resolution_of, value_of
 from dlperf_study.published.source import FACTS, Source
-from dlperf_study.registry import unknown
+from dlperf_study.spelling import unknown
 from dlperf_study.study.strict_yaml import shown
 
 #: What every line has; any fact may follow.

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 from dlperf_study.columns import COLUMNS, Table, columns_of
 from dlperf_study.columns.published import NUMBER, PLACE
 from dlperf_study.errors import PublishedError, StudyFileError
-from dlperf_study.registry import closest, unknown
+from dlperf_study.spelling import closest, unknown
 from dlperf_study.study.configuration import Scalar
 from dlperf_study.study.problems import Section, validate
 from dlperf_study.study.published_sources import SOURCES_FOLDER, source_names

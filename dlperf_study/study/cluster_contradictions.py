@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from dlperf_study.registry import unknown
+from dlperf_study.spelling import unknown
 from dlperf_study.study.cluster_sections import AUTO, ClusterFile
 
 #: Launchers with which it is known whether all nodes see the same ``outputs/``.

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.registry import closest
+from dlperf_study.spelling import closest
 
 RULES = {
     "missing": "is missing",

@@ -7,7 +7,7 @@ import yaml
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.paths import PROJECT
-from dlperf_study.registry import closest
+from dlperf_study.spelling import closest
 from dlperf_study.study.yaml_loader import StrictLoader
 
 PARAMS = PROJECT / "params"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.registry import closest
+from dlperf_study.spelling import closest
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Choices, Factors, Measurement, Values
 from dlperf_study.study.partners import ROLES, PartnerRule, Rules
 from dlperf_study.study.problems import Section, validate

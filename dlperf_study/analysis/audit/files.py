@@ -16,7 +16,7 @@ from dlperf_study.columns import COLUMNS, Dtype
 from dlperf_study.errors import PublishedError, TableError
 from dlperf_study.published.metrics import METRICS
 from dlperf_study.published.printed import NO_NUMBER, resolution_of, value_of
-from dlperf_study.registry import unknown
+from dlperf_study.spelling import unknown
 from dlperf_study.study.strict_yaml import shown
 
 #: Where a row stands in its file, whose first line is the head.
