@@ -94,12 +94,11 @@ def study(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Try everything that runs on a cluster will need, and say what to do about what is missing."""
     from dlperf_study.execution.check import check as try_everything
+    from dlperf_study.execution.clusters import load_cluster
     from dlperf_study.execution.finding import Verdict, as_table
     from dlperf_study.execution.probing import queue_seconds
-    from dlperf_study.launchers import names as launchers
-    from dlperf_study.study.cluster_file import load_cluster
 
-    cluster = load_cluster(options.cluster, launchers())
+    cluster = load_cluster(options.cluster)
     if cluster.has_queue:
         _say(f"what is tried waits in the queue, at most {queue_seconds(cluster):.0f} s …")
     findings = list(try_everything(cluster))

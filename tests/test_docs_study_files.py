@@ -5,8 +5,8 @@ import re
 import pytest
 
 from dlperf_study import frameworks, launchers
+from dlperf_study.execution.clusters import load_cluster
 from dlperf_study.paths import PROJECT
-from dlperf_study.study.cluster_file import load_cluster
 from dlperf_study.study.cluster_sections import SECTIONS, ClusterFile
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS
 from dlperf_study.study.plan import build_plan

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dlperf_study import launchers
+from dlperf_study.execution.clusters import load_cluster
 from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.progress import Progress
 from dlperf_study.execution.run import missing_repetitions, trace_is_missing
 from dlperf_study.execution.support import unsupported_here
 from dlperf_study.paths import StudyPaths
 from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.cluster_file import load_cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.plan import Plan, build_plan
 from dlperf_study.study.study_file import load_study
@@ -37,7 +36,7 @@ class Result:
 
 def make_plan(study: str, cluster: str, quick: bool) -> tuple[Plan, Cluster]:
     """Return the plan of a study on a cluster, and that cluster."""
-    place = load_cluster(cluster, launchers.names())
+    place = load_cluster(cluster)
     asked = load_study(study, quick)
     return build_plan(asked, place, lambda c: unsupported_here(c, place, asked.source)), place
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from dlperf_study import frameworks, launchers
 from dlperf_study.errors import RunError
+from dlperf_study.execution.clusters import load_cluster
 from dlperf_study.execution.disk import shortage
 from dlperf_study.execution.fingerprint import fingerprint
 from dlperf_study.execution.gate import study_lock
@@ -16,7 +17,6 @@ from dlperf_study.execution.support import require_support
 from dlperf_study.launchers._base import Submission
 from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
 from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.cluster_file import load_cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
 
@@ -36,7 +36,7 @@ def perform_runs(configuration: Configuration) -> list[dict[str, Any]]:
 
     A run that does not complete is recorded and does not keep the next from being tried.
     """
-    cluster = load_cluster(configuration.cluster, launchers.names())
+    cluster = load_cluster(configuration.cluster)
     require_support(configuration, cluster)
     with study_lock(configuration.study, cluster):
         asked = [*_repetitions(configuration), *_traced(configuration, cluster)]
@@ -47,7 +47,7 @@ def perform_runs(configuration: Configuration) -> list[dict[str, Any]]:
 def submission_text(configuration: Configuration) -> str:
     """Return what would be started for the first repetition, for people: scripts and manifests, then the commands."""
     [first, *_] = _repetitions(configuration)
-    rendered = _render(first, load_cluster(configuration.cluster, launchers.names()))
+    rendered = _render(first, load_cluster(configuration.cluster))
     own = first.paths.configuration_file.name
     return "\n".join([*(text for name, text in rendered.files.items() if name != own), rendered.as_json()])
 

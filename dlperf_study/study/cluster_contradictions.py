@@ -11,7 +11,7 @@ SHARED_FILES = {"local": True, "slurm": True, "kubernetes": False}
 
 def contradiction(file: ClusterFile, launchers: Collection[str]) -> str | None:
     """Return the first contradiction, or None; a launcher that is none of those there are comes before all others."""
-    if launchers and file.launcher not in launchers:
+    if file.launcher not in launchers:
         return unknown("launcher is", file.launcher, "launchers", launchers)
     checks = (_sections, _hosts, _auto, _shared, _work_folder)
     return next(filter(None, (check(file) for check in checks)), None)

@@ -21,10 +21,10 @@ AS_WRITTEN = (
 )
 
 
-def load_cluster(name_or_path: str | Path, launchers: Collection[str] = ()) -> Cluster:
+def read_cluster(name_or_path: str | Path, launchers: Collection[str]) -> Cluster:
     """Return a cluster by its name in ``params/clusters`` or by the path of its file, every ``auto`` found out.
 
-    ``launchers`` are the names of those there are; without them, any name is taken for one.
+    ``launchers`` are the names of those there are.
     Raises StudyFileError for any mistake in the file.
     """
     path = find_file("cluster", name_or_path)

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from dlperf_study.errors import StudyFileError
+from dlperf_study.execution.clusters import load_cluster
 from dlperf_study.launchers._kubernetes.manifests import CONFIGURATION_LABEL, configuration_label
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.cluster_file import load_cluster
 from dlperf_study.study.configuration import Configuration
 from tests.frameworks.launching import asynchronous, configuration
 from tests.golden_file import check

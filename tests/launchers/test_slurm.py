@@ -9,6 +9,7 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.errors import RunError
+from dlperf_study.execution.clusters import load_cluster
 from dlperf_study.launchers import _slurm_queue as queue
 from dlperf_study.launchers import slurm as launcher
 from dlperf_study.launchers._base import Ending, Submission
@@ -26,7 +27,6 @@ from dlperf_study.launchers._slurm_script import allotted_seconds, filled, scrip
 from dlperf_study.launchers._slurm_watch import SETTLE_SECONDS, Patience, verdict, with_slurms_word
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.cluster_file import load_cluster
 from dlperf_study.study.outcome import Outcome
 from tests.frameworks.launching import configuration
 from tests.golden_file import check

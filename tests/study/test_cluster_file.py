@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
+from dlperf_study.execution.clusters import load_cluster
 from dlperf_study.paths import PROJECT
 from dlperf_study.study import cluster_file
 from dlperf_study.study.cluster import Kubernetes, Slurm, Ssh
-from dlperf_study.study.cluster_file import load_cluster
 from dlperf_study.study.cluster_sections import KubernetesSection, SlurmSection, SshSection
 from dlperf_study.study.this_machine import cpu_name, gpu_names, usable_cpus
 from tests.study.examples import CLUSTER, KUBERNETES, LOCAL, SLURM, SSH, write

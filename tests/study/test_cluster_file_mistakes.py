@@ -3,8 +3,9 @@
 import pytest
 
 from dlperf_study.errors import StudyFileError
+from dlperf_study.execution.clusters import load_cluster
 from dlperf_study.study import cluster_file
-from dlperf_study.study.cluster_file import load_cluster
+from dlperf_study.study.cluster_file import read_cluster
 from tests.study.examples import CLUSTER, KUBERNETES, LOCAL, SLURM, SSH, write
 
 MISTAKES = [
@@ -143,7 +144,7 @@ def test_gpus_asked_for_where_there_are_none_are_an_error(tmp_path, monkeypatch)
 def test_a_misspelt_launcher_is_said_before_what_follows_from_it(tmp_path, text, right, wrong):
     file = write(tmp_path, text.replace(f"launcher: {right}", f"launcher: {wrong}") + "ssh: {}\n")
     with pytest.raises(StudyFileError) as caught:
-        load_cluster(file, ("local", "ssh"))
+        read_cluster(file, ("local", "ssh"))
     assert str(caught.value) == f"{file}: launcher is '{wrong}'; did you mean {right}? the launchers are local, ssh"
 
 
