@@ -22,7 +22,7 @@ def each_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[Finding]:
     yield _load(cluster, f"{name}: idle", facts["busy_cores"])
     yield _enough(f"{name}: memory", "free", facts["free_memory_bytes"], LEAST_MEMORY_BYTES)
     yield _folder(cluster, name, facts)
-    if cluster.launcher != "local":
+    if not cluster.is_this_machine:
         yield _address(f"{name}: address", facts["address"])
 
 
@@ -33,7 +33,7 @@ def together(cluster: Cluster, told: Mapping[str, Facts], offsets: Mapping[str, 
     yield from found
     if not any(finding.verdict is Verdict.HOLDS for finding in found):
         yield missing("a framework", "none can train", "install one on every node: docs/clusters.md")
-    if cluster.launcher != "local":
+    if not cluster.is_this_machine:
         yield _clocks(offsets)
 
 
@@ -71,7 +71,7 @@ def _enough(subject: str, what: str, found_bytes: float, least_bytes: float) -> 
 
 def _folder(cluster: Cluster, name: str, facts: Facts) -> Finding:
     """Return whether a node can write, or sees what this machine writes."""
-    if cluster.launcher != "local" and cluster.shared_files:
+    if not cluster.is_this_machine and cluster.shared_files:
         if facts["sees_shared_file"]:
             return holds(f"{name}: outputs/", "is shared with this machine")
         return missing(

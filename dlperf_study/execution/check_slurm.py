@@ -9,7 +9,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from dlperf_study import launchers
 from dlperf_study.errors import RunError
+from dlperf_study.execution.check_places import commands, on_places
 from dlperf_study.execution.finding import Finding, holds, missing
 from dlperf_study.execution.probing import queue_seconds
 from dlperf_study.launchers import _slurm_queue as queue
@@ -26,6 +28,23 @@ _NAME_ONE = "name one of them in the section slurm of the cluster file"
 
 class NoNodes(RunError):
     """Slurm gives no nodes; the message is its own."""
+
+
+def check_slurm(cluster: Cluster) -> Iterator[Finding]:
+    """Yield what was found; nodes are tried inside of a job that has them all."""
+    yield (found := commands(launchers.load(cluster.launcher)))
+    if not found.remedy:
+        yield (found := partition(cluster))
+    if not found.remedy:
+        yield from _in_a_job(cluster)
+
+
+def _in_a_job(cluster: Cluster) -> Iterator[Finding]:
+    try:
+        with allocated(cluster) as nodes:
+            yield from on_places(cluster, nodes)
+    except NoNodes as error:
+        yield refused(cluster, str(error))
 
 
 def partition(cluster: Cluster) -> Finding:

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from dlperf_study import launchers
 from dlperf_study.execution.finding import Finding, holds, missing, note, untried
 from dlperf_study.execution.probing import Probes
 from dlperf_study.launchers._base import Place
@@ -29,7 +30,7 @@ def ways(cluster: Cluster, places: Sequence[Place], asked: Probes, told: Mapping
     if len(places) == 1:
         return
     yield _ports(asked, told)
-    if cluster.launcher == "ssh":
+    if launchers.load(cluster.launcher).peers_by_ssh:
         yield from _by_ssh(places, told)
 
 

@@ -201,6 +201,11 @@ def this_machine(cluster: Cluster) -> Place:
     return Place()
 
 
+def as_it_is(cluster: Cluster, place: Place, argv: Sequence[str]) -> Sequence[str]:
+    """Return a command as it is typed on this machine."""
+    return argv
+
+
 def nothing_to_cancel(folder: Path, cluster: Cluster) -> None:
     """Leave everything as it is: no work of this launcher outlives the one who executes it."""
 
@@ -216,6 +221,10 @@ class Launcher:
     ``render(job, cluster, folder)`` is pure. ``places(cluster)`` are its nodes, in order. ``cancel(folder, cluster)``
     ends what works for the configuration of this folder. ``asked(cluster)`` is where a plan asks for libraries whose
     Python is not on this machine.
+
+    ``commands`` must be on this machine, and ``commands_from`` says what brings them. ``by_hand(cluster, place, argv)``
+    is how a person would run a command on a node. ``peers_by_ssh``: the first node reaches the others by ssh, so it
+    needs a key of its own.
     """
 
     name: str
@@ -224,6 +233,10 @@ class Launcher:
     places: Callable[[Cluster], Sequence[Place]]
     cancel: Callable[[Path, Cluster], None] = nothing_to_cancel
     asked: Callable[[Cluster], Place] = this_machine
+    commands: tuple[str, ...] = ()
+    commands_from: str = ""
+    by_hand: Callable[[Cluster, Place, Sequence[str]], Sequence[str]] = as_it_is
+    peers_by_ssh: bool = False
 
 
 def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dlperf_study.launchers._base import Ending, Launcher, Place, Submission
 from dlperf_study.launchers._rendering import submission_of
 from dlperf_study.launchers._slurm_job import SCRIPT, HandedJob, hand_over, open_jobs
 from dlperf_study.launchers._slurm_queue import Refused
-from dlperf_study.launchers._slurm_script import script
+from dlperf_study.launchers._slurm_script import devices_and_account, script
 from dlperf_study.launchers._slurm_watch import Watch, give_up
 from dlperf_study.paths import ConfigurationPaths
 from dlperf_study.study.cluster import Cluster
@@ -56,6 +56,11 @@ def cancel(folder: Path, cluster: Cluster) -> None:
     """End the jobs of the configuration in this folder that somebody still waited for."""
     for job in open_jobs(ConfigurationPaths(folder)):
         give_up(job)
+
+
+def by_hand(cluster: Cluster, place: Place, argv: Sequence[str]) -> Sequence[str]:
+    """Return how a person runs a command on a node, in a job of its own."""
+    return ("srun", f"--nodelist={place.name}", *devices_and_account(cluster), *argv)
 
 
 def _endings(
@@ -108,4 +113,9 @@ def _followed(jobs: Sequence[HandedJob], submission: Submission) -> Part | None:
     return None
 
 
-LAUNCHER = Launcher("slurm", render, execute, places, cancel)
+LAUNCHER = Launcher(
+    *("slurm", render, execute, places, cancel),
+    commands=("sbatch", "srun", "salloc", "scontrol", "squeue", "scancel"),
+    commands_from="run this where Slurm's commands are",
+    by_hand=by_hand,
+)

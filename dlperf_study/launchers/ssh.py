@@ -1,5 +1,7 @@
 """Hosts that need an ssh server and the environment of this project, nothing else."""
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from dlperf_study.launchers._base import Launcher, Place, Submission
@@ -33,11 +35,26 @@ def first_host(cluster: Cluster) -> Place:
     return places(cluster)[0]
 
 
+def by_hand(cluster: Cluster, place: Place, argv: Sequence[str]) -> Sequence[str]:
+    """Return how a person runs a command on a host, without the options that only a program needs."""
+    return (*_ssh(cluster), place.name, shlex.join(argv))
+
+
 def _place(cluster: Cluster, host: str) -> Place:
     options = [word for option in OPTIONS for word in ("-o", option)]
-    own = ("-F", cluster.ssh.config_file) if cluster.ssh.config_file else ()
-    return Place(host, ("ssh", *own, *options, host), cluster.guard_python, shell=True)
+    return Place(host, (*_ssh(cluster), *options, host), cluster.guard_python, shell=True)
+
+
+def _ssh(cluster: Cluster) -> tuple[str, ...]:
+    return ("ssh", "-F", cluster.ssh.config_file) if cluster.ssh.config_file else ("ssh",)
 
 
 execute = in_turn(places)
-LAUNCHER = Launcher("ssh", render, execute, places, asked=first_host)
+LAUNCHER = Launcher(
+    *("ssh", render, execute, places),
+    asked=first_host,
+    commands=("ssh",),
+    commands_from="install an ssh client (openssh-client)",
+    by_hand=by_hand,
+    peers_by_ssh=True,
+)

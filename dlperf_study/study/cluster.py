@@ -110,6 +110,11 @@ class Cluster:
         return image or self.python_for(framework)
 
     @property
+    def is_this_machine(self) -> bool:
+        """Whether its one node is the machine that drives the study."""
+        return self.launcher == "local"
+
+    @property
     def has_queue(self) -> bool:
         """Whether runs wait for nodes of their own, and none takes place on this machine."""
         return self.launcher in ("slurm", "kubernetes")
