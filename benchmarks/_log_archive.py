@@ -88,7 +88,7 @@ def _identity(reading: Reading) -> dict[str, str | int]:
     made = round(float((rates * seconds)[-1])) if rates is not None and seconds is not None else 0
     whole = made // devices if reading.format.name == "plsc_2_4" else made
     batch = reading.fact("batch_per_device") or reading.fact("batch_size") or whole or 128
-    reduced = {reading.facts.get(name, "").lower() for name in ("fp16", "use_fp16", "amp")} & {"true", "1", "yes"}
+    reduced = any(reading.switch(name) for name in ("fp16", "use_fp16", "amp"))
     return {
         "framework": reading.format.name,
         "model": reading.facts.get("model", "resnet50"),

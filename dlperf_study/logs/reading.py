@@ -14,6 +14,11 @@ from dlperf_study.logs.sources import Source
 
 #: Longer whole numbers count no steps and no devices.
 LONGEST_FACT = 15
+#: How programs write that something is on or off, in small letters; what was not asked for is off.
+SWITCHES = {
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off", "none"), False),
+}
 #: By how many printed steps one rank may run ahead of another.
 ALLOWED_DISORDER = 3
 
@@ -49,6 +54,10 @@ class Reading:
         """Return a fact that is a whole number, or None where the log does not state it."""
         text = self.facts.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_FACT else None
+
+    def switch(self, name: str) -> bool | None:
+        """Return a fact that is a yes or a no, or None where the log states neither."""
+        return SWITCHES.get(self.facts.get(name, "").lower())
 
 
 def restarts(records: Records) -> Whole:

@@ -1,8 +1,12 @@
+from pathlib import Path
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dlperf_study.logs.reading import places_of
+from tests.logs.written import elapse, read_text
 
 PAIRS = st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 5), st.floats(0, 9)), max_size=30)
 
@@ -19,3 +23,11 @@ def test_places_are_the_pairs_of_epoch_and_step_in_order(pairs: list[tuple[int, 
     assert [part.tolist() for part in np.split(ordered, starts[1:])] == (wanted or [[]])
     smallest, largest = places.extremes(np.array([pair[2] for pair in pairs]))
     assert (smallest.tolist(), largest.tolist()) == ([min(part) for part in wanted], [max(part) for part in wanted])
+
+
+@pytest.mark.parametrize(
+    ("printed", "meant"), [("True", True), ("1", True), ("on", True), ("no", False), ("None", False), ("O2", None)]
+)
+def test_programs_write_yes_and_no_in_many_ways(tmp_path: Path, printed: str, meant: bool | None) -> None:
+    reading = read_text(tmp_path, f"use_fp16 : {printed}\n" + "".join(map(elapse, range(0, 100, 10))))
+    assert (reading.facts["use_fp16"], reading.switch("use_fp16"), reading.switch("use_dali")) == (printed, meant, None)

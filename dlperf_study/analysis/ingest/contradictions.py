@@ -12,7 +12,6 @@ from dlperf_study.study.configuration import Scalar
 _REDUCED = ("use_fp16", "fp16", "use_amp", "amp")
 #: Whole numbers that are compared where both the log and its identity state them.
 _IF_STATED = ("image_size", "classes")
-_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 def contradictions(readings: Sequence[Reading], stated: Stated) -> list[str]:
@@ -56,9 +55,9 @@ def _allowed(stated: Mapping[str, Scalar], ranks: int) -> dict[str, list[int]]:
 def _precision(reading: Reading, stated: Mapping[str, Scalar]) -> Iterator[str]:
     reduced = stated["precision"] != "fp32"
     for name in _REDUCED:
-        said = reading.facts.get(name, "").lower()
-        if (said in _YES and not reduced) or (said in _NO and reduced):
-            yield f"{reading.source}: it states {name} {said}, but its identity says precision {stated['precision']}"
+        if reading.switch(name) is (not reduced):
+            said = f"it states {name} {reading.facts[name].lower()}"
+            yield f"{reading.source}: {said}, but its identity says precision {stated['precision']}"
 
 
 def _model(reading: Reading, stated: Mapping[str, Scalar]) -> Iterator[str]:

@@ -10,7 +10,6 @@ from dlperf_study.study.configuration import Scalar
 SYNTHETIC, DALI, READ = "synthetic", "dali", "read"
 #: Programs that know no other data than what they make.
 _ONLY_SYNTHETIC = ("horovod_synthetic",)
-_NO = ("false", "0", "no", "off", "none")
 
 Claim = tuple[str, frozenset[str]]
 
@@ -42,7 +41,8 @@ def _claims(reading: Reading) -> Iterator[Claim]:
     if reading.format.name in _ONLY_SYNTHETIC:
         yield f"{reading.format.title} knows synthetic data only", frozenset({SYNTHETIC})
     if dali := facts.get("use_dali"):
-        yield f"it states use_dali {dali}", frozenset({SYNTHETIC, READ} if dali.lower() in _NO else {DALI})
+        is_off = reading.switch("use_dali") is False
+        yield f"it states use_dali {dali}", frozenset({SYNTHETIC, READ} if is_off else {DALI})
     if backend := facts.get("data_backend"):
         yield f"it states data_backend {backend}", frozenset({_backend(backend.lower())})
     if dataset := facts.get("dataset"):
