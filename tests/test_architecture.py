@@ -36,6 +36,7 @@ TRAINING_MODULES = (
     "study.job",
     "study.outcome",
     "study.cluster",
+    "study.commands",
     "study.gpus",
     "study.software",
     "study.words",

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dlperf_study.launchers._node import command_output
 from dlperf_study.paths import PROJECT
+from dlperf_study.study.commands import command_output
 
 Facts = Mapping[str, Any]
 #: What makes a node faster or slower.

@@ -3,7 +3,6 @@
 import ipaddress
 import os
 import socket
-import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,7 +20,6 @@ FLAGS = (
     *("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_bf16"),
     *("asimd", "sve"),
 )
-COMMAND_SECONDS = 10
 
 
 def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
@@ -84,15 +82,6 @@ def own_address(interface: str, environment: Mapping[str, str] = os.environ) -> 
         return address, name
     found = ", ".join(outward) or "none but loopback"
     raise RunError(f"which address do other nodes reach it by? Set network_interface in the cluster file ({found})")
-
-
-def command_output(*argv: str) -> str:
-    """Return what a command prints, or nothing when it can't be run."""
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=COMMAND_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _gpu_facts(allowed: str | None) -> dict[str, str]:

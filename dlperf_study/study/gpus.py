@@ -1,16 +1,16 @@
 """The NVIDIA GPUs that a process may use, counted as CUDA counts them. Standard library only."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
+
+from dlperf_study.study.commands import command_output
 
 #: Which devices CUDA shows a process: indices, or the beginnings of UUIDs.
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 #: In which order they have their indices; nvidia-smi and queues count by PCI bus, CUDA left alone by speed.
 ORDER, ORDER_OF_NVIDIA_SMI = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
-QUESTION_SECONDS = 30
 
 _GPU_LINE = re.compile(r"GPU \d+: .*\(UUID: (?P<uuid>GPU-[^)]+)\)")
 _MIG_LINE = re.compile(r"\s+MIG (?P<profile>\S+)\s+Device\s+\d+: \(UUID: (?P<uuid>MIG-[^)]+)\)")
@@ -44,27 +44,19 @@ def devices_in(allowed: str) -> list[str]:
 
 def _all_gpus(command: str) -> list[Gpu]:
     query = "--query-gpu=index,uuid,name,driver_version,memory.total"
-    rows = [line.split(", ") for line in _lines(command, query, "--format=csv,noheader")]
+    table = command_output(command, query, "--format=csv,noheader")
+    rows = [line.split(", ") for line in table.splitlines()]
     return [Gpu(*row) for row in rows if len(row) == 5]
 
 
 def _mig_devices(gpus: list[Gpu], command: str) -> Iterator[Gpu]:
     """Yield the MIG devices of these GPUs; in the list each stands below its GPU."""
     parent = None
-    for line in _lines(command, "-L"):
+    for line in command_output(command, "-L").splitlines():
         if found := _GPU_LINE.match(line):
             parent = _meant(found["uuid"], gpus)
         if parent and (part := _MIG_LINE.match(line)):
             yield Gpu("", part["uuid"], f"{parent.name} MIG {part['profile']}", parent.driver, "")
-
-
-def _lines(*argv: str) -> list[str]:
-    """Return what nvidia-smi prints; nothing without a driver."""
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=QUESTION_SECONDS)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return done.stdout.splitlines()
 
 
 def _is_device(word: str) -> bool:
