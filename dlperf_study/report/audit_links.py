@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dlperf_study.analysis.dataset import Dataset
-from dlperf_study.report.audits import PAGE, QUESTION, published_findings
+from dlperf_study.report.audits import PAGE, published_findings
 from dlperf_study.report.table import Link
 
 
@@ -18,7 +18,7 @@ class AuditLinks:
     @classmethod
     def of(cls, dataset: Dataset) -> "AuditLinks":
         """Audit the sources of a study; where it has no page of the audit, the words stand without a link."""
-        page = PAGE if QUESTION in dataset.plan.questions else ""
+        page = PAGE.file if PAGE.notebook in dataset.plan.questions else ""
         links: dict[str, tuple[Link, ...]] = defaultdict(tuple)
         for anchor, finding in published_findings(dataset):
             link = Link(f"audit, {finding.severity}: {finding.computation}", f"{page}#{anchor}" if page else "")

@@ -9,6 +9,7 @@ from dlperf_study.analysis.audit.run import audit
 from dlperf_study.analysis.audit.sources import results_of_sources
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.report.context import quick_label
+from dlperf_study.report.html import Page
 from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import whole
 from dlperf_study.report.table import Cell, Heading, Table
@@ -18,8 +19,8 @@ _WEIGHTS = (
     "nothing need be wrong."
 )
 _INNOCENT = "Nothing was corrected; the letters lead to what would make the numbers right after all."
-#: The page with these tables, and the question it answers.
-PAGE, QUESTION = "audit.html", "audit"
+#: The page with these tables.
+PAGE = Page.answering("audit")
 _OWN, _PUBLISHED = "audit-own-findings", "audit-published-findings"
 _NO_SOURCE = "The study names no published source."
 

@@ -19,6 +19,11 @@ class Page:
     title: str
     file: str
 
+    @classmethod
+    def answering(cls, question: str) -> "Page":
+        """Return the page that answers one of the questions a study may ask."""
+        return cls(question, question.capitalize(), f"{question}.html")
+
 
 @dataclass(frozen=True)
 class Masthead:

@@ -14,7 +14,7 @@ from dlperf_study.supervision.locks import lock
 
 SUMMARY = Page("summary", "Summary", "index.html")
 #: The page that answers each question a study may ask.
-ANSWERS = tuple(Page(question, question.capitalize(), f"{question}.html") for question in QUESTIONS)
+ANSWERS = tuple(map(Page.answering, QUESTIONS))
 
 
 def build(study: str) -> Path:
