@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import psutil
 
 from dlperf_study.execution.gate import _lock_file
-from dlperf_study.paths import OUTPUTS_VARIABLE, ConfigurationPaths, StudyPaths
+from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT, ConfigurationPaths, StudyPaths
 from dlperf_study.supervision.processes import RUN_MARK, marked
 
 STUDY = """\
@@ -123,6 +124,20 @@ def workplace(folder: Path, study: str = STUDY, cluster: str = CLUSTER) -> Workp
     made.cluster_file.write_text(cluster)
     made.outputs.mkdir()
     return made
+
+
+def typed(command: str, outputs: Path, timeout: float = 120) -> "subprocess.CompletedProcess[str]":
+    """Run a command as a reader types it in the project's folder, in this environment, with the outputs elsewhere."""
+    binaries = str(Path(sys.executable).parent)
+    environment = {
+        **os.environ,
+        "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+        "VIRTUAL_ENV": sys.prefix,
+        OUTPUTS_VARIABLE: str(outputs),
+    }
+    return subprocess.run(
+        shlex.split(command), cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=timeout
+    )
 
 
 def finish(process: "subprocess.Popen[str]", timeout: float = 240) -> "subprocess.CompletedProcess[str]":

@@ -88,6 +88,11 @@ def write_lines(path: Path, lines: Lines) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
+def change(run: RunPaths, **values: object) -> None:
+    """Write other values into ``run.json``."""
+    run.run_file.write_text(json.dumps(json.loads(run.run_file.read_text()) | values))
+
+
 def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str, Any]:
     """Return the content of ``run.json``."""
     completed = recipe.outcome == "completed"

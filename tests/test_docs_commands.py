@@ -1,16 +1,14 @@
 """What the pages tell a reader to type: every command is run, here or elsewhere."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT
+from dlperf_study.paths import PROJECT
+from tests.command_line import typed
 from tests.docs import PAGES, blocks
 
 #: Commands that take long or write into the project, and the step of CI or the test that runs what they run.
@@ -21,8 +19,8 @@ RUN_ELSEWHERE = {
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"python -m dlperf_study (study|run) .*": (".ci/run", "make study STUDY=quickstart QUICK=1"),
     r"cp params/clusters/.*": ("tests/clusters/test_check.py", '"cpu_hosts.yaml"'),
-    r"make check-cluster CLUSTER=mine": ("tests/clusters/test_check.py", '"make", "check-cluster"'),
-    r"make plan .* CLUSTER=mine .*": ("tests/clusters/test_check.py", '"make", "plan"'),
+    r"make check-cluster CLUSTER=mine": ("tests/clusters/test_check.py", "make check-cluster CLUSTER="),
+    r"make plan .* CLUSTER=mine .*": ("tests/clusters/test_check.py", "make plan STUDY="),
     r"python -m dlperf_study collect .*": ("tests/analysis/test_dataset.py", "collect("),
     r"python -m dlperf_study ingest .*": ("tests/test_cli_ingest.py", 'main(["ingest"'),
     r"python -m dlperf_study report .*": ("tests/report/test_pages.py", "pages.build("),
@@ -43,20 +41,6 @@ COMMANDS = sorted({command for page in PAGES for command in commands_of(page)})
 MAKE = [command for command in COMMANDS if command.startswith("make ")]
 #: Those about a study: the audit is about a table, and what is ingested about logs.
 OF_THE_PACKAGE = [command for command in COMMANDS if re.match(r"python -m dlperf_study (?!audit|ingest)", command)]
-
-
-def typed(command: str, outputs: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as a reader types it, in this environment, with the outputs elsewhere."""
-    binaries = str(Path(sys.executable).parent)
-    environment = {
-        **os.environ,
-        "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
-        "VIRTUAL_ENV": sys.prefix,
-        OUTPUTS_VARIABLE: str(outputs),
-    }
-    return subprocess.run(
-        shlex.split(command), cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=120
-    )
 
 
 def run_elsewhere(command: str) -> tuple[str, str] | None:

@@ -12,13 +12,12 @@ import pytest
 from dlperf_study.execution.check import check
 from dlperf_study.execution.finding import Finding, Verdict
 from dlperf_study.launchers._coordinator import PORTS
-from dlperf_study.paths import PROJECT
 from dlperf_study.study.cluster import Cluster, Ssh
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.this_machine import cpu_name
 from tests.clusters.slurm import Slurm
 from tests.clusters.ssh_hosts import SshHosts
-from tests.command_line import LIMIT_SECONDS, wait_for
+from tests.command_line import LIMIT_SECONDS, typed, wait_for
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
@@ -125,16 +124,13 @@ def test_a_newcomer_gets_from_the_example_to_a_plan(ssh: SshHosts, tmp_path: Pat
         assert count == 1, key
     file = tmp_path / "mine.yaml"
     file.write_text(text)
-    assert "nothing is missing" in typed("make", "check-cluster", f"CLUSTER={file}")
-    assert "8 of 8 configurations can run here" in typed(
-        "make", "plan", "STUDY=frameworks", f"CLUSTER={file}", "QUICK=1"
+    checked, planned = (
+        typed(command, tmp_path / "outputs", LIMIT_SECONDS)
+        for command in (f"make check-cluster CLUSTER={file}", f"make plan STUDY=frameworks CLUSTER={file} QUICK=1")
     )
-
-
-def typed(*words: str) -> str:
-    """Return what a command prints that is typed in the folder of the project."""
-    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
-    return subprocess.run(words, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True).stdout
+    assert (checked.returncode, planned.returncode) == (0, 0), checked.stdout + planned.stderr
+    assert "nothing is missing" in checked.stdout
+    assert "8 of 8 configurations can run here" in planned.stdout
 
 
 IN_SLURM = """\

@@ -9,12 +9,9 @@ from dlperf_study.analysis.dataset import collect
 from dlperf_study.execution.record import is_completed, read
 from dlperf_study.paths import RunPaths
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
+from tests.evidence_factory import change
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
-
-
-def change(run: RunPaths, **values: object) -> None:
-    run.run_file.write_text(json.dumps(json.loads(run.run_file.read_text()) | values))
 
 
 def is_counted(run: RunPaths) -> bool:

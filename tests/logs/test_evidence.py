@@ -7,7 +7,7 @@ from dlperf_study.logs.evidence import read_run
 from dlperf_study.logs.rank_log import read_rank_log
 from dlperf_study.paths import StudyPaths
 from dlperf_study.study.outcome import Outcome
-from tests.evidence_factory import Recipe, configuration, rank_lines, write_lines, write_run
+from tests.evidence_factory import Recipe, change, configuration, rank_lines, write_lines, write_run
 
 ASKED = configuration(devices_per_node=2)
 EMPTY = {"steps": 0, "seconds": 0.0, "step_seconds": [], "losses": []}
@@ -16,10 +16,6 @@ EMPTY = {"steps": 0, "seconds": 0.0, "step_seconds": [], "losses": []}
 @pytest.fixture
 def paths(tmp_path):
     return write_run(StudyPaths(tmp_path), ASKED, 1)
-
-
-def change(path, **values):
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
 def write_log(path, lines):
@@ -135,7 +131,7 @@ def test_a_log_of_another_rank_is_not_counted(paths):
     ],
 )
 def test_a_run_file_that_contradicts_itself_is_refused(paths, values, message):
-    change(paths.run_file, **values)
+    change(paths, **values)
     with pytest.raises(EvidenceError, match=message):
         read_run(paths)
 
@@ -195,7 +191,7 @@ def test_a_copied_run_does_not_count_as_another_repetition(tmp_path):
 
 @pytest.mark.parametrize("values", [{"load": {"busy_cores_during": "lots"}}, {"environment": {"hardware": 5}}])
 def test_wrong_types_in_a_record_are_one_message(paths, values):
-    change(paths.run_file, **values)
+    change(paths, **values)
     with pytest.raises(EvidenceError, match=r"run\.json: (load|environment)"):
         read_run(paths)
 
@@ -212,7 +208,7 @@ def test_wrong_types_in_a_record_are_one_message(paths, values):
     ],
 )
 def test_a_completed_run_whose_record_says_otherwise_is_not_counted(paths, values, message):
-    change(paths.run_file, **values)
+    change(paths, **values)
     run = read_run(paths)
     assert (run.outcome, run.ranks) == (Outcome.FAILED, ())
     assert message in run.reason
@@ -220,7 +216,7 @@ def test_a_completed_run_whose_record_says_otherwise_is_not_counted(paths, value
 
 @pytest.mark.parametrize("code", [None, 0, -9])
 def test_how_a_server_ended_does_not_matter(paths, code):
-    change(paths.run_file, exit_codes={"server-0": code, "trainer-0": 0, "trainer-1": 0})
+    change(paths, exit_codes={"server-0": code, "trainer-0": 0, "trainer-1": 0})
     assert read_run(paths).completed
 
 
@@ -241,14 +237,14 @@ def test_two_nodes_are_two_hosts_or_one(tmp_path):
 @pytest.mark.parametrize("peak", [0, -1e12, float("inf")])
 def test_a_peak_that_nothing_can_be_divided_by_is_refused(paths, peak):
     cluster = json.loads(paths.run_file.read_text())["cluster"]
-    change(paths.run_file, cluster=cluster | {"device_peak_flops": peak})
+    change(paths, cluster=cluster | {"device_peak_flops": peak})
     with pytest.raises(EvidenceError, match=r"run\.json: cluster: device_peak_flops is .* it must be above 0"):
         read_run(paths)
 
 
 def test_a_load_below_nothing_is_refused(paths):
     load = json.loads(paths.run_file.read_text())["load"]
-    change(paths.run_file, load=load | {"busy_cores_during": -0.5})
+    change(paths, load=load | {"busy_cores_during": -0.5})
     with pytest.raises(EvidenceError, match=r"run\.json: load: busy_cores_during is -0.5; it must be at least 0"):
         read_run(paths)
 
@@ -290,7 +286,7 @@ def test_what_is_exchanged_fits_what_was_asked(tmp_path, parameters, alter, mess
 
 
 def test_windows_fit_into_the_life_of_their_run(paths):
-    change(paths.run_file, seconds=1.0)
+    change(paths, seconds=1.0)
     assert "the windows of rank 0 last 3." in read_run(paths).reason
-    change(paths.run_file, seconds=None)
+    change(paths, seconds=None)
     assert read_run(paths).completed
