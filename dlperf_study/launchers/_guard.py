@@ -26,6 +26,7 @@ from dlperf_study.launchers._messages import Message
 from dlperf_study.launchers._node import allowed_gpus, first_devices, free_ports, hardware, own_address
 from dlperf_study.launchers._node_load import LoadMeter, wait_until_idle
 from dlperf_study.launchers._remote_shell import install
+from dlperf_study.launchers._slurm_queue import OWN_VARIABLES
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.job import Role
@@ -37,8 +38,8 @@ POLL_SECONDS = 0.05
 #: How long a guard may take to end everything and to say so, before it goes whatever is left to say.
 LAST_SECONDS = 120
 LOOPBACK = "127.0.0.1"
-#: Say where this person's files are, and nothing about speed.
-PRIVATE = ("HOME", "PATH", "USER", "TMPDIR", "LD_LIBRARY_PATH")
+#: Say where files of this person or of the queue are, and nothing about speed.
+PRIVATE = ("HOME", "PATH", "USER", "TMPDIR", "LD_LIBRARY_PATH", *OWN_VARIABLES)
 
 
 def main() -> None:

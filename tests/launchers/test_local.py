@@ -95,6 +95,16 @@ def test_a_server_that_exits_early_is_a_failure(tmp_path: Path, code: int) -> No
     assert (ending.outcome, ending.reason) == (Outcome.FAILED, f"server exited with code {code}")
 
 
+def test_where_the_queue_has_its_files_is_passed_on_and_is_nobodys_business(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", "/of/mine/slurm.conf")
+    asked = replace(submission(tmp_path, one="echo $SLURM_CONF"), pass_environment=("SLURM_CONF",))
+    [node] = execute_one(asked).nodes
+    assert (tmp_path / "one.log").read_text() == "/of/mine/slurm.conf\n"
+    assert "SLURM_CONF" not in node["variables"]
+
+
 def test_a_hanging_task_is_a_timeout(tmp_path: Path) -> None:
     ending = run(tmp_path, timeout_seconds=1, deaf="trap '' TERM INT; " + DEEP)
     assert (ending.outcome, ending.reason) == (Outcome.TIMEOUT, "not finished after 1 s")
