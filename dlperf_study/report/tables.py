@@ -45,6 +45,7 @@ _VERBATIM: dict[str, int | None] = {
     **dict.fromkeys(("cluster", "launcher", "host", "addresses", "library_settings")),
     "git_commit": 12,
 }
+_DECLARED_UNKNOWN = "the cluster file gives none"
 TRACED = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
 _NO_COSTS = (
     "Negotiation and all-reduce lie beside the backward pass and beside each other, and activities of several "
@@ -58,6 +59,7 @@ _TRACE_MISSING = (
 _NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."
 _NO_RUN = "No run completed."
 _NO_DOUBT = "No check of this study's own runs had anything to complain about."
+_NO_DOUBT_HERE = "No complaint is about what this page shows; the summary lists those about anything else."
 _OWN_MEDIANS = "Each column is a median over the runs of its own, so the columns of a row need not add up."
 _NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
 SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the global batch is fixed"}
@@ -161,8 +163,8 @@ def doubts(dataset: Dataset, topic: str = "") -> Table:
     headings = tuple(map(_heading, ("severity", "identity", "repetition", "subject", "message")))
     published = _NOT_THE_PUBLISHED * (topic == PUBLISHED)
     caption = f"{COLUMNS['severity'].definition.capitalize()}.{published}{context.quick_label(dataset)}"
-    name = f"doubts-{topic}" if topic else "doubts"
-    return Table(name, "Doubts", caption, headings, tuple(doubt_rows(dataset, topic)), empty=_NO_DOUBT)
+    name, empty = f"doubts-{topic}" if topic else "doubts", _NO_DOUBT if dataset.complaints.empty else _NO_DOUBT_HERE
+    return Table(name, "Doubts", caption, headings, tuple(doubt_rows(dataset, topic)), empty=empty)
 
 
 def about(dataset: Dataset) -> Table:
@@ -184,7 +186,7 @@ def places(dataset: Dataset) -> Table:
     names = [name for name in PLACE if said.is_ours or runs[name].notna().any()]
     distinct = runs[names].drop_duplicates()
     cells = tuple(
-        (Cell(COLUMNS[name].label), *(_place_cell(name, value) for value in distinct[name])) for name in names
+        (Cell(COLUMNS[name].label), *(_place_cell(name, value, said) for value in distinct[name])) for name in names
     )
     headings = tuple(Heading("") for _ in range(1 + len(distinct)))
     rows = cells if len(runs) else ()
@@ -215,10 +217,10 @@ def _heading(name: str) -> Heading:
     return Heading(COLUMNS[name].label)
 
 
-def _place_cell(name: str, value: object) -> Cell:
+def _place_cell(name: str, value: object, said: origin.Words) -> Cell:
     unit = unit_of(name, [value]) if COLUMNS[name].unit else None
     if is_missing(value):
-        return Cell.missing("not recorded")
+        return Cell.missing(_DECLARED_UNKNOWN if said.is_ours and name == "device_peak_flops" else said.unknown)
     if name in _VERBATIM:
         return Cell(str(value)[: _VERBATIM[name]])
     return Cell(f"{plain(float(str(value)) / unit.size)} {unit.symbol}" if unit else human(value))

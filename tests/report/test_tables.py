@@ -95,6 +95,16 @@ def test_every_complaint_is_on_the_summary_and_on_a_page(mixed: Dataset) -> None
     assert everything == {row for question in QUESTIONS for row in tables.doubts(mixed, question).rows} != set()
 
 
+def test_a_page_without_doubts_does_not_speak_for_all(paths: StudyPaths) -> None:
+    clean = write_titled(paths, [Planned(configuration())])
+    assert clean.complaints.empty
+    assert "own runs had anything to complain about." in tables.doubts(clean, "scaling")._repr_html_()
+    said = {"subject": "a.log", "message": "it is cut", "severity": "error"}
+    odd = replace(clean, complaints=clean.complaints.reindex([0]).assign(**said))
+    assert "No complaint is about what this page shows; the summary" in tables.doubts(odd, "scaling")._repr_html_()
+    assert "it is cut" in tables.doubts(odd)._repr_html_()
+
+
 def test_a_doubt_about_every_run_is_one_row(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(configuration(devices_per_node=2), Recipe(cores=1, busy_cores=1.5))])
     table = tables.doubts(dataset)
@@ -239,6 +249,12 @@ def test_the_place_has_a_short_commit_and_the_variables_that_set_libraries(mixed
     shown = {row[0].text: row[1].text for row in tables.places(mixed).rows}
     assert shown[COLUMNS["git_commit"].label] == "0" * 12
     assert shown[COLUMNS["library_settings"].label] == "OMP_NUM_THREADS=1"
+
+
+def test_a_peak_that_nobody_gives_is_not_called_a_thing_that_was_not_recorded(paths: StudyPaths) -> None:
+    dataset = write_titled(paths, [Planned(configuration(), Recipe(peak_flops=None))])
+    [cell] = [row[1] for row in tables.places(dataset).rows if row[0].text == COLUMNS["device_peak_flops"].label]
+    assert (cell.text, cell.note) == (MISSING, "the cluster file gives none")
 
 
 def test_the_place_says_how_it_was_reached_and_leaves_out_where_a_user_keeps_a_file(paths: StudyPaths) -> None:
