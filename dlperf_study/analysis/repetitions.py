@@ -106,10 +106,8 @@ def mixed_hosts(completed: pd.DataFrame) -> Iterator[Complaint]:
 
 
 def uncommitted(completed: pd.DataFrame) -> Iterator[Complaint]:
-    """Runs were measured by code that is in no commit: nobody else can get it."""
+    """Runs were measured with files that are in no commit: nobody else can get them."""
     count = int(completed["git_dirty"].fillna(False).astype(bool).sum())
     if count:
-        message = (
-            f"{count} of {len(completed)} runs were measured by code with uncommitted changes: nobody can repeat them"
-        )
-        yield Complaint("git_dirty", message)
+        said = "were measured with files, changed or new, that are in no commit: nobody else can repeat them"
+        yield Complaint("git_dirty", f"{count} of {len(completed)} runs {said}")

@@ -258,7 +258,7 @@ PLACE = (
     Column("python_version", "Python", "", TEXT, "version of Python", R),
     Column("library_settings", "Variables", "", TEXT, "variables of the environment that set libraries", R),
     Column("git_commit", "Commit", "", TEXT, "commit of the measuring code", R),
-    Column("git_dirty", "Uncommitted", "", MAYBE_FLAG, "the measuring code had uncommitted changes", R),
+    Column("git_dirty", "Uncommitted", "", MAYBE_FLAG, "files of the checkout, changed or new, were in no commit", R),
 )
 
 STEPS = (

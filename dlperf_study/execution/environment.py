@@ -1,5 +1,6 @@
 """What a run took place on: hardware, software and passed variables of its first node, the state of the code."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,9 +47,13 @@ def unlike_nodes(nodes: Sequence[Facts]) -> list[dict[str, str]]:
 
 
 def git() -> dict[str, Any]:
-    """Return the commit of the code and whether the tree differs from it; empty outside a checkout."""
-    commit = command_output("git", "-C", str(PROJECT), "rev-parse", "HEAD")
+    """Return the commit of the checkout, and whether it has files beside that, changed or new; empty outside of one.
+
+    New ones count, for they may be the study and the cluster; what git is told to ignore does not.
+    """
+    question = ("status", "--porcelain=v2", "--branch", "--untracked-files=normal")
+    said = command_output("git", "-C", str(PROJECT), *question)
+    commit = re.search(r"^# branch\.oid ([0-9a-f]+)$", said, re.MULTILINE)
     if not commit:
         return {}
-    changes = command_output("git", "-C", str(PROJECT), "status", "--porcelain", "--untracked-files=no")
-    return {"commit": commit, "dirty": bool(changes)}
+    return {"commit": commit[1], "dirty": any(not line.startswith("#") for line in said.splitlines())}
