@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable, Mapping
 
+from dlperf_study.study.words import counted
+
 
 class Progress:
     """Says each step with the time left, estimated from the runs done so far.
@@ -23,7 +25,7 @@ class Progress:
         """Say that a configuration starts."""
         self._started += 1
         self._spoken_of = name
-        self._say(f"[{self._started}/{self._total}] {name}: {_runs(self._left[name])} …")
+        self._say(f"[{self._started}/{self._total}] {name}: {counted(self._left[name], 'run')} …")
 
     def says(self, name: str, words: str) -> None:
         """Say what is new of a configuration that has started."""
@@ -36,10 +38,6 @@ class Progress:
         elapsed = time.monotonic() - self._start
         left = elapsed / self._done * sum(self._left.values())
         self.says(name, f"{verdict} ({_clock(elapsed)} elapsed, about {_clock(left)} left)")
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'s' * (count != 1)}"
 
 
 def _clock(seconds: float) -> str:

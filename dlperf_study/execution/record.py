@@ -12,7 +12,8 @@ from dlperf_study.errors import EvidenceError
 from dlperf_study.execution.disk import shortage
 from dlperf_study.execution.environment import environment, load, unlike_nodes
 from dlperf_study.execution.last_words import with_last_words
-from dlperf_study.launchers._base import Ending, passed_environment, without_secrets
+from dlperf_study.launchers._base import Ending
+from dlperf_study.launchers._variables import passed_environment, without_secrets
 from dlperf_study.logs.agreement import disagreement
 from dlperf_study.logs.evidence import rank_logs, read_run
 from dlperf_study.logs.rank_log import FORMAT, RankLog, read_rank_log

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.launchers._alike import difference
-from dlperf_study.launchers._base import WITHHELD, Command, Ending, Execute, Place, Submission, travelling_environment
+from dlperf_study.launchers._base import Command, Ending, Execute, Place, Submission
 from dlperf_study.launchers._folders import begin, keep_rank_output, unpack
 from dlperf_study.launchers._guards import BadNews, Guards, Late
 from dlperf_study.launchers._messages import Message
 from dlperf_study.launchers._rendering import fill
+from dlperf_study.launchers._variables import WITHHELD, travelling_environment
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome

@@ -19,7 +19,6 @@ from typing import Any
 
 from dlperf_study.errors import RunError
 from dlperf_study.launchers._asking import brought_by
-from dlperf_study.launchers._base import passed_environment, recorded_environment
 from dlperf_study.launchers._conversation import Conversation, Over
 from dlperf_study.launchers._folders import keep_rank_output, pack, write_files
 from dlperf_study.launchers._messages import Message
@@ -27,6 +26,7 @@ from dlperf_study.launchers._node import allowed_gpus, first_devices, free_ports
 from dlperf_study.launchers._node_load import LoadMeter, wait_until_idle
 from dlperf_study.launchers._remote_shell import install
 from dlperf_study.launchers._slurm_queue import OWN_VARIABLES
+from dlperf_study.launchers._variables import passed_environment, recorded_environment
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.job import Role

@@ -37,9 +37,9 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
     }
 
 
-def allowed_gpus(given: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> str | None:
+def allowed_gpus(given: Mapping[str, str]) -> str | None:
     """Return the list of the GPUs that a run may use here: the one given for it, or else this process's own."""
-    return given.get(VISIBLE, environment.get(VISIBLE))
+    return given.get(VISIBLE, os.environ.get(VISIBLE))
 
 
 def first_devices(allowed: str | None, wanted: int) -> str:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from dlperf_study.errors import RunError
-from dlperf_study.launchers._base import passed_environment
+from dlperf_study.launchers._variables import passed_environment
 
 COMMAND_SECONDS = 60.0
 #: Where Slurm's own configuration lies, if not where its commands look.

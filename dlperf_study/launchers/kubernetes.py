@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.launchers._base import Ending, Launcher, Place, Submission, travelling_environment
+from dlperf_study.launchers._base import Ending, Launcher, Place, Submission
 from dlperf_study.launchers._kubernetes.api import Api
 from dlperf_study.launchers._kubernetes.coordinate import Order
 from dlperf_study.launchers._kubernetes.manifests import (
@@ -24,6 +24,7 @@ from dlperf_study.launchers._kubernetes.manifests import (
 from dlperf_study.launchers._kubernetes.pods import NODE_FOLDER, Manifest, Pod, PodRole, pods_of
 from dlperf_study.launchers._kubernetes.run import Run, clean_up
 from dlperf_study.launchers._rendering import fill, submission_of
+from dlperf_study.launchers._variables import travelling_environment
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Job, Task
 from dlperf_study.study.software import measuring_code, software

@@ -9,9 +9,10 @@ import pandas as pd
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report.missing import EXCHANGE_COLUMNS
-from dlperf_study.report.names import counted, human, listed
+from dlperf_study.report.names import human, listed
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.table import Cell
+from dlperf_study.study.words import counted
 
 QUALITY, PUBLISHED = "quality", "published"
 #: What is wrong with a run and makes its throughput doubtful: on the page on quality, and wherever there are rates.

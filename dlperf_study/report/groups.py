@@ -6,8 +6,9 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.analysis.dataset import Dataset
-from dlperf_study.report.names import counted, human
+from dlperf_study.report.names import human
 from dlperf_study.report.series import SEPARATOR, all_series, devices_of, level, split_factors
+from dlperf_study.study.words import counted
 
 #: What may vary along a series, where it is no factor that names one.
 _COUNTED = (("nodes", "node"), ("servers", "server"))

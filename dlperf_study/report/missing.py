@@ -6,10 +6,11 @@ from dlperf_study.analysis.comparison import UNDECIDED
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.report.context import completed_runs
-from dlperf_study.report.names import counted, human
+from dlperf_study.report.names import human
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.partners import Role
+from dlperf_study.study.words import counted
 
 #: The columns that are missing where the partner has no completed run.
 _NEED_PARTNER: dict[str, Role] = {

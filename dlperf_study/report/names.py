@@ -1,7 +1,5 @@
 """Human names of the words in a study file; a word that isn't here is shown with spaces for underscores."""
 
-from dlperf_study.study.words import counted as counted
-
 _NAMES = {
     "paddle_collective": "PaddlePaddle collective",
     "paddle_ps": "PaddlePaddle parameter server",

@@ -8,8 +8,9 @@ import pandas as pd
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.scaling import series_factors
 from dlperf_study.columns import COLUMNS
-from dlperf_study.report.names import counted, human
+from dlperf_study.report.names import human
 from dlperf_study.report.numbers import is_missing
+from dlperf_study.study.words import counted
 
 SEPARATOR = " · "
 

@@ -16,7 +16,7 @@ from dlperf_study.report.cautions import ALONE, cautions
 from dlperf_study.report.cells import AGAINST_BASELINE, defined, factor_column
 from dlperf_study.report.doubts import PUBLISHED, doubt_rows
 from dlperf_study.report.groups import all_groups
-from dlperf_study.report.names import counted, human, listed
+from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing, plain, whole
 from dlperf_study.report.rows import labelled_series, of_configurations, of_groups, of_runs, words
 from dlperf_study.report.series import configuration_labels
@@ -24,6 +24,7 @@ from dlperf_study.report.table import Cell, Heading, Table
 from dlperf_study.report.units import unit_of
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.words import counted
 
 #: How each configuration was measured.
 PROTOCOL = ("repeats", "warmup_steps", "measured_steps", "computation_steps", "exchange_steps", "trace_steps")
@@ -244,5 +245,5 @@ def _overlaps(key: tuple[str, int], group: pd.DataFrame) -> str:
         for one, other in combinations(group.itertuples(), 2)
         if not distinguishable(_interval(one), _interval(other))
     ]
-    where = f"{human(key[0])} on {key[1]} device{'s' * (key[1] != 1)}"
+    where = f"{human(key[0])} on {counted(key[1], 'device')}"
     return f"{where}, {UNDECIDED} (intervals overlap): {'; '.join(pairs)}." if pairs else ""

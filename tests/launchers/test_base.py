@@ -5,14 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.launchers._base import (
-    WITHHELD,
-    Command,
-    Ending,
-    Submission,
-    recorded_environment,
-    travelling_environment,
-)
+from dlperf_study.launchers._base import Command, Ending, Submission
 from dlperf_study.launchers._coordinator import coordinate
 from dlperf_study.launchers.local import places
 from dlperf_study.study.outcome import Outcome
@@ -29,20 +22,6 @@ def test_a_submission_is_read_as_it_was_written() -> None:
 def test_an_ending_is_read_as_it_was_written() -> None:
     ending = Ending(Outcome.TIMEOUT, "late", 1.5, {"node-0": None}, nodes=({"node": 0, "load": {"waited": 1}},))
     assert Ending.from_json(ending.as_json()) == ending
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("NCCL_DEBUG", True), ("LANG", True), ("HOROVOD_SECRET_KEY", False), ("WANDB_API_KEY", False), ("SITE", False)],
-)
-def test_values_that_may_be_secret_are_withheld(name: str, shown: bool) -> None:
-    assert recorded_environment({name: "value"}) == {name: "value" if shown else WITHHELD}
-    assert ("value" in replace(ASKED, environment={name: "value"}).as_json()) is shown
-
-
-def test_folders_of_this_machine_do_not_travel() -> None:
-    given = {"PATH": "/bin", "HOME": "/root", "NCCL_DEBUG": "INFO", "SITE": "x", "OTHER": "y"}
-    assert travelling_environment(given, ("SITE",)) == {"NCCL_DEBUG": "INFO", "SITE": "x"}
 
 
 def test_a_withheld_value_is_taken_from_the_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from dlperf_study import frameworks, launchers
 from dlperf_study.errors import StudyFileError
-from dlperf_study.launchers._base import Command, Ending, Submission, passed_environment
+from dlperf_study.launchers._base import Command, Ending, Submission
 from dlperf_study.launchers.local import execute, render
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.supervision.processes import RUN_MARK, marked
@@ -182,21 +182,6 @@ def test_secrets_stay_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert RUN_MARK in printed
     assert "SECRET_TOKEN" not in printed
     assert [file for file in tmp_path.rglob("*") if file.is_file() and SECRET in file.read_text()] == []
-
-
-def test_what_is_passed_is_listed() -> None:
-    given = {"PATH": "/bin", "NCCL_DEBUG": "INFO", "AWS_SECRET_ACCESS_KEY": "x", "PYTHONPATH": "x", "PATHS": "x"}
-    assert passed_environment(given) == {"NCCL_DEBUG": "INFO", "PATH": "/bin"}
-
-
-def test_what_a_study_decides_is_not_passed() -> None:
-    given = {
-        "HOROVOD_CYCLE_TIME": "50",
-        "HOROVOD_TIMELINE_MARK_CYCLES": "1",
-        "OMP_NUM_THREADS": "4",
-        "OMP_PLACES": "cores",
-    }
-    assert passed_environment(given) == {"OMP_PLACES": "cores"}
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,13 @@ ACCEPT_SECONDS = 0.2
 CHUNK_BYTES = 2**16
 
 
-def serve(listener: socket.socket, token: str, first_seconds: float = FIRST_SECONDS) -> bool:
+def serve(listener: socket.socket, token: str) -> bool:
     """Run what those who know the token ask for, until none of them is left; return whether anybody asked."""
     asked = threading.Event()
     running: list[threading.Thread] = []
     last_seen = time.monotonic()
     listener.settimeout(ACCEPT_SECONDS)
-    while running or time.monotonic() - last_seen < (LAST_SECONDS if asked.is_set() else first_seconds):
+    while running or time.monotonic() - last_seen < (LAST_SECONDS if asked.is_set() else FIRST_SECONDS):
         with suppress(TimeoutError):
             running.append(_start(listener.accept()[0], token, asked))
         if running and asked.is_set():
