@@ -16,6 +16,7 @@ from dlperf_study.execution.probing import Probes, probes
 from dlperf_study.launchers._base import Launcher, Place
 from dlperf_study.launchers._messages import Message
 from dlperf_study.paths import outputs_folder
+from dlperf_study.study import software
 from dlperf_study.study.cluster import Cluster
 
 
@@ -67,7 +68,7 @@ def _node(cluster: Cluster, place: Place, asked: Probes, told: Mapping[str, Mess
 
 def _by_hand(cluster: Cluster, place: Place) -> str:
     """Return what a person may try where this package failed: how they would go there themselves."""
-    question = (place.python, "-m", "dlperf_study.study.software")
+    question = (place.python, "-m", software.MODULE)
     return f"try it by hand: {shlex.join(launchers.load(cluster.launcher).by_hand(cluster, place, question))}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dlperf_study.errors import RunError
 from dlperf_study.launchers._base import Place
-from dlperf_study.study.software import brought
+from dlperf_study.study import software
 from dlperf_study.study.words import last_line
 
 QUESTION_SECONDS = 60
@@ -27,8 +27,8 @@ def brought_by(python: Sequence[str], packages: Sequence[str] = (), place: Place
     Raises CannotAnswer when it doesn't have this package, and RunError when it can't be run or reached.
     """
     if list(python) in ([], [sys.executable]) and not place.reach:
-        return brought(packages)
-    question = [*python, "-m", "dlperf_study.study.software", *packages]
+        return software.brought(packages)
+    question = [*python, "-m", software.MODULE, *packages]
     try:
         # Not from here: a checkout that lies in the current folder is not there when it trains.
         done = subprocess.run(

@@ -12,6 +12,7 @@ from dlperf_study.report.context import quick_label
 from dlperf_study.report.html import Page
 from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import whole
+from dlperf_study.report.published_lines import NOTHING_NAMED
 from dlperf_study.report.table import Cell, Heading, Table
 
 _WEIGHTS = (
@@ -22,7 +23,6 @@ _INNOCENT = "Nothing was corrected; the letters lead to what would make the numb
 #: The page with these tables.
 PAGE = Page.answering("audit")
 _OWN, _PUBLISHED = "audit-own-findings", "audit-published-findings"
-_NO_SOURCE = "The study names no published source."
 
 
 def own(dataset: Dataset) -> Iterator[Table]:
@@ -38,8 +38,8 @@ def published(dataset: Dataset) -> Iterator[Table]:
     """Yield the same for the published sources that the study names."""
     names = dataset.plan.published
     checked = _checked(dataset)
-    whose = f"The sources {listed(list(names))}." if names else _NO_SOURCE
-    empty = "Nothing was found in the published numbers." if names else _NO_SOURCE
+    whose = f"The sources {listed(list(names))}." if names else NOTHING_NAMED
+    empty = "Nothing was found in the published numbers." if names else NOTHING_NAMED
     yield _checks(checked, "audit-published", "Checks of the published numbers", whose)
     yield _findings(_anchored(checked, _PUBLISHED), _PUBLISHED, "Found in the published numbers", whose, empty)
 

@@ -13,7 +13,7 @@ from dlperf_study.analysis.statistics import Interval
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report import numbers
 from dlperf_study.report.doubts import merged, without_numbers
-from dlperf_study.report.missing import why_missing, why_no_interval
+from dlperf_study.report.missing import DIFFERENCES, why_missing, why_no_interval
 from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.report.table import Cell, Heading
@@ -21,7 +21,6 @@ from dlperf_study.report.units import Unit, unit_of
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.partners import Role
 
-DIFFERENCES = ("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds")
 #: The columns that hold the ends of a column's interval. A partner has its interval in its own row.
 INTERVALS = {
     name: (f"{name}_low", f"{name}_high")

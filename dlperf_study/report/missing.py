@@ -17,7 +17,7 @@ _NEED_PARTNER: dict[str, Role] = {
     **dict.fromkeys(("baseline_throughput", "speedup", "efficiency"), "baseline"),
     **dict.fromkeys(("reference_throughput", "relative_throughput"), "reference"),
 }
-_DIFFERENCES = {"step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds"}
+DIFFERENCES = ("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds")
 EXCHANGE_COLUMNS = {
     "exposed_seconds",
     "exchange_seconds",
@@ -42,7 +42,7 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
         return why_not_measured(dataset, row)
     if column in _NEED_PARTNER:
         return _why_no_partner(dataset, row, _NEED_PARTNER[column])
-    if column in _DIFFERENCES or column == "difference_lies_in":
+    if column in DIFFERENCES or column == "difference_lies_in":
         return _why_no_difference(dataset, row, column)
     if column in TRACED_COLUMNS:
         return _why_no_trace(dataset, row)
@@ -82,9 +82,9 @@ def _why_no_difference(dataset: Dataset, row: Any, column: str) -> str:
     partner = _partner(dataset, row, "reference")
     if partner is not None and partner.global_batch != row.global_batch:
         return "its reference has another global batch, so a step is other work"
-    if row.verdict == UNDECIDED and column not in _DIFFERENCES:
+    if row.verdict == UNDECIDED and column not in DIFFERENCES:
         return "neither is faster, as far as these runs tell"
-    if is_missing(row.verdict) and column not in _DIFFERENCES:
+    if is_missing(row.verdict) and column not in DIFFERENCES:
         return why_no_interval(row, "reference")
     return "it was not measured of both"
 

@@ -14,10 +14,9 @@ from dlperf_study.report.audit_links import AuditLinks
 from dlperf_study.report.cells import ColumnOfCells, defined, measured_column
 from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing
-from dlperf_study.report.published_lines import line_labels
+from dlperf_study.report.published_lines import NOTHING_NAMED, line_labels
 from dlperf_study.report.table import Cell, Heading, Table
 
-NOTHING_NAMED = "The study names no published source."
 #: Why a published number has no interval, by its estimator.
 WITHOUT_RUNS = {
     "median": "no interval: only the median of its runs is printed",

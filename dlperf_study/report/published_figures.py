@@ -12,8 +12,7 @@ from dlperf_study.analysis.published import RATIOS, Published, same_question
 from dlperf_study.report import charts, context
 from dlperf_study.report.figure import Figure
 from dlperf_study.report.names import human, listed
-from dlperf_study.report.published import NOTHING_NAMED
-from dlperf_study.report.published_lines import titled_lines
+from dlperf_study.report.published_lines import NOTHING_NAMED, titled_lines
 from dlperf_study.report.series import SEPARATOR, Series
 from dlperf_study.report.style import publication_style
 from dlperf_study.report.units import unit_of

@@ -6,6 +6,7 @@ from dlperf_study.analysis.published import Published
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.report.series import SEPARATOR, level
 
+NOTHING_NAMED = "The study names no published source."
 #: The facts that may tell lines of one table or figure apart.
 TELLING = (
     *("program", "mode", "servers", "batch_per_device", "precision"),

@@ -16,6 +16,7 @@ from dlperf_study.report.cautions import ALONE, cautions
 from dlperf_study.report.cells import AGAINST_BASELINE, defined, factor_column
 from dlperf_study.report.doubts import PUBLISHED, doubt_rows
 from dlperf_study.report.groups import all_groups
+from dlperf_study.report.missing import TRACED_COLUMNS
 from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing, plain, whole
 from dlperf_study.report.rows import labelled_series, of_configurations, of_groups, of_runs, words
@@ -47,7 +48,6 @@ _VERBATIM: dict[str, int | None] = {
     "git_commit": 12,
 }
 _DECLARED_UNKNOWN = "the cluster file gives none"
-TRACED = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
 _NO_COSTS = (
     "Negotiation and all-reduce lie beside the backward pass and beside each other, and activities of several "
     "gradients count once: they are no costs of the step. What it waits for is the exposed communication."
@@ -118,7 +118,7 @@ def timeline(dataset: Dataset) -> Table:
     asked = any(dataset.configurations["trace_steps"] > 0)
     empty = _TRACE_MISSING if asked else _TRACE_NOT_ASKED
     table = of_configurations(
-        dataset, "timeline", "Horovod's timeline", TRACED, (*map(defined, TRACED), _NO_COSTS), rows
+        dataset, "timeline", "Horovod's timeline", TRACED_COLUMNS, (*map(defined, TRACED_COLUMNS), _NO_COSTS), rows
     )
     return replace(table, caption=caption if len(rows) else "", empty=empty)
 

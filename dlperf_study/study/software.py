@@ -16,6 +16,8 @@ from typing import Any
 
 from dlperf_study.paths import PROJECT
 
+#: What a Python is asked to run, to say what it brings.
+MODULE = "dlperf_study.study.software"
 #: The libraries that train, each with the packages that bring it; the first that is installed has its version.
 TRAINING_LIBRARIES = {"paddle": ("paddlepaddle-gpu", "paddlepaddle"), "torch": ("torch",), "horovod": ("horovod",)}
 PACKAGES = (

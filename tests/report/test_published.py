@@ -13,6 +13,7 @@ from dlperf_study.report.names import human
 from dlperf_study.report.numbers import MISSING
 from dlperf_study.report.pages import ANSWERS
 from dlperf_study.report.published_figures import OURS
+from dlperf_study.report.published_lines import NOTHING_NAMED
 from dlperf_study.report.table import Table
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
@@ -212,6 +213,6 @@ def _lengths(bars: ErrorbarContainer) -> Iterator[float]:
 def test_a_study_without_sources_says_so(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(configuration())], published=())
     for table in (published.beside_ours(dataset), published.communication(dataset), published.sources(dataset)):
-        assert published.NOTHING_NAMED in table._repr_html_()
+        assert NOTHING_NAMED in table._repr_html_()
     assert list(published.as_printed(dataset)) == []
-    assert published.NOTHING_NAMED in published_figures.speedups(dataset)._repr_html_()
+    assert NOTHING_NAMED in published_figures.speedups(dataset)._repr_html_()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from dlperf_study.study import software
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Job, Role
 
@@ -86,7 +87,7 @@ def check_specification(name: str, cluster: Cluster, image: str) -> Manifest:
     """Return a pod that says what an image holds, where and with what a pod of trainers would run."""
     pod = specification(name, Pod(PodRole.TRAINER), cluster, image)
     [container] = pod["containers"]
-    container["command"] = [cluster.guard_python, "-m", "dlperf_study.study.software"]
+    container["command"] = [cluster.guard_python, "-m", software.MODULE]
     pod["volumes"] = [volume for volume in pod["volumes"] if "hostPath" in volume]
     container["volumeMounts"] = list(_host_mounts(cluster))
     return pod
