@@ -6,13 +6,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from dlperf_study.errors import DlperfStudyError, UnsupportedError
 from dlperf_study.paths import StudyPaths
-
-if TYPE_CHECKING:
-    from dlperf_study.analysis.dataset import Dataset
 
 INTERRUPTED = 130
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
@@ -67,19 +63,16 @@ def collect(options: argparse.Namespace) -> int:
     from dlperf_study.analysis.dataset import collect
 
     paths = StudyPaths.of(_name(options))
-    _say(f"{_found(collect(paths))}: {paths.dataset}")
+    collect(paths)
+    _say(f"{_found(paths)}: {paths.dataset}")
     return 0
 
 
 def report(options: argparse.Namespace) -> int:
     """Build the dataset and the report."""
-    from dlperf_study.analysis.dataset import Dataset
-    from dlperf_study.report.pages import build
-
-    paths = StudyPaths.of(_name(options))
-    _say("building the report, a minute or more …")
-    page = build(_name(options))
-    _say(_found(Dataset.load(paths)))
+    name = _name(options)
+    page = _built(name)
+    _say(_found(StudyPaths.of(name)))
     _say(f"report: {page}")
     return 0
 
@@ -124,10 +117,8 @@ def ingest(options: argparse.Namespace) -> int:
     """Build the dataset and the report from logs of other programs; say first whose they are."""
     from tqdm import tqdm
 
-    from dlperf_study.analysis.dataset import Dataset
     from dlperf_study.analysis.ingest.ingestion import ingest
     from dlperf_study.analysis.ingest.whose import describe, whose
-    from dlperf_study.report.pages import build
 
     found = whose(options.folder, options.name, options.accept)
     if not found.confirmed:
@@ -138,13 +129,20 @@ def ingest(options: argparse.Namespace) -> int:
         total=sum(file.bytes for file in found.files), unit="B", unit_scale=True, desc="reading", mininterval=1
     ) as bar:
         ingest(found.identity, found.files, found.folder, paths, bar.update)
-    _say(f"{_found(Dataset.load(paths))}: {paths.dataset}")
+    _say(f"{_found(paths)}: {paths.dataset}")
     if options.like_dlperf:
         _like_dlperf(paths)
     if not options.no_report:
-        _say("building the report, a minute or more …")
-        _say(f"report: {build(found.identity.study)}")
+        _say(f"report: {_built(found.identity.study)}")
     return 0
+
+
+def _built(study_name: str) -> Path:
+    """Build the report of a study that was measured or ingested; return its first page."""
+    from dlperf_study.report.pages import build
+
+    _say("building the report, a minute or more …")
+    return build(study_name)
 
 
 def _like_dlperf(paths: StudyPaths) -> None:
@@ -155,16 +153,21 @@ def _like_dlperf(paths: StudyPaths) -> None:
         _say(line)
 
 
-def _found(dataset: "Dataset") -> str:
+def _found(paths: StudyPaths) -> str:
     """Return in words what a dataset holds, errors first: a number that is missing or wrong."""
+    from dlperf_study.analysis import tables
+    from dlperf_study.columns import Table
     from dlperf_study.study.outcome import Outcome
+    from dlperf_study.study.plan import Plan
     from dlperf_study.study.words import counted
 
-    severities = dataset.complaints["severity"].value_counts()
+    # Not the whole dataset: nothing is asked about its steps, of which there may be millions.
+    runs, complaints = (tables.read(table, paths.dataset) for table in (Table.RUNS, Table.COMPLAINTS))
+    severities = complaints["severity"].value_counts()
     errors, doubts = (counted(severities.get(name, 0), name) for name in ("error", "doubt"))
-    runs, completed = len(dataset.runs), int((dataset.runs["outcome"] == Outcome.COMPLETED).sum())
-    ended = f"{completed} of them completed" + f" and {runs - completed} refused" * bool(dataset.plan.ingested_from)
-    return f"{counted(runs, 'run')}, {ended}, {errors} and {doubts} about them"
+    completed = int((runs["outcome"] == Outcome.COMPLETED).sum())
+    refused = f" and {len(runs) - completed} refused" if Plan.read(paths.plan_file).ingested_from else ""
+    return f"{counted(len(runs), 'run')}, {completed} of them completed{refused}, {errors} and {doubts} about them"
 
 
 def _name(options: argparse.Namespace) -> str:
