@@ -75,6 +75,11 @@ class Cell:
         return tuple(str(self.facts.get(name, "")) for name in CONFIGURATION)
 
     @property
+    def inferred(self) -> tuple[str, ...]:
+        """The columns whose values the table itself does not print."""
+        return tuple(str(self.facts.get("inferred", "")).split(", "))
+
+    @property
     def is_run(self) -> bool:
         """Whether it is one repetition, and not a summary of them."""
         return self.estimator == "run"
@@ -201,8 +206,8 @@ class Results:
         return Rate(cell, point(cell.world_size or 0, cell.value, *ends), ends[0] is not None)
 
     def stating(self, *names: str) -> Iterator[list[Cell]]:
-        """Yield the cells of a table that state the same numbers in some columns; those that lack one are left out."""
-        stating = (cell for cell in self.cells if None not in map(cell.get, names))
+        """Yield the cells of a table that print the same numbers in some columns; those that lack one are left out."""
+        stating = (cell for cell in self.cells if None not in map(cell.get, names) and not {*names} & {*cell.inferred})
         yield from grouped(stating, lambda cell: (cell.table, *map(cell.get, names))).values()
 
     def runs_of(self, cell: Cell) -> list[Cell]:
