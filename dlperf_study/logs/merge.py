@@ -23,6 +23,7 @@ from dlperf_study.logs.cross_checks import copies_apart, rate_against_time, same
 from dlperf_study.logs.format import Format, Metric, Scope
 from dlperf_study.logs.reading import Places, Reading, places_of, restarts
 from dlperf_study.logs.records import Records, joined
+from dlperf_study.study.words import counted
 
 
 @dataclass(frozen=True)
@@ -92,19 +93,28 @@ def _contradictions(
 
 def _check_ranks(source: str, format_: Format, places: Places, devices: Devices) -> tuple[Complaint, ...]:
     """Return a complaint where some ranks stand for all; raises LogError where they can't, or there are too many."""
-    size, fewest, most = devices.world_size, places.counts.min(), places.counts.max()
+    size, most = devices.world_size, places.counts.max()
     if most > size:
         step = places.step[np.argmax(places.counts)]
         where = f"step {step}" if step >= 0 else "a line that names no step"
-        raise LogError(f"{source}: {where} stands there {most} times, but there are {size} ranks")
-    if fewest == size:
+        raise LogError(f"{source}: {where} stands there {most} times, in a job of {counted(size, 'rank')}")
+    if places.counts.min() == size:
         return ()
+    said = _who_printed(places, size)
     if not format_.synchronous:
-        said = f"only {fewest} of {size} ranks printed some step, and in {format_.title} none stands for the others"
-        remedy = "if one process drives several devices, state devices_per_process"
-        raise LogError(f"{source}: {said}: the job's rate is unknown; {remedy}")
-    said = f"{fewest} of {size} ranks printed: they stand for all, since the ranks step together"
-    return (Complaint(source, said),)
+        remedy = "" if most == size else "; if one process drives several devices, state devices_per_process"
+        none = f"in {format_.title} none stands for the others: the job's rate is unknown{remedy}"
+        raise LogError(f"{source}: {said}, and {none}")
+    return (Complaint(source, f"{said}: they stand for all, since the ranks step together"),)
+
+
+def _who_printed(places: Places, size: int) -> str:
+    """Return in words how many ranks are silent, and at how many steps others are too."""
+    fewest, most = places.counts.min(), places.counts.max()
+    silent = f"only {most} of {size} ranks printed" if most < size else ""
+    lacking, steps = np.count_nonzero(places.counts < most), counted(places.counts.size, "step")
+    some = f"at {lacking} of {steps} only {fewest} of {size} ranks printed" if fewest < most else ""
+    return ", and ".join(filter(None, (silent, some)))
 
 
 def _refuse_several_runs(reading: Reading) -> None:

@@ -21,7 +21,7 @@ def silent_ranks(unreadable: Sequence[str], printing: int, devices: Devices) -> 
     """Yield why logs that hold no training can't be those of ranks that never print: one prints, or one a node."""
     if unreadable and printing not in (1, devices.nodes):
         said = "; ".join(unreadable)
-        yield f"{printing} logs of ranks hold training, but {len(unreadable)} hold none: {said}"
+        yield f"{len(unreadable)} of {printing + len(unreadable)} logs of ranks hold no training: {said}"
 
 
 def lost_ranks(readings: Sequence[Reading]) -> Iterator[str]:
