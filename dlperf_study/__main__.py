@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; no training process is left. The same command continues.", file=sys.stderr)
+        print(f"interrupted{_FURTHER.get(command, '. The same command starts over.')}", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -49,14 +49,16 @@ def plan(options: argparse.Namespace) -> int:
 def run(options: argparse.Namespace) -> int:
     """Measure what is not measured yet."""
     from dlperf_study.execution.driver import make_plan, run_study
+    from dlperf_study.study.words import counted
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
-    _say(f"study {planned.study}: {len(planned.runnable)} configurations, {len(planned.unsupported)} unsupported here")
+    configurations = counted(len(planned.runnable), "configuration")
+    _say(f"study {planned.study}: {configurations}, {len(planned.unsupported)} unsupported here")
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
     result = run_study(planned, cluster, _say)
     if not result.measured and not result.failures:
-        _say(f"nothing to do: all {result.found} runs are measured already")
+        _say(f"nothing to do: {counted(result.found, 'run')}, all measured already")
     for failure in result.failures:
         print(f"failed: {failure}", file=sys.stderr)
     return 1 if result.failures else 0
@@ -165,6 +167,10 @@ def _found(dataset: "Dataset") -> str:
     runs, completed = len(dataset.runs), int((dataset.runs["outcome"] == Outcome.COMPLETED).sum())
     ended = f"{completed} of them completed" + f" and {runs - completed} refused" * bool(dataset.plan.ingested_from)
     return f"{counted(runs, 'run')}, {ended}, {errors} and {doubts} about them"
+
+
+#: What is said of those that go on where they were interrupted.
+_FURTHER = dict.fromkeys((study, run), "; no training process is left. The same command continues.")
 
 
 def _name(options: argparse.Namespace) -> str:

@@ -47,7 +47,7 @@ def _holes(reading: Reading) -> Iterator[tuple[str, Severity]]:
     if missing.any():
         count, whole = int(missing.sum()), int(missing.sum()) + places.step.size
         first = places.step[np.argmax(missing > 0)]
-        said = f"holes: {count} of {whole} steps are missing, the first behind step {first}"
+        said = f"holes: {count} of {whole} steps missing, the first behind step {first}"
         yield said, Severity.ERROR if _is_much(count, whole) else Severity.DOUBT
 
 

@@ -26,6 +26,7 @@ from dlperf_study.logs.merge import JobSeries, job_series
 from dlperf_study.logs.reading import Reading, places_of
 from dlperf_study.logs.records import joined
 from dlperf_study.logs.sources import Source
+from dlperf_study.logs.textless import textless
 
 #: Of which steps DLPerf took the rate: first and last; its extractors count iterations from 1.
 FIXED_WINDOW, FIXED_WINDOW_PLSC = (20, 120), (50, 150)
@@ -97,7 +98,8 @@ def _read(task: Task) -> tuple[list[Reading], list[str]]:
         try:
             readings.append(read(source, task.stated.extras.format))
         except LogError as error:
-            unreadable.append(str(error))
+            empty = textless(source)
+            unreadable.append(f"{source}: {empty}" if empty else str(error))
     return readings, unreadable
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from dlperf_study.logs.arrays import Whole
 from dlperf_study.logs.merge import Devices
 from dlperf_study.logs.reading import Reading
+from dlperf_study.study.words import counted
 
 #: By how many printed steps ranks, or repetitions, may end apart: a job is cut off while some still print.
 ALLOWED_APART = 2
@@ -30,7 +31,7 @@ def lost_ranks(readings: Sequence[Reading]) -> Iterator[str]:
     longest = max(lines.values())
     for source, count in lines.items():
         if count < longest - ALLOWED_APART:
-            yield f"truncated: {source} holds {count} lines of training, another rank's {longest}"
+            yield f"truncated: {source} holds {counted(count, 'line')} of training, another rank's {longest}"
     for reading in readings:
         yield from _lost_in_stream(reading)
 

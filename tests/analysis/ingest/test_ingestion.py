@@ -71,6 +71,16 @@ def test_a_log_shorter_than_what_was_asked_for_is_truncated(
     assert "ends at step 60, but was asked for 120" in reason(ingested(), 1)
 
 
+def test_what_is_empty_or_no_text_is_said_to_be_so(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
+    write_log("1n1g/r50_b128_fp32_3.log")
+    (folder / "1n1g/r50_b128_fp32_1.log").touch()
+    (folder / "1n1g/r50_b128_fp32_2.log").write_bytes(bytes(range(256)) * 9)
+    dataset = ingested()
+    assert reason(dataset, 1) == "1n1g/r50_b128_fp32_1.log: is empty"
+    assert reason(dataset, 2) == "1n1g/r50_b128_fp32_2.log: holds no text"
+    assert reason(dataset, 3) == ""
+
+
 def test_damaged_gzip_is_truncated(ingested: Ingest, write_log: WriteLog) -> None:
     for repetition in (1, 2):
         log = write_log(f"1n1g/r50_b128_fp32_{repetition}.log", seed=repetition)
