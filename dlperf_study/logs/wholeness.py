@@ -75,7 +75,8 @@ def _cut_short(blocks: Blocks, is_cut: bool) -> Iterator[str]:
     if blocks.zeros:
         yield f"damaged: zero bytes, which no program prints, at line {blocks.zeros}"
     if is_cut:
-        yield f"truncated: its last line, {blocks.lines}, is cut off"
+        said = "ends without a newline, and may lack digits or more; if it is whole, put one behind it"
+        yield f"truncated: its last line, {blocks.lines}, {said}"
 
 
 def _planned(reading: Reading) -> Iterator[str]:

@@ -54,7 +54,7 @@ def test_a_program_that_prints_less_often_later_leaves_no_holes(tmp_path: Path) 
 def test_a_last_line_that_is_cut_off_refuses_the_log(tmp_path: Path, removed: int) -> None:
     reading = read_text(tmp_path, "".join(map(elapse, range(50))) + elapse(50)[:-removed])
     assert list(reading.records.step) == list(range(50))
-    assert "its last line, 51, is cut off" in errors(reading)
+    assert "its last line, 51, ends without a newline, and may lack digits or more" in errors(reading)
 
 
 def test_a_step_beyond_what_the_log_planned_contradicts_it(tmp_path: Path) -> None:
