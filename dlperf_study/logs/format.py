@@ -129,6 +129,7 @@ class Format:
     ``steps``: what a step number counts. ``traps``: what readers got wrong, or may.
     ``synchronous``: every rank takes the same step together, so that one rank's time is the job's.
     ``carries_steps``: some lines have no step of their own and belong to that of the line before.
+    ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look as those of training do.
     """
 
     name: str
@@ -142,6 +143,7 @@ class Format:
     facts: tuple[Fact, ...] = ()
     synchronous: bool = True
     carries_steps: bool = False
+    zero_in_evaluation: str = ""
 
     @property
     def metrics(self) -> dict[str, Metric]:
