@@ -20,7 +20,7 @@ def evaluation_apart(rows: Records, format_: Format) -> Records:
 def _evaluating(rows: Records, zero: Mask) -> Mask:
     """Say which rows are of evaluation: those without the number, from the first that falls back behind training on.
 
-    One that goes on where training is may be of it: a learning rate that grows from 0, or falls to 0, prints as 0 there.
+    One that goes on where training is may be of it: a rate of learning that grows from 0, or falls to it, prints as 0.
     """
     if zero.all():
         return zero

@@ -29,9 +29,7 @@ def rows(*printed: tuple[int, float]) -> Records:
     ],
     ids=["none", "behind training", "a rate that grows", "a rate that falls", "both", "alone"],
 )
-def test_what_falls_back_without_a_learning_rate_is_evaluation(
-    printed: list[tuple[int, float]], training: int
-) -> None:
+def test_what_falls_back_without_a_learning_rate_is_evaluation(printed: list[tuple[int, float]], training: int) -> None:
     found = evaluation_apart(rows(*printed), GLUON)
     assert found.training.tolist() == [True] * training + [False] * (len(printed) - training)
 
