@@ -23,6 +23,8 @@ _LONG_TIMES = "mins?|minutes?|h|hours?"
 _COUNTED = "(?:im(?:g|age)s?|samples?|seqs?|sequences?|sentences?|examples?)/s(?:ec(?:ond)?)?"
 #: What else a rate may count, so that it is none of samples.
 _UNCOUNTED = "(?:tok(?:en)?s?|tks|words?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?"
+#: What turns a rate round, as in s/step, and what makes one of the whole job that of a part of it.
+_TURNED, _OF_A_PART = r"[mu]?s(?:ecs?|econds?)?/\w+", r"\w+/s(?:ec(?:ond)?)?(?:/| per )\w+"
 TRAINING, VALIDATION = "training", "validation"
 
 
@@ -152,8 +154,8 @@ class Format:
 
 
 def whole(name: str) -> str:
-    """Return a named group for a whole number."""
-    return rf"(?P<{name}>\d+)"
+    """Return a named group for a whole number, which has no comma between its thousands."""
+    return rf"(?P<{name}>\d++)(?!,\d)"
 
 
 def number(name: str) -> str:
@@ -165,9 +167,12 @@ def _another(metric: Metric) -> str:
     """Return what, behind a number, makes it another one than the metric's: digits, letters, another unit."""
     if metric.unit == "s":
         own = _TIMES.get(metric.factor, "")
-        foreign = "|".join([*(unit for factor, unit in _TIMES.items() if factor != metric.factor), _LONG_TIMES])
+        others = (unit for factor, unit in _TIMES.items() if factor != metric.factor)
+        foreign = "|".join([*others, _LONG_TIMES, r"\w+/s(?:ec(?:ond)?)?"])
     else:
         own = _COUNTED if metric.factor == 1 else "K"
         foreign = rf"{_MULTIPLES}|\w+/(?:ms|mins?|minute|h|hour)" if metric.factor == 1 else "[MGT]"
+        foreign = rf"{foreign}|{_TURNED}"
         foreign = rf"{foreign}|{_UNCOUNTED}" if metric.unit == "samples/s" else foreign
+        foreign = rf"{_OF_A_PART}|{foreign}" if metric.scope is Scope.JOB else foreign
     return rf"{_COMMA}|(?!(?:{own})(?!\w))\w+|\s+(?:{foreign})\b"

@@ -8,6 +8,7 @@ import numpy as np
 from dlperf_study.analysis.ingest.contradictions import contradictions
 from dlperf_study.analysis.ingest.data_sources import unstated_data
 from dlperf_study.analysis.ingest.identity import Extras, LogRun, Stated
+from dlperf_study.analysis.ingest.modes import untrained
 from dlperf_study.analysis.ingest.ranks import lost_ranks, ranks_seen, silent_ranks
 from dlperf_study.analysis.steady_series import (
     Stalls,
@@ -109,6 +110,7 @@ def _refusals(task: Task, readings: Sequence[Reading], unreadable: Sequence[str]
         yield from (one.message for one in reading.complaints if one.severity is Severity.ERROR)
     yield from silent_ranks(unreadable, len(readings), task.stated.jobs_devices)
     yield from lost_ranks(readings)
+    yield from untrained(readings)
     yield from contradictions(readings, task.stated)
 
 

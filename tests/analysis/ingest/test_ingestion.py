@@ -180,6 +180,15 @@ def test_two_programs_in_one_folder_give_no_number(folder: Path, ingested: Inges
     assert reason(dataset, 1) == ""
 
 
+@pytest.mark.parametrize(("mode", "counts"), [("training", True), ("forward-only", False), ("evaluation", False)])
+def test_what_trains_nothing_is_refused(folder: Path, ingested: Ingest, mode: str, counts: bool) -> None:
+    state(folder / "some", batch_per_device=64)
+    text = (SAMPLES / "tf_cnn_benchmarks_real.log").read_text()
+    (folder / "some/run_1.log").write_text(text.replace("Mode:        training", f"Mode:        {mode}"))
+    said = reason(ingested(), 1)
+    assert said == ("" if counts else f"some/run_1.log: it states mode {mode}, in which nothing is trained")
+
+
 def test_the_same_log_twice_is_counted_once(ingested: Ingest, write_log: WriteLog) -> None:
     first = write_log("1n1g/r50_b128_fp32_1.log")
     shutil.copy(first, first.with_name("r50_b128_fp32_2.log"))
