@@ -23,6 +23,8 @@ _LONG_TIMES = "mins?|minutes?|h|hours?"
 _COUNTED = "(?:im(?:g|age)s?|samples?|seqs?|sequences?|sentences?|examples?)/s(?:ec(?:ond)?)?"
 #: What else a rate may count, so that it is none of samples.
 _UNCOUNTED = "(?:tok(?:en)?s?|tks|words?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?"
+#: A tab as those write it who keep lines as texts of JSON, as Docker does.
+_TAB = r"(?<=\\t)"
 #: What turns a rate round, as in s/step, and what makes one of the whole job that of a part of it.
 _TURNED, _OF_A_PART = r"[mu]?s(?:ecs?|econds?)?/\w+", r"\w+/s(?:ec(?:ond)?)?(?:/| per )\w+"
 TRAINING, VALIDATION = "training", "validation"
@@ -67,7 +69,7 @@ class Field:
 
     def expression(self, group: str) -> str:
         """Return what it looks like, its name no part of a longer one; with what makes a number none in the group."""
-        start = r"(?<!\w)" if re.match(r"\w", self.literal) else ""
+        start = rf"(?:(?<!\w)|{_TAB})" if re.match(r"\w", self.literal) else ""
         number = rf"(?P<{group}>{NUMBER}+(?:{_another(self.metric)})?+)"
         return rf"{start}{re.escape(self.literal)}{self.between}{number}"
 

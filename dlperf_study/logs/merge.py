@@ -20,7 +20,7 @@ from dlperf_study.errors import LogError
 from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.logs.cross_checks import copies_apart, rate_against_time, same_digits
-from dlperf_study.logs.format import Format, Metric, Scope
+from dlperf_study.logs.format import Format, Merge, Metric, Scope
 from dlperf_study.logs.reading import Places, Reading, places_of, restarts
 from dlperf_study.logs.records import Records, joined
 from dlperf_study.study.words import counted
@@ -177,13 +177,20 @@ def _merged(format_: Format, metric: Metric, values: Real, places: Places, devic
         per_trainer = devices.devices_per_node * devices.batch_per_device
         return "steps/s × batch per device × devices per node", _medians(values, places) * per_trainer
     if metric.scope is not Scope.RANK:
-        return str(format_.merge), _medians(values, places)
+        return str(_rule_of_job(format_, places)), _medians(values, places)
     if not metric.name.endswith("step_seconds"):
         return "the ranks' mean × their number", _sum(values, places) / places.counts * devices.world_size
     if format_.synchronous:
         _, slowest = places.extremes(values)
         return "global batch / the slowest rank's step", _per(devices.batch_per_device * devices.world_size, slowest)
     return "the sum over ranks of batch / step", _sum(_per(devices.batch_per_device, values), places)
+
+
+def _rule_of_job(format_: Format, places: Places) -> Merge:
+    """Return how a number of the whole job was had; most of these programs print it beside those of ranks."""
+    if format_.merge not in (Merge.SUM, Merge.SLOWEST):
+        return format_.merge
+    return Merge.ONE if places.counts.max() == 1 else Merge.COPIES
 
 
 def _per(batch: int, seconds: Real) -> Real:

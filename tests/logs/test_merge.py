@@ -45,6 +45,11 @@ def test_one_rank_stands_for_all_that_step_together_and_that_is_said() -> None:
     assert "1 of 4 ranks printed" in job.complaints[0].message
 
 
+def test_a_total_beside_the_rates_of_ranks_is_said_to_be_the_jobs(tmp_path: Path) -> None:
+    job = job_series([written(tmp_path, "0.log", "Total img/sec on 8 GPU(s): 863.2 +-11.4\n")], Devices(1, 8, 32))
+    assert (list(job.rate), job.rule) == ([863.2], "one rank prints the number of the whole job")
+
+
 def test_how_many_steps_lack_a_rank_is_said_and_not_that_a_rank_is_silent(tmp_path: Path) -> None:
     line = "[Pass 0, train batch {}] loss 6.9, elapse 0.25 sec\n"
     readings = [written(tmp_path, f"{rank}.log", "".join(map(line.format, range(9)))) for rank in range(3)]

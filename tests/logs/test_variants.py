@@ -226,6 +226,18 @@ def test_the_costs_of_a_step_are_read_in_either_order(reading: Reading) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "reading",
+    [b'{"log":"INFO:root:Epoch[0] Batch [20]\\tSpeed: 4.00 samples/sec\\tacc=0.1\\n","stream":"stderr"}\n'],
+    indirect=True,
+)
+def test_what_docker_keeps_as_json_is_read_as_it_was_printed(reading: Reading) -> None:
+    assert (reading.format.name, reading.series("throughput").values["throughput"].tolist()) == (
+        "mxnet_speedometer",
+        [4],
+    )
+
+
 PRINTED = ["[Pass 0, train batch 1] loss 6.9, elapse 0.25 sec", "[Pass 0, train batch 2] loss 6.8, elapse 0.26 sec"]
 
 

@@ -28,6 +28,8 @@ from dlperf_study.logs.reading import Reading, places_of
 from dlperf_study.logs.records import joined
 from dlperf_study.logs.sources import Source
 from dlperf_study.logs.textless import textless
+from dlperf_study.logs.wholeness import is_much
+from dlperf_study.study.words import counted
 
 #: Of which steps DLPerf took the rate: first and last; its extractors count iterations from 1.
 FIXED_WINDOW, FIXED_WINDOW_PLSC = (20, 120), (50, 150)
@@ -130,12 +132,24 @@ def _job_rates(task: Task, readings: Sequence[Reading]) -> tuple[Rates | None, t
         rates = _rates(readings, series, task.stated.extras)
     except LogError as error:
         return None, complaints, [str(error)]
-    return rates, complaints, list(_levels(rates))
+    return rates, complaints, [*_without_rate(series), *_levels(rates)]
+
+
+def _without_rate(series: JobSeries) -> Iterator[str]:
+    """Yield that so many steps have no rate above 0 that the others may be another sample than all."""
+    count = int(np.count_nonzero(~_usable(series)))
+    if is_much(count, series.rate.size):
+        steps = counted(series.rate.size, "step")
+        yield f"at {count} of {steps} {series.metric} makes no rate above 0: the others may be unlike the whole"
+
+
+def _usable(series: JobSeries) -> Mask:
+    return np.isfinite(series.rate) & (series.rate > 0)
 
 
 def _rates(readings: Sequence[Reading], series: JobSeries, extras: Extras) -> Rates:
     """Return the usable part of a series; raises LogError when it is none of samples, or holds no rate above 0."""
-    usable = np.isfinite(series.rate) & (series.rate > 0)
+    usable = _usable(series)
     if not usable.any():
         raise LogError(f"{readings[0].source}: no {series.metric} is a number above 0")
     rate = series.rate[usable] / _per_sample(series.unit, extras.tokens_per_sample, readings[0].source)

@@ -189,6 +189,16 @@ def test_what_trains_nothing_is_refused(folder: Path, ingested: Ingest, mode: st
     assert said == ("" if counts else f"some/run_1.log: it states mode {mode}, in which nothing is trained")
 
 
+@pytest.mark.parametrize(("every", "counts"), [(50, True), (9, False)])
+def test_many_steps_without_a_rate_refuse_a_run(folder: Path, ingested: Ingest, every: int, counts: bool) -> None:
+    state(folder / "some")
+    rates = (0.0 if step % every == 1 else 350.0 + step % 3 for step in range(100))
+    lines = (f"Epoch[0] Batch [{step}]\tSpeed: {rate:.2f} samples/sec\n" for step, rate in enumerate(rates))
+    (folder / "some/run_1.log").write_text("".join(lines))
+    said = reason(ingested(), 1)
+    assert counts == ("at 11 of 100 steps throughput makes no rate above 0" not in said)
+
+
 def test_the_same_log_twice_is_counted_once(ingested: Ingest, write_log: WriteLog) -> None:
     first = write_log("1n1g/r50_b128_fp32_1.log")
     shutil.copy(first, first.with_name("r50_b128_fp32_2.log"))
