@@ -14,7 +14,7 @@ from dlperf_study.analysis.scaling import Point, point
 from dlperf_study.analysis.statistics import median_interval
 from dlperf_study.study.configuration import FIELD_NAMES
 
-THROUGHPUT, SPEEDUP, EFFICIENCY = "throughput", "speedup", "efficiency"
+THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency", "relative_throughput"
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -34,6 +34,7 @@ class Cell:
 
     ``key`` names it uniquely. ``text`` is what was printed. ``series`` names the line of points that differ only in
     nodes and devices. ``facts`` holds everything else the table says of it, by column; what is missing is not there.
+    ``own_conditions``: its conditions in columns of its own, which ours know nothing of.
     """
 
     key: str
@@ -44,6 +45,7 @@ class Cell:
     series: str
     world_size: int | None
     facts: Mapping[str, Any]
+    own_conditions: tuple[str, ...] = ()
 
     def get(self, name: str) -> Any:
         """Return what the table says of the cell in a column, or None."""
@@ -72,7 +74,7 @@ class Cell:
     @property
     def configuration(self) -> tuple[str, ...]:
         """What it was measured with, as far as the table says."""
-        return tuple(str(self.facts.get(name, "")) for name in CONFIGURATION)
+        return tuple(str(self.facts.get(name, "")) for name in (*CONFIGURATION, *self.own_conditions))
 
     @property
     def inferred(self) -> tuple[str, ...]:
@@ -159,6 +161,14 @@ class Results:
             return _the_same([self.beside(unit, THROUGHPUT) for unit in units])
         alone = [cell for cell in self._alongside.get((THROUGHPUT, ratio.series), ()) if cell.world_size == 1]
         return _the_same(alone) if ratio.metric == EFFICIENCY else None
+
+    def baseline_devices(self, ratio: Cell) -> int | None:
+        """Return the devices of what a ratio is relative to, also where the table prints ratios and no rates."""
+        base = self.baseline_of(ratio)
+        if base is not None:
+            return base.world_size
+        found = {unit.world_size for unit in self._units(ratio) if not ratio.baseline}
+        return found.pop() if len(found) == 1 else None
 
     def _units(self, ratio: Cell) -> list[Cell]:
         """Return the ratios of 1 on the curve of a ratio; of several, those at its fewest devices, if any is there."""
