@@ -170,7 +170,9 @@ def _found(dataset: "Dataset") -> str:
 
 
 #: What is said of those that go on where they were interrupted.
-_FURTHER = dict.fromkeys((study, run), "; no training process is left. The same command continues.")
+_FURTHER: dict[Callable[[argparse.Namespace], int], str] = dict.fromkeys(
+    (study, run), "; no training process is left. The same command continues."
+)
 
 
 def _name(options: argparse.Namespace) -> str:
