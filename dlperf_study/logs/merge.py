@@ -102,7 +102,8 @@ def _check_ranks(source: str, format_: Format, places: Places, devices: Devices)
         return ()
     said = _who_printed(places, size)
     if not format_.synchronous:
-        remedy = "" if most == size else "; if one process drives several devices, state devices_per_process"
+        shared = most < size and size % most == 0
+        remedy = "; if one process drives several devices, state devices_per_process" if shared else ""
         none = f"in {format_.title} none stands for the others: the job's rate is unknown{remedy}"
         raise LogError(f"{source}: {said}, and {none}")
     return (Complaint(source, f"{said}: they stand for all, since the ranks step together"),)
