@@ -6,7 +6,7 @@ import numpy as np
 
 from dlperf_study.logs.arrays import Whole
 from dlperf_study.logs.merge import Devices
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.reading import Reading, restarts
 from dlperf_study.study.words import counted
 
 #: By how many printed steps ranks, or repetitions, may end apart: a job is cut off while some still print.
@@ -33,7 +33,8 @@ def lost_ranks(readings: Sequence[Reading]) -> Iterator[str]:
         if count < longest - ALLOWED_APART:
             yield f"truncated: {source} holds {counted(count, 'line')} of training, another rank's {longest}"
     for reading in readings:
-        yield from _lost_in_stream(reading)
+        # What starts over prints steps twice: no rank is missing at the others.
+        yield from _lost_in_stream(reading) if not restarts(reading.records).size else ()
 
 
 def _lost_in_stream(reading: Reading) -> Iterator[str]:

@@ -199,6 +199,14 @@ def test_many_steps_without_a_rate_refuse_a_run(folder: Path, ingested: Ingest, 
     assert counts == ("at 11 of 100 steps throughput makes no rate above 0" not in said)
 
 
+def test_a_log_that_starts_over_has_lost_no_rank(ingested: Ingest, write_log: WriteLog) -> None:
+    log = write_log("1n1g/r50_b128_fp32_1.log", steps=99)
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines[:70], *lines[10:]]))
+    said = "steps start over at line 71: several runs in one log, or a resumed one"
+    assert reason(ingested(), 1) == f"1n1g/r50_b128_fp32_1.log: {said}"
+
+
 def test_the_same_log_twice_is_counted_once(ingested: Ingest, write_log: WriteLog) -> None:
     first = write_log("1n1g/r50_b128_fp32_1.log")
     shutil.copy(first, first.with_name("r50_b128_fp32_2.log"))
