@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; no training process is left. The same command continues.", file=sys.stderr)
+        print(f"interrupted{_FURTHER.get(command, '. The same command starts over.')}", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -45,14 +45,16 @@ def plan(options: argparse.Namespace) -> int:
 def run(options: argparse.Namespace) -> int:
     """Measure what is not measured yet."""
     from dlperf_study.execution.driver import make_plan, run_study
+    from dlperf_study.study.words import counted
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
-    _say(f"study {planned.study}: {len(planned.runnable)} configurations, {len(planned.unsupported)} unsupported here")
+    configurations = counted(len(planned.runnable), "configuration")
+    _say(f"study {planned.study}: {configurations}, {len(planned.unsupported)} unsupported here")
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
     result = run_study(planned, cluster, _say)
     if not result.measured and not result.failures:
-        _say(f"nothing to do: all {result.found} runs are measured already")
+        _say(f"nothing to do: {counted(result.found, 'run')}, all measured already")
     for failure in result.failures:
         print(f"failed: {failure}", file=sys.stderr)
     return 1 if result.failures else 0
@@ -168,6 +170,12 @@ def _found(paths: StudyPaths) -> str:
     completed = int((runs["outcome"] == Outcome.COMPLETED).sum())
     refused = f" and {len(runs) - completed} refused" if Plan.read(paths.plan_file).ingested_from else ""
     return f"{counted(len(runs), 'run')}, {completed} of them completed{refused}, {errors} and {doubts} about them"
+
+
+#: What is said of those that go on where they were interrupted.
+_FURTHER: dict[Callable[[argparse.Namespace], int], str] = dict.fromkeys(
+    (study, run), "; no training process is left. The same command continues."
+)
 
 
 def _name(options: argparse.Namespace) -> str:

@@ -1,11 +1,15 @@
 """``python -m dlperf_study ingest``: it proposes, waits for a yes, then builds."""
 
 import json
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
-from dlperf_study.__main__ import main
+from dlperf_study.__main__ import INTERRUPTIONS, main
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from tests.analysis.ingest.conftest import WriteLog, folder, paths, small_archive, write_log
@@ -56,3 +60,20 @@ def test_mistakes_are_one_message(folder: Path, paths: StudyPaths, capsys: pytes
     assert errors[0].endswith("there is no such folder or file")
     assert "nothing tells whose logs these are (no file)" in errors[1]
     assert all(line.startswith("error: ") for line in errors)
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Leave the interruptions of the tests as they are."""
+    before = {number: signal.getsignal(number) for number in INTERRUPTIONS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("small_archive", "handlers")
+def test_what_is_interrupted_starts_over(folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(folder / "identity.yaml")  # It waits there until somebody writes into it.
+    Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    assert main(["ingest", str(folder)]) == 130
+    assert capsys.readouterr().err == "interrupted. The same command starts over.\n"

@@ -21,6 +21,7 @@ from dlperf_study.logs.agreement import NO_EXCHANGE
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.logs.evidence import Run
 from dlperf_study.logs.rank_log import COMPUTATION, EXCHANGE, TRAINING
+from dlperf_study.study.words import counted
 
 #: The subject of a complaint about a straggler, which makes a configuration's computation uneven among ranks.
 UNEVEN = "load_balance"
@@ -66,9 +67,10 @@ def too_few_cores(run: Run) -> Iterator[Complaint]:
     cores, asked = run.facts["environment"].get("hardware", {}).get("cores"), run.configuration
     processes = (asked.world_size + asked.servers) / len(hosts_of(run))
     if cores and processes > cores:
-        yield Complaint("cores", f"{processes:g} trainers and servers on a host of {cores} cores")
+        yield Complaint("cores", f"{processes:g} trainers and servers on a host of {counted(cores, 'core')}")
     elif cores and asked.world_size * asked.threads_per_device / len(hosts_of(run)) > cores:
-        yield Complaint("cores", f"{processes:g} processes of {asked.threads_per_device} threads on {cores} cores")
+        threads = counted(asked.threads_per_device, "thread")
+        yield Complaint("cores", f"{processes:g} processes of {threads} on {counted(cores, 'core')}")
 
 
 def unsteady(run: Run) -> Iterator[Complaint]:

@@ -11,7 +11,7 @@ from dlperf_study.logs.arrays import Real
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.plan import Plan
-from dlperf_study.study.words import rounded
+from dlperf_study.study.words import counted, rounded
 
 #: A run is far from its siblings beyond this share of their median and this many of their deviations.
 FAR_SHARE, FAR_DEVIATIONS = 0.05, 5.0
@@ -53,7 +53,7 @@ def missing_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Complaint]:
             severity = Severity.DOUBT if done else Severity.ERROR
             yield Complaint("runs_completed", f"{done} of {asked.repeats} runs completed", severity, asked.identity)
         if done > asked.repeats:
-            message = f"{done} runs are counted, but {asked.repeats} were planned"
+            message = f"{counted(done, 'run')} counted, but planned: {asked.repeats}"
             yield Complaint("runs_completed", message, identity=asked.identity)
 
 

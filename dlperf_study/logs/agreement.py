@@ -6,6 +6,7 @@ from typing import Any
 
 from dlperf_study.logs.rank_log import CLOCK_TOLERANCE, RankLog
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.words import counted
 
 #: How gradients travel where nothing does, and by averaging among the ranks.
 NO_EXCHANGE, ALL_REDUCE = "none", "all_reduce"
@@ -51,7 +52,8 @@ def _facts(logs: Sequence[RankLog], asked: Configuration) -> Iterator[str]:
 def _exchange(logs: Sequence[RankLog], asked: Configuration) -> Iterator[str]:
     kind, alone = logs[0].facts["exchange"], asked.world_size == 1 and not asked.servers
     if (kind == NO_EXCHANGE) != alone:
-        yield f"exchange is {kind} in a run of {asked.world_size} ranks and {asked.servers} servers"
+        ranks, servers = counted(asked.world_size, "rank"), counted(asked.servers, "server")
+        yield f"exchange is {kind} in a run of {ranks} and {servers}"
     if asked.strategy == ALL_REDUCE and kind not in (NO_EXCHANGE, ALL_REDUCE):
         yield f"exchange is {kind}, but the strategy is {ALL_REDUCE}"
     yield from () if alone else _gradients(logs[0].facts, asked)

@@ -30,6 +30,7 @@ from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.words import counted
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _wrong_ranks(facts: Object, configuration: Configuration) -> str:
     expected, seen, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(configuration.world_size))
     if (expected, seen) == (len(ranks), ranks):
         return ""
-    return f"expects {expected} ranks and saw {seen}, but has the logs of ranks {ranks}"
+    return f"expects {counted(expected, 'rank')} and saw {seen}, but has the logs of ranks {ranks}"
 
 
 def _wrong_exit(facts: Object) -> str:

@@ -23,6 +23,10 @@ _LONG_TIMES = "mins?|minutes?|h|hours?"
 _COUNTED = "(?:im(?:g|age)s?|samples?|seqs?|sequences?|sentences?|examples?)/s(?:ec(?:ond)?)?"
 #: What else a rate may count, so that it is none of samples.
 _UNCOUNTED = "(?:tok(?:en)?s?|tks|words?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?"
+#: A tab as those write it who keep lines as texts of JSON, as Docker does.
+_TAB = r"(?<=\\t)"
+#: What turns a rate round, as in s/step, and what makes one of the whole job that of a part of it.
+_TURNED, _OF_A_PART = r"[mu]?s(?:ecs?|econds?)?/\w+", r"\w+/s(?:ec(?:ond)?)?(?:/| per )\w+"
 TRAINING, VALIDATION = "training", "validation"
 
 
@@ -65,7 +69,7 @@ class Field:
 
     def expression(self, group: str) -> str:
         """Return what it looks like, its name no part of a longer one; with what makes a number none in the group."""
-        start = r"(?<!\w)" if re.match(r"\w", self.literal) else ""
+        start = rf"(?:(?<!\w)|{_TAB})" if re.match(r"\w", self.literal) else ""
         number = rf"(?P<{group}>{NUMBER}+(?:{_another(self.metric)})?+)"
         return rf"{start}{re.escape(self.literal)}{self.between}{number}"
 
@@ -129,6 +133,7 @@ class Format:
     ``steps``: what a step number counts. ``traps``: what readers got wrong, or may.
     ``synchronous``: every rank takes the same step together, so that one rank's time is the job's.
     ``carries_steps``: some lines have no step of their own and belong to that of the line before.
+    ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look as those of training do.
     """
 
     name: str
@@ -142,6 +147,7 @@ class Format:
     facts: tuple[Fact, ...] = ()
     synchronous: bool = True
     carries_steps: bool = False
+    zero_in_evaluation: str = ""
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -150,8 +156,8 @@ class Format:
 
 
 def whole(name: str) -> str:
-    """Return a named group for a whole number."""
-    return rf"(?P<{name}>\d+)"
+    """Return a named group for a whole number, which has no comma between its thousands."""
+    return rf"(?P<{name}>\d++)(?!,\d)"
 
 
 def number(name: str) -> str:
@@ -163,9 +169,12 @@ def _another(metric: Metric) -> str:
     """Return what, behind a number, makes it another one than the metric's: digits, letters, another unit."""
     if metric.unit == "s":
         own = _TIMES.get(metric.factor, "")
-        foreign = "|".join([*(unit for factor, unit in _TIMES.items() if factor != metric.factor), _LONG_TIMES])
+        others = (unit for factor, unit in _TIMES.items() if factor != metric.factor)
+        foreign = "|".join([*others, _LONG_TIMES, r"\w+/s(?:ec(?:ond)?)?"])
     else:
         own = _COUNTED if metric.factor == 1 else "K"
         foreign = rf"{_MULTIPLES}|\w+/(?:ms|mins?|minute|h|hour)" if metric.factor == 1 else "[MGT]"
+        foreign = rf"{foreign}|{_TURNED}"
         foreign = rf"{foreign}|{_UNCOUNTED}" if metric.unit == "samples/s" else foreign
+        foreign = rf"{_OF_A_PART}|{foreign}" if metric.scope is Scope.JOB else foreign
     return rf"{_COMMA}|(?!(?:{own})(?!\w))\w+|\s+(?:{foreign})\b"

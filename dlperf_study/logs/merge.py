@@ -20,9 +20,10 @@ from dlperf_study.errors import LogError
 from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.logs.cross_checks import copies_apart, rate_against_time, same_digits
-from dlperf_study.logs.format import Format, Metric, Scope
+from dlperf_study.logs.format import Format, Merge, Metric, Scope
 from dlperf_study.logs.reading import Places, Reading, places_of, restarts
 from dlperf_study.logs.records import Records, joined
+from dlperf_study.study.words import counted
 
 
 @dataclass(frozen=True)
@@ -92,19 +93,29 @@ def _contradictions(
 
 def _check_ranks(source: str, format_: Format, places: Places, devices: Devices) -> tuple[Complaint, ...]:
     """Return a complaint where some ranks stand for all; raises LogError where they can't, or there are too many."""
-    size, fewest, most = devices.world_size, places.counts.min(), places.counts.max()
+    size, most = devices.world_size, places.counts.max()
     if most > size:
         step = places.step[np.argmax(places.counts)]
         where = f"step {step}" if step >= 0 else "a line that names no step"
-        raise LogError(f"{source}: {where} stands there {most} times, but there are {size} ranks")
-    if fewest == size:
+        raise LogError(f"{source}: {where} stands there {most} times, in a job of {counted(size, 'rank')}")
+    if places.counts.min() == size:
         return ()
+    said = _who_printed(places, size)
     if not format_.synchronous:
-        said = f"only {fewest} of {size} ranks printed some step, and in {format_.title} none stands for the others"
-        remedy = "if one process drives several devices, state devices_per_process"
-        raise LogError(f"{source}: {said}: the job's rate is unknown; {remedy}")
-    said = f"{fewest} of {size} ranks printed: they stand for all, since the ranks step together"
-    return (Complaint(source, said),)
+        shared = most < size and size % most == 0
+        remedy = "; if one process drives several devices, state devices_per_process" if shared else ""
+        none = f"in {format_.title} none stands for the others: the job's rate is unknown{remedy}"
+        raise LogError(f"{source}: {said}, and {none}")
+    return (Complaint(source, f"{said}: they stand for all, since the ranks step together"),)
+
+
+def _who_printed(places: Places, size: int) -> str:
+    """Return in words how many ranks are silent, and at how many steps others are too."""
+    fewest, most = places.counts.min(), places.counts.max()
+    silent = f"only {most} of {size} ranks printed" if most < size else ""
+    lacking, steps = np.count_nonzero(places.counts < most), counted(places.counts.size, "step")
+    some = f"at {lacking} of {steps} only {fewest} of {size} ranks printed" if fewest < most else ""
+    return ", and ".join(filter(None, (silent, some)))
 
 
 def _refuse_several_runs(reading: Reading) -> None:
@@ -167,13 +178,20 @@ def _merged(format_: Format, metric: Metric, values: Real, places: Places, devic
         per_trainer = devices.devices_per_node * devices.batch_per_device
         return "steps/s × batch per device × devices per node", _medians(values, places) * per_trainer
     if metric.scope is not Scope.RANK:
-        return str(format_.merge), _medians(values, places)
+        return str(_rule_of_job(format_, places)), _medians(values, places)
     if not metric.name.endswith("step_seconds"):
         return "the ranks' mean × their number", _sum(values, places) / places.counts * devices.world_size
     if format_.synchronous:
         _, slowest = places.extremes(values)
         return "global batch / the slowest rank's step", _per(devices.batch_per_device * devices.world_size, slowest)
     return "the sum over ranks of batch / step", _sum(_per(devices.batch_per_device, values), places)
+
+
+def _rule_of_job(format_: Format, places: Places) -> Merge:
+    """Return how a number of the whole job was had; most of these programs print it beside those of ranks."""
+    if format_.merge not in (Merge.SUM, Merge.SLOWEST):
+        return format_.merge
+    return Merge.ONE if places.counts.max() == 1 else Merge.COPIES
 
 
 def _per(batch: int, seconds: Real) -> Real:

@@ -13,6 +13,8 @@ from dlperf_study.logs.lines import LONGEST_RECORD, Found, candidate_lines, line
 
 #: How much of a block is looked at first; most logs show a line of training in it.
 SAMPLES = (1 << 12, 1 << 16)
+#: How far apart, and how long, are the pieces of a block that are looked at for another program behind its start.
+EVERY, LOOK = 1 << 16, 1 << 9
 #: How many lines of a kind are looked at for one that resembles it, and how much of it is shown.
 SHOWN, SHOWN_CHARACTERS = 3, 200
 
@@ -40,13 +42,16 @@ def recognised(block: Block) -> list[Format]:
 def others_at_start(block: Block, known: Format) -> list[Format]:
     """Return the formats, besides the one that is known, that are among the first lines of a block."""
     first = _start(block, SAMPLES[-1]) if SAMPLES[-1] < len(block.data) else block
-    return [format_ for format_ in _recognised(first) if format_ is not known]
+    return _recognised(first, known)
 
 
 def others_at_end(block: Block, known: Format) -> list[Format]:
-    """Return the formats, besides the one that is known, that the last lines of a block are of."""
-    start = block.data.rfind(b"\n", 0, max(0, len(block.data) - SAMPLES[0])) + 1
-    return [format_ for format_ in _recognised(Block(block.data[start:], block.first_line)) if format_ is not known]
+    """Return the formats, besides the one that is known, that the last lines of a block are of, or some between."""
+    last = max(0, len(block.data) - SAMPLES[0])
+    starts = (*range(EVERY, last, EVERY), last)
+    sizes = (*(LOOK for _ in starts[1:]), SAMPLES[0])
+    some = b"".join(_whole_lines(block.data, start, size) for start, size in zip(starts, sizes, strict=True))
+    return _recognised(Block(some, block.first_line), known)
 
 
 def the_one(found: Sequence[Format], source: str) -> Format:
@@ -73,8 +78,14 @@ def _start(block: Block, size: int) -> Block:
     return Block(block.data[: block.data.rfind(b"\n", 0, size) + 1], block.first_line)
 
 
-def _recognised(block: Block) -> list[Format]:
-    return [format_ for format_ in every() if _is(format_, block)]
+def _whole_lines(data: bytes, start: int, size: int) -> bytes:
+    """Return the lines that lie wholly within some bytes; a line that begins with them counts."""
+    first = data.find(b"\n", max(0, start - 1)) + 1 if start else 0
+    return data[first : data.rfind(b"\n", first, start + size) + 1]
+
+
+def _recognised(block: Block, known: Format | None = None) -> list[Format]:
+    return [format_ for format_ in every() if format_ is not known and _is(format_, block)]
 
 
 def _is(format_: Format, block: Block) -> bool:

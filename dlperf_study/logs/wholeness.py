@@ -30,7 +30,7 @@ def losses(reading: Reading, blocks: Blocks, unusable: int, is_cut: bool) -> lis
 def _of_unusable(reading: Reading, count: int) -> Iterator[str]:
     """Yield that so many lines could not be used that the others may be another sample than all."""
     whole = len(reading.records) + count
-    if _is_much(count, whole):
+    if is_much(count, whole):
         yield f"{count} of its {whole} lines could not be used: what is left may be other than the whole"
 
 
@@ -47,8 +47,8 @@ def _holes(reading: Reading) -> Iterator[tuple[str, Severity]]:
     if missing.any():
         count, whole = int(missing.sum()), int(missing.sum()) + places.step.size
         first = places.step[np.argmax(missing > 0)]
-        said = f"holes: {count} of {whole} steps are missing, the first behind step {first}"
-        yield said, Severity.ERROR if _is_much(count, whole) else Severity.DOUBT
+        said = f"holes: {count} of {whole} steps missing, the first behind step {first}"
+        yield said, Severity.ERROR if is_much(count, whole) else Severity.DOUBT
 
 
 def _distances(places: Places) -> Real:
@@ -64,7 +64,8 @@ def _distances(places: Places) -> Real:
     return np.asarray(np.where(counts_anew, late, distances), dtype=np.float64)
 
 
-def _is_much(count: int, whole: int) -> bool:
+def is_much(count: int, whole: int) -> bool:
+    """Say whether so many of all lines or steps are lost that chance does not explain it."""
     return count > max(FEW_LINES, ALLOWED_SHARE * whole)
 
 
@@ -75,7 +76,8 @@ def _cut_short(blocks: Blocks, is_cut: bool) -> Iterator[str]:
     if blocks.zeros:
         yield f"damaged: zero bytes, which no program prints, at line {blocks.zeros}"
     if is_cut:
-        yield f"truncated: its last line, {blocks.lines}, is cut off"
+        said = "ends without a newline, and may lack digits or more; if it is whole, put one behind it"
+        yield f"truncated: its last line, {blocks.lines}, {said}"
 
 
 def _planned(reading: Reading) -> Iterator[str]:

@@ -72,7 +72,10 @@ def _number(printed: str, unit: str, metric: str, place: str) -> dict[str, Any]:
 
 
 def with_sizes(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line with the number of devices and the global batch, where they follow from what it says."""
+    """Return a line with the number of devices and the global batch, where they follow from what it says.
+
+    What was reckoned so is ``inferred``: held against its own factors it would always be right.
+    """
     sizes = dict(line)
     for product, factors in (
         ("world_size", ("nodes", "devices_per_node")),
@@ -80,4 +83,5 @@ def with_sizes(line: Mapping[str, Any]) -> dict[str, Any]:
     ):
         if product not in sizes and all(name in sizes for name in factors):
             sizes[product] = sizes[factors[0]] * sizes[factors[1]]
+            sizes["inferred"] = ", ".join(filter(None, [sizes.get("inferred"), product]))
     return sizes

@@ -25,6 +25,8 @@ WITHOUT_RUNS = {
 }
 #: What a source may state of how it measured.
 _STATED = ("mode", "device_name", "hardware", "software", "link")
+#: What is reckoned from other columns where no source prints it.
+_PRODUCTS = ("world_size", "global_batch")
 _NOT_ASKED = "no configuration of this study asks the same"
 _NO_BASELINE = "its source prints no single device of this line"
 _APART = (
@@ -185,7 +187,7 @@ def _differences(published: Published) -> Iterator[str]:
 def _facts(published: Published, name: str) -> Iterator[tuple[str, str]]:
     """Yield what a source states, and at last what it does not."""
     source = published.sources[name]
-    known = {COLUMNS[fact].label: _levels(published, name, fact) for fact in (*_STATED, "estimator", "inferred")}
+    known = {COLUMNS[fact].label: _levels(published, name, fact) for fact in (*_STATED, "estimator")}
     facts = {
         "Authors": source.authors,
         "Year": str(source.year or ""),
@@ -193,12 +195,20 @@ def _facts(published: Published, name: str) -> Iterator[tuple[str, str]]:
         "Licence": source.licence,
         "Retrieved": source.retrieved,
         **known,
+        COLUMNS["inferred"].label: _inferred(published, name),
         "To know": source.differs,
     }
     unsaid = ["Year"] * (not source.year) + [COLUMNS[fact].label for fact in _STATED if not known[COLUMNS[fact].label]]
     yield from ((word, said) for word, said in facts.items() if said)
     if unsaid:
         yield "Not stated", listed([word.lower() for word in unsaid])
+
+
+def _inferred(published: Published, name: str) -> str:
+    """Return the columns whose values a source does not state, but those that are products of others."""
+    levels = (level.split(", ") for level in _levels(published, name, "inferred").split(" / "))
+    kept = (", ".join(column for column in level if column not in _PRODUCTS) for level in levels)
+    return " / ".join(dict.fromkeys(filter(None, kept)))
 
 
 def _levels(published: Published, name: str, column: str) -> str:

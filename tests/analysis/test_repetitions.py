@@ -30,7 +30,7 @@ def test_runs_alike_raise_no_doubt(complaints):
 
 def test_more_runs_than_planned_are_doubted(complaints):
     found = complaints(SMOOTH, SMOOTH, SMOOTH, SMOOTH)["runs_completed"]
-    assert (found.message, found.severity) == ("4 runs are counted, but 3 were planned", "doubt")
+    assert (found.message, found.severity) == ("4 runs counted, but planned: 3", "doubt")
 
 
 def test_fewer_runs_than_planned_are_doubted(complaints):

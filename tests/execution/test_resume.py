@@ -29,7 +29,7 @@ def test_a_finished_study_is_left_alone_and_says_so(measured: Workplace) -> None
     before = {file: file.stat().st_mtime_ns for file in files}
     again = measured.command("run", busy=True)
     assert (again.returncode, again.stderr) == (0, "")
-    assert again.stdout.splitlines()[1:] == ["nothing to do: all 3 runs are measured already"]
+    assert again.stdout.splitlines()[1:] == ["nothing to do: 3 runs, all measured already"]
     assert {file: file.stat().st_mtime_ns for file in before} == before
 
 

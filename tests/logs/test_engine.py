@@ -55,6 +55,15 @@ def test_two_records_on_one_line_are_not_mixed(tmp_path: Path) -> None:
     assert "1 line looks like its format" in messages(reading)
 
 
+@pytest.mark.parametrize("before", [1000, 3000, 9000, 13000])
+def test_a_second_program_in_the_middle_of_a_long_log_is_seen(tmp_path: Path, before: int) -> None:
+    lines = list(map(elapse, range(20_000)))
+    other = "".join(ips(step, "ips: 9500.12345 images/sec") for step in range(400))
+    assert 65 << 10 < len(other) < 70 << 10
+    with pytest.raises(LogError, match=r"several formats \(paddle_resnet50, plsc_2_4\)"):
+        read_text(tmp_path, "".join([*lines[:before], other, *lines[before:]]))
+
+
 @pytest.mark.parametrize(
     "seconds",
     ["0.2.5", "-", "e", "0.25e", "--1", "0,2512", "1,300.3", "95.0k", "0_1", "250 ms", "0.25 msec", "250ms", "4 min"],

@@ -45,6 +45,21 @@ def test_one_rank_stands_for_all_that_step_together_and_that_is_said() -> None:
     assert "1 of 4 ranks printed" in job.complaints[0].message
 
 
+def test_a_total_beside_the_rates_of_ranks_is_said_to_be_the_jobs(tmp_path: Path) -> None:
+    job = job_series([written(tmp_path, "0.log", "Total img/sec on 8 GPU(s): 863.2 +-11.4\n")], Devices(1, 8, 32))
+    assert (list(job.rate), job.rule) == ([863.2], "one rank prints the number of the whole job")
+
+
+def test_how_many_steps_lack_a_rank_is_said_and_not_that_a_rank_is_silent(tmp_path: Path) -> None:
+    line = "[Pass 0, train batch {}] loss 6.9, elapse 0.25 sec\n"
+    readings = [written(tmp_path, f"{rank}.log", "".join(map(line.format, range(9)))) for rank in range(3)]
+    readings.append(written(tmp_path, "3.log", "".join(line.format(step) for step in range(9) if step != 4)))
+    [said] = job_series(readings, Devices(1, 4, 128)).complaints
+    assert said.message.startswith("at 1 of 9 steps only 3 of 4 ranks printed: they stand for all")
+    [said] = job_series(readings, Devices(1, 8, 128)).complaints
+    assert said.message.startswith("only 4 of 8 ranks printed, and at 1 of 9 steps only 3 of 8 ranks printed: they")
+
+
 def test_the_speed_of_bert_is_not_multiplied_by_the_nodes_again() -> None:
     assert series("paddle_bert_constructed", 2, 8, 32).rate[0] == pytest.approx(0.31 * 8 * 32)
 
@@ -61,8 +76,9 @@ def test_trainers_of_a_parameter_server_are_added_up_or_it_is_unknown(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "devices", "why"),
     [
-        ("gluonnlp_bert_4ranks_constructed", (1, 1, 32), "step 1 stands there 4 times, but there are 1 ranks"),
-        ("paddle_vgg16_fluid_constructed", (20, 1, 128), "only 1 of 20 ranks printed"),
+        ("gluonnlp_bert_4ranks_constructed", (1, 1, 32), "step 1 stands there 4 times, in a job of 1 rank"),
+        ("paddle_vgg16_fluid_constructed", (20, 1, 128), "only 1 of 20 ranks printed.*state devices_per_process$"),
+        ("gluonnlp_bert_4ranks_constructed", (1, 5, 32), "only 4 of 5 ranks printed.*the job's rate is unknown$"),
         ("mxnet_speedometer_interval_real", (1, 8, 128), "none stands for the others"),
         ("elasticdl_real", (1, 1, 64), "no rate in common"),
         ("tf_cnn_benchmarks_servers_real", (1, 1, 32), "several runs in one log"),
@@ -100,7 +116,7 @@ def test_one_process_on_all_devices_is_no_rank_of_many() -> None:
 
 def test_lines_that_name_no_step_are_not_told_apart(tmp_path: Path) -> None:
     line = "Train epoch time: 2500.0 ms, per step time: 250.{} ms\n"
-    with pytest.raises(LogError, match="a line that names no step stands there 3 times, but there are 1 ranks"):
+    with pytest.raises(LogError, match="a line that names no step stands there 3 times, in a job of 1 rank"):
         job_series([written(tmp_path, "0.log", "".join(map(line.format, range(3))))], Devices(1, 1, 32))
 
 

@@ -195,6 +195,13 @@ ANOTHERS = {
     "epochs in seconds": "epoch time: 2.5s, per step time: 0.25s",
     "steps in seconds": "epoch time: 2500.0 ms, per step time: 0.25 s",
     "two lines as one": "TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10600/600 - 264s - loss: 6",
+    "the rate of one device": "[2023/03/02 10:00:01] plsc INFO: [Train][Epoch 1/20][Iter: 10/9]lr: 0.1, loss: 6.9, "
+    "ips: 4.0 images/sec/gpu, eta: 3:01:22",
+    "the same in words": "train: iter 10, loss 6.9, throughput: 4.0 samples/s per GPU",
+    "seconds of a step": "epoch: 1, progress: 1/1, step: 10, loss: 6.9, ppl: 7.0, speed: 0.24 s/step, file: x",
+    "milliseconds of a batch": "INFO:root:Epoch[0] Batch [10]\tSpeed: 250.0 ms/batch\taccuracy=0.2",
+    "a rate for a time": "[Pass 0, train batch 10]  loss 6.9, lr 0.1, elapse 4.0 steps/s",
+    "thousands of steps": "[INFO] loss 6.9, lr: 0.2, epoch: 0, step: 2,100, throughput: 4.00 imgs/sec",
     "episodes": "Episode 1 has 10.0 steps, cost time: 2500.0 ms, per step time: 250.0 ms",
     "RNN-T": "DLL 2021-05-19 10:22:28.520921 - epoch    1 | iter   10/272 | loss 6.9 | utts/s     4 | took  0.25 s",
     "arcface_torch": "Training: 2021-05-12 00:00:00,123-Speed 4.0 samples/sec   Loss 6.9   Epoch: 0   Global Step: 10",
@@ -217,6 +224,18 @@ def test_the_costs_of_a_step_are_read_in_either_order(reading: Reading) -> None:
         "step_seconds": 0.25,
         "throughput": 4.0,
     }
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [b'{"log":"INFO:root:Epoch[0] Batch [20]\\tSpeed: 4.00 samples/sec\\tacc=0.1\\n","stream":"stderr"}\n'],
+    indirect=True,
+)
+def test_what_docker_keeps_as_json_is_read_as_it_was_printed(reading: Reading) -> None:
+    assert (reading.format.name, reading.series("throughput").values["throughput"].tolist()) == (
+        "mxnet_speedometer",
+        [4],
+    )
 
 
 PRINTED = ["[Pass 0, train batch 1] loss 6.9, elapse 0.25 sec", "[Pass 0, train batch 2] loss 6.8, elapse 0.26 sec"]

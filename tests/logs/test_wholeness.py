@@ -19,7 +19,7 @@ def test_more_unusable_lines_than_chance_loses_refuse_the_log(tmp_path: Path) ->
 @pytest.mark.parametrize(("missing", "refused"), [(0, False), (4, False), (30, True)])
 def test_steps_that_are_missing_between_others_are_said(tmp_path: Path, missing: int, refused: bool) -> None:
     reading = read_text(tmp_path, "".join(elapse(step) for step in range(120) if not 40 <= step < 40 + missing))
-    said = f"holes: {missing} of 120 steps are missing, the first behind step 39"
+    said = f"holes: {missing} of 120 steps missing, the first behind step 39"
     assert (said in messages(reading), said in errors(reading)) == (missing > 0, refused)
 
 
@@ -30,7 +30,7 @@ IMAGENET = "Epoch: [{}][{}/500]\tTime 0.25 (0.25)\n"
 def test_an_epoch_that_begins_later_than_others_has_a_hole(tmp_path: Path, late: int, missing: int) -> None:
     first, second = range(0, 500, 10), range(late, 500, 10)
     text = "".join(IMAGENET.format(epoch, step) for epoch, steps in enumerate((first, second)) for step in steps)
-    said = f"holes: {missing} of 100 steps are missing, the first behind step 490"
+    said = f"holes: {missing} of 100 steps missing, the first behind step 490"
     assert (said in messages(read_text(tmp_path, text))) == (missing > 0)
 
 
@@ -43,7 +43,7 @@ def test_steps_that_count_on_through_the_epochs_may_have_a_hole_between_two(tmp_
     line = "DLL 2020-09-01 06:41:11.9 - ({}, {}) imgs_per_sec : 400.0\n"
     steps = [step for step in range(10, 1000, 10) if not 500 < step < 540]
     text = "".join(line.format(step // 501, step) for step in steps)
-    assert "holes: 3 of 99 steps are missing, the first behind step 500" in messages(read_text(tmp_path, text))
+    assert "holes: 3 of 99 steps missing, the first behind step 500" in messages(read_text(tmp_path, text))
 
 
 def test_a_program_that_prints_less_often_later_leaves_no_holes(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_program_that_prints_less_often_later_leaves_no_holes(tmp_path: Path) 
 def test_a_last_line_that_is_cut_off_refuses_the_log(tmp_path: Path, removed: int) -> None:
     reading = read_text(tmp_path, "".join(map(elapse, range(50))) + elapse(50)[:-removed])
     assert list(reading.records.step) == list(range(50))
-    assert "its last line, 51, is cut off" in errors(reading)
+    assert "its last line, 51, ends without a newline, and may lack digits or more" in errors(reading)
 
 
 def test_a_step_beyond_what_the_log_planned_contradicts_it(tmp_path: Path) -> None:

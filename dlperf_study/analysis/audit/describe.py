@@ -31,7 +31,8 @@ def counts(check: Checked) -> str:
 
 
 def _check(check: Checked) -> str:
-    return f"{check.name}: {check.check.asks} {check.examined} {check.check.examines}: {counts(check)}"
+    examines = check.check.examines
+    return f"{check.name}: {check.check.asks} {examines[0].upper()}{examines[1:]}: {check.examined}; {counts(check)}"
 
 
 def _finding(finding: Finding) -> str:

@@ -1,6 +1,7 @@
 """A table of results from a CSV file of a user."""
 
 import csv
+import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,13 +12,14 @@ import pandas as pd
 from dlperf_study.analysis.audit.fields import finite, is_no_number, without_commas
 from dlperf_study.analysis.audit.frames import METRIC, METRIC_COLUMNS, VALUE, long_frame, results_of_frame
 from dlperf_study.analysis.audit.mistakes import Mistakes, naming
-from dlperf_study.analysis.audit.results import Results
+from dlperf_study.analysis.audit.results import RELATIVE, SPEEDUP, Results
 from dlperf_study.columns import COLUMNS, Dtype
 from dlperf_study.errors import PublishedError, TableError
 from dlperf_study.published.metrics import METRICS
 from dlperf_study.published.printed import NO_NUMBER, resolution_of, value_of
 from dlperf_study.spelling import unknown
 from dlperf_study.study.strict_yaml import shown
+from dlperf_study.study.words import counted
 
 #: Where a row stands in its file, whose first line is the head.
 _LINE = "line of the file"
@@ -25,6 +27,10 @@ _RESOLUTION = "resolution"
 #: Columns with numbers that the registry of columns does not know.
 _NUMBERS = ("low", "high", _RESOLUTION)
 _METRICS = tuple(dict.fromkeys((*METRICS, *METRIC_COLUMNS)))
+#: Ratios to another rate, and what is written behind them.
+_RATIOS, _TIMES = (SPEEDUP, RELATIVE), "x×"
+#: What the number of devices is called elsewhere.
+_DEVICES = r"(?:n|num|number)?[_ ]?(?:of[_ ])?(?:gpu|device|worker|rank|card|trainer)s?(?:[_ ]num)?"
 #: What tables are separated by, besides commas.
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 
@@ -64,6 +70,13 @@ def _read(path: Path, mistakes: Mistakes) -> pd.DataFrame:
 
 
 def _check_head(head: list[str]) -> None:
+    _check_metrics(head)
+    counting = [name for name in head if re.fullmatch(_DEVICES, name, re.IGNORECASE)]
+    if counting and not {"world_size", "nodes"} & {*head}:
+        raise TableError(f"{counting[0]} is no column of ours: call it world_size where it counts all devices")
+
+
+def _check_metrics(head: list[str]) -> None:
     if len(set(head)) < len(head):
         raise TableError(f"a column stands there twice; the columns are {', '.join(head)}")
     if METRIC not in head and not set(METRIC_COLUMNS) & set(head):
@@ -77,7 +90,7 @@ def _check_head(head: list[str]) -> None:
 
 def _by_name(head: list[str], line: int, fields: list[str]) -> dict[str, str | None]:
     if len(fields) != len(head):
-        raise TableError(f"line {line} has {len(fields)} fields, and the head {len(head)}")
+        raise TableError(f"line {line} has {counted(len(fields), 'field')}, and the head {len(head)}")
     return {name: text.strip() or None for name, text in zip(head, fields, strict=True)}
 
 
@@ -121,6 +134,7 @@ def _value(given: Mapping[str, str], place: str) -> dict[str, Any]:
     if is_no_number(text):
         return {}
     with naming(f"{place}: {given.get('column', VALUE)} is "):
+        text = text.rstrip(_TIMES).rstrip() if given[METRIC] in _RATIOS else text
         return {VALUE: finite(text)} if _RESOLUTION in given else _printed(text)
 
 

@@ -121,6 +121,7 @@ def _cell(position: int, row: dict[str, Any], conditions: list[str]) -> Cell:
         series=str(row["series"]) if "series" in row else _series(row, conditions),
         world_size=int(row["world_size"]) if "world_size" in row else None,
         facts=row,
+        own_conditions=tuple(name for name in conditions if name not in COLUMNS),
     )
 
 

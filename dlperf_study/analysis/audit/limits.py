@@ -45,8 +45,7 @@ def _known_peak(device: str, precision: str) -> Peak | None:
 def size_of(rate: Cell) -> int | None:
     """Return the size of a sample that the source states: pixels or tokens; None where it doesn't."""
     size = rate.get("image_size") or rate.get("sequence_length")
-    inferred = str(rate.get("inferred") or "").split(", ")
-    return None if size is None or {"image_size", "sequence_length"} & set(inferred) else int(size)
+    return None if size is None or {"image_size", "sequence_length"} & {*rate.inferred} else int(size)
 
 
 def work_of(rate: Cell, size: int | None) -> Work | None:

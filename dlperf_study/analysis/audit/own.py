@@ -16,11 +16,18 @@ def results_of_dataset(dataset: Dataset) -> Results:
 
 
 def _configurations(dataset: Dataset) -> pd.DataFrame:
-    """Return the table of configurations with the series of each and the peak of its devices."""
+    """Return the table of configurations with the series of each, the peak of its devices, and what is no measurement.
+
+    Devices and global batch were reckoned from the parameters: held against these they would always be right.
+    """
     rows = dataset.configurations
     lines = rows.groupby(series_factors(rows, dataset.plan.scaling), sort=False, dropna=False).ngroup()
     peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
-    return rows.assign(series="series " + (lines + 1).astype(str), device_peak_flops=rows["identity"].map(peaks))
+    return rows.assign(
+        series="series " + (lines + 1).astype(str),
+        device_peak_flops=rows["identity"].map(peaks),
+        inferred="world_size, global_batch",
+    )
 
 
 def _runs(dataset: Dataset, summaries: pd.DataFrame) -> pd.DataFrame:

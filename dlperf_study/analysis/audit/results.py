@@ -14,7 +14,7 @@ from dlperf_study.analysis.scaling import Point, point
 from dlperf_study.analysis.statistics import median_interval
 from dlperf_study.study.configuration import FIELD_NAMES
 
-THROUGHPUT, SPEEDUP, EFFICIENCY = "throughput", "speedup", "efficiency"
+THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency", "relative_throughput"
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -34,6 +34,7 @@ class Cell:
 
     ``key`` names it uniquely. ``text`` is what was printed. ``series`` names the line of points that differ only in
     nodes and devices. ``facts`` holds everything else the table says of it, by column; what is missing is not there.
+    ``own_conditions``: its conditions in columns of its own, which ours know nothing of.
     """
 
     key: str
@@ -44,6 +45,7 @@ class Cell:
     series: str
     world_size: int | None
     facts: Mapping[str, Any]
+    own_conditions: tuple[str, ...] = ()
 
     def get(self, name: str) -> Any:
         """Return what the table says of the cell in a column, or None."""
@@ -72,7 +74,12 @@ class Cell:
     @property
     def configuration(self) -> tuple[str, ...]:
         """What it was measured with, as far as the table says."""
-        return tuple(str(self.facts.get(name, "")) for name in CONFIGURATION)
+        return tuple(str(self.facts.get(name, "")) for name in (*CONFIGURATION, *self.own_conditions))
+
+    @property
+    def inferred(self) -> tuple[str, ...]:
+        """The columns whose values the table itself does not print."""
+        return tuple(str(self.facts.get("inferred", "")).split(", "))
 
     @property
     def is_run(self) -> bool:
@@ -155,6 +162,14 @@ class Results:
         alone = [cell for cell in self._alongside.get((THROUGHPUT, ratio.series), ()) if cell.world_size == 1]
         return _the_same(alone) if ratio.metric == EFFICIENCY else None
 
+    def baseline_devices(self, ratio: Cell) -> int | None:
+        """Return the devices of what a ratio is relative to, also where the table prints ratios and no rates."""
+        base = self.baseline_of(ratio)
+        if base is not None:
+            return base.world_size
+        found = {unit.world_size for unit in self._units(ratio) if not ratio.baseline}
+        return found.pop() if len(found) == 1 else None
+
     def _units(self, ratio: Cell) -> list[Cell]:
         """Return the ratios of 1 on the curve of a ratio; of several, those at its fewest devices, if any is there."""
         along = self._alongside[ratio.metric, ratio.series]
@@ -201,8 +216,8 @@ class Results:
         return Rate(cell, point(cell.world_size or 0, cell.value, *ends), ends[0] is not None)
 
     def stating(self, *names: str) -> Iterator[list[Cell]]:
-        """Yield the cells of a table that state the same numbers in some columns; those that lack one are left out."""
-        stating = (cell for cell in self.cells if None not in map(cell.get, names))
+        """Yield the cells of a table that print the same numbers in some columns; those that lack one are left out."""
+        stating = (cell for cell in self.cells if None not in map(cell.get, names) and not {*names} & {*cell.inferred})
         yield from grouped(stating, lambda cell: (cell.table, *map(cell.get, names))).values()
 
     def runs_of(self, cell: Cell) -> list[Cell]:

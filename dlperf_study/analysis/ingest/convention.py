@@ -37,11 +37,12 @@ def _group(said: Conventional) -> Group:
 
 
 def _stated(members: Sequence[tuple[Conventional, Found]]) -> Stated:
-    said, first = members[0]
-    return Stated(_parameters(said, first), tuple(_runs(members)), "/".join((*said.above[1:], said.case)), Extras())
+    said, _ = members[0]
+    program = next(filter(None, (_program(file) for _, file in members)), "")
+    return Stated(_parameters(said, program), tuple(_runs(members)), "/".join((*said.above[1:], said.case)), Extras())
 
 
-def _parameters(said: Conventional, first: Found) -> Mapping[str, Scalar]:
+def _parameters(said: Conventional, program: str) -> Mapping[str, Scalar]:
     known: dict[str, Scalar] = {
         "model": said.model,
         "nodes": said.nodes,
@@ -50,7 +51,6 @@ def _parameters(said: Conventional, first: Found) -> Mapping[str, Scalar]:
         "batch_per_device": said.batch_per_device,
         "precision": PRECISIONS.get(said.precision.lower(), said.precision),
     }
-    program = _program(first)
     return {"framework": program, **known} if program else known
 
 

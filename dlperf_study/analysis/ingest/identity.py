@@ -8,6 +8,7 @@ from dlperf_study.errors import IdentityError
 from dlperf_study.logs.merge import Devices
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration, Scalar
 from dlperf_study.study.grid import in_words
+from dlperf_study.study.words import counted
 
 #: What must be stated of every configuration: without it no rate is a job's, and no two can be compared.
 NEEDED = ("framework", "model", "nodes", "devices_per_node", "servers", "batch_per_device", "precision")
@@ -135,7 +136,7 @@ def _lacking(stated: Stated) -> Iterator[str]:
         yield f"{stated.source}: it names no run"
     devices, driven = int(stated.parameters["devices_per_node"]), stated.extras.devices_per_process or 1
     if devices % driven:
-        said = f"devices_per_process is {driven}, but a node has {devices} devices, which is no multiple of it"
+        said = f"devices_per_process is {driven}, but a node has {counted(devices, 'device')}, no multiple of it"
         yield f"{stated.source}: {said}"
 
 

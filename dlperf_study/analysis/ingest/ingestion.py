@@ -24,7 +24,7 @@ from dlperf_study.errors import IdentityError
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.paths import StudyPaths
 from dlperf_study.study.plan import Entry, Plan
-from dlperf_study.study.words import first_of
+from dlperf_study.study.words import counted, first_of
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _unnamed(identity: Identity, files: Sequence[Found]) -> Iterator[Complaint]:
     """Yield a complaint where there are files that the identity names no run of."""
     others = identity.of_no_run(file.place for file in files)
     if others:
-        yield Complaint("logs", f"{len(others)} files are of no run and were not read: {first_of(others)}")
+        yield Complaint("logs", f"{counted(len(others), 'file')} of no run, not read: {first_of(others)}")
 
 
 def _write(plan: Plan, kept: _Tables, paths: StudyPaths) -> None:

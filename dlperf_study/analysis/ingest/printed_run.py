@@ -8,6 +8,7 @@ import numpy as np
 from dlperf_study.analysis.ingest.contradictions import contradictions
 from dlperf_study.analysis.ingest.data_sources import unstated_data
 from dlperf_study.analysis.ingest.identity import Extras, LogRun, Stated
+from dlperf_study.analysis.ingest.modes import untrained
 from dlperf_study.analysis.ingest.ranks import lost_ranks, ranks_seen, silent_ranks
 from dlperf_study.analysis.steady_series import (
     Stalls,
@@ -26,6 +27,9 @@ from dlperf_study.logs.merge import JobSeries, job_series
 from dlperf_study.logs.reading import Reading, places_of
 from dlperf_study.logs.records import joined
 from dlperf_study.logs.sources import Source
+from dlperf_study.logs.textless import textless
+from dlperf_study.logs.wholeness import is_much
+from dlperf_study.study.words import counted
 
 #: Of which steps DLPerf took the rate: first and last; its extractors count iterations from 1.
 FIXED_WINDOW, FIXED_WINDOW_PLSC = (20, 120), (50, 150)
@@ -97,7 +101,8 @@ def _read(task: Task) -> tuple[list[Reading], list[str]]:
         try:
             readings.append(read(source, task.stated.extras.format))
         except LogError as error:
-            unreadable.append(str(error))
+            empty = textless(source)
+            unreadable.append(f"{source}: {empty}" if empty else str(error))
     return readings, unreadable
 
 
@@ -107,6 +112,7 @@ def _refusals(task: Task, readings: Sequence[Reading], unreadable: Sequence[str]
         yield from (one.message for one in reading.complaints if one.severity is Severity.ERROR)
     yield from silent_ranks(unreadable, len(readings), task.stated.jobs_devices)
     yield from lost_ranks(readings)
+    yield from untrained(readings)
     yield from contradictions(readings, task.stated)
 
 
@@ -126,12 +132,24 @@ def _job_rates(task: Task, readings: Sequence[Reading]) -> tuple[Rates | None, t
         rates = _rates(readings, series, task.stated.extras)
     except LogError as error:
         return None, complaints, [str(error)]
-    return rates, complaints, list(_levels(rates))
+    return rates, complaints, [*_without_rate(series), *_levels(rates)]
+
+
+def _without_rate(series: JobSeries) -> Iterator[str]:
+    """Yield that so many steps have no rate above 0 that the others may be another sample than all."""
+    count = int(np.count_nonzero(~_usable(series)))
+    if is_much(count, series.rate.size):
+        steps = counted(series.rate.size, "step")
+        yield f"at {count} of {steps} {series.metric} makes no rate above 0: the others may be unlike the whole"
+
+
+def _usable(series: JobSeries) -> Mask:
+    return np.isfinite(series.rate) & (series.rate > 0)
 
 
 def _rates(readings: Sequence[Reading], series: JobSeries, extras: Extras) -> Rates:
     """Return the usable part of a series; raises LogError when it is none of samples, or holds no rate above 0."""
-    usable = np.isfinite(series.rate) & (series.rate > 0)
+    usable = _usable(series)
     if not usable.any():
         raise LogError(f"{readings[0].source}: no {series.metric} is a number above 0")
     rate = series.rate[usable] / _per_sample(series.unit, extras.tokens_per_sample, readings[0].source)

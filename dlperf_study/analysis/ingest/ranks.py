@@ -6,7 +6,8 @@ import numpy as np
 
 from dlperf_study.logs.arrays import Whole
 from dlperf_study.logs.merge import Devices
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.reading import Reading, restarts
+from dlperf_study.study.words import counted
 
 #: By how many printed steps ranks, or repetitions, may end apart: a job is cut off while some still print.
 ALLOWED_APART = 2
@@ -21,7 +22,7 @@ def silent_ranks(unreadable: Sequence[str], printing: int, devices: Devices) -> 
     """Yield why logs that hold no training can't be those of ranks that never print: one prints, or one a node."""
     if unreadable and printing not in (1, devices.nodes):
         said = "; ".join(unreadable)
-        yield f"{printing} logs of ranks hold training, but {len(unreadable)} hold none: {said}"
+        yield f"{len(unreadable)} of {printing + len(unreadable)} logs of ranks hold no training: {said}"
 
 
 def lost_ranks(readings: Sequence[Reading]) -> Iterator[str]:
@@ -30,9 +31,10 @@ def lost_ranks(readings: Sequence[Reading]) -> Iterator[str]:
     longest = max(lines.values())
     for source, count in lines.items():
         if count < longest - ALLOWED_APART:
-            yield f"truncated: {source} holds {count} lines of training, another rank's {longest}"
+            yield f"truncated: {source} holds {counted(count, 'line')} of training, another rank's {longest}"
     for reading in readings:
-        yield from _lost_in_stream(reading)
+        # What starts over prints steps twice: no rank is missing at the others.
+        yield from _lost_in_stream(reading) if not restarts(reading.records).size else ()
 
 
 def _lost_in_stream(reading: Reading) -> Iterator[str]:

@@ -108,7 +108,7 @@ def _doubts(rates: Rates) -> Iterator[Complaint]:
     if not rates.steady.settled:
         yield Complaint("settled_at_step", f"no steady state: {'; '.join(rates.steady.window.reasons)}")
     if rates.steady.startup > LONG_STARTUP * rates.rate.size:
-        said = f"{rates.steady.startup} of {rates.rate.size} lines are left out as start-up"
+        said = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
         yield Complaint("settled_at_step", f"{said}: do the others speak for the run?")
     held = int(rates.fixed.kept.sum())
     if not held or "before it is full" in rates.fixed.reasons[0]:

@@ -15,7 +15,7 @@ from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.describe import table
 from dlperf_study.study.grid import in_words
 from dlperf_study.study.parameters import PARAMETERS
-from dlperf_study.study.words import first_of
+from dlperf_study.study.words import counted, first_of
 
 #: What DLPerf compares with, and so what is proposed.
 BASELINE = {"nodes": 1, "devices_per_node": 1}
@@ -93,7 +93,7 @@ def _lines(found: Whose) -> Iterator[str]:
     yield f"Scaling: {found.identity.scaling}. Baseline: the same with {in_words(found.identity.baseline)}"
     others = found.identity.of_no_run(file.place for file in found.files)
     if others:
-        yield f"{len(others)} files are of no run: {first_of(others)}"
+        yield f"{counted(len(others), 'file')} of no run: {first_of(others)}"
     yield from (f"Not yet: {problem}" for problem in problems_of(configurations))
     yield f"It stands in {found.file}"
     yield "Check it, correct it, then say `confirmed: true` there, or give --accept: without that nothing is ingested."

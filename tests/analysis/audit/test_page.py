@@ -38,3 +38,5 @@ def test_the_numbers_of_the_published_figures_are_those_of_today():
     heaviest_first = list(reversed(Severity))
     found = {one.name: [one.examined, *map(one.count, heaviest_first)] for one in checked if one.findings}
     assert said == found
+    [idle] = re.findall(r"^These had nothing to examine, .*: (.*)\.$", section, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", idle) == [one.name for one in checked if not one.examined]

@@ -84,6 +84,10 @@ PLANTED = {
         "world_size,batch_per_device,step_seconds,throughput|1,32,80,400.0|4,32,86,1488.4",
     ),
     "times in milliseconds alone": ("durations", "world_size,batch_per_device,step_seconds|1,32,320|4,32,346"),
+    "efficiencies beside speedups, without rates": (
+        "efficiency",
+        "world_size,speedup,efficiency|1,1.00,100%|2,1.90,95%|4,3.60,80%",
+    ),
     "speedups alone, above linear": ("above_linear", "world_size,speedup|1,1.00|2,1.95|4,5.70"),
 }
 RIGHT = {
@@ -120,6 +124,8 @@ RIGHT = {
         "world_size,throughput,throughput_low,throughput_high,speedup,communication_share"
         "|1,100.0,98.0,101.0,1.00,|2,182.0,181.0,184.0,1.82,9%|4,340.0,338.0,341.0,3.40,15%"
     ),
+    "ratios with their sign": "world_size,throughput,speedup|1,100.0,1.00x|2,195.2,1.95 ×|4,370.0,3.70x",
+    "a condition of its own": "cooling,world_size,throughput|air,1,100.0|water,1,120.0|air,2,190.0|water,2,230.0",
     "a point not measured": "world_size,throughput,speedup|1,100.0,1.00|2,-,-|4,370.0,3.70",
 }
 

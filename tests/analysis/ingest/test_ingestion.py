@@ -71,6 +71,16 @@ def test_a_log_shorter_than_what_was_asked_for_is_truncated(
     assert "ends at step 60, but was asked for 120" in reason(ingested(), 1)
 
 
+def test_what_is_empty_or_no_text_is_said_to_be_so(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
+    write_log("1n1g/r50_b128_fp32_3.log")
+    (folder / "1n1g/r50_b128_fp32_1.log").touch()
+    (folder / "1n1g/r50_b128_fp32_2.log").write_bytes(bytes(range(256)) * 9)
+    dataset = ingested()
+    assert reason(dataset, 1) == "1n1g/r50_b128_fp32_1.log: is empty"
+    assert reason(dataset, 2) == "1n1g/r50_b128_fp32_2.log: holds no text"
+    assert reason(dataset, 3) == ""
+
+
 def test_damaged_gzip_is_truncated(ingested: Ingest, write_log: WriteLog) -> None:
     for repetition in (1, 2):
         log = write_log(f"1n1g/r50_b128_fp32_{repetition}.log", seed=repetition)
@@ -170,6 +180,33 @@ def test_two_programs_in_one_folder_give_no_number(folder: Path, ingested: Inges
     assert reason(dataset, 1) == ""
 
 
+@pytest.mark.parametrize(("mode", "counts"), [("training", True), ("forward-only", False), ("evaluation", False)])
+def test_what_trains_nothing_is_refused(folder: Path, ingested: Ingest, mode: str, counts: bool) -> None:
+    state(folder / "some", batch_per_device=64)
+    text = (SAMPLES / "tf_cnn_benchmarks_real.log").read_text()
+    (folder / "some/run_1.log").write_text(text.replace("Mode:        training", f"Mode:        {mode}"))
+    said = reason(ingested(), 1)
+    assert said == ("" if counts else f"some/run_1.log: it states mode {mode}, in which nothing is trained")
+
+
+@pytest.mark.parametrize(("every", "counts"), [(50, True), (9, False)])
+def test_many_steps_without_a_rate_refuse_a_run(folder: Path, ingested: Ingest, every: int, counts: bool) -> None:
+    state(folder / "some")
+    rates = (0.0 if step % every == 1 else 350.0 + step % 3 for step in range(100))
+    lines = (f"Epoch[0] Batch [{step}]\tSpeed: {rate:.2f} samples/sec\n" for step, rate in enumerate(rates))
+    (folder / "some/run_1.log").write_text("".join(lines))
+    said = reason(ingested(), 1)
+    assert counts == ("at 11 of 100 steps throughput makes no rate above 0" not in said)
+
+
+def test_a_log_that_starts_over_has_lost_no_rank(ingested: Ingest, write_log: WriteLog) -> None:
+    log = write_log("1n1g/r50_b128_fp32_1.log", steps=99)
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines[:70], *lines[10:]]))
+    said = "steps start over at line 71: several runs in one log, or a resumed one"
+    assert reason(ingested(), 1) == f"1n1g/r50_b128_fp32_1.log: {said}"
+
+
 def test_the_same_log_twice_is_counted_once(ingested: Ingest, write_log: WriteLog) -> None:
     first = write_log("1n1g/r50_b128_fp32_1.log")
     shutil.copy(first, first.with_name("r50_b128_fp32_2.log"))
@@ -204,7 +241,7 @@ def test_ranks_whose_logs_hold_nothing_are_missing(folder: Path, ingested: Inges
         log = write_log(f"1n4g/r50_b128_fp32_1/workerlog.{rank}", 4, seed=rank)
         if rank == 3:
             log.write_text("Killed\n")
-    assert "3 logs of ranks hold training, but 1 hold none" in reason(ingested(), 1, devices_per_node=4)
+    assert "1 of 4 logs of ranks hold no training: " in reason(ingested(), 1, devices_per_node=4)
 
 
 def test_validation_stalls_of_a_complete_log_are_found(folder: Path, ingested: Ingest) -> None:
@@ -222,7 +259,7 @@ def test_files_of_no_run_are_said_aloud(ingested: Ingest, write_log: WriteLog) -
     write_log("1n1g/r50_b128_fp32_1.log")
     write_log("1n1g/strange.log")
     messages = ingested().complaints["message"].tolist()
-    assert any("1 files are of no run and were not read: 1n1g/strange.log" in message for message in messages)
+    assert any("1 file of no run, not read: 1n1g/strange.log" in message for message in messages)
 
 
 @pytest.mark.usefixtures("small_archive")

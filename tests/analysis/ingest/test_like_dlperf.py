@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.analysis.ingest.like_dlperf import defects, runs_by_case, write_like_dlperf
+from dlperf_study.analysis.ingest.like_dlperf import RATE, defects, results_of, runs_by_case, write_like_dlperf
 from dlperf_study.paths import StudyPaths
+from dlperf_study.published import load_source
 from tests.analysis.ingest.conftest import Ingest, WriteLog
 
 
@@ -31,6 +32,28 @@ def test_the_results_are_those_of_its_rules(ingested: Ingest, write_log: WriteLo
         }
     }
     assert said == [f"as DLPerf would write it: {paths.like_dlperf / 'bz128_result.json'}"]
+
+
+@pytest.mark.parametrize("name", ["dlperf_paddle_plsc", "dlperf_paddle_resnet50"])
+def test_the_runs_it_printed_make_the_results_it_printed(name: str) -> None:
+    cells = load_source(name)
+    runs = cells[(cells["table"] == "runs") & cells["row"].str.contains("b128_fp32")]
+    cases = runs["nodes"].map("{:.0f}".format) + "n" + runs["devices_per_node"].map("{:.0f}".format) + "g"
+    made = results_of(runs.assign(case=cases, counted=True, **{RATE: runs["value"]}))
+    [found] = made.values()
+    printed = cells[cells["table"] == "result"]
+    assert len(found) == printed["row"].nunique()
+    for place in printed.itertuples():
+        assert found[place.row][place.column] == place.value, f"{place.row} {place.column}"
+
+
+def test_each_run_is_rounded_before_the_median(ingested: Ingest, write_log: WriteLog, paths: StudyPaths) -> None:
+    for repetition, seconds in ((1, 0.3), (2, 0.3003)):
+        constant(write_log(f"1n1g/r50_b128_fp32_{repetition}.log"), seconds)
+    ingested()
+    write_like_dlperf(paths)
+    # Between 426.6667 and 426.2404 lies 426.4535, between 426.67 and 426.24 426.455.
+    assert results(paths)["r50"]["1n1g"]["median_speed"] == 426.46
 
 
 def test_without_a_baseline_the_speedup_is_null_and_said(
@@ -59,6 +82,6 @@ def test_a_run_that_stopped_early_and_ten_nodes_are_named(ingested: Ingest, writ
     write_log("1n1g/r50_b128_fp32_6.log", seed=6, steps=60)
     said = list(defects(runs_by_case(ingested())))
     assert any("10n8g makes its extractors crash" in line for line in said)
-    [early] = [line for line in said if "can't be counted" in line]
-    assert "repetitions 4, 5, 6" in early
+    [early] = [line for line in said if "not counted" in line]
+    assert "repetition 4, 5, 6;" in early
     assert 160 < float(early.rpartition(" ")[2]) < 190

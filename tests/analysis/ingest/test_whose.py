@@ -157,7 +157,7 @@ def test_what_must_be_stated_and_is_not_is_named(folder: Path, write_log: WriteL
 def test_processes_share_the_devices_of_a_node_evenly(folder: Path, write_log: WriteLog) -> None:
     state(folder / "one", devices_per_node=8, devices_per_process=3)
     write_log("one/train_1.log")
-    with pytest.raises(IdentityError, match="devices_per_process is 3, but a node has 8 devices, which is no multiple"):
+    with pytest.raises(IdentityError, match="devices_per_process is 3, but a node has 8 devices, no multiple"):
         whose(folder).identity.checked()
 
 

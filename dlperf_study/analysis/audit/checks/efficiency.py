@@ -11,18 +11,24 @@ from dlperf_study.logs.complaint import Severity
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every efficiency that stands beside a speedup over the same baseline."""
     for efficiency in results.of(EFFICIENCY):
-        speedup, base = results.beside(efficiency, SPEEDUP), results.baseline_of(efficiency)
-        if speedup and base and base is results.baseline_of(speedup) and base.world_size and efficiency.world_size:
-            yield _examined(efficiency, speedup, base)
+        speedup, devices = results.beside(efficiency, SPEEDUP), results.baseline_devices(efficiency)
+        if speedup and devices and efficiency.world_size and _have_one_baseline(results, efficiency, speedup):
+            yield _examined(efficiency, speedup, devices)
 
 
-def _examined(efficiency: Cell, speedup: Cell, base: Cell) -> Finding | None:
-    share = Fraction(base.world_size or 1, efficiency.world_size or 1)
+def _have_one_baseline(results: Results, one: Cell, other: Cell) -> bool:
+    """Say whether two ratios are relative to one rate; where none is printed, to one number of devices."""
+    same_rate = results.baseline_of(one) is results.baseline_of(other)
+    return same_rate and results.baseline_devices(one) == results.baseline_devices(other)
+
+
+def _examined(efficiency: Cell, speedup: Cell, devices: int) -> Finding | None:
+    share = Fraction(devices, efficiency.world_size or 1)
     low, high = (bound * share for bound in speedup.printed.bounds(truncated=True))
     if efficiency.printed.meets(low, high):
         return None
     exact = float(speedup.printed.exact * share)
-    said = f"{speedup.text} × {base.world_size} / {efficiency.world_size} = {exact:.4g}, printed {efficiency.text}"
+    said = f"{speedup.text} × {devices} / {efficiency.world_size} = {exact:.4g}, printed {efficiency.text}"
     why = "they may be relative to different baselines, or to another number of devices"
     return Finding(Severity.ERROR, (efficiency, speedup), said, (why,))
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import islice
+from operator import truediv
 from statistics import mean
 
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.printed import quotient
-from dlperf_study.analysis.audit.results import EFFICIENCY, SPEEDUP, THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT, Cell, Results
 from dlperf_study.logs.complaint import Severity
 
-RELATIVE = "relative_throughput"
 #: So many other quotients are named at most that would print like a ratio that does not fit.
 MOST_FITTING = 3
 #: No efficiency is as high as this: what is, is in per cent.
@@ -121,6 +121,9 @@ def _candidates(results: Results, rate: Cell, base: Cell) -> Iterator[tuple[str,
             yield f"{rate.text} / {cell.text} ({cell.key})", own, cell.printed.exact
         if cell.table == rate.table and cell is not rate:
             yield f"{cell.text} ({cell.key}) / {base.text}", cell.printed.exact, other
+    runs, others = ([run.value for run in results.runs.get(cell.key, ())] for cell in (rate, base))
+    if runs and len(runs) == len(others) and min(others) > 0:
+        yield "the mean of the ratios of the runs", Fraction(mean(map(truediv, runs, others))), Fraction(1)
     means = [_mean(results, cell) for cell in (rate, base)]
     if min(means) > 0:
         yield "the means of the runs", Fraction(means[0]), Fraction(means[1])

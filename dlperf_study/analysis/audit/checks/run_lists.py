@@ -9,6 +9,7 @@ from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results
 from dlperf_study.analysis.audit.words import texts
 from dlperf_study.logs.complaint import Severity
+from dlperf_study.study.words import counted
 
 ESTIMATORS = {"median": median, "mean": mean}
 _OTHER_RUNS = ("the list may be of another series of runs than the table", "a run may be missing from the list")
@@ -57,7 +58,7 @@ def _count(summary: Cell, runs: list[Cell]) -> Finding | None:
         return Finding(Severity.DOUBT, (summary, *runs), f"run {twice} is in the list more than once", _OTHER_RUNS)
     if not stated or stated == len(runs):
         return None
-    said = f"{int(stated)} runs are stated, and {len(runs)} are listed"
+    said = f"{counted(int(stated), 'run')} stated, and {len(runs)} listed"
     return Finding(Severity.DOUBT, (summary, *runs), said, _OTHER_RUNS)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Rate, Results
 from dlperf_study.logs.complaint import Severity
+from dlperf_study.study.words import counted
 
 #: How near a quotient must be to a whole factor, and to 1 for a curve to be called flat.
 NEAR, FLAT = 0.03, 0.15
@@ -57,9 +58,10 @@ def _goes_on(more: Rate, factor: int, later: list[Rate]) -> bool:
 
 
 def _found(fewer: Rate, more: Rate, computation: str, corrected: float, linear: float) -> Finding:
+    place = f"{fewer.cell.text} on {counted(fewer.point.devices, 'device')}"
     said = (
-        f"{computation} = {corrected:.5g}, which is where {fewer.cell.text} on {fewer.point.devices} devices leads "
-        f"({linear:.5g} on {more.point.devices}); {more.cell.text} is off by that factor"
+        f"{computation} = {corrected:.5g}, which is where {place} leads ({linear:.5g} on {more.point.devices}); "
+        f"{more.cell.text} is off by that factor"
     )
     return Finding(Severity.DOUBT, (fewer.cell, more.cell), said, _WHY)
 

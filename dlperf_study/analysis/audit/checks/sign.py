@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.analysis.audit.checks.ratios import RELATIVE
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import EFFICIENCY, SPEEDUP, THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT, Cell, Results
 from dlperf_study.logs.complaint import Severity
 
 METRICS = (THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE, "step_seconds", "task_process_seconds")

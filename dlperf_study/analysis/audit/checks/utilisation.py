@@ -8,6 +8,7 @@ from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.limits import needed, peak_of, work_of
 from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results
 from dlperf_study.logs.complaint import Severity
+from dlperf_study.study.words import counted
 
 SHARE, FLOPS, STEP = "mfu", "device_flops", "step_seconds"
 #: How far the FLOPs of one sample of the same network may be apart where they are reckoned back.
@@ -65,7 +66,9 @@ def _alike(work: dict[Cell, float]) -> Finding | None:
     odd = [cell for cell, flops in work.items() if abs(flops / middle - 1) > allowed[cell]]
     if not odd:
         return None
-    seen = ", ".join(f"{cell.text} on {cell.world_size} devices ({work[cell]:.4g} FLOP)" for cell in odd)
+    seen = ", ".join(
+        f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({work[cell]:.4g} FLOP)" for cell in odd
+    )
     said = (
         f"FLOP/s of a device × devices × step / batch is the FLOPs of a sample: {middle:.4g} in most rows, but {seen}"
     )

@@ -15,3 +15,10 @@ def test_another_batch_contradicts_its_parts():
 
 def test_a_batch_without_its_parts_is_not_examined():
     assert examined("global_batch", [rate("370.0", 4, global_batch=128)]) == []
+
+
+def test_a_batch_that_was_reckoned_is_not_held_against_its_own_parts():
+    assert examined("global_batch", [rate("370.0", 4, batch_per_device=32)]) == []
+    assert examined("global_batch", [rate("370.0", 4, batch_per_device=32, global_batch=128, inferred="classes")]) == [
+        None
+    ]

@@ -65,6 +65,12 @@ def test_means_of_the_runs_would_fit():
     assert finding.computation.endswith("It would fit the means of the runs")
 
 
+def test_the_mean_of_ratios_would_fit():
+    listed = runs(["90", "110"]) + runs(["150", "250"], 2)
+    [finding] = found("ratios", [rate("100.0"), rate("200.0", 2), ratio("speedup", "1.97", 2), *listed])
+    assert finding.computation.endswith("It would fit the mean of the ratios of the runs")
+
+
 def test_a_baseline_must_be_declared():
     [finding] = found("ratios", [number("speedup", "3.85", 4), rate("352.72", 4)])
     assert finding.severity is Severity.DOUBT

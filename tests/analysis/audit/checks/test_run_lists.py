@@ -49,7 +49,7 @@ def test_a_run_may_be_listed_once():
 
 def test_as_many_runs_as_stated():
     [finding] = found("run_lists", [rate("397.78", runs=7), *runs(LIST)])
-    assert finding.computation == "7 runs are stated, and 5 are listed"
+    assert finding.computation == "7 runs stated, and 5 listed"
 
 
 def test_a_list_counts_for_all_summaries_of_its_configuration():

@@ -16,3 +16,8 @@ def test_another_number_of_devices_contradicts_its_nodes():
 
 def test_devices_without_nodes_are_not_examined():
     assert examined("world_size", [rate("760.0", 16, nodes=2)]) == []
+
+
+def test_devices_that_were_reckoned_are_not_held_against_their_own_nodes():
+    assert examined("world_size", [rate("760.0", 16, nodes=2, devices_per_node=8) | {"world_size": None}]) == []
+    assert examined("world_size", [rate("760.0", 16, nodes=2, devices_per_node=8, inferred="nodes")]) == []

@@ -1,0 +1,44 @@
+"""Lines of evaluation are none of training."""
+
+import numpy as np
+import pytest
+
+from dlperf_study.logs.evaluation import evaluation_apart
+from dlperf_study.logs.formats import load
+from dlperf_study.logs.records import Records, records
+
+GLUON = load("gluonnlp_bert")
+RISING = [(9, 1e-7), (19, 2e-7), (29, 3e-7)]
+
+
+def rows(*printed: tuple[int, float]) -> Records:
+    steps, rates = zip(*printed, strict=True)
+    values = {"learning_rate": np.array(rates), "throughput": np.full(len(rates), 100.0)}
+    return records(np.arange(1, len(steps) + 1), values, step=np.array(steps))
+
+
+@pytest.mark.parametrize(
+    ("printed", "training"),
+    [
+        (RISING, 3),
+        ([*RISING, (9, 0), (19, 0), (29, 0), (39, 0)], 3),
+        ([(9, 0), (19, 0), *((step + 20, rate) for step, rate in RISING)], 5),
+        ([*RISING, (39, 0)], 4),
+        ([*RISING, (39, 0), (39, 0), (9, 0), (19, 0)], 5),
+        ([(9, 0), (19, 0)], 0),
+    ],
+    ids=["none", "behind training", "a rate that grows", "a rate that falls", "both", "alone"],
+)
+def test_what_falls_back_without_a_learning_rate_is_evaluation(printed: list[tuple[int, float]], training: int) -> None:
+    found = evaluation_apart(rows(*printed), GLUON)
+    assert found.training.tolist() == [True] * training + [False] * (len(printed) - training)
+
+
+def test_training_goes_on_behind_an_evaluation() -> None:
+    found = evaluation_apart(rows(*RISING, (9, 0), (19, 0), (39, 4e-7), (49, 5e-7)), GLUON)
+    assert found.training.tolist() == [True] * 3 + [False] * 2 + [True] * 2
+
+
+def test_other_formats_know_no_such_lines() -> None:
+    same = rows(*RISING, (9, 0))
+    assert evaluation_apart(same, load("paddle_resnet50")) is same
