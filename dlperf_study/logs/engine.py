@@ -9,6 +9,7 @@ import numpy as np
 from dlperf_study.errors import LogError
 from dlperf_study.logs.blocks import Block, Blocks
 from dlperf_study.logs.doubts import Seen, doubts
+from dlperf_study.logs.evaluation import evaluation_apart
 from dlperf_study.logs.facts import facts_of
 from dlperf_study.logs.format import Format, Line
 from dlperf_study.logs.formats import load, names
@@ -98,6 +99,7 @@ class _Reader:
                 facts[name].append(value)
         stated = {name: values[0] for name, values in facts.items() if len(values) == 1}
         rows = _with_carried_steps(rows) if self._format.carries_steps else rows
+        rows = evaluation_apart(rows, self._format)
         rows = rows.where(np.logical_or.reduce([~np.isnan(column) for column in rows.values.values()]))
         reading = Reading(self._source, self._format, rows, stated, (), blocks.lines)
         found = doubts(reading, self._unusable, self._not_numbers, blocks, facts, self._is_cut)

@@ -1,11 +1,15 @@
 """Lines of evaluation are none of training."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from dlperf_study.logs.evaluation import evaluation_apart
+from dlperf_study.logs.format import VALIDATION
 from dlperf_study.logs.formats import load
 from dlperf_study.logs.records import Records, records
+from tests.logs.written import read_text
 
 GLUON = load("gluonnlp_bert")
 RISING = [(9, 1e-7), (19, 2e-7), (29, 3e-7)]
@@ -37,6 +41,15 @@ def test_what_falls_back_without_a_learning_rate_is_evaluation(printed: list[tup
 def test_training_goes_on_behind_an_evaluation() -> None:
     found = evaluation_apart(rows(*RISING, (9, 0), (19, 0), (39, 4e-7), (49, 5e-7)), GLUON)
     assert found.training.tolist() == [True] * 3 + [False] * 2 + [True] * 2
+
+
+def test_a_log_that_ends_in_an_evaluation_is_one_of_training(tmp_path: Path) -> None:
+    line = "INFO:root:[step {}]\tmlm_loss=10.38000\tthroughput={}K tks/s\tlr={:.7f} time=2.40, latency=239.6 ms/batch\n"
+    trained = "".join(line.format(step, 17.1, 1e-4) for step in range(9, 400, 10))
+    reading = read_text(tmp_path, trained + "".join(line.format(step, 40.2, 0) for step in range(9, 200, 10)))
+    assert reading.complaints == ()
+    assert list(reading.series("throughput").step) == list(range(9, 400, 10))
+    assert set(reading.series("throughput", VALIDATION).values["throughput"]) == {40200.0}
 
 
 def test_other_formats_know_no_such_lines() -> None:
