@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
@@ -42,6 +44,15 @@ def test_a_confirmed_file_needs_no_option_and_a_name_can_be_given(folder: Path, 
     file.write_text(file.read_text().replace("confirmed: false", "confirmed: true"))
     assert main(["ingest", str(folder), "--no-report", "--name", "other"]) == 0
     assert Dataset.load(StudyPaths.of("other")).plan.study == "other"
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_a_dataset_alone_waits_for_nothing_that_only_a_report_needs(folder: Path, paths: StudyPaths) -> None:
+    told = f"main(['ingest', {str(folder)!r}, '--no-report', '--accept'])"
+    code = f"import sys; from dlperf_study.__main__ import main; {told}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"papermill", "matplotlib", "paddle"} & set(done.stdout.split()) == set()
+    assert len(Dataset.load(paths).runs) == 9
 
 
 def test_how_many_runs_are_refused_is_said(
