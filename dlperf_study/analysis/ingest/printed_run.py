@@ -1,7 +1,8 @@
 """What the logs of one run print, made the job's, or why the run can't be counted. No pandas: workers import it."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,6 +34,8 @@ from dlperf_study.study.words import counted
 
 #: Of which steps DLPerf took the rate: first and last; its extractors count iterations from 1.
 FIXED_WINDOW, FIXED_WINDOW_PLSC = (20, 120), (50, 150)
+#: Fewer lines of two logs may print the same numbers by chance.
+FEWEST_COMPARED = 3
 _NO_STALLS: tuple[Stalls, ...] = ()
 
 
@@ -66,7 +69,8 @@ class Rates:
 class PrintedRun:
     """One run. ``refusal``: why it can't be counted, empty where it can; ``rates`` may be missing then.
 
-    ``format``: that of its logs, empty where none could be read.
+    ``format``: that of its logs, empty where none could be read. ``prints``: of each log that prints enough what
+    tells it from every other one, and its name.
     """
 
     repetition: int
@@ -76,6 +80,7 @@ class PrintedRun:
     ranks_seen: int
     refusal: str
     complaints: tuple[Complaint, ...] = ()
+    prints: Mapping[bytes, str] = field(default_factory=dict)
 
 
 def read_printed(task: Task) -> PrintedRun:
@@ -92,7 +97,17 @@ def read_printed(task: Task) -> PrintedRun:
         ranks_seen=ranks_seen(readings),
         refusal="; ".join([*_refusals(task, readings, unreadable), *contradicted]),
         complaints=(*_doubts(task, readings, unreadable), *complaints),
+        prints={
+            _print(one): str(one.source) for one in readings if len(one.series(one.rate_metric)) >= FEWEST_COMPARED
+        },
     )
+
+
+def _print(reading: Reading) -> bytes:
+    """Return a digest of the numbers as they are printed: made the job's, a copy elsewhere would have others."""
+    rows = reading.series(reading.rate_metric)
+    columns = (rows.epoch, rows.step, *(rows.values[name] for name in sorted(rows.values)))
+    return hashlib.sha256(b"".join(column.tobytes() for column in columns)).digest()
 
 
 def _read(task: Task) -> tuple[list[Reading], list[str]]:

@@ -1,6 +1,5 @@
 """What only several runs together show: one that ends early, another program's log, a log that is there twice."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,9 +10,6 @@ from dlperf_study.analysis.ingest.printed_run import PrintedRun, Rates
 from dlperf_study.analysis.ingest.ranks import ALLOWED_APART
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.study.words import counted
-
-#: Fewer rates may be the same by chance.
-FEWEST_COMPARED = 3
 
 
 def judged(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[PrintedRun]:
@@ -31,18 +27,19 @@ def judged(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[Printe
 
 
 class Seen:
-    """The series of rates read so far, so that a log that is there twice is counted once."""
+    """The logs read so far, of all configurations, so that a log that is there twice is counted once."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, str] = {}
 
     def checked(self, run: PrintedRun) -> PrintedRun:
-        """Return a run, refused if it prints the very numbers of another one."""
-        if run.refusal or run.rates is None or run.rates.rate.size < FEWEST_COMPARED:
-            return run
-        numbers = np.concatenate((run.rates.rate, run.rates.loss))
-        other = self._places.setdefault(hashlib.sha256(numbers.tobytes()).digest(), run.logs[0])
-        return run if other in run.logs else refused(run, f"it prints the very numbers of {other}: the same run twice")
+        """Return a run, refused if a log of it prints the very numbers of a log of another one."""
+        other = next((self._places[one] for one in run.prints if one in self._places), None)
+        if other and not run.refusal:
+            return refused(run, f"it prints the very numbers of {other}: the same run twice")
+        if not run.refusal:
+            self._places.update(run.prints)
+        return run
 
 
 def refused(run: PrintedRun, reason: str) -> PrintedRun:

@@ -215,6 +215,25 @@ def test_the_same_log_twice_is_counted_once(ingested: Ingest, write_log: WriteLo
     assert "the very numbers of 1n1g/r50_b128_fp32_1.log" in reason(dataset, 2)
 
 
+def test_a_log_of_one_configuration_is_none_of_another(ingested: Ingest, write_log: WriteLog) -> None:
+    first = write_log("1n1g/r50_b128_fp32_1.log")
+    shutil.copy(first, write_log("1n8g/r50_b128_fp32_1.log"))
+    write_log("1n8g/r50_b128_fp32_2.log")
+    dataset = ingested()
+    said = "it prints the very numbers of 1n1g/r50_b128_fp32_1.log: the same run twice"
+    assert reason(dataset, 1, devices_per_node=8) == said
+    assert reason(dataset, 2, devices_per_node=8) == ""
+
+
+def test_the_log_of_a_node_is_of_one_run(ingested: Ingest, write_log: WriteLog) -> None:
+    nodes = [write_log(f"2n1g/node{node}/r50_b128_fp32_1.log") for node in (0, 1)]
+    write_log("2n1g/node0/r50_b128_fp32_2.log")
+    shutil.copy(nodes[1], nodes[1].with_name("r50_b128_fp32_2.log"))
+    dataset = ingested()
+    assert reason(dataset, 1, nodes=2) == ""
+    assert "it prints the very numbers of 2n1g/node1/r50_b128_fp32_1.log" in reason(dataset, 2, nodes=2)
+
+
 def test_one_log_per_rank_is_merged_by_the_slowest(ingested: Ingest, write_log: WriteLog) -> None:
     for rank, slower in ((0, 1.0), (1, 2.0)):
         log = write_log(f"1n2g/r50_b128_fp32_1/workerlog.{rank}", 2, seed=rank)

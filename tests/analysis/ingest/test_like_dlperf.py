@@ -22,13 +22,13 @@ def constant(log: Path, seconds: float) -> None:
 def test_the_results_are_those_of_its_rules(ingested: Ingest, write_log: WriteLog, paths: StudyPaths) -> None:
     for repetition, seconds in ((1, 0.5), (2, 0.4), (3, 0.32)):
         constant(write_log(f"1n1g/r50_b128_fp32_{repetition}.log"), seconds)
-        constant(write_log(f"1n2g/r50_b128_fp32_{repetition}.log", 2, seed=repetition + 9), seconds * 1.25)
+        constant(write_log(f"1n2g/r50_b128_fp32_{repetition}.log", 2, seed=repetition + 9), seconds * 1.2)
     ingested()
     said = write_like_dlperf(paths)
     assert results(paths) == {
         "r50": {
             "1n1g": {"average_speed": 325.33, "batch_size_per_device": 128, "median_speed": 320.0, "speedup": 1.0},
-            "1n2g": {"average_speed": 520.53, "batch_size_per_device": 128, "median_speed": 512.0, "speedup": 1.6},
+            "1n2g": {"average_speed": 542.22, "batch_size_per_device": 128, "median_speed": 533.33, "speedup": 1.67},
         }
     }
     assert said == [f"as DLPerf would write it: {paths.like_dlperf / 'bz128_result.json'}"]
