@@ -6,16 +6,23 @@ from dataclasses import dataclass
 
 from dlperf_study.analysis.ingest.folder import stem
 
-#: ``{N}n{G}g``: nodes, and GPUs of each.
-CASE = re.compile(r"(?P<nodes>[1-9]\d*)n(?P<devices_per_node>[1-9]\d*)[gd]", re.IGNORECASE)
-#: ``{model}_b{batch}_{precision}_{repetition}``.
-RUN = re.compile(r"(?P<model>.+)_b(?:s|z)?(?P<batch>[1-9]\d*)_(?P<precision>.+)_(?P<repetition>\d+)", re.IGNORECASE)
+#: ``{N}n{G}g``: nodes, and GPUs of each; nobody has a million of them.
+CASE = re.compile(r"(?P<nodes>[1-9]\d{0,5})n(?P<devices_per_node>[1-9]\d{0,5})[gd]", re.IGNORECASE)
+#: ``{model}_b{batch}_{precision}_{repetition}``; the last may be a date with its time.
+RUN = re.compile(
+    r"(?P<model>.+)_b(?:s|z)?(?P<batch>[1-9]\d{0,8})_(?P<precision>.+)_(?P<repetition>\d{1,18})", re.IGNORECASE
+)
 #: What numbers a rank or a node at the end of a name: ``rank-3``, ``workerlog.0``, ``node1``, an address.
 _PRINTER = re.compile(
     r"(?:^|[-_. ])(?:(?:rank|node|host|trainer|proc(?:ess)?|worker(?:log)?)s?[-_. ]?\d+|\d{1,3}(?:\.\d{1,3}){3})$",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d+$")
+#: What numbers a repetition, and so nobody who printed it.
+_REPETITION = re.compile(
+    r"(?:^|[-_. ])(?:runs?|rep|repeats?|repetitions?|trials?|try|attempts?)[-_. ]?\d+$", re.IGNORECASE
+)
+#: A number at the end of a name, as long as a table can hold it.
+_NUMBER = re.compile(r"(?<!\d)\d{1,18}$")
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,11 @@ def one_run(printers: Sequence[str], devices: int) -> bool:
 
 
 def _names_a_printer(printer: str) -> bool:
-    return any(_PRINTER.search(part) or _NUMBER.search(part) for part in printer.split("/"))
+    return any(_PRINTER.search(part) or _is_number_of_rank(part) for part in printer.split("/"))
+
+
+def _is_number_of_rank(part: str) -> bool:
+    return bool(_NUMBER.search(part)) and not _REPETITION.search(part)
 
 
 def _without_printer(part: str) -> str:

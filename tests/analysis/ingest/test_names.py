@@ -36,6 +36,9 @@ def test_the_convention_is_read_from_folders_and_files(
         "1n8g/r50_b0_fp32_1.log",
         "r50_b128_fp32_1/1n8g/out.log",
         "1n8gpu/r50_b128_fp32_1.log",
+        "99999999999999999999n8g/r50_b128_fp32_1.log",
+        "1n8g/r50_b99999999999999999999_fp32_1.log",
+        "1n8g/r50_b128_fp32_99999999999999999999.log",
     ],
 )
 def test_other_names_say_nothing(place: str) -> None:
@@ -50,6 +53,8 @@ def test_other_names_say_nothing(place: str) -> None:
         ("3/rank0.log", 3, "rank0"),
         ("workerlog.1", None, "workerlog.1"),
         ("train.log", None, ""),
+        ("run_20201125123456.log", 20201125123456, ""),
+        ("run_99999999999999999999.log", None, ""),
     ],
 )
 def test_below_a_configuration_the_first_name_ends_in_the_repetition(
@@ -64,3 +69,9 @@ def test_logs_are_one_run_only_if_each_names_another_rank_or_node() -> None:
     assert not one_run(["", "node1"], devices=16)
     assert not one_run(["again", "old"], devices=16)
     assert not one_run(["rank0", "rank1", "rank2"], devices=2)
+
+
+def test_a_number_of_a_repetition_names_no_rank() -> None:
+    assert not one_run(["weekly/run_1", "weekly/run_2"], devices=16)
+    assert not one_run(["a/Trial-1", "a/Trial-2"], devices=16)
+    assert one_run(["run_1/0", "run_1/1"], devices=16)
