@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -57,11 +57,20 @@ def _content(file: Found) -> dict[str, Any]:
     with file.source.open() as opened:
         text = opened.read()
     try:
-        content = json.loads(text)
-    except ValueError as error:
-        raise IdentityError(f"{file.source}: not JSON: {error}") from error
+        content = json.loads(text, object_pairs_hook=_once_each)
+    except (ValueError, RecursionError) as error:
+        raise IdentityError(f"{file.source}: can't be read as JSON: {error}") from error
     if not isinstance(content, dict):
         raise IdentityError(f"{file.source}: holds {type(content).__name__}; it must be an object of names and values")
+    return content
+
+
+def _once_each(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; raises ValueError where a name stands twice, of which one would be lost."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"{twice!r} stands there twice")
     return content
 
 

@@ -147,6 +147,20 @@ def test_a_wrong_configuration_file_is_named(
         whose(folder)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"nodes": 1, "nodes": 2}', "can't be read as JSON: 'nodes' stands there twice"),
+        ("[" * 100_000, "can't be read as JSON: maximum recursion depth"),
+        ("{", "can't be read as JSON: Expecting"),
+    ],
+)
+def test_a_configuration_file_that_says_nothing_for_certain_is_named(folder: Path, text: str, message: str) -> None:
+    (folder / "configuration.json").write_text(text)
+    with pytest.raises(IdentityError, match=message):
+        whose(folder)
+
+
 def test_what_must_be_stated_and_is_not_is_named(folder: Path, write_log: WriteLog) -> None:
     state(folder / "one", precision=None, servers=None)
     write_log("one/train_1.log")
