@@ -62,5 +62,8 @@ def _open(source: Source, stack: ExitStack) -> BufferedIOBase:
         archive = stack.enter_context(zipfile.ZipFile(source.path))
         file = cast(BufferedReader, stack.enter_context(archive.open(source.member)))
     else:
+        # Opening a pipe would wait for somebody who writes.
+        if source.path.exists() and not source.path.is_file():
+            raise OSError("it is a pipe, a socket or a device, and no file")
         file = stack.enter_context(source.path.open("rb"))
     return stack.enter_context(gzip.GzipFile(fileobj=file)) if file.peek(2)[:2] == GZIP_MAGIC else file

@@ -37,8 +37,10 @@ class Found:
 def files_of(path: Path) -> list[Found]:
     """Return the files below a folder or in an archive, in order of their places; hidden ones are left out.
 
+    Links that lead nowhere, pipes and sockets are among them, so that somebody says that they can't be read.
+
     Raises:
-        LogError: there is no such folder or file.
+        LogError: there is no such folder or file, or a folder below it can't be listed.
 
     """
     path = path.resolve()
@@ -58,20 +60,31 @@ def stem(name: str) -> str:
 def _files(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
-    for folder, _, names in os.walk(path):
-        yield from (Path(folder, name) for name in names if Path(folder, name).is_file())
+        return
+    for folder, _, names in os.walk(path, onerror=_unlisted):
+        yield from (Path(folder, name) for name in names)
+
+
+def _unlisted(error: OSError) -> None:
+    raise LogError(f"{error.filename}: can't be listed, and may hold logs: {error.strerror}") from error
 
 
 def _in_file(file: Path, root: Path) -> Iterator[Found]:
-    above = (root.name, *file.relative_to(root).parts)
-    if file.suffix.lower() != ".zip":
-        yield Found(Source(file, place=_place(above)), above, file.stat().st_size)
+    above = tuple(map(_readable, (root.name, *file.relative_to(root).parts)))
+    if file.suffix.lower() != ".zip" or not file.is_file():
+        size = file.stat().st_size if file.is_file() else 0
+        yield Found(Source(file, place=_place(above)), above, size)
         return
     sizes = _sizes(file)
     for source in sources_of(file):
         inside = tuple(part for part in source.member.split("/") if part)
         parts = (*above, *inside)
         yield Found(replace(source, place=_place(parts)), parts, sizes.get(source.member, 0))
+
+
+def _readable(name: str) -> str:
+    """Return a name as text; bytes of it that are none in UTF-8 stand as their codes."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _place(parts: tuple[str, ...]) -> str:
