@@ -1,6 +1,6 @@
 """Cells of a table of configurations or runs: a value with its interval and doubts, or why it is missing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.statistics import Interval
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report import numbers
-from dlperf_study.report.doubts import merged, without_numbers
+from dlperf_study.report.doubts import is_file, merged, without_numbers
 from dlperf_study.report.missing import DIFFERENCES, why_missing, why_no_interval
 from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing
@@ -141,12 +141,23 @@ def _doubts(dataset: Dataset, row: Any, name: str) -> list[str]:
     complaints = dataset.complaints
     about = complaints[(complaints["identity"] == row.identity) & complaints["subject"].isin(subjects)]
     alike = about.groupby(about["message"].map(without_numbers), sort=False)
-    return [f"{_of_runs(part)}{merged(part['message'])}" for _, part in alike]
+    said = [": ".join(filter(None, (_of_runs(part), merged(part["message"])))) for _, part in alike]
+    return [*said, *_doubtful_logs(dataset, row)] if name == "throughput" else said
+
+
+def _doubtful_logs(dataset: Dataset, row: Any) -> Iterator[str]:
+    """Yield which runs that count have doubtful logs; what is doubted may be long, and stands among all doubts."""
+    runs, complaints = dataset.runs, dataset.complaints
+    counted = runs.loc[(runs["identity"] == row.identity) & (runs["outcome"] == Outcome.COMPLETED), "repetition"]
+    of_logs = (complaints["identity"] == row.identity) & complaints["subject"].map(is_file).astype(bool)
+    about = complaints[of_logs & complaints["repetition"].isin(counted)]
+    if len(about):
+        yield f"doubts about the log of {_of_runs(about)}"
 
 
 def _of_runs(complaints: pd.DataFrame) -> str:
     runs = [str(run) for run in complaints["repetition"].dropna().unique()]
-    return f"run{'s' * (len(runs) > 1)} {listed(runs)}: " if runs else ""
+    return f"run{'s' * (len(runs) > 1)} {listed(runs)}" if runs else ""
 
 
 def _runs_column(_: Dataset) -> ColumnOfCells:

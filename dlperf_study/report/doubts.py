@@ -16,7 +16,7 @@ from dlperf_study.study.words import counted
 
 QUALITY, PUBLISHED = "quality", "published"
 #: What is wrong with a run and makes its throughput doubtful: on the page on quality, and wherever there are rates.
-_OF_THE_RATE = ("cores", "drain_seconds")
+_OF_THE_RATE = ("cores", "drain_seconds", "settled_at_step")
 #: The subjects of complaints that belong on a page; on that on quality belongs what has no other page.
 TOPICS = {
     "scaling": {"throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu", *_OF_THE_RATE},
@@ -25,12 +25,16 @@ TOPICS = {
     PUBLISHED: {"throughput", "speedup", "efficiency", "computation_to_communication", *_OF_THE_RATE},
     "comparison": {"throughput", "relative_throughput", "computation_seconds", "exposed_seconds", *_OF_THE_RATE},
 }
+#: The pages on which doubts about logs are shown too: their rates were read from these.
+_WITH_RATES = (QUALITY, *(topic for topic, subjects in TOPICS.items() if subjects.issuperset(_OF_THE_RATE)))
 #: A number that measures something: no part of a name or version, no process, and no rank, which says who it was.
 _NUMBER = re.compile(r"(?<![\w.-])(?<!rank )\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w:-]|\.\w)")
 
 
 def belongs(subject: str, topic: str) -> bool:
     """Say whether complaints about a subject are shown on the page of a topic; every subject has a page."""
+    if is_file(subject):
+        return topic in _WITH_RATES
     if topic != QUALITY:
         return subject in TOPICS[topic]
     return subject in _OF_THE_RATE or not any(subject in subjects for subjects in TOPICS.values())
@@ -60,7 +64,7 @@ def doubt_rows(dataset: Dataset, topic: str = "") -> Iterator[tuple[Cell, ...]]:
     """
     rows = dataset.complaints.fillna({"identity": ""}).sort_values("severity", key=_errors_first, kind="stable")
     rows = rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)] if topic else rows
-    files = rows["subject"].map(_is_file).astype(bool)
+    files = rows["subject"].map(is_file).astype(bool)
     keys = [
         rows["severity"],
         rows["identity"].mask(files, ""),
@@ -83,7 +87,7 @@ def _errors_first(severities: pd.Series) -> pd.Series:
     return severities != "error"
 
 
-def _is_file(subject: str) -> bool:
+def is_file(subject: str) -> bool:
     """Say whether a complaint is about a file: no column and no window has such letters in its name."""
     return "." in subject or "/" in subject
 
@@ -94,5 +98,5 @@ def _subject(subjects: pd.Series) -> Cell:
     if others:
         return Cell(counted(len(others) + 1, "log"))
     return (
-        Cell(first, code=True) if _is_file(first) else Cell(COLUMNS[first].label if first in COLUMNS else human(first))
+        Cell(first, code=True) if is_file(first) else Cell(COLUMNS[first].label if first in COLUMNS else human(first))
     )

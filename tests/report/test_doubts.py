@@ -45,3 +45,8 @@ def test_every_subject_has_a_page_and_doubts_about_rates_have_several():
         "published",
         "quality",
     ]
+
+
+def test_doubts_about_a_log_are_about_every_rate_that_was_read_from_it():
+    pages = ["scaling", "comparison", "published", "quality"]
+    assert [question for question in QUESTIONS if belongs("1n8g/r50_b128_fp32_1.log", question)] == pages

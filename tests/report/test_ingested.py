@@ -68,6 +68,13 @@ def test_runs_show_what_was_left_out_and_the_window_of_dlperf(dataset: Dataset) 
     assert "the run does not count" in text
 
 
+def test_a_rate_that_some_ranks_printed_for_all_is_doubted_where_it_is_shown(dataset: Dataset) -> None:
+    scaling = tables.scaling(dataset)
+    assert str(scaling).count("doubts about the log of runs 1, 2 and 3") == 2
+    assert "runs 1, 2, 3 and 4" not in str(scaling)
+    assert "only 1 of 8 to 80 ranks printed" in str(tables.doubts(dataset, "scaling"))
+
+
 def test_the_rule_of_the_format_is_named(dataset: Dataset) -> None:
     assert "paddle resnet50: global batch / the slowest rank's step" in context.merging(dataset)
 

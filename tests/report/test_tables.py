@@ -99,7 +99,7 @@ def test_a_page_without_doubts_does_not_speak_for_all(paths: StudyPaths) -> None
     clean = write_titled(paths, [Planned(configuration())])
     assert clean.complaints.empty
     assert "own runs had anything to complain about." in tables.doubts(clean, "scaling")._repr_html_()
-    said = {"subject": "a.log", "message": "it is cut", "severity": "error"}
+    said = {"subject": "trace", "message": "it is cut", "severity": "error"}
     odd = replace(clean, complaints=clean.complaints.reindex([0]).assign(**said))
     assert "No complaint is about what this page shows; the summary" in tables.doubts(odd, "scaling")._repr_html_()
     assert "it is cut" in tables.doubts(odd)._repr_html_()
