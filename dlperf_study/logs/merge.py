@@ -134,9 +134,11 @@ def _common_format(readings: Sequence[Reading]) -> Format:
 
 
 def _common_metric(readings: Sequence[Reading]) -> str:
-    metrics = {reading.rate_metric for reading in readings}
+    metrics, format_ = {reading.rate_metric for reading in readings}, readings[0].format
+    if not format_.rates:
+        raise LogError(f"{readings[0].source}: {format_.title} prints nothing from which the job's rate can be had")
     if len(metrics) > 1 or metrics == {""}:
-        said = ", ".join(sorted(metrics - {""})) or f"none of {', '.join(readings[0].format.rates)}"
+        said = ", ".join(sorted(metrics - {""})) or f"none of {', '.join(format_.rates)}"
         raise LogError(f"{readings[0].source} and its siblings hold no rate in common: {said}")
     return metrics.pop()
 
