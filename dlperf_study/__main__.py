@@ -119,17 +119,21 @@ def ingest(options: argparse.Namespace) -> int:
     """Build the dataset and the report from logs of other programs; say first whose they are."""
     from tqdm import tqdm
 
-    from dlperf_study.analysis.ingest.ingestion import ingest
+    from dlperf_study.analysis.ingest.ingestion import ingest, refuse_measured
     from dlperf_study.analysis.ingest.whose import describe, whose
+    from dlperf_study.supervision.locks import lock
 
     found = whose(options.folder, options.name, options.accept)
     if not found.confirmed:
         print(describe(found))
         return 1
     paths = StudyPaths.of(found.identity.study)
-    with tqdm(
-        total=sum(file.bytes for file in found.files), unit="B", unit_scale=True, desc="reading", mininterval=1
-    ) as bar:
+    refuse_measured(paths)
+    size = sum(file.bytes for file in found.files)
+    with (
+        lock(paths.ingestion_lock, f"ingesting logs into study {paths.folder.name}", "would mix their tables"),
+        tqdm(total=size, unit="B", unit_scale=True, desc="reading", mininterval=1) as bar,
+    ):
         ingest(found.identity, found.files, found.folder, paths, bar.update)
     _say(f"{_found(paths)}: {paths.dataset}")
     if options.like_dlperf:

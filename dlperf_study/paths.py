@@ -218,6 +218,11 @@ class StudyPaths:
         return self.folder / "report"
 
     @property
+    def ingestion_lock(self) -> Path:
+        """Held by whoever ingests logs into this study."""
+        return self.folder / "ingestion.lock"
+
+    @property
     def report_lock(self) -> Path:
         """Held by whoever builds the report."""
         return self.folder / "report.lock"

@@ -14,6 +14,7 @@ import pytest
 from dlperf_study.__main__ import INTERRUPTIONS, main
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.paths import StudyPaths
+from dlperf_study.supervision.locks import lock
 from tests.analysis.ingest.conftest import WriteLog, folder, paths, small_archive, write_log
 
 __all__ = ["folder", "paths", "small_archive", "write_log"]
@@ -53,6 +54,17 @@ def test_a_dataset_alone_waits_for_nothing_that_only_a_report_needs(folder: Path
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"papermill", "matplotlib", "paddle"} & set(done.stdout.split()) == set()
     assert len(Dataset.load(paths).runs) == 9
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_two_ingestions_of_one_study_are_not_mixed(
+    folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with lock(paths.ingestion_lock, "ingesting logs into study logs", "would mix their tables"):
+        assert main(["ingest", str(folder), "--no-report", "--accept"]) == 1
+    assert "is ingesting logs into study logs on this machine; two at once would mix" in capsys.readouterr().err
+    assert not paths.dataset.exists()
+    assert main(["ingest", str(folder), "--no-report", "--accept"]) == 0
 
 
 def test_how_many_runs_are_refused_is_said(
