@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.analysis.audit.printed import Printed
-from dlperf_study.analysis.audit.results import CONFIGURATION, Cell, Results
+from dlperf_study.analysis.audit.results import CONFIGURATION, SIZES, Cell, Results
 from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import TableError
 from dlperf_study.published.lines import with_sizes
@@ -36,7 +36,7 @@ _PARTNERS = {
 _NO_CONDITIONS = {
     *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
     *("repetition", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series", "identity"),
-    *("world_size", "nodes", "devices_per_node", "global_batch", *METRIC_COLUMNS),
+    *(*SIZES, *METRIC_COLUMNS),
 }
 #: Columns of ours that tell series apart besides the parameters of a configuration.
 _TELLING = (

@@ -26,6 +26,8 @@ CONFIGURATION = (
     *("program", "extra", "mode", "sequence_length", "world_size", "parameters"),
     *("device", "device_name", "link", "instance", "hardware", "software"),
 )
+#: What differs along a curve, and so parts none.
+SIZES = ("world_size", "nodes", "devices_per_node", "global_batch")
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +171,17 @@ class Results:
             return base.world_size
         found = {unit.world_size for unit in self._units(ratio) if not ratio.baseline}
         return found.pop() if len(found) == 1 else None
+
+    def parting(self, ratio: Cell) -> list[str]:
+        """Return the conditions in which a ratio differs from every ratio of 1 in its table, which so is on no curve
+        with it; none where it is on a curve with one, or the table has none.
+        """
+        along = self._alongside.get((ratio.metric, ratio.series), [])
+        units = [cell for cell in self.of(ratio.metric) if cell.value == 1 and cell.table == ratio.table]
+        if not units or any(cell in along for cell in units if cell is not ratio):
+            return []
+        names = [name for name in (*CONFIGURATION, *ratio.own_conditions) if name not in SIZES]
+        return [name for name in names if all(cell.get(name) != ratio.get(name) for cell in units)]
 
     def _units(self, ratio: Cell) -> list[Cell]:
         """Return the ratios of 1 on the curve of a ratio; of several, those at its fewest devices, if any is there."""

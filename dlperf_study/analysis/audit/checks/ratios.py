@@ -24,7 +24,7 @@ def examine(results: Results) -> Iterator[Finding | None]:
     for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
         rate, base = results.beside(ratio, THROUGHPUT), results.baseline_of(ratio)
         if base is None or not base.printed.positive:
-            yield _without_baseline(ratio, base)
+            yield _without_baseline(results, ratio, base)
         elif rate is None:
             yield _without_rate(ratio)
         else:
@@ -51,14 +51,25 @@ def _examined(results: Results, ratio: Cell, rate: Cell, base: Cell) -> Finding 
     return Finding(Severity.ERROR, (ratio, rate, base), f"{said}: it fits no rounding{ends}", (_OTHER_RATES,))
 
 
-def _without_baseline(ratio: Cell, base: Cell | None) -> Finding:
+def _without_baseline(results: Results, ratio: Cell, base: Cell | None) -> Finding:
     if base is not None:
         return Finding(Severity.ERROR, (ratio, base), f"{ratio.text} is relative to {base.text}, and nothing can be")
     if ratio.baseline:
         said = f"{ratio.text} is relative to {ratio.baseline}, which has no value here"
         return Finding(Severity.ERROR, (ratio,), said)
-    said = f"{ratio.text} is a ratio, but the table does not say to which rate{_per_cent(ratio)}"
+    said = f"{ratio.text} is a ratio, but the table does not say to which rate"
+    said = f"{said}{_parted(results, ratio)}{_per_cent(ratio)}"
     return Finding(Severity.DOUBT, (ratio,), said, ("the source may say it in words",))
+
+
+def _parted(results: Results, ratio: Cell) -> str:
+    """Return why no ratio of 1 is on the curve of a ratio: also remarks part rows."""
+    names = results.parting(ratio)
+    return (
+        f": no row of the same {' and '.join(names)} has a ratio of 1. Rows of a curve differ in devices alone"
+        if names
+        else ""
+    )
 
 
 def _without_rate(ratio: Cell) -> Finding:
