@@ -39,7 +39,12 @@ def peak_of(rate: Cell) -> Peak | None:
 def _known_peak(device: str, precision: str) -> Peak | None:
     """Return the peak of the device whose name is in that of another, in a precision by any of its names."""
     same = PRECISIONS.get(precision.lower(), precision.lower())
-    return next((peak for peak in peaks() if peak.precision == same and peak.device.lower() in device.lower()), None)
+    return next((peak for peak in peaks() if peak.precision == same and _names(device, peak.device)), None)
+
+
+def _names(name: str, device: str) -> bool:
+    """Say whether a name holds that of a device, as no part of a longer number: an RTX A1000 is no A100."""
+    return bool(re.search(rf"(?<!\w){re.escape(device)}(?!\d)", name, re.IGNORECASE))
 
 
 def size_of(rate: Cell) -> int | None:

@@ -38,6 +38,14 @@ def test_half_precision_is_known_by_its_short_name():
     assert "7.18 times the peak of 125,000" in finding.computation
 
 
+@pytest.mark.parametrize("precision", ["tf32", "amp", "bf16"])
+def test_an_a100_is_known_and_an_a1000_is_another_device(precision):
+    a100 = V100 | {"device_name": "NVIDIA A100-SXM4-80GB", "precision": precision}
+    assert examined("physical_limits", [rate("2325", **a100)]) == [None]
+    assert found("physical_limits", [rate("60000", **a100)])
+    assert examined("physical_limits", [rate("60000", **a100 | {"device_name": "RTX A1000"})]) == []
+
+
 def test_matrices_know_no_faster_algorithm():
     gpt = {"model": "gpt_h1536_l16", "sequence_length": 2048, "device_name": "Tesla V100", "precision": "amp_fp16"}
     assert examined("physical_limits", [rate("18", **gpt)]) == [None]
