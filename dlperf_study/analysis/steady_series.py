@@ -162,7 +162,8 @@ def _families(positions: Whole, seconds: Real, level: Real, slow: Mask) -> Itera
     lines = np.flatnonzero(slow)
     if not lines.size:
         return
-    extra = (seconds[lines] - level[lines]) / np.median(seconds[~slow])
+    with np.errstate(over="ignore"):
+        extra = (seconds[lines] - level[lines]) / np.median(seconds[~slow])
     order = np.argsort(-extra, kind="stable")
     breaks = np.flatnonzero(extra[order][:-1] > LIKE * extra[order][1:]) + 1
     for family in np.split(order, breaks):

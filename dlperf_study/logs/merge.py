@@ -197,8 +197,9 @@ def _rule_of_job(format_: Format, places: Places) -> Merge:
 
 
 def _per(batch: int, seconds: Real) -> Real:
-    """Return a batch over times; NaN where a time is 0, which is no time of a step."""
-    rates: Real = np.divide(batch, seconds, out=np.full(seconds.size, np.nan), where=seconds != 0)
+    """Return a batch over times; NaN where a time is 0, which is no time of a step, infinite where it is nearly."""
+    with np.errstate(over="ignore"):
+        rates: Real = np.divide(batch, seconds, out=np.full(seconds.size, np.nan), where=seconds != 0)
     return rates
 
 

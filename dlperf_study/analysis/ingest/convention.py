@@ -39,7 +39,9 @@ def _group(said: Conventional) -> Group:
 def _stated(members: Sequence[tuple[Conventional, Found]]) -> Stated:
     said, _ = members[0]
     program = next(filter(None, (_program(file) for _, file in members)), "")
-    return Stated(_parameters(said, program), tuple(_runs(members)), "/".join((*said.above[1:], said.case)), Extras())
+    place = "/".join((*said.above[1:], said.case))
+    source = place if program else f"{place} (none of its logs is of one known format)"
+    return Stated(_parameters(said, program), tuple(_runs(members)), source, Extras())
 
 
 def _parameters(said: Conventional, program: str) -> Mapping[str, Scalar]:

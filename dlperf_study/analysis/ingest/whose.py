@@ -71,10 +71,14 @@ def _keep(file: Path, identity: Identity, whole: Identity, confirmed: bool, acce
     """Write a proposal, or that it is confirmed; what contradicts itself is not confirmed, and so nothing is kept."""
     if accept and any(problems_of(whole.configurations)):
         return
-    if not file.exists() and identity.configurations:
-        write_identity(file, identity, accept)
-    elif file.exists() and accept and not confirmed:
-        confirm(file)
+    try:
+        if not file.exists() and identity.configurations:
+            write_identity(file, identity, accept)
+        elif file.exists() and accept and not confirmed:
+            confirm(file)
+    except OSError as error:
+        said = f"can't be written, where it says whose logs these are ({error.strerror})"
+        raise IdentityError(f"{file}: {said}: ingest a copy of them") from error
 
 
 def describe(found: Whose) -> str:

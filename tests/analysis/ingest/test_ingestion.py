@@ -1,6 +1,7 @@
 """From a folder of logs to a dataset: what is counted, what is refused, and why."""
 
 import gzip
+import re
 import shutil
 from pathlib import Path
 
@@ -205,6 +206,13 @@ def test_a_log_that_starts_over_has_lost_no_rank(ingested: Ingest, write_log: Wr
     log.write_text("".join([*lines[:70], *lines[10:]]))
     said = "steps start over at line 71: several runs in one log, or a resumed one"
     assert reason(ingested(), 1) == f"1n1g/r50_b128_fp32_1.log: {said}"
+
+
+@pytest.mark.parametrize("seconds", ["1e308", "1e-308"])
+def test_a_time_that_nothing_takes_is_left_out(ingested: Ingest, write_log: WriteLog, seconds: str) -> None:
+    log = write_log("1n8g/r50_b128_fp32_1.log", 8)
+    log.write_text(re.sub(r"(batch 60\].*elapse )\S+", rf"\g<1>{seconds}", log.read_text()))
+    assert ingested().runs["throughput"].iloc[0] == pytest.approx(8 * RATE, rel=0.005)
 
 
 def test_the_same_log_twice_is_counted_once(ingested: Ingest, write_log: WriteLog) -> None:

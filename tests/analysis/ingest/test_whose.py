@@ -102,7 +102,7 @@ def test_a_program_that_is_not_recognised_must_be_stated(folder: Path) -> None:
     (folder / "1n1g").mkdir()
     (folder / "1n1g/r50_b128_fp32_1.log").write_text("hello\n")
     found = whose(folder, accept=True)
-    with pytest.raises(IdentityError, match="framework not stated"):
+    with pytest.raises(IdentityError, match=r"1n1g \(none of its logs is of one known format\): framework not stated"):
         found.identity.checked()
 
 
@@ -201,6 +201,17 @@ def test_an_archive_is_read_in_place_and_its_proposal_lies_beside_it(folder: Pat
     assert found.file == tmp_path / "all.identity.yaml"
     assert len(found.identity.configurations) == 3
     assert found.identity.study == "all"
+
+
+def test_a_proposal_that_cannot_be_kept_is_one_message(tmp_path: Path, folder: Path, write_log: WriteLog) -> None:
+    log = write_log("1n1g/r50_b128_fp32_1.log")
+    # Beside so long a name the file has a place, and the unfinished one, which has a longer name, has none.
+    archive = tmp_path / f"{'x' * 240}.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.write(log, log.relative_to(folder))
+    said = r"identity\.yaml: can't be written, where it says whose logs these are \(File name too long\): ingest a copy"
+    with pytest.raises(IdentityError, match=said):
+        whose(archive)
 
 
 def test_what_contradicts_itself_is_not_kept_as_confirmed(folder: Path, write_log: WriteLog) -> None:
