@@ -12,7 +12,7 @@ import pandas as pd
 from dlperf_study.analysis.audit.fields import finite, is_no_number, without_commas
 from dlperf_study.analysis.audit.frames import METRIC, METRIC_COLUMNS, VALUE, long_frame, results_of_frame
 from dlperf_study.analysis.audit.mistakes import Mistakes, naming
-from dlperf_study.analysis.audit.results import RELATIVE, SPEEDUP, Results
+from dlperf_study.analysis.audit.results import RELATIVE, SPEEDUP, THROUGHPUT, Results
 from dlperf_study.columns import COLUMNS, Dtype
 from dlperf_study.errors import PublishedError, TableError
 from dlperf_study.published.metrics import METRICS
@@ -29,6 +29,10 @@ _NUMBERS = ("low", "high", _RESOLUTION)
 _METRICS = tuple(dict.fromkeys((*METRICS, *METRIC_COLUMNS)))
 #: Ratios to another rate, and what is written behind them.
 _RATIOS, _TIMES = (SPEEDUP, RELATIVE), "x×"
+#: How others head a column of rates.
+_RATES = (
+    r"(?<![a-z])(?:images?|imgs?|samples?|seq(?:uence)?s?|sentences?)(?: ?/ ?|[ _]per[ _])s(?:ec(?:ond)?)?s?(?![a-z])"
+)
 #: What the number of devices is called elsewhere.
 _DEVICES = r"(?:n|num|number)?[_ ]?(?:of[_ ])?(?:gpu|device|worker|rank|card|trainer)s?(?:[_ ]num)?"
 #: What tables are separated by, besides commas.
@@ -70,6 +74,9 @@ def _read(path: Path, mistakes: Mistakes) -> pd.DataFrame:
 
 
 def _check_head(head: list[str]) -> None:
+    rates = [name for name in head if re.search(_RATES, name, re.IGNORECASE)]
+    if rates and not {THROUGHPUT, METRIC} & {*head}:
+        raise TableError(f"{rates[0]} is no metric of ours: call it throughput where it is the rate of all devices")
     _check_metrics(head)
     counting = [name for name in head if re.fullmatch(_DEVICES, name, re.IGNORECASE)]
     if counting and not {"world_size", "nodes"} & {*head}:

@@ -140,3 +140,10 @@ def test_a_column_that_parts_a_curve_is_named(write):
     assert [one.computation for one in ratios] == [
         f"{printed} is a ratio, but the table does not say to which rate: {parted}" for printed in ("1.98", "3.90")
     ]
+
+
+@pytest.mark.parametrize("head", ["images/s", "Throughput (img/sec)", "train_samples_per_second", "Seq / s"])
+def test_a_column_of_rates_by_another_name_is_no_condition(write, head):
+    with pytest.raises(TableError, match="is no metric of ours: call it throughput where it is the rate of all"):
+        read_results(write(f"world_size,{head},speedup\n1,100,1.00\n4,370,3.90\n"))
+    read_results(write(f"world_size,throughput,{head},speedup\n1,100,100,1.00\n"))
