@@ -11,7 +11,7 @@ from dlperf_study.analysis.published import Published, exchange_points, same_que
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report import context, numbers
 from dlperf_study.report.audit_links import AuditLinks
-from dlperf_study.report.cells import ColumnOfCells, defined, measured_column
+from dlperf_study.report.cells import ColumnOfCells, defined, laid_out, measured_column
 from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.report.published_lines import NOTHING_NAMED, line_labels
@@ -80,13 +80,11 @@ def as_printed(dataset: Dataset) -> Iterator[Table]:
     """Yield every table of results as its authors printed it."""
     published = Published.read(dataset.plan.published)
     for source, name in published.results():
-        known = published.sources[source]
-        grid = published.as_printed(source, name)
-        headings = (Heading(known.tables[name].rows), *(Heading(label, numeric=True) for label in grid.columns))
+        grid, head = published.as_printed(source, name), published.sources[source].tables[name].rows
+        headings = (Heading(head), *(Heading(label, numeric=True) for label in grid.columns))
         rows = tuple((Cell(label), *map(Cell, texts)) for label, texts in zip(grid.index, grid.to_numpy(), strict=True))
-        title = f"{known.title}: {known.tables[name].title}"
-        caption = "As its authors printed it, cell by cell."
-        yield Table(f"printed-{source}-{name}".replace("_", "-"), title, caption, headings, rows)
+        key, title = f"printed-{source}-{name}".replace("_", "-"), published.title_of(source, name)
+        yield Table(key, title, "As its authors printed it, cell by cell.", headings, rows)
 
 
 def _table(
@@ -103,8 +101,7 @@ def _table(
     matched = points.assign(identity=same_question(points, dataset.configurations)).explode("identity")
     labelled = matched.assign(line=line_labels(matched))
     groups = [published.title_of(row.source, row.table) for row in labelled.itertuples()]
-    cells = tuple(tuple(column.cell(row) for column in columns) for row in labelled.itertuples())
-    headings = tuple(column.heading for column in columns)
+    headings, cells = laid_out(columns, labelled.itertuples())
     empty = "Its sources print no such number." if published.sources else NOTHING_NAMED
     return Table(name, title, caption, headings, cells, remarks, empty, tuple(groups))
 
