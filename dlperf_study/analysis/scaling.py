@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from dlperf_study.analysis.statistics import Interval, interval_columns
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.study import BATCH_OF_SCALING
@@ -25,6 +26,16 @@ _NOT_ASKED = ("repeats",)
 def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
     """Return speedup × baseline devices / devices; 1 is linear scaling."""
     return speedup * baseline_devices / devices
+
+
+def scaling_columns(speedup: float, interval: Interval | None, devices: int, baseline_devices: int) -> dict[str, float]:
+    """Return speedup and efficiency, each with the bounds of its interval where there is one."""
+    speedups = {"speedup": speedup, **interval_columns("speedup", interval)}
+    efficiencies = {
+        name.replace("speedup", "efficiency"): efficiency(value, devices, baseline_devices)
+        for name, value in speedups.items()
+    }
+    return speedups | efficiencies
 
 
 def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:

@@ -15,6 +15,8 @@ from dlperf_study.logs.arrays import Real, Whole
 CONFIDENCE = 0.95
 MINIMUM_RUNS = 3
 RESAMPLES = 4000
+#: Of normal data: standard deviation / median absolute deviation, and standard error of a median / that of a mean.
+DEVIATIONS, MEDIAN_ERROR = 1.4826, 1.2533
 
 Values = Sequence[float] | Real
 
@@ -26,6 +28,11 @@ class Interval:
     low: float
     high: float
     coverage: float
+
+
+def interval_columns(name: str, interval: Interval | None) -> dict[str, float]:
+    """Return the bounds as the columns of a value hold them, ``<name>_low`` and ``<name>_high``; none without one."""
+    return {f"{name}_low": interval.low, f"{name}_high": interval.high} if interval else {}
 
 
 def coverage(runs: int) -> float | None:
@@ -67,7 +74,12 @@ def distinguishable(a: Interval | None, b: Interval | None) -> bool:
 
 def median_deviation(values: Real) -> float:
     """Return the scaled median absolute deviation: the standard deviation of normal data, robust to outliers."""
-    return float(1.4826 * np.median(np.abs(values - np.median(values))))
+    return float(DEVIATIONS * np.median(np.abs(values - np.median(values))))
+
+
+def median_error(deviation: float, count: int) -> float:
+    """Return the standard error of the median of ``count`` values with that standard deviation."""
+    return MEDIAN_ERROR * deviation / float(np.sqrt(count))
 
 
 def _interval_of_two(combined: Callable[[Real, Real], Real], a: Values, b: Values, seed: int) -> Interval | None:

@@ -10,15 +10,8 @@ from dlperf_study.analysis.ingest.data_sources import unstated_data
 from dlperf_study.analysis.ingest.identity import Extras, LogRun, Stated
 from dlperf_study.analysis.ingest.modes import untrained
 from dlperf_study.analysis.ingest.ranks import lost_ranks, ranks_seen, silent_ranks
-from dlperf_study.analysis.steady_series import (
-    Stalls,
-    Steady,
-    Window,
-    fixed_window,
-    positions_of,
-    steady_part,
-    two_levels,
-)
+from dlperf_study.analysis.rate_windows import Window, fixed_window, positions_of
+from dlperf_study.analysis.steady_series import Steady, steady_part, two_levels
 from dlperf_study.errors import LogError
 from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.complaint import Complaint, Severity
@@ -33,7 +26,6 @@ from dlperf_study.study.words import counted
 
 #: Of which steps DLPerf took the rate: first and last; its extractors count iterations from 1.
 FIXED_WINDOW, FIXED_WINDOW_PLSC = (20, 120), (50, 150)
-_NO_STALLS: tuple[Stalls, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -196,7 +188,7 @@ def _last(rate: Real) -> Steady:
     kept[-1] = True
     last = float(rate[-1])
     reason = "a running mean: the last line holds all before it, the start-up of the window too"
-    return Steady(Window(kept, last, last, (reason,)), 0, _NO_STALLS, None)
+    return Steady(Window(kept, last, last, (reason,)), startup=0, stalls=(), settled=None)
 
 
 def _losses(readings: Sequence[Reading], series: JobSeries) -> Real:
