@@ -34,7 +34,6 @@ class Scope(StrEnum):
     """Whose number it is."""
 
     RANK = "rank"
-    NODE = "node"
     JOB = "job"
 
 
