@@ -36,8 +36,9 @@ class Whose:
 
 
 def whose(folder: Path, name: str = "", accept: bool = False) -> Whose:
-    """Return whose logs lie in a folder or an archive; a proposal is written beside them, never over another one,
-    and none is confirmed that contradicts itself.
+    """Return whose logs lie in a folder or an archive, and keep what is proposed of them.
+
+    A proposal is written beside them, never over another one, and none is confirmed that contradicts itself.
 
     Args:
         folder: the folder, an archive or a single file
