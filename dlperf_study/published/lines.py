@@ -52,7 +52,7 @@ def _line(source: Source, fields: Mapping[str, str], place: str) -> dict[str, An
     line = {**source.facts, **source.tables[fields["table"]].facts, **own}
     for name, choices in _CHOICES.items():
         if line.get(name) not in choices:
-            raise PublishedError(f"{place}: {name} is {line.get(name)!r}; the choices are {', '.join(choices)}")
+            raise PublishedError(unknown(f"{place}: {name} is", str(line.get(name, "")), f"{name}s", choices))
     return line | _number(fields["printed"], fields.get("printed_unit", ""), line["metric"], place) | with_sizes(line)
 
 
