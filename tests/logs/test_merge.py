@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import LogError
+from dlperf_study.logs.devices import Devices
 from dlperf_study.logs.engine import read
-from dlperf_study.logs.merge import Devices, JobSeries, job_series
+from dlperf_study.logs.merge import JobSeries, job_series
 from dlperf_study.logs.reading import Reading
 
 SAMPLES = Path(__file__).parent / "samples"

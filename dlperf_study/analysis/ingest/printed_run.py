@@ -17,7 +17,8 @@ from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.logs.engine import read
 from dlperf_study.logs.merge import JobSeries, job_series
-from dlperf_study.logs.reading import Reading, places_of
+from dlperf_study.logs.places import places_of
+from dlperf_study.logs.reading import Reading
 from dlperf_study.logs.records import joined
 from dlperf_study.logs.sources import Source
 from dlperf_study.logs.textless import textless
@@ -197,7 +198,7 @@ def _losses(readings: Sequence[Reading], series: JobSeries) -> Real:
     if not len(rows):
         return np.full(series.rate.size, np.nan)
     places = places_of(rows.epoch, rows.step)
-    means: Real = np.bincount(places.group, weights=rows.values["loss"]) / places.counts
+    means = places.means(rows.values["loss"])
     wide = max(int(rows.step.max()), int(series.step.max())) + 2
     known, wanted = _keys(places.epoch, places.step, wide), _keys(series.epoch, series.step, wide)
     if np.array_equal(known, wanted):
