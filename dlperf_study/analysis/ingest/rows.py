@@ -9,7 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dlperf_study.analysis.ingest.identity import Stated
-from dlperf_study.analysis.ingest.printed_run import PrintedRun, Rates, windows_of
+from dlperf_study.analysis.ingest.printed_run import PrintedRun
+from dlperf_study.analysis.ingest.rates import Rates, windows_of
 from dlperf_study.analysis.steady_series import LONG_STARTUP
 from dlperf_study.analysis.tables import Repeated, rows_of
 from dlperf_study.analysis.throughput import step_variation
