@@ -9,10 +9,11 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.analysis.audit.cell import RELATIVE, SPEEDUP
 from dlperf_study.analysis.audit.fields import finite, is_no_number, without_commas
 from dlperf_study.analysis.audit.frames import METRIC, METRIC_COLUMNS, VALUE, long_frame, results_of_frame
 from dlperf_study.analysis.audit.mistakes import Mistakes, naming
-from dlperf_study.analysis.audit.results import RELATIVE, SPEEDUP, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.columns import COLUMNS, Dtype
 from dlperf_study.errors import PublishedError, TableError
 from dlperf_study.published.metrics import METRICS

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from dlperf_study.analysis.audit.cell import Cell
 from dlperf_study.analysis.audit.facts import Peak, Work, peaks, works
-from dlperf_study.analysis.audit.results import Cell
 from dlperf_study.analysis.precisions import our_precision
 
 _STATED = "as the table says"

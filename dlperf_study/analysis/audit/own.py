@@ -2,8 +2,9 @@
 
 import pandas as pd
 
+from dlperf_study.analysis.audit.cell import THROUGHPUT
 from dlperf_study.analysis.audit.frames import METRIC, VALUE, long_frame, results_of_frame
-from dlperf_study.analysis.audit.results import THROUGHPUT, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.scaling import series_factors
 from dlperf_study.study.outcome import Outcome
