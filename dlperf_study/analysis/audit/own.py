@@ -7,6 +7,7 @@ from dlperf_study.analysis.audit.frames import METRIC, VALUE, long_frame, result
 from dlperf_study.analysis.audit.results import Results
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.scaling import series_factors
+from dlperf_study.columns import PRODUCTS
 from dlperf_study.study.outcome import Outcome
 
 
@@ -27,7 +28,7 @@ def _configurations(dataset: Dataset) -> pd.DataFrame:
     return rows.assign(
         series="series " + (lines + 1).astype(str),
         device_peak_flops=rows["identity"].map(peaks),
-        inferred="world_size, global_batch",
+        inferred=", ".join(PRODUCTS),
     )
 
 
