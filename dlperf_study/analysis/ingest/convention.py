@@ -18,17 +18,14 @@ NO_SERVERS = 0
 Group = tuple[tuple[str, ...], int, int, str, int, str]
 
 
-def proposed(files: Sequence[Found]) -> tuple[list[Stated], list[Found]]:
-    """Return the configurations that the names of files tell, and the files whose names tell none."""
+def proposed(files: Sequence[Found]) -> list[Stated]:
+    """Return the configurations that the names of files tell; the names of others tell none."""
     groups: dict[Group, list[tuple[Conventional, Found]]] = defaultdict(list)
-    strangers = []
     for file in files:
         said = conventional(file.parts)
         if said:
             groups[_group(said)].append((said, file))
-        else:
-            strangers.append(file)
-    return [_stated(members) for members in groups.values()], strangers
+    return [_stated(members) for members in groups.values()]
 
 
 def _group(said: Conventional) -> Group:
