@@ -44,27 +44,27 @@ def coverage(runs: int) -> float | None:
     return min(CONFIDENCE, 1 - 2.0 ** (1 - runs)) if runs >= MINIMUM_RUNS else None
 
 
-def median_interval(values: Values, seed: int = 0) -> Interval | None:
+def median_interval(values: Values) -> Interval | None:
     """Return the percentile-bootstrap interval of the median over runs, or None below 3 runs."""
     covered = coverage(len(values))
-    return _interval(_resampled_medians(values, seed), covered) if covered else None
+    return _interval(_resampled_medians(values), covered) if covered else None
 
 
-def ratio_interval(numerators: Values, denominators: Values, seed: int = 0) -> Interval | None:
+def ratio_interval(numerators: Values, denominators: Values) -> Interval | None:
     """Return the interval of median(numerators) / median(denominators), the runs of both resampled.
 
     None when either has fewer than 3 runs. Numerators and denominators must be different runs: the ratio
     of a configuration to itself is 1 and has no interval to estimate.
     """
-    return _interval_of_two(np.divide, numerators, denominators, seed)
+    return _interval_of_two(np.divide, numerators, denominators)
 
 
-def difference_interval(minuends: Values, subtrahends: Values, seed: int = 0) -> Interval | None:
+def difference_interval(minuends: Values, subtrahends: Values) -> Interval | None:
     """Return the interval of median(minuends) − median(subtrahends), the runs of both resampled.
 
     None when either has fewer than 3 runs. As for a ratio, they must be different runs.
     """
-    return _interval_of_two(np.subtract, minuends, subtrahends, seed)
+    return _interval_of_two(np.subtract, minuends, subtrahends)
 
 
 def distinguishable(a: Interval | None, b: Interval | None) -> bool:
@@ -82,11 +82,11 @@ def median_error(deviation: float, count: int) -> float:
     return MEDIAN_ERROR * deviation / float(np.sqrt(count))
 
 
-def _interval_of_two(combined: Callable[[Real, Real], Real], a: Values, b: Values, seed: int) -> Interval | None:
+def _interval_of_two(combined: Callable[[Real, Real], Real], a: Values, b: Values) -> Interval | None:
     covered = coverage(min(len(a), len(b)))
     if not covered:
         return None
-    return _interval(combined(_resampled_medians(a, seed), _resampled_medians(b, seed + 1)), covered)
+    return _interval(combined(_resampled_medians(a), _resampled_medians(b, seed=1)), covered)
 
 
 def _interval(estimates: Real, covered: float) -> Interval:
@@ -94,8 +94,8 @@ def _interval(estimates: Real, covered: float) -> Interval:
     return Interval(float(low), float(high), covered)
 
 
-def _resampled_medians(values: Values, seed: int) -> Real:
-    """Return the medians of RESAMPLES draws with replacement."""
+def _resampled_medians(values: Values, seed: int = 0) -> Real:
+    """Return the medians of RESAMPLES draws with replacement; those of two seeds are independent of each other."""
     draws: Real = np.median(np.asarray(values, dtype=np.float64)[_draws(len(values), seed)], axis=1)
     return draws
 
