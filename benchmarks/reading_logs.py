@@ -23,7 +23,7 @@ import psutil
 
 from benchmarks._log_archive import write_archive
 from dlperf_study.analysis.dataset import Dataset
-from dlperf_study.analysis.ingest import reading
+from dlperf_study.analysis.ingest import parallel
 from dlperf_study.analysis.ingest.ingestion import ingest
 from dlperf_study.analysis.ingest.whose import whose
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
@@ -128,7 +128,7 @@ def command(logs: Path, outputs: Path) -> None:
 
 def dataset(logs: Path, folder: Path) -> None:
     """Make the whole dataset in this process and its workers, of which there are some however small the archive is."""
-    reading.WORTH_A_POOL_BYTES = 0
+    parallel.WORTH_A_POOL_BYTES = 0
     found = whose(logs, accept=True)
     ingest(found.identity, found.files, found.folder, StudyPaths(folder), lambda read: None)
 

@@ -12,9 +12,9 @@ from dlperf_study.analysis.configurations import configurations_table
 from dlperf_study.analysis.dataset import complaints_table
 from dlperf_study.analysis.ingest.folder import Found
 from dlperf_study.analysis.ingest.identity import Identity, Stated
+from dlperf_study.analysis.ingest.parallel import read_runs
 from dlperf_study.analysis.ingest.plan import ingested_plan
 from dlperf_study.analysis.ingest.printed_run import PrintedRun, RunToRead
-from dlperf_study.analysis.ingest.reading import read_runs
 from dlperf_study.analysis.ingest.rows import complaints_of, run_row, steps_of
 from dlperf_study.analysis.ingest.siblings import Seen, judged
 from dlperf_study.analysis.repetitions import study_complaints
