@@ -14,7 +14,7 @@ import atheris
 
 with atheris.instrument_imports(include=["dlperf_study.logs", "dlperf_study.analysis.ingest"]):
     from dlperf_study.analysis.ingest.identity import Extras, LogRun, Stated
-    from dlperf_study.analysis.ingest.printed_run import Task, read_printed
+    from dlperf_study.analysis.ingest.printed_run import RunToRead, read_printed
     from dlperf_study.errors import LogError
     from dlperf_study.logs.engine import read
     from dlperf_study.logs.formats import names
@@ -42,7 +42,7 @@ class Target:
             read(source, name)
         except LogError:
             return
-        read_printed(Task(stated, LogRun(1, ("fuzz",)), (source,), len(data)))
+        read_printed(RunToRead(stated, LogRun(1, ("fuzz",)), (source,), len(data)))
 
 
 def main() -> None:

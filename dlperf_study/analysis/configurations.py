@@ -1,6 +1,6 @@
 """The table of configurations: one row per entry of the plan, summarised over its completed runs."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,8 +8,8 @@ import pandas as pd
 
 from dlperf_study.analysis.comparison import differences, lies_in, verdict
 from dlperf_study.analysis.ratios import Ratio, Throughputs, throughput_ratio
-from dlperf_study.analysis.scaling import efficiency
-from dlperf_study.analysis.statistics import Interval, coverage, median_interval
+from dlperf_study.analysis.scaling import scaling_columns
+from dlperf_study.analysis.statistics import coverage, interval_columns, median_interval
 from dlperf_study.analysis.tables import frame_of_rows
 from dlperf_study.columns import Table
 from dlperf_study.errors import BaselineError
@@ -126,24 +126,19 @@ def _summary(medians: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _throughput(rates: Any) -> dict[str, Any]:
-    interval = median_interval(rates)
     return {
         "runs_completed": rates.size,
         "interval_coverage": coverage(rates.size),
-        **dict(_bounds("throughput", interval)),
+        **interval_columns("throughput", median_interval(rates)),
     }
 
 
 def _scaling(entry: Entry, found: Ratio, devices: dict[str, int]) -> dict[str, Any]:
     sizes = devices[entry.configuration.identity], devices[entry.baseline_identity]
-    bounds = dict(_bounds("speedup", found.interval))
     return {
         "baseline_throughput": found.partner_throughput,
-        **dict(_bounds("baseline", found.partner_interval)),
-        "speedup": found.value,
-        **bounds,
-        "efficiency": efficiency(found.value, *sizes),
-        **{name.replace("speedup", "efficiency"): efficiency(bound, *sizes) for name, bound in bounds.items()},
+        **interval_columns("baseline", found.partner_interval),
+        **scaling_columns(found.value, found.interval, *sizes),
     }
 
 
@@ -157,15 +152,9 @@ def _comparison(
     return {
         "reference_throughput": found.partner_throughput,
         "relative_throughput": found.value,
-        **dict(_bounds("relative_throughput", found.interval)),
+        **interval_columns("relative_throughput", found.interval),
         "verdict": decided,
         **{names[part]: difference.seconds for part, difference in parts.items()},
-        **{name: end for part in parts for name, end in _bounds(names[part], parts[part].interval)},
+        **{name: end for part in parts for name, end in interval_columns(names[part], parts[part].interval).items()},
         "difference_lies_in": lies_in(decided, parts, any(identity in uneven for identity in pair)),
     }
-
-
-def _bounds(name: str, interval: Interval | None) -> Iterator[tuple[str, float]]:
-    if interval:
-        yield f"{name}_low", interval.low
-        yield f"{name}_high", interval.high

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.ratios import itself
-from dlperf_study.analysis.scaling import efficiency
-from dlperf_study.analysis.statistics import Interval, median_interval, ratio_interval
+from dlperf_study.analysis.scaling import scaling_columns
+from dlperf_study.analysis.statistics import interval_columns, median_interval, ratio_interval
 from dlperf_study.logs.arrays import Mask, Real
 from dlperf_study.published import Source, load, printed_table, read_source
 
@@ -126,30 +126,18 @@ def _ratios(results: pd.DataFrame) -> pd.DataFrame:
 
 def _computed(point: Any, known: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, Real]) -> dict[str, Any]:
     own = runs.get(point.cell, _NO_RUNS)
-    values = {"throughput": point.value, **_ends("throughput", median_interval(own)), "is_baseline": False}
+    values = {"throughput": point.value, **interval_columns("throughput", median_interval(own)), "is_baseline": False}
     if pd.isna(point.baseline):
         return values
-    alone = known[point.baseline]
+    alone, other = known[point.baseline], runs.get(point.baseline, _NO_RUNS)
     is_baseline = point.baseline == point.cell
-    ratio = point.value / alone["value"]
-    other = runs.get(point.baseline, _NO_RUNS)
     interval = itself(1.0, own.size) if is_baseline else ratio_interval(own, other)
     sizes = int(point.world_size), int(alone["world_size"])
     return values | {
         "is_baseline": is_baseline,
         "baseline_throughput": alone["value"],
-        "speedup": ratio,
-        "efficiency": efficiency(ratio, *sizes),
-        **_ends("speedup", interval),
-        **{
-            name.replace("speedup", "efficiency"): efficiency(end, *sizes)
-            for name, end in _ends("speedup", interval).items()
-        },
+        **scaling_columns(point.value / alone["value"], interval, *sizes),
     }
-
-
-def _ends(name: str, interval: Interval | None) -> dict[str, float]:
-    return {f"{name}_low": interval.low, f"{name}_high": interval.high} if interval else {}
 
 
 def _same(point: dict[Any, Any], configurations: pd.DataFrame) -> list[str]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from dlperf_study.analysis.statistics import Interval, interval_columns
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.study import BATCH_OF_SCALING
@@ -25,6 +26,16 @@ _NOT_ASKED = ("repeats",)
 def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
     """Return speedup × baseline devices / devices; 1 is linear scaling."""
     return speedup * baseline_devices / devices
+
+
+def scaling_columns(speedup: float, interval: Interval | None, devices: int, baseline_devices: int) -> dict[str, float]:
+    """Return speedup and efficiency, each with the bounds of its interval where there is one."""
+    speedups = {"speedup": speedup, **interval_columns("speedup", interval)}
+    efficiencies = {
+        name.replace("speedup", "efficiency"): efficiency(value, devices, baseline_devices)
+        for name, value in speedups.items()
+    }
+    return speedups | efficiencies
 
 
 def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
@@ -63,6 +74,11 @@ class Point:
     high: float
 
 
+def gain(fewer: Point, more: Point) -> float:
+    """Return by which factor a rate rises more than its devices."""
+    return more.throughput / fewer.throughput * fewer.devices / more.devices
+
+
 def above_linear(fewer: Point, more: Point) -> bool:
     """Say whether a rate rises faster than its devices, whatever it is within its bounds."""
     return more.low > fewer.high * more.devices / fewer.devices
@@ -83,10 +99,8 @@ def point(devices: int, throughput: float, low: float | None, high: float | None
 def _step_complaints(identity: str, fewer: Point, more: Point) -> Iterator[Complaint]:
     seen = f"from {fewer.devices} to {more.devices} devices it goes from "
     seen += f"{rounded(fewer.throughput)} to {rounded(more.throughput)} samples/s"
-    if _gain(fewer, more) > IMPOSSIBLE_GAIN:
-        message = (
-            f"{_gain(fewer, more):.3g} times linear: {seen}. No cache explains that: one of the two rates is wrong"
-        )
+    if gain(fewer, more) > IMPOSSIBLE_GAIN:
+        message = f"{gain(fewer, more):.3g} times linear: {seen}. No cache explains that: one of the two rates is wrong"
         yield Complaint("speedup", message, Severity.ERROR, identity=identity)
     elif above_linear(fewer, more):
         yield Complaint("speedup", f"above linear: {seen}. {_innocent(ABOVE_LINEAR)}", identity=identity)
@@ -105,11 +119,6 @@ FALLING = (
     "a link or a server that all share",
     "a slower link between nodes than inside one",
 )
-
-
-def _gain(fewer: Point, more: Point) -> float:
-    """Return by which factor a rate rises more than its devices."""
-    return more.throughput / fewer.throughput * fewer.devices / more.devices
 
 
 def _innocent(explanations: tuple[str, ...]) -> str:

@@ -15,6 +15,8 @@ from dlperf_study.logs.arrays import Real, Whole
 CONFIDENCE = 0.95
 MINIMUM_RUNS = 3
 RESAMPLES = 4000
+#: Of normal data: standard deviation / median absolute deviation, and standard error of a median / that of a mean.
+DEVIATIONS, MEDIAN_ERROR = 1.4826, 1.2533
 
 Values = Sequence[float] | Real
 
@@ -28,6 +30,11 @@ class Interval:
     coverage: float
 
 
+def interval_columns(name: str, interval: Interval | None) -> dict[str, float]:
+    """Return the bounds as the columns of a value hold them, ``<name>_low`` and ``<name>_high``; none without one."""
+    return {f"{name}_low": interval.low, f"{name}_high": interval.high} if interval else {}
+
+
 def coverage(runs: int) -> float | None:
     """Return the best chance that an interval of the median over that many runs holds the true median.
 
@@ -37,27 +44,27 @@ def coverage(runs: int) -> float | None:
     return min(CONFIDENCE, 1 - 2.0 ** (1 - runs)) if runs >= MINIMUM_RUNS else None
 
 
-def median_interval(values: Values, seed: int = 0) -> Interval | None:
+def median_interval(values: Values) -> Interval | None:
     """Return the percentile-bootstrap interval of the median over runs, or None below 3 runs."""
     covered = coverage(len(values))
-    return _interval(_resampled_medians(values, seed), covered) if covered else None
+    return _interval(_resampled_medians(values), covered) if covered else None
 
 
-def ratio_interval(numerators: Values, denominators: Values, seed: int = 0) -> Interval | None:
+def ratio_interval(numerators: Values, denominators: Values) -> Interval | None:
     """Return the interval of median(numerators) / median(denominators), the runs of both resampled.
 
     None when either has fewer than 3 runs. Numerators and denominators must be different runs: the ratio
     of a configuration to itself is 1 and has no interval to estimate.
     """
-    return _interval_of_two(np.divide, numerators, denominators, seed)
+    return _interval_of_two(np.divide, numerators, denominators)
 
 
-def difference_interval(minuends: Values, subtrahends: Values, seed: int = 0) -> Interval | None:
+def difference_interval(minuends: Values, subtrahends: Values) -> Interval | None:
     """Return the interval of median(minuends) − median(subtrahends), the runs of both resampled.
 
     None when either has fewer than 3 runs. As for a ratio, they must be different runs.
     """
-    return _interval_of_two(np.subtract, minuends, subtrahends, seed)
+    return _interval_of_two(np.subtract, minuends, subtrahends)
 
 
 def distinguishable(a: Interval | None, b: Interval | None) -> bool:
@@ -67,14 +74,19 @@ def distinguishable(a: Interval | None, b: Interval | None) -> bool:
 
 def median_deviation(values: Real) -> float:
     """Return the scaled median absolute deviation: the standard deviation of normal data, robust to outliers."""
-    return float(1.4826 * np.median(np.abs(values - np.median(values))))
+    return float(DEVIATIONS * np.median(np.abs(values - np.median(values))))
 
 
-def _interval_of_two(combined: Callable[[Real, Real], Real], a: Values, b: Values, seed: int) -> Interval | None:
+def median_error(deviation: float, count: int) -> float:
+    """Return the standard error of the median of ``count`` values with that standard deviation."""
+    return MEDIAN_ERROR * deviation / float(np.sqrt(count))
+
+
+def _interval_of_two(combined: Callable[[Real, Real], Real], a: Values, b: Values) -> Interval | None:
     covered = coverage(min(len(a), len(b)))
     if not covered:
         return None
-    return _interval(combined(_resampled_medians(a, seed), _resampled_medians(b, seed + 1)), covered)
+    return _interval(combined(_resampled_medians(a), _resampled_medians(b, seed=1)), covered)
 
 
 def _interval(estimates: Real, covered: float) -> Interval:
@@ -82,8 +94,8 @@ def _interval(estimates: Real, covered: float) -> Interval:
     return Interval(float(low), float(high), covered)
 
 
-def _resampled_medians(values: Values, seed: int) -> Real:
-    """Return the medians of RESAMPLES draws with replacement."""
+def _resampled_medians(values: Values, seed: int = 0) -> Real:
+    """Return the medians of RESAMPLES draws with replacement; those of two seeds are independent of each other."""
     draws: Real = np.median(np.asarray(values, dtype=np.float64)[_draws(len(values), seed)], axis=1)
     return draws
 

@@ -9,6 +9,7 @@ until the rest passes.
 
 import numpy as np
 
+from dlperf_study.analysis.statistics import DEVIATIONS, median_error
 from dlperf_study.logs.arrays import Real
 
 TOLERATED_DRIFT = 0.03
@@ -43,10 +44,10 @@ def is_steady(step_seconds: Real) -> bool:
 def _explained(thirds: Real, medians: Real) -> float:
     """Return the largest difference of medians that the spread within the thirds explains.
 
-    The standard error of a median of k normal values is 1.2533 σ/√k; σ is 1.4826 × the median deviation.
+    Their spread is told as that of normal values is, by the median deviation.
     The smallest deviation of each third is left out: it is (nearly) that of the median from itself, and
     among few steps it would make the spread look much too small.
     """
     deviations = np.sort(np.abs(thirds - medians[:, None]), axis=1)[:, 1:]
-    deviation = 1.4826 * np.median(deviations)
-    return float(ALLOWED_ERRORS * np.sqrt(2) * 1.2533 * deviation / np.sqrt(thirds.shape[1]))
+    error = median_error(DEVIATIONS * float(np.median(deviations)), thirds.shape[1])
+    return float(ALLOWED_ERRORS * np.sqrt(2) * error)

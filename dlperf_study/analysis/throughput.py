@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dlperf_study.logs.arrays import Real
 from dlperf_study.logs.evidence import Run
 from dlperf_study.logs.rank_log import TRAINING, WARMUP, Window
 
@@ -13,7 +14,7 @@ def throughput_of(run: Run) -> dict[str, float | None]:
         "throughput": throughput(run),
         "mean_of_rates": mean_of_rates(run),
         "step_seconds": window.mean_seconds,
-        "step_variation": step_variation(window),
+        "step_variation": step_variation(window.step_seconds),
         "mfu": model_flops_utilisation(run),
         "drain_seconds": drain_seconds(run),
         "warmup_slowdown": warmup_slowdown(run),
@@ -40,10 +41,9 @@ def mean_of_rates(run: Run) -> float:
     return float(np.mean(run.configuration.global_batch / slowest_training(run).step_seconds))
 
 
-def step_variation(window: Window) -> float | None:
-    """Return standard deviation / mean of a window's steps; None for a single step."""
-    steps = window.step_seconds
-    return float(steps.std(ddof=1) / steps.mean()) if steps.size > 1 else None
+def step_variation(step_seconds: Real) -> float | None:
+    """Return standard deviation / mean of the steps of a window; None for a single step."""
+    return float(step_seconds.std(ddof=1) / step_seconds.mean()) if step_seconds.size > 1 else None
 
 
 def model_flops_utilisation(run: Run) -> float | None:

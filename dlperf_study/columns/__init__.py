@@ -4,7 +4,17 @@ from dlperf_study.columns import measured, planned, published
 from dlperf_study.columns.column import DATASET_TABLES, Column, Dtype, Table
 from dlperf_study.paths import PROJECT
 
-__all__ = ["COLUMNS", "COLUMNS_PAGE", "DATASET_TABLES", "Column", "Dtype", "Table", "as_markdown", "columns_of"]
+__all__ = [
+    "COLUMNS",
+    "COLUMNS_PAGE",
+    "DATASET_TABLES",
+    "PRODUCTS",
+    "Column",
+    "Dtype",
+    "Table",
+    "as_markdown",
+    "columns_of",
+]
 
 COLUMNS_PAGE = PROJECT / "docs" / "columns.md"
 #: Every column by name, in the order of the tables.
@@ -29,6 +39,9 @@ COLUMNS = {
         *published.COUNTERPARTS,
     )
 }
+
+#: Columns that are the product of two others, in the order in which they can be reckoned.
+PRODUCTS = {"world_size": ("nodes", "devices_per_node"), "global_batch": ("batch_per_device", "world_size")}
 
 
 def columns_of(table: Table) -> tuple[Column, ...]:

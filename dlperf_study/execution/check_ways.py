@@ -9,8 +9,8 @@ from dlperf_study import launchers
 from dlperf_study.execution.finding import Finding, holds, missing, note, untried
 from dlperf_study.execution.probing import Probes
 from dlperf_study.launchers._base import Place
-from dlperf_study.launchers._coordinator import PORTS
 from dlperf_study.launchers._messages import Message
+from dlperf_study.launchers._orders import PORTS
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.words import last_line
 

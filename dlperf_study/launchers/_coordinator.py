@@ -4,22 +4,18 @@ Only the way to reach a node differs between launchers. All guards get ready and
 will run is compared; then all are told what to start. The first bad news ends the run everywhere.
 """
 
-import os
-import random
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from dlperf_study.launchers._alike import difference
-from dlperf_study.launchers._base import Command, Ending, Execute, Place, Submission
+from dlperf_study.launchers._base import Ending, Execute, Place, Submission
 from dlperf_study.launchers._folders import begin, keep_rank_output, unpack
 from dlperf_study.launchers._guards import BadNews, Guards, Late
 from dlperf_study.launchers._messages import Message
-from dlperf_study.launchers._rendering import fill
-from dlperf_study.launchers._variables import WITHHELD, travelling_environment
+from dlperf_study.launchers._orders import ConductedRun, facts_of, orders_of, question
 from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.job import Role
 from dlperf_study.study.outcome import Outcome
@@ -29,9 +25,6 @@ from dlperf_study.supervision.processes import new_mark
 READY_SECONDS = 90.0
 #: How long guards may take to end everything and to hand over what was written; and where nothing was.
 ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
-#: Below the ports that systems give to outgoing connections.
-PORTS = range(20_000, 32_768)
-CANDIDATES = 64
 
 
 def coordinate(submission: Submission, places: Sequence[Place], timeout_seconds: float) -> Ending:
@@ -41,7 +34,7 @@ def coordinate(submission: Submission, places: Sequence[Place], timeout_seconds:
     the run; the ending says so, and the caller raises once it is on disk.
     """
     begin(submission)
-    run = _Run(submission, tuple(places[: submission.nodes]), new_mark())
+    run = ConductedRun(submission, tuple(places[: submission.nodes]), new_mark())
     with Guards(run.mark) as guards:
         verdict = _verdict(run, guards, timeout_seconds)
         endings = guards.end(ENDING_SECONDS if run.ordered else GIVING_UP_SECONDS)
@@ -61,22 +54,6 @@ def in_turn(places: Callable[[Cluster], Sequence[Place]]) -> Execute:
     return execute
 
 
-@dataclass
-class _Run:
-    """What is known of a run so far; ``ordered`` are the nodes that were told what to start."""
-
-    submission: Submission
-    places: tuple[Place, ...]
-    mark: str
-    ready: dict[int, Message] = field(default_factory=dict)
-    ordered: set[int] = field(default_factory=set)
-    began: float = field(default_factory=time.monotonic)
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
-
-    def commands_on(self, node: int) -> list[Command]:
-        return [command for command in self.submission.commands if command.node == node]
-
-
 @dataclass(frozen=True)
 class _Verdict:
     outcome: Outcome
@@ -86,7 +63,7 @@ class _Verdict:
     interrupted: bool = False
 
 
-def _verdict(run: _Run, guards: Guards, timeout_seconds: float) -> _Verdict:
+def _verdict(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Verdict:
     """Conduct the run until it is known how it ended."""
     try:
         _prepare(run, guards)
@@ -102,12 +79,12 @@ def _verdict(run: _Run, guards: Guards, timeout_seconds: float) -> _Verdict:
     return _Verdict(Outcome.COMPLETED, "")
 
 
-def _prepare(run: _Run, guards: Guards) -> None:
+def _prepare(run: ConductedRun, guards: Guards) -> None:
     """Let every node get ready, and see that all will run the same."""
     submission = run.submission
     if len(run.places) < submission.nodes:
         raise BadNews(Outcome.FAILED, f"needs {submission.nodes} nodes, but there are only {len(run.places)}")
-    asked = _question(submission)
+    asked = question(submission)
     for node, place in enumerate(run.places):
         guards.open(node, place)
         guards.say(node, "prepare", **asked)
@@ -122,79 +99,16 @@ def _prepare(run: _Run, guards: Guards) -> None:
         raise BadNews(Outcome.FAILED, words)
 
 
-def _question(submission: Submission) -> dict[str, Any]:
-    """Return what every node is asked to get ready for."""
-    return {
-        "idle_max_busy_cores": submission.idle_max_busy_cores,
-        "idle_wait_seconds": submission.idle_wait_seconds,
-        "network_interface": submission.network_interface,
-        "has_peers": submission.nodes > 1,
-        "gpus_per_node": submission.gpus_per_node,
-        "ports": random.sample(PORTS, CANDIDATES * bool(submission.ports)),
-        "python": submission.python,
-        "pass_environment": submission.pass_environment,
-        "environment": travelling_environment(os.environ, submission.pass_environment) | _given(submission),
-    }
-
-
-def _given(submission: Submission) -> dict[str, str]:
-    """Return the variables of the cluster file; a value that a record withholds must be in our own environment."""
-    withheld = {name for name, value in submission.environment.items() if value == WITHHELD}
-    if missing := sorted(withheld - os.environ.keys()):
-        raise BadNews(Outcome.FAILED, f"{', '.join(missing)}: given in the cluster file, but not passed on to here")
-    return {name: os.environ[name] if name in withheld else value for name, value in submission.environment.items()}
-
-
-def _start(run: _Run, guards: Guards) -> None:
+def _start(run: ConductedRun, guards: Guards) -> None:
     """Tell every node what to start."""
-    values = _values(run)
-    reach = _reach(run)
+    orders = orders_of(run)
     run.began, run.started = time.monotonic(), datetime.now(UTC)
-    for node in run.ready:
+    for node, order in orders.items():
         run.ordered.add(node)
-        guards.say(
-            node,
-            "start",
-            folder=fill(run.submission.folder_there, values),
-            apart=fill(run.submission.node_folder, values),
-            files=dict(run.submission.files),
-            rank_output=run.submission.rank_output,
-            reach=reach,
-            commands=[_filled(command, values) for command in run.commands_on(node)],
-        )
+        guards.say(node, "start", **order)
 
 
-def _values(run: _Run) -> dict[str, str]:
-    """Return what is filled in, now that the nodes have said where they are and which ports are free on all."""
-    free = set.intersection(*(set(said["ports"]) for said in run.ready.values()))
-    if len(free) < run.submission.ports:
-        raise BadNews(Outcome.FAILED, f"only {len(free)} of {CANDIDATES} ports tried are free on all nodes")
-    ports = {f"port_{n}": str(port) for n, port in zip(range(run.submission.ports), sorted(free), strict=False)}
-    hosts = {f"host_{node}": run.places[node].address or said["address"] for node, said in run.ready.items()}
-    interfaces = {f"interface_{node}": said["interface"] for node, said in run.ready.items()}
-    devices = {f"devices_{node}": said["devices"] for node, said in run.ready.items()}
-    return ports | hosts | interfaces | devices | {"unique": run.mark.partition("@")[0]}
-
-
-def _reach(run: _Run) -> dict[str, list[str]]:
-    """Return how one node reaches the others, by address, where a node has to: it gets no command from here."""
-    if all(run.commands_on(node) for node in run.ready):
-        return {}
-    addresses = {node: run.places[node].address or said["address"] for node, said in run.ready.items()}
-    return {address: list(run.places[node].shell_argv()) for node, address in addresses.items()}
-
-
-def _filled(command: Command, values: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "name": command.name,
-        "role": command.role,
-        "argv": [fill(word, values) for word in command.argv],
-        "environment": {name: fill(value, values) for name, value in command.environment.items()},
-        "log": fill(command.log, values),
-    }
-
-
-def _sweep(run: _Run, lost: Sequence[int]) -> None:
+def _sweep(run: ConductedRun, lost: Sequence[int]) -> None:
     """End what is left on nodes whose guard has gone before its time, where they can be reached."""
     with Guards(run.mark) as guards:
         try:
@@ -214,7 +128,7 @@ def _bring_home(submission: Submission, endings: Mapping[int, Message]) -> None:
             unpack(ending["files"], folder)
 
 
-def _ending(run: _Run, verdict: _Verdict, endings: Mapping[int, Message], lost: Sequence[int]) -> Ending:
+def _ending(run: ConductedRun, verdict: _Verdict, endings: Mapping[int, Message], lost: Sequence[int]) -> Ending:
     names = [command.name for command in run.submission.commands] if run.ordered else []
     codes = {name: code for ending in endings.values() for name, code in ending["exit_codes"].items()}
     busy = [ending["busy_cores"] for ending in endings.values() if ending["busy_cores"] is not None]
@@ -228,14 +142,6 @@ def _ending(run: _Run, verdict: _Verdict, endings: Mapping[int, Message], lost: 
         out_of_memory_kills=sum(ending["out_of_memory_kills"] for ending in endings.values()),
         interrupted=verdict.interrupted,
         started=run.started.isoformat(),
-        nodes=tuple(_node_facts(run, node, endings.get(node)) for node in sorted(run.ready)),
+        nodes=tuple(facts_of(run, node, endings.get(node)) for node in sorted(run.ready)),
         failed_task="" if silent else verdict.task,
     )
-
-
-def _node_facts(run: _Run, node: int, ending: Message | None) -> dict[str, Any]:
-    """Return what a node said of itself, and what its guard saw of others during the run."""
-    said = run.ready[node]
-    during = {"busy_cores_during": ending["busy_cores"] if ending else None}
-    facts = {name: said[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
-    return {"node": node, "name": run.places[node].name, **facts, "load": said["load"] | during}

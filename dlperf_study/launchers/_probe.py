@@ -18,10 +18,10 @@ import psutil
 
 from dlperf_study.errors import RunError
 from dlperf_study.launchers._asking import brought_by
-from dlperf_study.launchers._coordinator import CANDIDATES, PORTS
 from dlperf_study.launchers._messages import Inbox, Message, line
 from dlperf_study.launchers._node import allowed_gpus, hardware, own_address
 from dlperf_study.launchers._node_load import cores_busy
+from dlperf_study.launchers._orders import CANDIDATES, PORTS
 from dlperf_study.study.software import measuring_code
 
 LOAD_SECONDS = 1.0

@@ -6,7 +6,8 @@ import numpy as np
 
 from dlperf_study.logs.arrays import Real
 from dlperf_study.logs.format import Format, Metric, Scope
-from dlperf_study.logs.reading import Places, Reading
+from dlperf_study.logs.places import Places
+from dlperf_study.logs.reading import Reading
 from dlperf_study.logs.records import Records
 
 #: By how much copies of the job's rate may lie apart: each rank has its own clock.

@@ -7,7 +7,8 @@ import numpy as np
 
 from dlperf_study.logs.blocks import Block, Blocks
 from dlperf_study.logs.complaint import Complaint
-from dlperf_study.logs.reading import Reading, restarts
+from dlperf_study.logs.places import restarts
+from dlperf_study.logs.reading import Reading
 from dlperf_study.logs.wholeness import losses
 from dlperf_study.study.words import counted
 
@@ -16,7 +17,7 @@ SHOWN_LINES, SHOWN_CHARACTERS = 3, 160
 
 
 @dataclass
-class Seen:
+class OddLines:
     """Lines of one kind of doubt: how many, and the first of them."""
 
     count: int = 0
@@ -32,8 +33,8 @@ class Seen:
 
 def doubts(
     reading: Reading,
-    unusable: Seen,
-    not_numbers: Seen,
+    unusable: OddLines,
+    not_numbers: OddLines,
     blocks: Blocks,
     facts: Mapping[str, Sequence[str]],
     is_cut: bool,
@@ -54,7 +55,7 @@ def doubts(
     ]
 
 
-def _seen(lines: Seen, one: str, several: str) -> Iterator[str]:
+def _seen(lines: OddLines, one: str, several: str) -> Iterator[str]:
     if lines.count == 1:
         yield f"1 line {one}: {lines.shown[0]}"
     elif lines.count:

@@ -1,19 +1,21 @@
 """Reads a log: recognises its format, then streams through it once."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from dlperf_study.errors import LogError
+from dlperf_study.logs.arrays import Whole, any_of, end_to_end
 from dlperf_study.logs.blocks import Block, Blocks
-from dlperf_study.logs.doubts import Seen, doubts
+from dlperf_study.logs.doubts import OddLines, doubts
 from dlperf_study.logs.evaluation import evaluation_apart
 from dlperf_study.logs.facts import facts_of
 from dlperf_study.logs.format import Format, Line
 from dlperf_study.logs.formats import load, names
-from dlperf_study.logs.lines import Found
+from dlperf_study.logs.found import Found
 from dlperf_study.logs.reading import Reading
 from dlperf_study.logs.recognise import others_at_end, others_at_start, read_block, recognised, resembling, the_one
 from dlperf_study.logs.records import Records, joined
@@ -45,7 +47,7 @@ class _Reader:
         self._format = format_
         self._head: Block | None = None
         self._parts: list[Records] = []
-        self._unusable, self._not_numbers = Seen(), Seen()
+        self._unusable, self._not_numbers = OddLines(), OddLines()
         self._usual: dict[int, set[str]] = {}
         self._is_cut = False
 
@@ -60,20 +62,16 @@ class _Reader:
         cut = [block.is_cut and isinstance(line, Line) for line in self._format.lines]
         found = [self._whole(kind, one, is_cut) for kind, (one, is_cut) in enumerate(zip(found, cut, strict=True))]
         self._parts.append(joined([one.rows for one in found if len(one.rows)]))
-        unused = np.zeros(block.ends.size, dtype=bool)
-        for one in found:
-            unused[one.candidates] = True
-        for one in found:
-            unused[one.used] = False
-        self._is_cut = block.is_cut and bool(unused.any())
-        self._unusable.add(block, np.flatnonzero(unused).tolist())
-        self._not_numbers.add(block, np.concatenate([one.not_numbers for one in found]).tolist())
+        unused = _unused(found, block.ends.size)
+        self._is_cut = block.is_cut and bool(unused.size)
+        self._unusable.add(block, unused.tolist())
+        self._not_numbers.add(block, end_to_end(one.not_numbers for one in found).tolist())
 
     def _whole(self, kind: int, found: Found, is_cut: bool) -> Found:
         """Return what lines of one kind say; nothing where the last line lacks a number that others of it have."""
         usual = self._usual.setdefault(kind, found.usual_metrics)
         if is_cut and len(found.rows) and not usual <= found.usual_metrics:
-            return found.unused()
+            return Found.nothing(found.candidates)
         self._usual[kind] = usual | found.usual_metrics
         return found
 
@@ -93,17 +91,30 @@ class _Reader:
         if self._format is None or self._head is None or not rows.has_numbers:
             seen = resembling(self._head) if self._head else ""
             raise LogError(f"{self._source}: holds no line of training in {_names(self._format)}{seen}")
-        facts = defaultdict[str, list[str]](list)
-        for name, value in facts_of(self._format, self._head):
-            if value not in facts[name]:
-                facts[name].append(value)
+        facts = _distinct(facts_of(self._format, self._head))
         stated = {name: values[0] for name, values in facts.items() if len(values) == 1}
         rows = _with_carried_steps(rows) if self._format.carries_steps else rows
         rows = evaluation_apart(rows, self._format)
-        rows = rows.where(np.logical_or.reduce([~np.isnan(column) for column in rows.values.values()]))
+        rows = rows.where(any_of((~np.isnan(column) for column in rows.values.values()), len(rows)))
         reading = Reading(self._source, self._format, rows, stated, (), blocks.lines)
         found = doubts(reading, self._unusable, self._not_numbers, blocks, facts, self._is_cut)
         return replace(reading, complaints=tuple(found))
+
+
+def _unused(found: Sequence[Found], lines: int) -> Whole:
+    """Return which of a block's lines hold a needle of some kind and were used by none; quicker than a difference."""
+    unused = np.zeros(lines, dtype=bool)
+    unused[end_to_end(one.candidates for one in found)] = True
+    unused[end_to_end(one.used for one in found)] = False
+    return np.flatnonzero(unused)
+
+
+def _distinct(facts: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the values that are stated of each name, each once."""
+    values = defaultdict[str, dict[str, None]](dict)
+    for name, value in facts:
+        values[name][value] = None
+    return {name: list(stated) for name, stated in values.items()}
 
 
 def _names(named: Format | None) -> str:

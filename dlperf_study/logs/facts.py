@@ -7,7 +7,7 @@ from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import Fact, Format, JsonLine
 from dlperf_study.logs.json_layouts import UNREADABLE
 from dlperf_study.logs.json_lines import object_behind
-from dlperf_study.logs.lines import lines_with
+from dlperf_study.logs.needles import lines_with
 
 #: Programs state these things before they train.
 HEAD_BYTES = 1 << 16

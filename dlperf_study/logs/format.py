@@ -12,21 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-#: What may stand for a number; whether it is one is found out when it is converted.
-NUMBER = r"[-+.\dEeNnAaIiFf]+"
-#: What makes a number another one than its first digits: thousands or decimals behind a comma, and a multiple.
-_COMMA, _MULTIPLES = r",\d[\d.,]*+", "[kKMGT]"
-#: Units of time, by what one of them lasts in seconds.
-_TIMES = {1.0: "s|secs?|seconds?", 1e-3: "ms|msecs?|milliseconds?", 1e-6: "us|µs|usecs?|microseconds?"}
-_LONG_TIMES = "mins?|minutes?|h|hours?"
-#: What may stand right behind a rate, without a space.
-_COUNTED = "(?:im(?:g|age)s?|samples?|seqs?|sequences?|sentences?|examples?)/s(?:ec(?:ond)?)?"
-#: What else a rate may count, so that it is none of samples.
-_UNCOUNTED = "(?:tok(?:en)?s?|tks|words?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?"
+from dlperf_study.logs.units import COMMA, MULTIPLES, NUMBER, another
+
 #: A tab as those write it who keep lines as texts of JSON, as Docker does.
 _TAB = r"(?<=\\t)"
-#: What turns a rate round, as in s/step, and what makes one of the whole job that of a part of it.
-_TURNED, _OF_A_PART = r"[mu]?s(?:ecs?|econds?)?/\w+", r"\w+/s(?:ec(?:ond)?)?(?:/| per )\w+"
 TRAINING, VALIDATION = "training", "validation"
 
 
@@ -34,7 +23,6 @@ class Scope(StrEnum):
     """Whose number it is."""
 
     RANK = "rank"
-    NODE = "node"
     JOB = "job"
 
 
@@ -58,6 +46,11 @@ class Metric:
     factor: float = 1.0
     per: str = ""
 
+    @property
+    def another(self) -> str:
+        """What, behind a printed number, makes it another one than this."""
+        return another(self.unit, self.factor, self.scope is Scope.JOB)
+
 
 @dataclass(frozen=True)
 class Field:
@@ -70,7 +63,7 @@ class Field:
     def expression(self, group: str) -> str:
         """Return what it looks like, its name no part of a longer one; with what makes a number none in the group."""
         start = rf"(?:(?<!\w)|{_TAB})" if re.match(r"\w", self.literal) else ""
-        number = rf"(?P<{group}>{NUMBER}+(?:{_another(self.metric)})?+)"
+        number = rf"(?P<{group}>{NUMBER}+(?:{self.metric.another})?+)"
         return rf"{start}{re.escape(self.literal)}{self.between}{number}"
 
 
@@ -162,19 +155,4 @@ def whole(name: str) -> str:
 
 def number(name: str) -> str:
     """Return a named group for a number, with what makes it none."""
-    return rf"(?P<{name}>{NUMBER}+(?:{_COMMA}|{_MULTIPLES}\b)?+)"
-
-
-def _another(metric: Metric) -> str:
-    """Return what, behind a number, makes it another one than the metric's: digits, letters, another unit."""
-    if metric.unit == "s":
-        own = _TIMES.get(metric.factor, "")
-        others = (unit for factor, unit in _TIMES.items() if factor != metric.factor)
-        foreign = "|".join([*others, _LONG_TIMES, r"\w+/s(?:ec(?:ond)?)?"])
-    else:
-        own = _COUNTED if metric.factor == 1 else "K"
-        foreign = rf"{_MULTIPLES}|\w+/(?:ms|mins?|minute|h|hour)" if metric.factor == 1 else "[MGT]"
-        foreign = rf"{foreign}|{_TURNED}"
-        foreign = rf"{foreign}|{_UNCOUNTED}" if metric.unit == "samples/s" else foreign
-        foreign = rf"{_OF_A_PART}|{foreign}" if metric.scope is Scope.JOB else foreign
-    return rf"{_COMMA}|(?!(?:{own})(?!\w))\w+|\s+(?:{foreign})\b"
+    return rf"(?P<{name}>{NUMBER}+(?:{COMMA}|{MULTIPLES}\b)?+)"

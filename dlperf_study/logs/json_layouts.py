@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dlperf_study.logs.arrays import Mask, Real, Whole
+from dlperf_study.logs.arrays import Mask, Real, Whole, any_of
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.digits import EXACT_DIGITS, read_numbers
 from dlperf_study.logs.format import TRAINING, Entry
+from dlperf_study.logs.found import Found
 from dlperf_study.logs.layouts import ZERO, Layout, windows
-from dlperf_study.logs.lines import Found
 from dlperf_study.logs.records import PLACES, Records, records
 
 #: Of fewer lines trying takes longer than reading.
@@ -36,8 +36,7 @@ UNREADABLE = (ValueError, KeyError, TypeError, RecursionError, OverflowError)
 
 def read_alike(read: Read, block: Block, layout: Layout) -> tuple[Found, Whole]:
     """Return what the lines of a layout say, and which lines are left; ``read`` reads one line."""
-    none = layout.lines[:0]
-    nothing = Found(records(none, {}), none, layout.lines, none)
+    nothing = Found.nothing(layout.lines)
     varied = _varied(block, layout)
     if layout.lines.size < WORTH_TRYING or not all(map(_is_finite, varied)):
         return nothing, layout.lines
@@ -49,7 +48,7 @@ def read_alike(read: Read, block: Block, layout: Layout) -> tuple[Found, Whole]:
         return nothing, layout.lines
     except UNREADABLE:
         return nothing, layout.lines[~whole]
-    odd = np.logical_or.reduce([np.zeros(len(rows), dtype=bool), *map(np.isnan, rows.values.values())])
+    odd = any_of(map(np.isnan, rows.values.values()), len(rows))
     return Found(rows, lines, layout.lines, lines[: len(rows)][odd]), layout.lines[~whole]
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.logs.arrays import Whole
+from dlperf_study.logs.arrays import Whole, end_to_end
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import TRAINING, Entry, JsonLine
+from dlperf_study.logs.found import Found
 from dlperf_study.logs.json_layouts import UNREADABLE, Read, read_alike
 from dlperf_study.logs.layouts import Layout
-from dlperf_study.logs.lines import Found
 from dlperf_study.logs.records import PLACES, Records, joined, records
 
 #: Whole numbers that fit a column.
@@ -30,7 +30,7 @@ def read_json_lines(line: JsonLine, block: Block, some: Sequence[Layout]) -> Fou
 
     holding = [layout for layout in some if any(needle.encode() in layout.text for needle in line.needles)]
     alike = [read_alike(entry_of, block, layout) for layout in holding]
-    left = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(lines for _, lines in alike)]))
+    left = np.sort(end_to_end(lines for _, lines in alike))
     return _together([*(found for found, _ in alike), _one_by_one(entry_of, block, left)])
 
 
@@ -38,7 +38,7 @@ def _together(parts: Sequence[Found]) -> Found:
     """Return several parts as one; the metrics come in the order of the lines."""
     rows = sorted((part.rows for part in parts if len(part.rows)), key=lambda rows: int(rows.line[0]))
     names = ("used", "candidates", "not_numbers")
-    return Found(joined(rows), *(np.sort(np.concatenate([getattr(part, name) for part in parts])) for name in names))
+    return Found(joined(rows), *(np.sort(end_to_end(getattr(part, name) for part in parts)) for name in names))
 
 
 def _one_by_one(entry_of: Read, block: Block, lines: Whole) -> Found:

@@ -2,16 +2,17 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from dlperf_study.logs.arrays import Mask, Real, Whole
+from dlperf_study.logs.arrays import Mask, Real, Whole, any_of, end_to_end
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.digits import Numbers, read_numbers
 from dlperf_study.logs.format import TRAINING, Line, Metric
+from dlperf_study.logs.found import Found
 from dlperf_study.logs.layouts import Layout
 from dlperf_study.logs.prefixes import ranks_of, times_of
 from dlperf_study.logs.records import PLACES, Records, records
@@ -20,34 +21,6 @@ from dlperf_study.logs.records import PLACES, Records, records
 LARGEST_WHOLE = 2.0**53
 #: No program prints longer records; so bounded, no pattern takes long.
 LONGEST_RECORD = 1 << 12
-#: Above this share of lines with a needle it is quicker to sort all lines by layout than to find them first.
-MANY = 0.25
-#: How much of a block is looked at to tell.
-SAMPLE = 1 << 15
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a block says in lines of one kind.
-
-    Lines are counted from 0. ``used``: those that were understood; ``candidates``: those with a needle;
-    ``not_numbers``: those used that print a number as NaN.
-    """
-
-    rows: Records
-    used: Whole
-    candidates: Whole
-    not_numbers: Whole
-
-    @property
-    def usual_metrics(self) -> set[str]:
-        """The metrics that most of its rows have."""
-        return {name for name, column in self.rows.values.items() if 2 * (~np.isnan(column)).sum() > column.size}
-
-    def unused(self) -> "Found":
-        """Return it with none of its lines used."""
-        none = self.used[:0]
-        return Found(self.rows.where(none), none, self.candidates, none)
 
 
 @dataclass(frozen=True)
@@ -63,35 +36,20 @@ class Pattern:
         return list(self.expression.groupindex)
 
 
-def candidate_lines(needles: Iterable[str], block: Block) -> Whole:
-    """Return lines (from 0) among which are all that hold a needle."""
-    start = block.data[:SAMPLE]
-    if sum(start.count(needle.encode()) for needle in needles) > MANY * start.count(b"\n"):
-        return np.arange(block.ends.size)
-    return lines_with(needles, block)
-
-
-def lines_with(needles: Iterable[str], block: Block) -> Whole:
-    """Return the lines (from 0) that hold a needle."""
-    starts = [match.start() for needle in needles for match in re.finditer(re.escape(needle.encode()), block.data)]
-    return np.unique(block.line_indices(np.array(starts, dtype=np.int64)))
-
-
 def read_lines(line: Line, block: Block, some: Sequence[Layout]) -> Found:
     """Return what the lines of one kind say, given the layouts of a block's candidate lines."""
     needles = [needle.encode() for needle in line.needles]
     counts = [sum(map(layout.text.count, needles)) for layout in some]
-    candidates = lines_of([layout for layout, count in zip(some, counts, strict=True) if count])
+    candidates = end_to_end(layout.lines for layout, count in zip(some, counts, strict=True) if count)
     pattern = compiled(line)
     single = [layout for layout, count in zip(some, counts, strict=True) if count == 1]
     matched = [(layout, match) for layout in single if (match := _match(pattern, layout, block))]
     if not matched:
-        none = candidates[:0]
-        return Found(records(none, {}), none, candidates, none)
+        return Found.nothing(candidates)
     lines, columns = _columns(pattern, block, matched)
     good = _usable(pattern, columns, lines.size)
     rows = _rows(line, pattern, block, columns, [layout for layout, _ in matched])
-    odd = np.logical_or.reduce([column.present & np.isnan(column.values) for column in columns.values()] or [~good])
+    odd = any_of((column.present & np.isnan(column.values) for column in columns.values()), lines.size)
     return Found(rows.where(good), lines[good], candidates, lines[good & odd])
 
 
@@ -108,7 +66,7 @@ def _columns(
     pattern: Pattern, block: Block, matched: Sequence[tuple[Layout, re.Match[bytes]]]
 ) -> tuple[Whole, dict[str, Numbers]]:
     """Return the lines of all layouts, and of each group that stands in any of them the numbers."""
-    lines = lines_of([layout for layout, _ in matched])
+    lines = end_to_end(layout.lines for layout, _ in matched)
     starts, counts = block.starts[lines], np.array([layout.lines.size for layout, _ in matched])
     columns = {}
     for group in pattern.groups:
@@ -131,16 +89,11 @@ def compiled(line: Line) -> Pattern:
     return Pattern(re.compile("".join(parts).encode()), metrics)
 
 
-def lines_of(some: Sequence[Layout]) -> Whole:
-    """Return the lines of some layouts, those of one after those of another."""
-    return np.concatenate([np.empty(0, dtype=np.int64), *(layout.lines for layout in some)])
-
-
 def _rows(
     line: Line, pattern: Pattern, block: Block, columns: Mapping[str, Numbers], some: Sequence[Layout]
 ) -> Records:
     """Return a row per line."""
-    indices = lines_of(some)
+    indices = end_to_end(layout.lines for layout in some)
     values = _values(pattern, columns)
     times = values.pop("time_seconds") if "time_seconds" in values else times_of(block, some)
     places = {name: _place(columns[name]) for name in PLACES if name in columns}
@@ -171,7 +124,7 @@ def _complete(pattern: Pattern, columns: Mapping[str, Numbers], size: int) -> Ma
     has = defaultdict[str, Mask](lambda: np.zeros(size, dtype=bool))
     for group in columns.keys() & pattern.metrics.keys():
         has[pattern.metrics[group].name] |= columns[group].present
-    some = np.logical_or.reduce([np.zeros(size, dtype=bool), *has.values()])
+    some = any_of(has.values(), size)
     usual = [column for column in has.values() if 2 * column.sum() > size]
     whole: Mask = np.logical_and.reduce([some, *usual])
     return whole

@@ -3,41 +3,34 @@
 | scope of the number | rule |
 |---|---|
 | job | the median of the copies printed at a step |
-| rank, a rate | the sum over all ranks |
+| job, steps per second of all nodes | that × batch per device × devices per node |
+| rank, a rate | the ranks' mean × their number, which is their sum where all printed |
 | rank, a time, synchronous | batch per device × devices / the slowest rank's time |
 | rank, a time, not synchronous | the sum over all ranks of batch per device / time |
 
 Where ranks step together and only some of them printed, each of these stands for the others, and a complaint says so.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dlperf_study.errors import LogError
 from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.complaint import Complaint
-from dlperf_study.logs.cross_checks import copies_apart, rate_against_time, same_digits
+from dlperf_study.logs.devices import Devices
 from dlperf_study.logs.format import Format, Merge, Metric, Scope
-from dlperf_study.logs.reading import Places, Reading, places_of, restarts
+from dlperf_study.logs.mergeable import (
+    common_format,
+    common_rate,
+    rank_complaints,
+    refuse_contradictions,
+    refuse_several_runs,
+)
+from dlperf_study.logs.places import Places, places_of
+from dlperf_study.logs.reading import Reading
 from dlperf_study.logs.records import Records, joined
-from dlperf_study.study.words import counted
-
-
-@dataclass(frozen=True)
-class Devices:
-    """What a log may not say of the job that printed it, and its rate depends on."""
-
-    nodes: int
-    devices_per_node: int
-    batch_per_device: int
-
-    @property
-    def world_size(self) -> int:
-        """How many ranks there are; one that drives several devices counts as one, with the batch of them all."""
-        return self.nodes * self.devices_per_node
 
 
 @dataclass(frozen=True)
@@ -60,96 +53,23 @@ def job_series(readings: Sequence[Reading], devices: Devices) -> JobSeries:
         LogError: the logs are of different formats, hold no rate, or too few ranks printed to know the job's.
 
     """
-    format_, name = _common_format(readings), _common_metric(readings)
-    for reading in readings:
-        _refuse_several_runs(reading)
+    format_, name = common_format(readings), common_rate(readings)
+    refuse_several_runs(readings)
     metric = format_.metrics.get(name, Metric(name, "", Scope.JOB))
     rows = _distinct(joined([_numbered(reading, k) for k, reading in enumerate(readings)]).series(name))
-    places = places_of(rows.epoch, rows.step)
-    source = str(readings[0].source)
-    for said in _contradictions(readings, format_, metric, rows.values[name], places, devices):
-        raise LogError(said)
-    complaints = () if metric.scope is not Scope.RANK else _check_ranks(source, format_, places, devices)
-    if metric.scope is Scope.RANK and name != "step_seconds":
-        complaints += tuple(Complaint(source, said) for said in same_digits(rows.values[name], places))
-    rule, rate = _merged(format_, metric, rows.values[name], places, devices)
+    values, places = rows.values[name], places_of(rows.epoch, rows.step)
+    refuse_contradictions(readings, metric, values, places, devices)
+    complaints = tuple(rank_complaints(readings, metric, values, places, devices))
+    rule, rate = _merged(format_, metric, values, places, devices)
     unit = metric.unit if name.endswith("throughput") else "samples/s"
     return JobSeries(places.epoch, places.step, rate, unit, name, rule, complaints)
 
 
-def _contradictions(
-    readings: Sequence[Reading],
-    format_: Format,
-    metric: Metric,
-    values: Real,
-    places: Places,
-    devices: Devices,
-) -> Iterator[str]:
-    if metric.scope is Scope.JOB:
-        yield from (f"{readings[0].source}: {said}" for said in copies_apart(values, places))
-    batch = devices.batch_per_device
-    yield from rate_against_time(readings, format_, {Scope.RANK: batch, Scope.JOB: batch * devices.world_size})
-
-
-def _check_ranks(source: str, format_: Format, places: Places, devices: Devices) -> tuple[Complaint, ...]:
-    """Return a complaint where some ranks stand for all; raises LogError where they can't, or there are too many."""
-    size, most = devices.world_size, places.counts.max()
-    if most > size:
-        step = places.step[np.argmax(places.counts)]
-        where = f"step {step}" if step >= 0 else "a line that names no step"
-        raise LogError(f"{source}: {where} stands there {most} times, in a job of {counted(size, 'rank')}")
-    if places.counts.min() == size:
-        return ()
-    said = _who_printed(places, size)
-    if not format_.synchronous:
-        shared = most < size and size % most == 0
-        remedy = "; if one process drives several devices, state devices_per_process" if shared else ""
-        none = f"in {format_.title} none stands for the others: the job's rate is unknown{remedy}"
-        raise LogError(f"{source}: {said}, and {none}")
-    return (Complaint(source, f"{said}: they stand for all, since the ranks step together"),)
-
-
-def _who_printed(places: Places, size: int) -> str:
-    """Return in words how many ranks are silent, and at how many steps others are too."""
-    fewest, most = places.counts.min(), places.counts.max()
-    silent = f"only {most} of {size} ranks printed" if most < size else ""
-    lacking, steps = np.count_nonzero(places.counts < most), counted(places.counts.size, "step")
-    some = f"at {lacking} of {steps} only {fewest} of {size} ranks printed" if fewest < most else ""
-    return ", and ".join(filter(None, (silent, some)))
-
-
-def _refuse_several_runs(reading: Reading) -> None:
-    lines = restarts(reading.records)
-    if lines.size:
-        raise LogError(
-            f"{reading.source}: steps start over at line {lines[0]}: several runs in one log, or a resumed one"
-        )
-
-
-def _common_format(readings: Sequence[Reading]) -> Format:
-    formats = {reading.format.name: reading.format for reading in readings}
-    if len(formats) > 1:
-        raise LogError(f"{readings[0].source} and its siblings are of different formats: {', '.join(sorted(formats))}")
-    return readings[0].format
-
-
-def _common_metric(readings: Sequence[Reading]) -> str:
-    metrics, format_ = {reading.rate_metric for reading in readings}, readings[0].format
-    if not format_.rates:
-        raise LogError(f"{readings[0].source}: {format_.title} prints nothing from which the job's rate can be had")
-    if len(metrics) > 1 or metrics == {""}:
-        said = ", ".join(sorted(metrics - {""})) or f"none of {', '.join(format_.rates)}"
-        raise LogError(f"{readings[0].source} and its siblings hold no rate in common: {said}")
-    return metrics.pop()
-
-
 def _numbered(reading: Reading, index: int) -> Records:
-    """Return the records with the log's own number as rank where no line names one; −1 in a log of several ranks."""
-    rows = reading.records
-    stated = reading.fact("rank")
+    """Return the records with the rank that the log states where no line names one; without that, with one below −1."""
+    rows, stated = reading.records, reading.fact("rank")
     own = stated if stated is not None else -2 - index
-    columns = {name: getattr(rows, name) for name in ("line", "training", "epoch", "step", "time_seconds")}
-    return Records(**columns, rank=np.where(rows.rank < 0, own, rows.rank), values=rows.values)
+    return replace(rows, rank=np.where(rows.rank < 0, own, rows.rank))
 
 
 def _distinct(rows: Records) -> Records:
@@ -178,15 +98,15 @@ def _merged(format_: Format, metric: Metric, values: Real, places: Places, devic
     """Return the rule in words, and the job's rate of each step."""
     if metric.name == "steps_per_second":
         per_trainer = devices.devices_per_node * devices.batch_per_device
-        return "steps/s × batch per device × devices per node", _medians(values, places) * per_trainer
+        return "steps/s × batch per device × devices per node", places.medians(values) * per_trainer
     if metric.scope is not Scope.RANK:
-        return str(_rule_of_job(format_, places)), _medians(values, places)
+        return str(_rule_of_job(format_, places)), places.medians(values)
     if not metric.name.endswith("step_seconds"):
-        return "the ranks' mean × their number", _sum(values, places) / places.counts * devices.world_size
+        return "the ranks' mean × their number", places.means(values) * devices.world_size
     if format_.synchronous:
         _, slowest = places.extremes(values)
         return "global batch / the slowest rank's step", _per(devices.batch_per_device * devices.world_size, slowest)
-    return "the sum over ranks of batch / step", _sum(_per(devices.batch_per_device, values), places)
+    return "the sum over ranks of batch / step", places.sums(_per(devices.batch_per_device, values))
 
 
 def _rule_of_job(format_: Format, places: Places) -> Merge:
@@ -201,14 +121,3 @@ def _per(batch: int, seconds: Real) -> Real:
     with np.errstate(over="ignore"):
         rates: Real = np.divide(batch, seconds, out=np.full(seconds.size, np.nan), where=seconds != 0)
     return rates
-
-
-def _sum(values: Real, places: Places) -> Real:
-    return np.bincount(places.group, weights=values).astype(np.float64)
-
-
-def _medians(values: Real, places: Places) -> Real:
-    """Return the median of the values of each step."""
-    ordered, starts = places.ordered(values)
-    middle: Real = (ordered[starts + (places.counts - 1) // 2] + ordered[starts + places.counts // 2]) / 2
-    return middle

@@ -17,9 +17,3 @@ UNITLESS_TOTAL = Metric("overall_train_throughput", "", Scope.JOB)
 RANK_INTERVAL = Metric("step_seconds", "s", Scope.RANK, per="count")
 #: The Unix time a line was printed at, where it says so outside its prefix.
 UNIX_TIME = Metric("time_seconds", "s", Scope.JOB)
-#: The batch of training in a configuration of Paddle, line by line, which states those of validation and inference too.
-TRAIN_BATCH = (
-    r"(?i:Train)[ \t]*:[ \t]*\n"
-    r"(?:(?!.*\b(?:Eval|Infer|VALID|TEST)[ \t]*:).*\n){0,99}?"
-    r".*\bbatch_size[ \t]*:[ \t]*(\d+)"
-)

@@ -7,9 +7,11 @@ from dlperf_study.errors import LogError
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import Format, JsonLine, Line
 from dlperf_study.logs.formats import every
+from dlperf_study.logs.found import Found
 from dlperf_study.logs.json_lines import read_json_lines
 from dlperf_study.logs.layouts import layouts
-from dlperf_study.logs.lines import LONGEST_RECORD, Found, candidate_lines, lines_with, read_lines
+from dlperf_study.logs.lines import LONGEST_RECORD, read_lines
+from dlperf_study.logs.needles import candidate_lines, lines_with
 
 #: How much of a block is looked at first; most logs show a line of training in it.
 SAMPLES = (1 << 12, 1 << 16)

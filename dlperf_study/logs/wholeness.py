@@ -7,7 +7,8 @@ import numpy as np
 from dlperf_study.logs.arrays import Real
 from dlperf_study.logs.blocks import Blocks
 from dlperf_study.logs.complaint import Complaint, Severity
-from dlperf_study.logs.reading import Places, Reading
+from dlperf_study.logs.places import Places
+from dlperf_study.logs.reading import Reading
 from dlperf_study.logs.running import running_median
 
 #: A log that lost more of its lines is no sample of its run; so few of them are lost by chance.

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.columns import COLUMNS
+from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.errors import PublishedError
 from dlperf_study.published.metrics import ESTIMATORS, METRICS, ROLES, SCOPES
 from dlperf_study.published.printed import resolution_of, value_of
@@ -52,7 +52,7 @@ def _line(source: Source, fields: Mapping[str, str], place: str) -> dict[str, An
     line = {**source.facts, **source.tables[fields["table"]].facts, **own}
     for name, choices in _CHOICES.items():
         if line.get(name) not in choices:
-            raise PublishedError(f"{place}: {name} is {line.get(name)!r}; the choices are {', '.join(choices)}")
+            raise PublishedError(unknown(f"{place}: {name} is", str(line.get(name, "")), f"{name}s", choices))
     return line | _number(fields["printed"], fields.get("printed_unit", ""), line["metric"], place) | with_sizes(line)
 
 
@@ -77,10 +77,7 @@ def with_sizes(line: Mapping[str, Any]) -> dict[str, Any]:
     What was reckoned so is ``inferred``: held against its own factors it would always be right.
     """
     sizes = dict(line)
-    for product, factors in (
-        ("world_size", ("nodes", "devices_per_node")),
-        ("global_batch", ("batch_per_device", "world_size")),
-    ):
+    for product, factors in PRODUCTS.items():
         if product not in sizes and all(name in sizes for name in factors):
             sizes[product] = sizes[factors[0]] * sizes[factors[1]]
             sizes["inferred"] = ", ".join(filter(None, [sizes.get("inferred"), product]))

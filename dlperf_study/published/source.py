@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 from dlperf_study.columns import COLUMNS, Table, columns_of
 from dlperf_study.columns.published import NUMBER, PLACE
 from dlperf_study.errors import PublishedError, StudyFileError
-from dlperf_study.spelling import closest, unknown
+from dlperf_study.spelling import unknown
 from dlperf_study.study.configuration import Scalar
 from dlperf_study.study.problems import Section, validate
 from dlperf_study.study.published_sources import SOURCES_FOLDER, source_names
@@ -27,7 +27,7 @@ def _known(facts: dict[str, Scalar]) -> dict[str, Scalar]:
     """Refuse a fact that is no column, or a text where the column holds numbers."""
     for name, value in facts.items():
         if name not in FACTS:
-            raise ValueError(f"unknown fact {name}; {closest(name, FACTS)}the facts are {', '.join(FACTS)}")
+            raise ValueError(unknown("unknown fact", name, "facts", FACTS))
         if COLUMNS[name].is_number == isinstance(value, str):
             raise ValueError(f"{name} is {value!r}; it must be a {'number' if COLUMNS[name].is_number else 'text'}")
     return facts

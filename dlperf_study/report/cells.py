@@ -1,6 +1,6 @@
 """Cells of a table of configurations or runs: a value with its interval and doubts, or why it is missing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,14 @@ class ColumnOfCells:
 
     heading: Heading
     cell: Callable[[Any], Cell]
+
+
+def laid_out(
+    columns: Sequence[ColumnOfCells], rows: Iterable[Any]
+) -> tuple[tuple[Heading, ...], tuple[tuple[Cell, ...], ...]]:
+    """Return the headings of some columns, and under them a row of cells for each of the rows."""
+    headings = tuple(column.heading for column in columns)
+    return headings, tuple(tuple(column.cell(row) for column in columns) for row in rows)
 
 
 def factor_column(name: str) -> ColumnOfCells:

@@ -12,6 +12,7 @@ from dlperf_study.columns import COLUMNS
 from dlperf_study.report import origin
 from dlperf_study.report.names import human, listed
 from dlperf_study.report.numbers import is_missing, percent
+from dlperf_study.report.series import measured_of
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.outcome import Outcome
 from dlperf_study.study.study import BATCH_OF_SCALING
@@ -116,7 +117,7 @@ def only(dataset: Dataset, rows: pd.DataFrame) -> Dataset:
 
 def measured(dataset: Dataset) -> pd.DataFrame:
     """Return the configurations with at least one completed run."""
-    return dataset.configurations[dataset.configurations["runs_completed"] > 0]
+    return measured_of(dataset.configurations)
 
 
 def completed_runs(dataset: Dataset) -> pd.DataFrame:

@@ -45,8 +45,8 @@ def communication(dataset: Dataset) -> Iterator[Figure]:
     """Yield what a step consists of, beside the pure time of its exchange."""
     said = (
         "Bars: the step, its exposed communication at the end; behind, the ratio of computation to that. "
-        "Thin line: the pure communication, as long as if nothing hid it. Values are medians over completed runs. "
-        f"{context.merging(dataset)}"
+        "Thin line: the pure communication, as long as if nothing hid it. "
+        f"{context.MEDIANS} {context.merging(dataset)}"
     )
     return _per_model(dataset, "communication", "one step", said, drawings.communication, _NO_EXCHANGE)
 

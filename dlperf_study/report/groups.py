@@ -7,7 +7,7 @@ import pandas as pd
 
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.report.names import human
-from dlperf_study.report.series import SEPARATOR, all_series, devices_of, level, split_factors
+from dlperf_study.report.series import SEPARATOR, all_series, devices_of, level, measured_of, split_factors
 from dlperf_study.study.words import counted
 
 #: What may vary along a series, where it is no factor that names one.
@@ -45,7 +45,7 @@ class Group:
     @property
     def measured(self) -> pd.DataFrame:
         """The configurations with at least one completed run."""
-        return self.rows[self.rows["throughput"].notna()]
+        return measured_of(self.rows)
 
 
 def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:

@@ -11,10 +11,11 @@ from dlperf_study.analysis.published import Published, exchange_points, same_que
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report import context, numbers
 from dlperf_study.report.audit_links import AuditLinks
-from dlperf_study.report.cells import ColumnOfCells, defined, measured_column
-from dlperf_study.report.names import human, listed
+from dlperf_study.report.cells import ColumnOfCells, defined, laid_out, measured_column
+from dlperf_study.report.names import human
 from dlperf_study.report.numbers import is_missing
 from dlperf_study.report.published_lines import NOTHING_NAMED, line_labels
+from dlperf_study.report.source_facts import differences, hardware
 from dlperf_study.report.table import Cell, Heading, Table
 
 #: Why a published number has no interval, by its estimator.
@@ -23,10 +24,6 @@ WITHOUT_RUNS = {
     "one value": "no interval: one value printed",
     "not stated": "no interval: one value printed, and how it was obtained is not stated",
 }
-#: What a source may state of how it measured.
-_STATED = ("mode", "device_name", "hardware", "software", "link")
-#: What is reckoned from other columns where no source prints it.
-_PRODUCTS = ("world_size", "global_batch")
 _NOT_ASKED = "no configuration of this study asks the same"
 _NO_BASELINE = "its source prints no single device of this line"
 _APART = (
@@ -46,9 +43,9 @@ def beside_ours(dataset: Dataset) -> Table:
     ours = _ours(dataset, "throughput", "mean_of_rates", "speedup")
     speedup = _linked(_published_speedup(), AuditLinks.of(dataset))
     columns = [*_NAMED, _published_throughput(), speedup, _AS_PRINTED, *ours]
-    remarks = (_HOW, defined("mean_of_rates"), *_differences(published))
+    remarks = (_HOW, defined("mean_of_rates"), *differences(published))
     caption = (
-        f"{_APART} {_where(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
+        f"{_APART} {hardware(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
     )
     return _table(dataset, published, published.points, "published", "Published, and ours", columns, caption, remarks)
 
@@ -59,34 +56,21 @@ def communication(dataset: Dataset) -> Table:
     points = exchange_points(published.cells)
     printed = ColumnOfCells(Heading("Communication, as published"), lambda row: Cell(row.communication))
     columns = [*_NAMED, _linked(printed, AuditLinks.of(dataset)), *_ours(dataset, "computation_to_communication")]
-    caption = f"{_APART} {_where(published)} Ours: {context.conditions(dataset)}"
+    caption = f"{_APART} {hardware(published)} Ours: {context.conditions(dataset)}"
     remarks = ("Of stage times, the share is the printed time of the all-reduce over that of the task.",)
     name, title = "published-communication", "Communication, published and ours"
     return _table(dataset, published, points, name, title, columns, caption, remarks)
-
-
-def sources(dataset: Dataset) -> Table:
-    """Return what is known of each source, one below the other: however many there are, they fit a page."""
-    published = Published.read(dataset.plan.published)
-    facts = [(source.title, fact) for name, source in published.sources.items() for fact in _facts(published, name)]
-    rows = tuple((Cell(word), Cell(said)) for _, (word, said) in facts)
-    groups = tuple(title for title, _ in facts)
-    name, caption = "published-sources", "Who published what, where, and how it was measured."
-    headings = (Heading(""), Heading(""))
-    return Table(name, "Published sources", caption, headings, rows, empty=NOTHING_NAMED, groups=groups)
 
 
 def as_printed(dataset: Dataset) -> Iterator[Table]:
     """Yield every table of results as its authors printed it."""
     published = Published.read(dataset.plan.published)
     for source, name in published.results():
-        known = published.sources[source]
-        grid = published.as_printed(source, name)
-        headings = (Heading(known.tables[name].rows), *(Heading(label, numeric=True) for label in grid.columns))
+        grid, head = published.as_printed(source, name), published.sources[source].tables[name].rows
+        headings = (Heading(head), *(Heading(label, numeric=True) for label in grid.columns))
         rows = tuple((Cell(label), *map(Cell, texts)) for label, texts in zip(grid.index, grid.to_numpy(), strict=True))
-        title = f"{known.title}: {known.tables[name].title}"
-        caption = "As its authors printed it, cell by cell."
-        yield Table(f"printed-{source}-{name}".replace("_", "-"), title, caption, headings, rows)
+        key, title = f"printed-{source}-{name}".replace("_", "-"), published.title_of(source, name)
+        yield Table(key, title, "As its authors printed it, cell by cell.", headings, rows)
 
 
 def _table(
@@ -103,8 +87,7 @@ def _table(
     matched = points.assign(identity=same_question(points, dataset.configurations)).explode("identity")
     labelled = matched.assign(line=line_labels(matched))
     groups = [published.title_of(row.source, row.table) for row in labelled.itertuples()]
-    cells = tuple(tuple(column.cell(row) for column in columns) for row in labelled.itertuples())
-    headings = tuple(column.heading for column in columns)
+    headings, cells = laid_out(columns, labelled.itertuples())
     empty = "Its sources print no such number." if published.sources else NOTHING_NAMED
     return Table(name, title, caption, headings, cells, remarks, empty, tuple(groups))
 
@@ -170,47 +153,3 @@ def _of_ours(column: ColumnOfCells, find: Callable[[Any], Any]) -> ColumnOfCells
         return Cell.missing(_NOT_ASKED) if ours is None else column.cell(ours)
 
     return ColumnOfCells(heading, cell)
-
-
-def _where(published: Published) -> str:
-    places = [
-        f"{source.title}: {_levels(published, name, 'hardware') or 'not stated'}"
-        for name, source in published.sources.items()
-    ]
-    return f"Published on {'; '.join(places)}." if places else ""
-
-
-def _differences(published: Published) -> Iterator[str]:
-    yield from (f"{source.title}: {source.differs}" for source in published.sources.values() if source.differs)
-
-
-def _facts(published: Published, name: str) -> Iterator[tuple[str, str]]:
-    """Yield what a source states, and at last what it does not."""
-    source = published.sources[name]
-    known = {COLUMNS[fact].label: _levels(published, name, fact) for fact in (*_STATED, "estimator")}
-    facts = {
-        "Authors": source.authors,
-        "Year": str(source.year or ""),
-        "Page": source.url.removeprefix("https://"),
-        "Licence": source.licence,
-        "Retrieved": source.retrieved,
-        **known,
-        COLUMNS["inferred"].label: _inferred(published, name),
-        "To know": source.differs,
-    }
-    unsaid = ["Year"] * (not source.year) + [COLUMNS[fact].label for fact in _STATED if not known[COLUMNS[fact].label]]
-    yield from ((word, said) for word, said in facts.items() if said)
-    if unsaid:
-        yield "Not stated", listed([word.lower() for word in unsaid])
-
-
-def _inferred(published: Published, name: str) -> str:
-    """Return the columns whose values a source does not state, but those that are products of others."""
-    levels = (level.split(", ") for level in _levels(published, name, "inferred").split(" / "))
-    kept = (", ".join(column for column in level if column not in _PRODUCTS) for level in levels)
-    return " / ".join(dict.fromkeys(filter(None, kept)))
-
-
-def _levels(published: Published, name: str, column: str) -> str:
-    ours = published.cells[(published.cells["source"] == name) & (published.cells["role"] == "result")]
-    return " / ".join(str(value) for value in dict.fromkeys(ours[column].dropna()))

@@ -7,7 +7,7 @@ import pandas as pd
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.answers import NOTHING_DECLARED
-from dlperf_study.report.cells import INTERVALS, ColumnOfCells, factor_column, measured_column, run_column
+from dlperf_study.report.cells import INTERVALS, ColumnOfCells, factor_column, laid_out, measured_column, run_column
 from dlperf_study.report.groups import all_groups
 from dlperf_study.report.series import Series, all_series, short_labels, split_factors
 from dlperf_study.report.table import Cell, Heading, Table
@@ -29,8 +29,7 @@ def of_configurations(
         (label, one.rows[one.rows["identity"].isin(identities)]) for one, label in zip(series, labels, strict=True)
     ]
     rows = [(label, row) for label, part in parts for row in part.itertuples(index=False)]
-    cells = tuple(tuple(column.cell(row) for column in columns) for _, row in rows)
-    headings = tuple(column.heading for column in columns)
+    headings, cells = laid_out(columns, (row for _, row in rows))
     groups = tuple(label for label, _ in rows)
     return Table(name, title, _caption(dataset, shown), headings, cells, remarks, groups=groups)
 
@@ -60,8 +59,7 @@ def of_groups(
     """Return a row for every configuration that is compared with one, and for what it is compared with."""
     columns = [*named, *(measured_column(dataset, column) for column in shown)]
     rows = [(group.label, row) for group in all_groups(dataset) for row in group.rows.itertuples(index=False)]
-    cells = tuple(tuple(column.cell(row) for column in columns) for _, row in rows)
-    headings = tuple(column.heading for column in columns)
+    headings, cells = laid_out(columns, (row for _, row in rows))
     groups = tuple(label for label, _ in rows)
     return Table(name, title, _caption(dataset, shown), headings, cells, remarks, NOTHING_DECLARED, groups)
 
@@ -84,9 +82,8 @@ def of_runs(
     columns = [run_column(runs, column) for column in (*_keys(dataset), "repetition", *shown)]
     series, labels = labelled_series(dataset)
     parts = [(label, _runs_of(one, runs)) for one, label in zip(series, labels, strict=True)]
-    cells = tuple(tuple(column.cell(row) for column in columns) for _, part in parts for row in part.itertuples())
+    headings, cells = laid_out(columns, (row for _, part in parts for row in part.itertuples()))
     groups = tuple(label for label, part in parts for _ in range(len(part)))
-    headings = tuple(column.heading for column in columns)
     return Table(name, title, context.conditions(dataset), headings, cells, remarks, empty, groups)
 
 

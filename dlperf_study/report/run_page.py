@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.analysis.one_configuration import runs_and_steps
 from dlperf_study.paths import ConfigurationPaths
-from dlperf_study.report.cells import defined, run_column
+from dlperf_study.report.cells import defined, laid_out, run_column
 from dlperf_study.report.figure import Figure
 from dlperf_study.report.style import PAGE_INCHES, colour, publication_style, quantity_axes
 from dlperf_study.report.table import Cell, Heading, Table
@@ -33,8 +33,7 @@ def run_table(paths: ConfigurationPaths) -> Table:
     """Return one row per run."""
     runs, _ = runs_and_steps(paths)
     columns = [run_column(runs, name) for name in RUN_COLUMNS]
-    headings = tuple(column.heading for column in columns)
-    rows = tuple(tuple(column.cell(row) for column in columns) for row in runs.itertuples())
+    headings, rows = laid_out(columns, runs.itertuples())
     remarks = tuple(map(defined, MEASURED))
     return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, remarks)
 

@@ -29,7 +29,12 @@ class Series:
     @property
     def measured(self) -> pd.DataFrame:
         """The configurations with at least one completed run."""
-        return self.rows[self.rows["throughput"].notna()]
+        return measured_of(self.rows)
+
+
+def measured_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return those of some configurations that have at least one completed run."""
+    return rows[rows["throughput"].notna()]
 
 
 def split_factors(dataset: Dataset) -> list[str]:

@@ -6,11 +6,13 @@ from statistics import median
 import numpy as np
 import pytest
 
+from dlperf_study.analysis import statistics
 from dlperf_study.analysis.statistics import (
     Interval,
     coverage,
     difference_interval,
     distinguishable,
+    interval_columns,
     median_deviation,
     median_interval,
     ratio_interval,
@@ -76,9 +78,17 @@ def test_the_interval_of_a_difference_resamples_the_runs_of_both():
     assert difference_interval(minuends, subtrahends[:2]) is None
 
 
-def test_the_same_seed_gives_the_same_interval():
+def test_the_same_values_give_the_same_interval_in_every_process():
     values = [1.0, 5.0, 2.0, 8.0, 3.0, 9.0, 4.0]
-    assert median_interval(values, seed=3) == median_interval(values, seed=3)
+    first = median_interval(values)
+    statistics._draws.cache_clear()
+    assert median_interval(values) == first
+
+
+def test_the_runs_of_both_are_drawn_independently():
+    values = [1.0, 5.0, 2.0, 8.0, 3.0, 9.0, 4.0]
+    found = ratio_interval(values, values)
+    assert found.low < 1 < found.high
 
 
 def test_values_are_distinguishable_only_if_both_have_intervals_that_do_not_touch():
@@ -93,3 +103,8 @@ def test_values_are_distinguishable_only_if_both_have_intervals_that_do_not_touc
 def test_the_median_deviation_of_normal_values_is_their_standard_deviation():
     values = np.random.default_rng(1).normal(10.0, 2.0, 20_000)
     assert median_deviation(values) == pytest.approx(2.0, rel=0.03)
+
+
+def test_an_interval_is_two_columns_and_none_is_none():
+    assert interval_columns("throughput", Interval(1.0, 2.0, 0.75)) == {"throughput_low": 1.0, "throughput_high": 2.0}
+    assert interval_columns("throughput", None) == {}

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlperf_study.analysis.steady_series import Steady, fixed_window, positions_of, steady_part, two_levels
+from dlperf_study.analysis.steady_series import Steady, steady_part, two_levels
 from dlperf_study.logs.engine import read
 
 PLSC = Path(__file__).parent.parent / "logs" / "samples" / "plsc_2_2_complete_real.log.gz"
@@ -25,23 +25,6 @@ def test_a_steady_series_is_kept_whole() -> None:
     steady = steady_part(steps(120), noisy(120))
     assert steady.window.kept.all()
     assert (steady.startup, steady.stalls, steady.settled, steady.window.reasons) == (0, (), True, ())
-
-
-def test_the_wall_rate_is_samples_over_seconds_and_never_above_the_mean_of_rates() -> None:
-    rates = np.array([500.0, 1000.0] * 10)
-    window = fixed_window(steps(20), rates, 0, 1000)
-    assert window.wall_rate == pytest.approx(2 / (1 / 500 + 1 / 1000))
-    assert window.mean_of_rates == pytest.approx(750)
-
-
-def test_lines_count_as_the_steps_they_stand_for() -> None:
-    window = fixed_window(np.array([10, 20, 30, 35]), np.array([100.0, 100.0, 100.0, 300.0]), 0, 100)
-    assert window.wall_rate == pytest.approx((10 + 10 + 10 + 5) / (0.1 + 0.1 + 0.1 + 5 / 300))
-
-
-def test_a_line_behind_a_hole_stands_for_no_more_than_its_own_steps() -> None:
-    window = fixed_window(np.array([10, 20, 30, 500, 510]), np.array([100.0, 100.0, 100.0, 50.0, 100.0]), 0, 1000)
-    assert window.wall_rate == pytest.approx(50 / (4 * 10 / 100 + 10 / 50))
 
 
 def test_half_a_log_at_another_level_is_no_start_up() -> None:
@@ -118,23 +101,6 @@ def test_few_lines_tell_nothing(count: int) -> None:
     steady = steady_part(steps(count), noisy(count))
     assert steady.settled is None
     assert steady.window.kept.all()
-
-
-def test_steps_that_start_over_with_every_epoch_go_on() -> None:
-    assert list(positions_of(np.array([10, 20, 30, 10, 20, 30]))) == [10, 20, 30, 40, 50, 60]
-
-
-def test_the_windows_of_dlperf_are_a_hundred_steps() -> None:
-    rates = noisy(200)
-    window = fixed_window(np.arange(200), rates, 20, 120)
-    assert list(np.flatnonzero(window.kept)) == list(range(20, 120))
-    assert window.mean_of_rates == pytest.approx(rates[20:120].mean())
-    assert "before it is full" not in window.reasons[0]
-
-
-def test_a_window_that_is_not_full_says_so() -> None:
-    assert "the log ends at step 99, before it is full" in fixed_window(np.arange(100), noisy(100), 20, 120).reasons[0]
-    assert np.isnan(fixed_window(np.arange(10), noisy(10), 20, 120).mean_of_rates)
 
 
 def test_the_validation_of_a_real_log_is_found_without_being_told() -> None:

@@ -37,11 +37,11 @@ def test_a_step_is_the_window_over_its_steps(hand_made_run):
 
 
 def test_step_variation_is_standard_deviation_over_mean(hand_made_run):
-    assert step_variation(slowest_training(hand_made_run())) == pytest.approx(1.0 / 1.5)
+    assert step_variation(slowest_training(hand_made_run()).step_seconds) == pytest.approx(1.0 / 1.5)
 
 
 def test_a_single_step_has_no_variation(make_run):
-    assert step_variation(slowest_training(make_run(measured_steps=1))) is None
+    assert step_variation(slowest_training(make_run(measured_steps=1)).step_seconds) is None
 
 
 def test_mfu_is_the_share_of_the_peak_of_all_devices(hand_made_run):

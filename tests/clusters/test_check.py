@@ -11,7 +11,7 @@ import pytest
 
 from dlperf_study.execution.check import check
 from dlperf_study.execution.finding import Finding, Verdict
-from dlperf_study.launchers._coordinator import PORTS
+from dlperf_study.launchers._orders import PORTS
 from dlperf_study.study.cluster import Cluster, Ssh
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.this_machine import cpu_name

@@ -3,21 +3,16 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import LogError
+from dlperf_study.logs.devices import Devices
 from dlperf_study.logs.engine import read
-from dlperf_study.logs.merge import Devices, JobSeries, job_series
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.merge import JobSeries, job_series
+from tests.logs.written import written
 
 SAMPLES = Path(__file__).parent / "samples"
 
 
 def series(name: str, *devices: int) -> JobSeries:
     return job_series([read(SAMPLES / f"{name}.log")], Devices(*devices))
-
-
-def written(folder: Path, name: str, text: str) -> Reading:
-    path = folder / name
-    path.write_text(text)
-    return read(path)
 
 
 def test_copies_of_the_jobs_rate_are_not_added_up() -> None:

@@ -16,10 +16,14 @@ def ips(step: int, printed: str) -> str:
     return f"{head}lr: 0.1, loss: 6.9, reader_cost: 0.00100, batch_cost: 0.10788, {printed}, eta: 1:02:03\n"
 
 
-def read_text(folder: Path, text: str | bytes, name: str = "") -> Reading:
-    path = folder / "some.log"
+def written(folder: Path, file: str, text: str | bytes, name: str = "") -> Reading:
+    path = folder / file
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read(path, name)
+
+
+def read_text(folder: Path, text: str | bytes, name: str = "") -> Reading:
+    return written(folder, "some.log", text, name)
 
 
 def messages(reading: Reading) -> str:

@@ -47,7 +47,10 @@ def test_a_number_has_the_unit_of_its_metric(tmp_path):
 
 MISTAKES = [
     (("column,metric", "column,metrik"), r"page.csv: metrik is unknown or missing; the columns are table, row"),
-    (("throughput,10", "speed,10"), r"page.csv, line 2: metric is 'speed'; the choices are throughput, speedup"),
+    (
+        ("throughput,10", "speed,10"),
+        r"page.csv, line 2: metric is 'speed'; did you mean speedup\? the metrics are throughput, speedup",
+    ),
     (("rates,1", "rate,1"), r"page.csv, line 2: table is 'rate'; did you mean rates\? the tables are rates"),
     (("throughput,19.0", "throughput,"), r"page.csv, line 3: printed is empty"),
     (("throughput,19.0", "throughput,19.0 img"), r"page.csv, line 3: '19.0 img' is neither a number nor a ratio"),
@@ -67,7 +70,7 @@ def test_a_mistake_names_the_line_and_the_choices(tmp_path, change, message):
     [
         (
             {"facts": {"batch_size": 32}},
-            r"facts is .*; unknown fact batch_size; .*the facts are scope, role, estimator",
+            r"facts is .*; unknown fact 'batch_size'; .*the facts are scope, role, estimator",
         ),
         ({"facts": {"image_size": "large"}}, r"image_size is 'large'; it must be a number"),
         ({"facts": {"model": 50}}, r"model is 50; it must be a text"),

@@ -7,7 +7,7 @@ from matplotlib.container import ErrorbarContainer
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.published import read_source
-from dlperf_study.report import audits, published, published_figures
+from dlperf_study.report import audits, published, published_figures, source_facts
 from dlperf_study.report.charts import IDEAL
 from dlperf_study.report.names import human
 from dlperf_study.report.numbers import MISSING
@@ -142,7 +142,7 @@ def test_communication_stands_beside_ours(asked: Dataset) -> None:
 
 
 def test_sources_say_where_they_come_from_and_what_they_leave_unsaid(asked: Dataset) -> None:
-    table = published.sources(asked)
+    table = source_facts.sources(asked)
     facts: dict[str, list[str]] = {}
     for word, said in table.rows:
         facts.setdefault(word.text, []).append(said.text)
@@ -157,7 +157,7 @@ def test_sources_say_where_they_come_from_and_what_they_leave_unsaid(asked: Data
 
 
 def test_sources_stand_below_each_other_and_fit_a_page(asked: Dataset) -> None:
-    table = published.sources(asked)
+    table = source_facts.sources(asked)
     assert len(table.headings) == 2
     assert list(dict.fromkeys(table.groups)) == [read_source(name).title for name in SOURCES]
 
@@ -212,7 +212,7 @@ def _lengths(bars: ErrorbarContainer) -> Iterator[float]:
 
 def test_a_study_without_sources_says_so(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(configuration())], published=())
-    for table in (published.beside_ours(dataset), published.communication(dataset), published.sources(dataset)):
+    for table in (published.beside_ours(dataset), published.communication(dataset), source_facts.sources(dataset)):
         assert NOTHING_NAMED in table._repr_html_()
     assert list(published.as_printed(dataset)) == []
     assert NOTHING_NAMED in published_figures.speedups(dataset)._repr_html_()

@@ -9,10 +9,11 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.analysis.audit.cell import RELATIVE, SPEEDUP, THROUGHPUT
 from dlperf_study.analysis.audit.fields import finite, is_no_number, without_commas
 from dlperf_study.analysis.audit.frames import METRIC, METRIC_COLUMNS, VALUE, long_frame, results_of_frame
 from dlperf_study.analysis.audit.mistakes import Mistakes, naming
-from dlperf_study.analysis.audit.results import RELATIVE, SPEEDUP, THROUGHPUT, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.columns import COLUMNS, Dtype
 from dlperf_study.errors import PublishedError, TableError
 from dlperf_study.published.metrics import METRICS
@@ -74,25 +75,34 @@ def _read(path: Path, mistakes: Mistakes) -> pd.DataFrame:
 
 
 def _check_head(head: list[str]) -> None:
+    if len(set(head)) < len(head):
+        raise TableError(f"a column stands there twice; the columns are {', '.join(head)}")
+    _check_rates(head)
+    _check_metrics(head)
+    _check_devices(head)
+
+
+def _check_rates(head: list[str]) -> None:
     rates = [name for name in head if re.search(_RATES, name, re.IGNORECASE)]
     if rates and not {THROUGHPUT, METRIC} & {*head}:
         raise TableError(f"{rates[0]} is no metric of ours: call it throughput where it is the rate of all devices")
-    _check_metrics(head)
-    counting = [name for name in head if re.fullmatch(_DEVICES, name, re.IGNORECASE)]
-    if counting and not {"world_size", "nodes"} & {*head}:
-        raise TableError(f"{counting[0]} is no column of ours: call it world_size where it counts all devices")
 
 
 def _check_metrics(head: list[str]) -> None:
-    if len(set(head)) < len(head):
-        raise TableError(f"a column stands there twice; the columns are {', '.join(head)}")
-    if METRIC not in head and not set(METRIC_COLUMNS) & set(head):
-        other = [name for mark, name in _OTHER_MARKS.items() if any(mark in field for field in head)]
-        hint = f"; its fields seem to be separated by {other[0]}, and must be by commas" if other else ""
-        raise TableError(
-            f"there is no column metric and none named for one; the columns are {', '.join(head) or 'none'}, "
-            f"the metrics {', '.join(METRIC_COLUMNS)}{hint}"
-        )
+    if METRIC in head or set(METRIC_COLUMNS) & set(head):
+        return
+    other = [name for mark, name in _OTHER_MARKS.items() if any(mark in field for field in head)]
+    hint = f"; its fields seem to be separated by {other[0]}, and must be by commas" if other else ""
+    raise TableError(
+        f"there is no column metric and none named for one; the columns are {', '.join(head) or 'none'}, "
+        f"the metrics {', '.join(METRIC_COLUMNS)}{hint}"
+    )
+
+
+def _check_devices(head: list[str]) -> None:
+    counting = [name for name in head if re.fullmatch(_DEVICES, name, re.IGNORECASE)]
+    if counting and not {"world_size", "nodes"} & {*head}:
+        raise TableError(f"{counting[0]} is no column of ours: call it world_size where it counts all devices")
 
 
 def _by_name(head: list[str], line: int, fields: list[str]) -> dict[str, str | None]:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from dlperf_study.analysis.audit.results import Cell, Results
+from dlperf_study.analysis.audit.cell import Cell
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.logs.complaint import Severity
 
 

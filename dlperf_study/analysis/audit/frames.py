@@ -10,8 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.analysis.audit.cell import CONFIGURATION, SIZES, Cell
 from dlperf_study.analysis.audit.printed import Printed
-from dlperf_study.analysis.audit.results import CONFIGURATION, SIZES, Cell, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import TableError
 from dlperf_study.published.lines import with_sizes

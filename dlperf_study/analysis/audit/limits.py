@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from dlperf_study.analysis.audit.cell import Cell
 from dlperf_study.analysis.audit.facts import Peak, Work, peaks, works
-from dlperf_study.analysis.audit.results import Cell
-from dlperf_study.analysis.ingest.convention import PRECISIONS
+from dlperf_study.analysis.precisions import our_precision
 
 _STATED = "as the table says"
 #: How many times fewer multiplications a convolution may take than its definition: Winograd's F(4×4, 3×3) saves 4
@@ -38,7 +38,7 @@ def peak_of(rate: Cell) -> Peak | None:
 
 def _known_peak(device: str, precision: str) -> Peak | None:
     """Return the peak of the device whose name is in that of another, in a precision by any of its names."""
-    same = PRECISIONS.get(precision.lower(), precision.lower())
+    same = our_precision(precision).lower()
     return next((peak for peak in peaks() if peak.precision == same and _names(device, peak.device)), None)
 
 

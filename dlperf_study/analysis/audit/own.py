@@ -2,10 +2,12 @@
 
 import pandas as pd
 
+from dlperf_study.analysis.audit.cell import THROUGHPUT
 from dlperf_study.analysis.audit.frames import METRIC, VALUE, long_frame, results_of_frame
-from dlperf_study.analysis.audit.results import THROUGHPUT, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.scaling import series_factors
+from dlperf_study.columns import PRODUCTS
 from dlperf_study.study.outcome import Outcome
 
 
@@ -26,7 +28,7 @@ def _configurations(dataset: Dataset) -> pd.DataFrame:
     return rows.assign(
         series="series " + (lines + 1).astype(str),
         device_peak_flops=rows["identity"].map(peaks),
-        inferred="world_size, global_batch",
+        inferred=", ".join(PRODUCTS),
     )
 
 

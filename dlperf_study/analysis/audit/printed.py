@@ -55,6 +55,10 @@ class Printed:
         """Return the least and the largest number that prints like this: rounded, or perhaps cut off."""
         return self.exact - self.step / 2, self.exact + self.step * (1 if truncated else Fraction(1, 2))
 
+    def exceeds(self, other: "Printed") -> bool:
+        """Say whether it is more than another number, whatever was rounded away from it, or even cut off the other."""
+        return self.bounds()[0] > other.bounds(truncated=True)[1]
+
     def meets(self, low: Fraction, high: Fraction) -> bool:
         """Say whether some number from low to high prints like this, rounded or cut off."""
         least, largest = self.bounds(truncated=True)

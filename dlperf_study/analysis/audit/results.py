@@ -1,92 +1,18 @@
-"""A table of results as the checks see it: cells, and how they belong together."""
+"""A table of results as the checks see it: how its cells belong together."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, TypeVar
 
-import numpy as np
-
-from dlperf_study.analysis.audit.printed import Printed
+from dlperf_study.analysis.audit.cell import CONFIGURATION, EFFICIENCY, SIZES, SPEEDUP, THROUGHPUT, Cell
 from dlperf_study.analysis.scaling import Point, point
 from dlperf_study.analysis.statistics import median_interval
-from dlperf_study.study.configuration import FIELD_NAMES
-
-THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency", "relative_throughput"
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
-
-#: What must be the same for two numbers of one metric to answer the same question: every parameter of ours, and what
-#: a publication says besides.
-CONFIGURATION = (
-    *FIELD_NAMES,
-    *("program", "extra", "mode", "sequence_length", "world_size", "parameters"),
-    *("device", "device_name", "link", "instance", "hardware", "software"),
-)
-#: What differs along a curve, and so parts none.
-SIZES = ("world_size", "nodes", "devices_per_node", "global_batch")
-
-
-@dataclass(frozen=True, eq=False)
-class Cell:
-    """One number of a table of results.
-
-    ``key`` names it uniquely. ``text`` is what was printed. ``series`` names the line of points that differ only in
-    nodes and devices. ``facts`` holds everything else the table says of it, by column; what is missing is not there.
-    ``own_conditions``: its conditions in columns of its own, which ours know nothing of.
-    """
-
-    key: str
-    metric: str
-    value: float
-    text: str
-    printed: Printed
-    series: str
-    world_size: int | None
-    facts: Mapping[str, Any]
-    own_conditions: tuple[str, ...] = ()
-
-    def get(self, name: str) -> Any:
-        """Return what the table says of the cell in a column, or None."""
-        return self.facts.get(name)
-
-    @property
-    def baseline(self) -> str:
-        """The key of the cell a ratio is relative to; empty if the table names none."""
-        return str(self.facts.get("baseline", ""))
-
-    @property
-    def estimator(self) -> str:
-        """How it summarises its runs, as far as the table says."""
-        return str(self.facts.get("estimator", ""))
-
-    @property
-    def point(self) -> tuple[Any, ...]:
-        """Its place on its series."""
-        return self.series, self.world_size, self.get("nodes")
-
-    @property
-    def table(self) -> tuple[Any, Any]:
-        """The source and table it stands in."""
-        return self.get("source"), self.get("table")
-
-    @property
-    def configuration(self) -> tuple[str, ...]:
-        """What it was measured with, as far as the table says."""
-        return tuple(str(self.facts.get(name, "")) for name in (*CONFIGURATION, *self.own_conditions))
-
-    @property
-    def inferred(self) -> tuple[str, ...]:
-        """The columns whose values the table itself does not print."""
-        return tuple(str(self.facts.get("inferred", "")).split(", "))
-
-    @property
-    def is_run(self) -> bool:
-        """Whether it is one repetition, and not a summary of them."""
-        return self.estimator == "run"
 
 
 @dataclass(frozen=True)
@@ -149,6 +75,13 @@ class Results:
             if len(found) > 1:
                 found = [other for other in found if other.get(name) == cell.get(name)]
         return found[0] if len(found) == 1 else None
+
+    def pairs(self, metric: str, other: str) -> Iterator[tuple[Cell, Cell]]:
+        """Yield each cell of a metric that has one of another metric beside it, with that."""
+        for cell in self.of(metric):
+            beside = self.beside(cell, other)
+            if beside is not None:
+                yield cell, beside
 
     def baseline_of(self, ratio: Cell) -> Cell | None:
         """Return the rate a ratio is relative to: the one the table names, else the one whose own ratio is 1.
@@ -256,8 +189,3 @@ def _the_same(rates: Sequence[Cell | None]) -> Cell | None:
 
 def _line(rate: Rate) -> tuple[str, str]:
     return rate.cell.series, rate.cell.estimator
-
-
-def values(cells: Sequence[Cell]) -> "np.ndarray[Any, np.dtype[np.float64]]":
-    """Return the values of cells."""
-    return np.array([cell.value for cell in cells], dtype=np.float64)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from dlperf_study.analysis.audit.cell import THROUGHPUT, Cell
 from dlperf_study.analysis.audit.facts import Peak, Work
 from dlperf_study.analysis.audit.limits import needed
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Rate
+from dlperf_study.analysis.audit.results import Rate
 from dlperf_study.analysis.scaling import MARGIN
 
 

@@ -6,30 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dlperf_study.analysis.ingest.folder import Found
 from dlperf_study.analysis.ingest.identity import Extras, LogRun, Stated
 from dlperf_study.analysis.ingest.names import Conventional, conventional, one_run
+from dlperf_study.analysis.precisions import our_precision
 from dlperf_study.errors import LogError
 from dlperf_study.logs.blocks import Blocks
 from dlperf_study.logs.recognise import recognised, the_one
 from dlperf_study.study.configuration import Scalar
 
-#: What folders call a precision, in our words. Any other word stays as it is.
-PRECISIONS = {"fp16": "amp_fp16", "amp": "amp_fp16", "bf16": "amp_bf16"}
 #: A trainer per device and no server, as everywhere in DLPerf.
 NO_SERVERS = 0
 
 Group = tuple[tuple[str, ...], int, int, str, int, str]
 
 
-def proposed(files: Sequence[Found]) -> tuple[list[Stated], list[Found]]:
-    """Return the configurations that the names of files tell, and the files whose names tell none."""
+def proposed(files: Sequence[Found]) -> list[Stated]:
+    """Return the configurations that the names of files tell; the names of others tell none."""
     groups: dict[Group, list[tuple[Conventional, Found]]] = defaultdict(list)
-    strangers = []
     for file in files:
         said = conventional(file.parts)
         if said:
             groups[_group(said)].append((said, file))
-        else:
-            strangers.append(file)
-    return [_stated(members) for members in groups.values()], strangers
+    return [_stated(members) for members in groups.values()]
 
 
 def _group(said: Conventional) -> Group:
@@ -51,7 +47,7 @@ def _parameters(said: Conventional, program: str) -> Mapping[str, Scalar]:
         "devices_per_node": said.devices_per_node,
         "servers": NO_SERVERS,
         "batch_per_device": said.batch_per_device,
-        "precision": PRECISIONS.get(said.precision.lower(), said.precision),
+        "precision": our_precision(said.precision),
     }
     return {"framework": program, **known} if program else known
 

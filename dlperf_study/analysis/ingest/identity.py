@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from dlperf_study.errors import IdentityError
-from dlperf_study.logs.merge import Devices
+from dlperf_study.logs.devices import Devices
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration, Scalar
 from dlperf_study.study.grid import in_words
 from dlperf_study.study.words import counted

@@ -12,9 +12,9 @@ from dlperf_study.analysis.configurations import configurations_table
 from dlperf_study.analysis.dataset import complaints_table
 from dlperf_study.analysis.ingest.folder import Found
 from dlperf_study.analysis.ingest.identity import Identity, Stated
+from dlperf_study.analysis.ingest.parallel import read_runs
 from dlperf_study.analysis.ingest.plan import ingested_plan
-from dlperf_study.analysis.ingest.printed_run import PrintedRun, Task
-from dlperf_study.analysis.ingest.reading import read_runs
+from dlperf_study.analysis.ingest.printed_run import PrintedRun, RunToRead
 from dlperf_study.analysis.ingest.rows import complaints_of, run_row, steps_of
 from dlperf_study.analysis.ingest.siblings import Seen, judged
 from dlperf_study.analysis.repetitions import study_complaints
@@ -67,7 +67,7 @@ def refuse_measured(paths: StudyPaths) -> None:
         raise IdentityError(f"{paths.folder}: holds a measured study of this name; give the ingested one another name")
 
 
-def _tasks(identity: Identity, files: Sequence[Found]) -> Iterator[Task]:
+def _tasks(identity: Identity, files: Sequence[Found]) -> Iterator[RunToRead]:
     known = {file.place: file for file in files}
     absent = [log for log in identity.logs if log not in known]
     if absent:
@@ -75,10 +75,10 @@ def _tasks(identity: Identity, files: Sequence[Found]) -> Iterator[Task]:
     for stated in identity.configurations:
         for run in sorted(stated.runs, key=lambda run: run.repetition):
             logs = [known[log] for log in run.logs]
-            yield Task(stated, run, tuple(log.source for log in logs), sum(log.bytes for log in logs))
+            yield RunToRead(stated, run, tuple(log.source for log in logs), sum(log.bytes for log in logs))
 
 
-def _read_all(plan: Plan, tasks: Sequence[Task], kept: _Tables, read: Callable[[int], object]) -> None:
+def _read_all(plan: Plan, tasks: Sequence[RunToRead], kept: _Tables, read: Callable[[int], object]) -> None:
     """Read one configuration after the other: its runs are judged beside each other."""
     seen, entries = Seen(), iter(plan.entries)
     for _, group in groupby(read_runs(tasks), key=lambda pair: id(pair[0].stated)):

@@ -4,65 +4,32 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dlperf_study.analysis.ingest.contradictions import contradictions
 from dlperf_study.analysis.ingest.data_sources import unstated_data
-from dlperf_study.analysis.ingest.identity import Extras, LogRun, Stated
+from dlperf_study.analysis.ingest.identity import LogRun, Stated
 from dlperf_study.analysis.ingest.modes import untrained
 from dlperf_study.analysis.ingest.ranks import lost_ranks, ranks_seen, silent_ranks
-from dlperf_study.analysis.steady_series import (
-    Stalls,
-    Steady,
-    Window,
-    fixed_window,
-    positions_of,
-    steady_part,
-    two_levels,
-)
+from dlperf_study.analysis.ingest.rates import Rates, rates_of, why_not_counted
 from dlperf_study.errors import LogError
-from dlperf_study.logs.arrays import Mask, Real, Whole
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.logs.engine import read
-from dlperf_study.logs.merge import JobSeries, job_series
-from dlperf_study.logs.reading import Reading, places_of
-from dlperf_study.logs.records import joined
+from dlperf_study.logs.merge import job_series
+from dlperf_study.logs.reading import Reading
 from dlperf_study.logs.sources import Source
 from dlperf_study.logs.textless import textless
-from dlperf_study.logs.wholeness import is_much
-from dlperf_study.study.words import counted
 
-#: Of which steps DLPerf took the rate: first and last; its extractors count iterations from 1.
-FIXED_WINDOW, FIXED_WINDOW_PLSC = (20, 120), (50, 150)
 #: Fewer lines of two logs may print the same numbers by chance.
 FEWEST_COMPARED = 3
-_NO_STALLS: tuple[Stalls, ...] = ()
 
 
 @dataclass(frozen=True)
-class Task:
+class RunToRead:
     """One run to read. ``bytes``: how large its logs are, as they lie there."""
 
     stated: Stated
     run: LogRun
     sources: tuple[Source, ...]
     bytes: int
-
-
-@dataclass(frozen=True)
-class Rates:
-    """The job's rate in samples/s at each printed step, counted from the start; ``loss`` is NaN where none is printed.
-
-    ``rule``: how it was had. ``steady``: which of them count. ``fixed``: those that DLPerf took, ``steps_taken`` of it.
-    """
-
-    rule: str
-    step: Whole
-    rate: Real
-    loss: Real
-    steady: Steady
-    fixed: Window
-    steps_taken: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -83,7 +50,7 @@ class PrintedRun:
     prints: Mapping[bytes, str] = field(default_factory=dict)
 
 
-def read_printed(task: Task) -> PrintedRun:
+def read_printed(task: RunToRead) -> PrintedRun:
     """Read the logs of a run; whatever is wrong with them is in what it returns."""
     readings, unreadable = _read(task)
     if not readings:
@@ -110,7 +77,7 @@ def _print(reading: Reading) -> bytes:
     return hashlib.sha256(b"".join(column.tobytes() for column in columns)).digest()
 
 
-def _read(task: Task) -> tuple[list[Reading], list[str]]:
+def _read(task: RunToRead) -> tuple[list[Reading], list[str]]:
     readings, unreadable = [], []
     for source in task.sources:
         try:
@@ -121,7 +88,7 @@ def _read(task: Task) -> tuple[list[Reading], list[str]]:
     return readings, unreadable
 
 
-def _refusals(task: Task, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[str]:
+def _refusals(task: RunToRead, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[str]:
     """Yield what keeps a run from being counted, whatever its rates are."""
     for reading in readings:
         yield from (one.message for one in reading.complaints if one.severity is Severity.ERROR)
@@ -131,114 +98,20 @@ def _refusals(task: Task, readings: Sequence[Reading], unreadable: Sequence[str]
     yield from contradictions(readings, task.stated)
 
 
-def _doubts(task: Task, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[Complaint]:
+def _doubts(task: RunToRead, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[Complaint]:
     for reading in readings:
         yield from (one for one in reading.complaints if one.severity is not Severity.ERROR)
     yield from (Complaint("logs", said) for said in unreadable)
     yield from unstated_data(readings, task.stated.parameters)
 
 
-def _job_rates(task: Task, readings: Sequence[Reading]) -> tuple[Rates | None, tuple[Complaint, ...], list[str]]:
+def _job_rates(task: RunToRead, readings: Sequence[Reading]) -> tuple[Rates | None, tuple[Complaint, ...], list[str]]:
     """Return the rates of the job if its logs hold any, the doubts about them, and why they can't be counted."""
     complaints: tuple[Complaint, ...] = ()
     try:
         series = job_series(readings, task.stated.jobs_devices)
         complaints = series.complaints
-        rates = _rates(readings, series, task.stated.extras)
+        rates = rates_of(readings, series, task.stated.extras)
     except LogError as error:
         return None, complaints, [str(error)]
-    return rates, complaints, [*_without_rate(series), *_levels(rates)]
-
-
-def _without_rate(series: JobSeries) -> Iterator[str]:
-    """Yield that so many steps have no rate above 0 that the others may be another sample than all."""
-    count = int(np.count_nonzero(~_usable(series)))
-    if is_much(count, series.rate.size):
-        steps = counted(series.rate.size, "step")
-        yield f"at {count} of {steps} {series.metric} makes no rate above 0: the others may be unlike the whole"
-
-
-def _usable(series: JobSeries) -> Mask:
-    return np.isfinite(series.rate) & (series.rate > 0)
-
-
-def _rates(readings: Sequence[Reading], series: JobSeries, extras: Extras) -> Rates:
-    """Return the usable part of a series; raises LogError when it is none of samples, or holds no rate above 0."""
-    usable = _usable(series)
-    if not usable.any():
-        raise LogError(f"{readings[0].source}: no {series.metric} is a number above 0")
-    rate = series.rate[usable] / _per_sample(series.unit, extras.tokens_per_sample, readings[0].source)
-    step = positions_of(series.step[usable])
-    taken = FIXED_WINDOW_PLSC if readings[0].format.name.startswith("plsc") else FIXED_WINDOW
-    return Rates(
-        rule=series.rule + _driven(extras.devices_per_process),
-        step=step,
-        rate=rate,
-        loss=_losses(readings, series)[usable],
-        steady=_last(rate) if series.metric.startswith("running") else steady_part(step, rate),
-        fixed=fixed_window(step, rate, *taken),
-        steps_taken=taken,
-    )
-
-
-def _driven(devices: int | None) -> str:
-    """Return what a rank is where it is no single device."""
-    return f"; a rank drives {devices} devices" if devices and devices > 1 else ""
-
-
-def _levels(rates: Rates) -> Iterator[str]:
-    levels = two_levels(rates.steady, rates.rate)
-    if levels:
-        said = f"{levels[0]:.6g} and from step {rates.step[rates.steady.startup]} on {levels[1]:.6g} samples/s"
-        yield f"two levels, so no one rate: {said}"
-
-
-def _per_sample(unit: str, tokens_per_sample: int | None, source: Source) -> int:
-    """Return by what a printed rate is divided to be one of samples."""
-    if unit == "samples/s":
-        return 1
-    if tokens_per_sample and unit in ("tokens/s", ""):
-        return tokens_per_sample
-    if not unit:
-        said = "prints a rate and not what it counts; state tokens_per_sample, 1 where it counts samples"
-        raise LogError(f"{source}: {said}")
-    raise LogError(f"{source}: prints {unit} and not samples/s; state tokens_per_sample if that is known")
-
-
-def _last(rate: Real) -> Steady:
-    """Return the last line alone: a running mean holds all before it."""
-    kept = np.zeros(rate.size, dtype=bool)
-    kept[-1] = True
-    last = float(rate[-1])
-    reason = "a running mean: the last line holds all before it, the start-up of the window too"
-    return Steady(Window(kept, last, last, (reason,)), 0, _NO_STALLS, None)
-
-
-def _losses(readings: Sequence[Reading], series: JobSeries) -> Real:
-    """Return the loss at each step of a series, the mean over ranks; NaN where none is printed."""
-    rows = joined([reading.records for reading in readings]).series("loss")
-    if not len(rows):
-        return np.full(series.rate.size, np.nan)
-    places = places_of(rows.epoch, rows.step)
-    means: Real = np.bincount(places.group, weights=rows.values["loss"]) / places.counts
-    wide = max(int(rows.step.max()), int(series.step.max())) + 2
-    known, wanted = _keys(places.epoch, places.step, wide), _keys(series.epoch, series.step, wide)
-    if np.array_equal(known, wanted):
-        return means
-    index = np.minimum(np.searchsorted(known, wanted), known.size - 1)
-    losses: Real = np.where(known[index] == wanted, means[index], np.nan)
-    return losses
-
-
-def _keys(epoch: Whole, step: Whole, wide: int) -> Whole:
-    keys: Whole = (epoch + 1) * wide + step + 1
-    return keys
-
-
-def windows_of(rates: Rates) -> Iterator[tuple[str, Mask]]:
-    """Yield the windows of a run by the names of the table of steps, and which lines are in each."""
-    kept = rates.steady.window.kept
-    before = np.arange(kept.size) < rates.steady.startup
-    yield "warmup", before
-    yield "training", kept
-    yield "left_out", ~(before | kept)
+    return rates, complaints, list(why_not_counted(series, rates))

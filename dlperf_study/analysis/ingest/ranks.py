@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dlperf_study.logs.arrays import Whole
-from dlperf_study.logs.merge import Devices
-from dlperf_study.logs.reading import Reading, restarts
+from dlperf_study.logs.devices import Devices
+from dlperf_study.logs.places import restarts
+from dlperf_study.logs.reading import Reading
 from dlperf_study.study.words import counted
 
 #: By how many printed steps ranks, or repetitions, may end apart: a job is cut off while some still print.

@@ -9,9 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dlperf_study.analysis.ingest.identity import Stated
-from dlperf_study.analysis.ingest.printed_run import PrintedRun, Rates, windows_of
+from dlperf_study.analysis.ingest.printed_run import PrintedRun
+from dlperf_study.analysis.ingest.rates import Rates, windows_of
 from dlperf_study.analysis.steady_series import LONG_STARTUP
 from dlperf_study.analysis.tables import Repeated, rows_of
+from dlperf_study.analysis.throughput import step_variation
 from dlperf_study.columns import Table
 from dlperf_study.logs.complaint import Complaint, Severity
 from dlperf_study.study.outcome import Outcome
@@ -90,7 +92,6 @@ def _printed(rates: Rates) -> dict[str, Any]:
 
 def _measurements(global_batch: int, rates: Rates) -> dict[str, Any]:
     window = rates.steady.window
-    seconds = global_batch / rates.rate[window.kept]
     losses = rates.loss[~np.isnan(rates.loss)]
     return {
         "throughput": window.wall_rate,
@@ -98,7 +99,7 @@ def _measurements(global_batch: int, rates: Rates) -> dict[str, Any]:
         "fixed_window_throughput": rates.fixed.wall_rate,
         "fixed_window_mean_of_rates": rates.fixed.mean_of_rates,
         "step_seconds": global_batch / window.wall_rate,
-        "step_variation": float(seconds.std(ddof=1) / seconds.mean()) if seconds.size > 1 else None,
+        "step_variation": step_variation(global_batch / rates.rate[window.kept]),
         "settled_at_step": int(rates.step[np.argmax(window.kept)]) if rates.steady.settled else None,
         "final_loss": float(losses[-1]) if losses.size else None,
     }
@@ -111,7 +112,7 @@ def _doubts(rates: Rates) -> Iterator[Complaint]:
         said = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
         yield Complaint("settled_at_step", f"{said}: do the others speak for the run?")
     held = int(rates.fixed.kept.sum())
-    if not held or "before it is full" in rates.fixed.reasons[0]:
+    if not held or not rates.fixed.is_full:
         yield Complaint("fixed_window_mean_of_rates", f"DLPerf's window is not full: {rates.fixed.reasons[0]}")
     elif held < FEWEST_LINES:
         yield Complaint("fixed_window_mean_of_rates", f"DLPerf's window holds {counted(held, 'line')} of this log only")

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dlperf_study.analysis.ingest.printed_run import PrintedRun, Rates
+from dlperf_study.analysis.ingest.printed_run import PrintedRun
 from dlperf_study.analysis.ingest.ranks import ALLOWED_APART
+from dlperf_study.analysis.ingest.rates import Rates
 from dlperf_study.logs.complaint import Complaint
 from dlperf_study.study.words import counted
 

@@ -36,8 +36,9 @@ class Whose:
 
 
 def whose(folder: Path, name: str = "", accept: bool = False) -> Whose:
-    """Return whose logs lie in a folder or an archive; a proposal is written beside them, never over another one,
-    and none is confirmed that contradicts itself.
+    """Return whose logs lie in a folder or an archive, and keep what is proposed of them.
+
+    A proposal is written beside them, never over another one, and none is confirmed that contradicts itself.
 
     Args:
         folder: the folder, an archive or a single file
@@ -47,6 +48,7 @@ def whose(folder: Path, name: str = "", accept: bool = False) -> Whose:
     Raises:
         IdentityError: nothing tells whose logs they are, or the name is none that a study can have.
         StudyFileError: the identity file, or a ``configuration.json``, is none.
+        LogError: there is no such folder or file.
 
     """
     if name and not re.fullmatch(STUDY_NAME, name):
@@ -54,17 +56,20 @@ def whose(folder: Path, name: str = "", accept: bool = False) -> Whose:
     file = _identity_file(folder.resolve())
     files = tuple(one for one in files_of(folder) if one.source.path != file)
     said, others = stated(files)
-    if file.exists():
-        identity, confirmed = read_identity(file)
-    else:
-        identity = Identity(_study_name(folder.resolve()), SCALING, BASELINE, tuple(proposed(others)[0]))
-        confirmed = not identity.configurations
+    identity, confirmed = read_identity(file) if file.exists() else _proposal(folder, others)
     whole = replace(identity, study=name or identity.study, configurations=(*identity.configurations, *said))
     if not whole.configurations:
         raise IdentityError(_nothing(folder, others))
     _keep(file, replace(identity, study=whole.study), whole, confirmed, accept)
     logs = tuple(one for one in files if one.name != CONFIGURATION_FILE)
     return Whose(folder.resolve(), logs, whole, file, confirmed or accept)
+
+
+def _proposal(folder: Path, files: Sequence[Found]) -> tuple[Identity, bool]:
+    """Return what the names of files tell; only of nothing there is nothing to confirm."""
+    configurations = tuple(proposed(files))
+    identity = Identity(_study_name(folder.resolve()), SCALING, BASELINE, configurations)
+    return identity, not configurations
 
 
 def _keep(file: Path, identity: Identity, whole: Identity, confirmed: bool, accept: bool) -> None:

@@ -5,15 +5,10 @@ The oldest prints ``time``, the next ``elapse``; a logger may put the time befor
 """
 
 from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import LOSS, RANK_RATE, RANK_READER, RANK_STEP
+from dlperf_study.logs.formats._paddle import COSTS
+from dlperf_study.logs.quantities import LOSS, RANK_STEP
 
-_NUMBERS = (
-    Field(LOSS, "loss"),
-    Field(RANK_STEP, "elapse"),
-    Field(RANK_STEP, "batch_cost"),
-    Field(RANK_READER, "reader_cost"),
-    Field(RANK_RATE, "ips"),
-)
+_NUMBERS = (Field(LOSS, "loss"), *COSTS)
 _OLD_NUMBERS = (Field(LOSS, "loss"), Field(RANK_STEP, "time"))
 
 FORMAT = Format(

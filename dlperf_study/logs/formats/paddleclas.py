@@ -1,15 +1,10 @@
 """PaddleClas, from its first static programs to 2.x."""
 
 from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import LOSS, RANK_RATE, RANK_READER, RANK_STEP, TRAIN_BATCH
+from dlperf_study.logs.formats._paddle import COSTS, TRAIN_BATCH
+from dlperf_study.logs.quantities import LOSS
 
-_NUMBERS = (
-    Field(LOSS, " loss"),
-    Field(RANK_STEP, "elapse"),
-    Field(RANK_STEP, "batch_cost"),
-    Field(RANK_READER, "reader_cost"),
-    Field(RANK_RATE, "ips"),
-)
+_NUMBERS = (Field(LOSS, " loss"), *COSTS)
 #: The names its logger has had; PLSC prints the same line under another name, and means the whole job by it.
 _LOGGER = r"\b(?:ppcls|root)\b INFO: "
 

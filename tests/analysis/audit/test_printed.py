@@ -51,3 +51,12 @@ def test_what_was_computed_has_nine_digits():
     assert computed.exact == Fraction("0.333333333")
     assert Printed.of(352.72, 1e-12).computed
     assert not Printed.of(352.72, 0.01).computed
+
+
+@pytest.mark.parametrize(
+    ("printed", "other", "exceeds"), [(10.3, 10.1, True), (10.2, 10.1, False), (10.1, 10.2, False)]
+)
+def test_a_number_exceeds_another_only_if_no_rounding_nor_cutting_off_explains_it(
+    printed: float, other: float, exceeds: bool
+) -> None:
+    assert Printed.of(printed, 0.1).exceeds(Printed.of(other, 0.1)) is exceeds

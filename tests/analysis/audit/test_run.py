@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from dlperf_study.analysis.audit.checks import load, names
 from dlperf_study.analysis.audit.describe import describe
 from dlperf_study.analysis.audit.run import audit
@@ -14,8 +16,6 @@ def test_every_file_is_a_check():
 
 
 def test_every_check_has_tests_of_its_own():
-    from pathlib import Path
-
     tests = {file.stem.removeprefix("test_") for file in (Path(__file__).parent / "checks").glob("test_*.py")}
     assert tests == set(names())
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dlperf_study.analysis.dataset import collect, up_to_date
-from dlperf_study.analysis.ingest import reading
+from dlperf_study.analysis.ingest import parallel
 from dlperf_study.analysis.ingest.ingestion import refuse_measured
 from dlperf_study.analysis.ingest.whose import whose
 from dlperf_study.errors import EvidenceError, IdentityError
@@ -312,7 +312,7 @@ def test_a_declared_baseline_and_stated_parameters_are_kept(folder: Path, ingest
 @pytest.mark.usefixtures("small_archive")
 def test_many_processes_read_what_one_reads(ingested: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = ingested()
-    monkeypatch.setattr(reading, "WORTH_A_POOL_BYTES", 0)
+    monkeypatch.setattr(parallel, "WORTH_A_POOL_BYTES", 0)
     together = ingested()
     assert alone.runs.equals(together.runs)
     assert alone.steps.equals(together.steps)

@@ -6,13 +6,11 @@ from itertools import starmap
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.results import Rate, Results
 from dlperf_study.analysis.audit.words import bounds_of, step
-from dlperf_study.analysis.scaling import ABOVE_LINEAR, above_linear
+from dlperf_study.analysis.scaling import ABOVE_LINEAR, IMPOSSIBLE_GAIN, above_linear, gain
 from dlperf_study.logs.complaint import Severity
 
 #: What is not worth a word: of 95 published lists of runs half have a coefficient of variation above 0.4 %.
 NOISE = 0.01
-#: An excess that caches and busy machines do not explain: more than twice as much as the devices account for.
-MOST = 1.0
 _ANOTHER_QUESTION = ("the two rates may be of different conditions that the table does not tell",)
 
 
@@ -22,12 +20,11 @@ def examine(results: Results) -> Iterator[Finding | None]:
 
 
 def _examined(fewer: Rate, more: Rate) -> Finding | None:
-    devices = more.point.devices / fewer.point.devices
-    excess = more.cell.value / fewer.cell.value / devices - 1
+    excess = gain(fewer.point, more.point) - 1
     least, largest = more.cell.printed.bounds()[0], fewer.cell.printed.bounds()[1]
-    if excess < NOISE or least <= largest * devices:
+    if excess < NOISE or least <= largest * more.point.devices / fewer.point.devices:
         return None
-    if excess > MOST:
+    if excess > IMPOSSIBLE_GAIN - 1:
         return Finding(Severity.ERROR, (fewer.cell, more.cell), _said(fewer, more, excess), _ANOTHER_QUESTION)
     certain = above_linear(fewer.point, more.point)
     verdict = "do not explain it" if certain else "may explain it"

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.audit.cell import THROUGHPUT, Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results, grouped
+from dlperf_study.analysis.audit.results import Results, grouped
 from dlperf_study.analysis.scaling import MARGIN
 from dlperf_study.logs.complaint import Severity
 
@@ -22,7 +23,7 @@ def examine(results: Results) -> Iterator[Finding | None]:
 def _examined(cells: list[Cell]) -> Finding | None:
     ordered = sorted(cells, key=lambda cell: cell.value)
     least, largest = ordered[0], ordered[-1]
-    if least.printed.bounds(truncated=True)[1] >= largest.printed.bounds()[0]:
+    if not largest.printed.exceeds(least.printed):
         return _twice(cells)
     quotient = largest.value / least.value
     said = f"{', '.join(f'{cell.text} ({cell.key})' for cell in ordered)}: up to {quotient - 1:.2%} apart"

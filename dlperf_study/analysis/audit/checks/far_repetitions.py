@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from dlperf_study.analysis.audit.cell import Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import Cell, Results, values
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.analysis.repetitions import FAR_DEVIATIONS, FAR_SHARE, far_from_siblings
 from dlperf_study.logs.complaint import Severity
 
@@ -13,7 +16,8 @@ _WHY = ("the machine may have been busy, or throttled, in that run", "runs may d
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every list of at least two runs."""
     for runs in results.run_lists():
-        far = [(runs[position], middle) for position, middle in far_from_siblings(values(runs)) if middle > 0]
+        rates = np.array([run.value for run in runs])
+        far = [(runs[position], middle) for position, middle in far_from_siblings(rates) if middle > 0]
         yield _found(runs, far) if far else None
 
 

@@ -14,7 +14,7 @@ _WHY = (
 
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every global batch of a table that stands beside both of its factors."""
-    return product(results, "global_batch", ("batch_per_device", "world_size"), _WHY)
+    return product(results, "global_batch", _WHY)
 
 
 CHECK = Check("Is a global batch that of all devices?", "global batches beside their parts", examine)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.audit.cell import THROUGHPUT, Cell
 from dlperf_study.analysis.audit.facts import Peak, Work, works
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.limits import WINOGRAD, impossible, needed, peak_of, size_of, work_of
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results, grouped
+from dlperf_study.analysis.audit.results import Results, grouped
 from dlperf_study.analysis.audit.words import demand
 from dlperf_study.logs.complaint import Severity
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.audit.cell import Cell
 from dlperf_study.analysis.audit.facts import Instance, instances
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import Cell, Results, grouped
+from dlperf_study.analysis.audit.results import Results, grouped
 from dlperf_study.logs.complaint import Severity
 
 _WHY = ("the name of the machine may be a slip of the pen for one that has these GPUs",)

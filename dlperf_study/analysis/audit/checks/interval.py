@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
+from dlperf_study.analysis.audit.cell import Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import Cell, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.logs.complaint import Severity
 
 _WHY = ("number and interval may be of different runs, or of different estimators",)

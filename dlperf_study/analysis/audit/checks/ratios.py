@@ -6,9 +6,10 @@ from itertools import islice
 from operator import truediv
 from statistics import mean
 
+from dlperf_study.analysis.audit.cell import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT, Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.printed import quotient
-from dlperf_study.analysis.audit.results import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.logs.complaint import Severity
 
 #: So many other quotients are named at most that would print like a ratio that does not fit.

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.audit.cell import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT, Cell
 from dlperf_study.analysis.audit.checks.ratios import finest_step, recomputed
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.printed import ROUNDINGS, TRUNCATED
-from dlperf_study.analysis.audit.results import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT, Cell, Results, grouped
+from dlperf_study.analysis.audit.results import Results, grouped
 from dlperf_study.analysis.audit.words import texts
 from dlperf_study.logs.complaint import Severity
 

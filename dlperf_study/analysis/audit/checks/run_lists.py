@@ -5,8 +5,9 @@ from fractions import Fraction
 from itertools import combinations
 from statistics import mean, median
 
+from dlperf_study.analysis.audit.cell import THROUGHPUT, Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.analysis.audit.words import texts
 from dlperf_study.logs.complaint import Severity
 from dlperf_study.study.words import counted

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.audit.cell import THROUGHPUT, Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Rate, Results
+from dlperf_study.analysis.audit.results import Rate, Results
 from dlperf_study.logs.complaint import Severity
 from dlperf_study.study.words import counted
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
+from dlperf_study.analysis.audit.cell import SPEEDUP, Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.printed import ROUNDINGS
-from dlperf_study.analysis.audit.results import SPEEDUP, Cell, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.logs.complaint import Severity
 from dlperf_study.published.printed import terms_of
 
@@ -26,9 +27,8 @@ def examine(results: Results) -> Iterator[Finding | None]:
             for exchange in results.alike(share, EXCHANGE):
                 if 0 < exchange.printed.exact < task.printed.exact:
                     yield _from_times(share, task, exchange)
-    for share in results.of(SHARE):
-        speedup = results.beside(share, SPEEDUP)
-        if speedup is not None and share.world_size and share.world_size > 1 and share.value <= 1:
+    for share, speedup in results.pairs(SHARE, SPEEDUP):
+        if share.world_size and share.world_size > 1 and share.value <= 1:
             yield _beside_speedup(share, speedup)
 
 

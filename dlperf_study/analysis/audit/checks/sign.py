@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.audit.cell import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT, Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.logs.complaint import Severity
 
 METRICS = (THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE, "step_seconds", "task_process_seconds")

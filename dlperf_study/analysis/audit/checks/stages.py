@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import starmap
 
+from dlperf_study.analysis.audit.cell import Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
-from dlperf_study.analysis.audit.results import Cell, Results, grouped
+from dlperf_study.analysis.audit.results import Results, grouped
 from dlperf_study.logs.complaint import Severity
 
 TASK, BATCHES, EXCHANGE = "task_process_seconds", "batch_process_seconds", "report_gradient_seconds"
@@ -24,14 +26,8 @@ _ASYNCHRONOUS = (
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every pair of whole and part, every sum of parts, and every stage along a series."""
     for inner, outer in INSIDE:
-        for part in results.of(inner):
-            whole = results.beside(part, outer)
-            if whole is not None:
-                yield _part(part, whole)
-    for copy in results.of(COPY):
-        exchange = results.beside(copy, EXCHANGE)
-        if exchange is not None:
-            yield _copy(copy, exchange)
+        yield from starmap(_part, results.pairs(inner, outer))
+    yield from starmap(_copy, results.pairs(COPY, EXCHANGE))
     for whole in results.of(TASK):
         parts = [cell for name in PARTS if (cell := results.beside(whole, name))]
         if len(parts) == len(PARTS):
@@ -41,7 +37,7 @@ def examine(results: Results) -> Iterator[Finding | None]:
 
 
 def _part(part: Cell, whole: Cell) -> Finding | None:
-    if part.printed.bounds()[0] <= whole.printed.bounds(truncated=True)[1]:
+    if not part.printed.exceeds(whole.printed):
         return None
     said = f"{part.metric} is {part.text} s, more than {whole.metric}, of which it is a part, {whole.text} s"
     return Finding(Severity.ERROR, (part, whole), said, ("they may be of different tasks",))
@@ -49,7 +45,7 @@ def _part(part: Cell, whole: Cell) -> Finding | None:
 
 def _copy(copy: Cell, exchange: Cell) -> Finding | None:
     """Find a copy that takes longer than the exchange, which in ElasticDL begins with it."""
-    if copy.printed.bounds()[0] <= exchange.printed.bounds(truncated=True)[1]:
+    if not copy.printed.exceeds(exchange.printed):
         return None
     said = f"copying gradients takes {copy.text} s, the exchange that begins with it {exchange.text} s"
     why = "this table may count copying apart from the exchange; then its exchange is not that of other tables"

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.audit.cell import THROUGHPUT, Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.printed import whole_over
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Rate, Results
+from dlperf_study.analysis.audit.results import Rate, Results
 from dlperf_study.analysis.audit.words import bounds_of
 from dlperf_study.logs.complaint import Severity
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from statistics import median
 
+from dlperf_study.analysis.audit.cell import THROUGHPUT, Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.limits import needed, peak_of, work_of
-from dlperf_study.analysis.audit.results import THROUGHPUT, Cell, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.logs.complaint import Severity
 from dlperf_study.study.words import counted
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.audit.cell import Cell
 from dlperf_study.analysis.audit.finding import Check, Finding
 from dlperf_study.analysis.audit.limits import FEWER, WINOGRAD
-from dlperf_study.analysis.audit.results import Cell, Results
+from dlperf_study.analysis.audit.results import Results
 from dlperf_study.logs.complaint import Severity
 
 MFU, COMMUNICATION = "mfu", "communication_share"

@@ -11,7 +11,7 @@ _WHY = ("not every node may have as many devices, or not all of them be used",)
 
 def examine(results: Results) -> Iterator[Finding | None]:
     """Yield a result for every number of devices of a table that stands beside both of its factors."""
-    return product(results, "world_size", ("nodes", "devices_per_node"), _WHY)
+    return product(results, "world_size", _WHY)
 
 
 CHECK = Check("Are there as many devices as the nodes hold?", "numbers of devices beside their nodes", examine)

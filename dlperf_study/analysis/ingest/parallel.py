@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from dlperf_study.analysis.ingest.printed_run import PrintedRun, Task, read_printed
+from dlperf_study.analysis.ingest.printed_run import PrintedRun, RunToRead, read_printed
 from dlperf_study.errors import LogError
 
 #: Below this a pool of processes takes longer to start than the logs to read.
@@ -17,7 +17,7 @@ WORTH_A_POOL_BYTES = 64 << 20
 AHEAD = 4
 
 
-def read_runs(tasks: Sequence[Task]) -> Iterator[tuple[Task, PrintedRun]]:
+def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRun]]:
     """Yield every run that was read, in order.
 
     Raises:
@@ -34,11 +34,11 @@ def read_runs(tasks: Sequence[Task]) -> Iterator[tuple[Task, PrintedRun]]:
         raise LogError("a process that reads logs was killed; is there enough memory?") from error
 
 
-def _in_processes(tasks: Sequence[Task], processes: int) -> Iterator[tuple[Task, PrintedRun]]:
+def _in_processes(tasks: Sequence[RunToRead], processes: int) -> Iterator[tuple[RunToRead, PrintedRun]]:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([read_printed.__module__])
     with ProcessPoolExecutor(processes, context, _leave_interrupts_to_parent) as pool:
-        waiting: deque[tuple[Task, Future[PrintedRun]]] = deque()
+        waiting: deque[tuple[RunToRead, Future[PrintedRun]]] = deque()
         try:
             for task in tasks:
                 waiting.append((task, pool.submit(read_printed, task)))
@@ -50,7 +50,7 @@ def _in_processes(tasks: Sequence[Task], processes: int) -> Iterator[tuple[Task,
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _result(waiting: "deque[tuple[Task, Future[PrintedRun]]]") -> tuple[Task, PrintedRun]:
+def _result(waiting: "deque[tuple[RunToRead, Future[PrintedRun]]]") -> tuple[RunToRead, PrintedRun]:
     task, future = waiting.popleft()
     return task, future.result()
 
