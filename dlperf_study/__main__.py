@@ -119,7 +119,7 @@ def ingest(options: argparse.Namespace) -> int:
     """Build the dataset and the report from logs of other programs; say first whose they are."""
     from tqdm import tqdm
 
-    from dlperf_study.analysis.ingest.ingestion import ingest, refuse_measured
+    from dlperf_study.analysis.ingest.ingestion import ingest, refuse_others
     from dlperf_study.analysis.ingest.whose import describe, whose
     from dlperf_study.supervision.locks import lock
 
@@ -128,7 +128,7 @@ def ingest(options: argparse.Namespace) -> int:
         print(describe(found))
         return 1
     paths = StudyPaths.of(found.identity.study)
-    refuse_measured(paths)
+    refuse_others(paths, found.folder)
     size = sum(file.bytes for file in found.files)
     with (
         lock(paths.ingestion_lock, f"ingesting logs into study {paths.folder.name}", "would mix their tables"),

@@ -45,11 +45,11 @@ def ingest(
     reason, and a complaint of severity error.
 
     Raises:
-        IdentityError: the identity contradicts itself, names logs that are not there, or the study was measured here.
+        IdentityError: the identity contradicts itself, names logs that are not there, or the study is another one.
 
     """
     identity = identity.checked()
-    refuse_measured(paths)
+    refuse_others(paths, folder)
     tasks = list(_tasks(identity, files))
     plan = ingested_plan(identity, folder)
     paths.plan_file.unlink(missing_ok=True)
@@ -61,10 +61,14 @@ def ingest(
     return plan
 
 
-def refuse_measured(paths: StudyPaths) -> None:
-    """Raise IdentityError where the outputs of a study lie that was measured and not ingested."""
-    if paths.configurations.exists() or (paths.plan_file.exists() and not Plan.read(paths.plan_file).ingested_from):
+def refuse_others(paths: StudyPaths, folder: Path) -> None:
+    """Raise IdentityError where the outputs lie of a study that was measured, or ingested from another folder."""
+    earlier = Plan.read(paths.plan_file).ingested_from if paths.plan_file.exists() else str(folder)
+    if paths.configurations.exists() or not earlier:
         raise IdentityError(f"{paths.folder}: holds a measured study of this name; give the ingested one another name")
+    if earlier != str(folder):
+        remedy = "give this one another name with --name, or delete that folder"
+        raise IdentityError(f"{paths.folder}: holds what was ingested from {earlier}, not from {folder}; {remedy}")
 
 
 def _tasks(identity: Identity, files: Sequence[Found]) -> Iterator[RunToRead]:

@@ -13,6 +13,7 @@ from dlperf_study.analysis.ingest.identity import LogRun, Stated, merged
 from dlperf_study.analysis.ingest.identity_file import stated_of
 from dlperf_study.analysis.ingest.names import below_configuration
 from dlperf_study.errors import IdentityError
+from dlperf_study.logs.sources import DAMAGE
 
 #: What programs leave beside their logs.
 _NO_LOGS = (".md", ".py", ".sh", ".yaml", ".yml", ".csv", ".png", ".svg", ".pdf", ".html", ".parquet", ".ipynb")
@@ -54,11 +55,10 @@ def _stated(file: Found, logs: Sequence[Found]) -> Stated:
 
 
 def _content(file: Found) -> dict[str, Any]:
-    with file.source.open() as opened:
-        text = opened.read()
     try:
-        content = json.loads(text, object_pairs_hook=_once_each)
-    except (ValueError, RecursionError) as error:
+        with file.source.open() as opened:
+            content = json.loads(opened.read(), object_pairs_hook=_once_each)
+    except (OSError, *DAMAGE, ValueError, RecursionError) as error:
         raise IdentityError(f"{file.source}: can't be read as JSON: {error}") from error
     if not isinstance(content, dict):
         raise IdentityError(f"{file.source}: holds {type(content).__name__}; it must be an object of names and values")

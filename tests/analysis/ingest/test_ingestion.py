@@ -10,7 +10,7 @@ import pytest
 
 from dlperf_study.analysis.dataset import collect, up_to_date
 from dlperf_study.analysis.ingest import parallel
-from dlperf_study.analysis.ingest.ingestion import refuse_measured
+from dlperf_study.analysis.ingest.ingestion import refuse_others
 from dlperf_study.analysis.ingest.whose import whose
 from dlperf_study.errors import EvidenceError, IdentityError
 from dlperf_study.paths import StudyPaths
@@ -320,11 +320,23 @@ def test_many_processes_read_what_one_reads(ingested: Ingest, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("small_archive")
-def test_a_measured_study_and_an_ingested_one_are_never_confused(ingested: Ingest, paths: StudyPaths) -> None:
+def test_a_measured_study_and_an_ingested_one_are_never_confused(
+    ingested: Ingest, folder: Path, paths: StudyPaths
+) -> None:
     dataset = ingested()
     with pytest.raises(EvidenceError, match="was not measured but ingested"):
         collect(paths)
     assert len(up_to_date(paths).runs) == len(dataset.runs)
     example_study(StudyPaths.of("measured"))
     with pytest.raises(IdentityError, match="holds a measured study"):
-        refuse_measured(StudyPaths.of("measured"))
+        refuse_others(StudyPaths.of("measured"), folder)
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_logs_of_another_folder_replace_no_study_of_the_same_name(
+    ingested: Ingest, folder: Path, paths: StudyPaths
+) -> None:
+    ingested()
+    refuse_others(paths, folder)
+    with pytest.raises(IdentityError, match=r"holds what was ingested from .*, not from .*; give this one another"):
+        refuse_others(paths, folder.parent)

@@ -1,5 +1,6 @@
 """Identity: stated, proposed and confirmed, never guessed."""
 
+import json
 import re
 import shutil
 import zipfile
@@ -159,6 +160,16 @@ def test_a_configuration_file_that_says_nothing_for_certain_is_named(folder: Pat
     (folder / "configuration.json").write_text(text)
     with pytest.raises(IdentityError, match=message):
         whose(folder)
+
+
+def test_a_configuration_file_that_is_damaged_in_its_archive_is_named(tmp_path: Path) -> None:
+    # So long that its damage is seen when it is read, and not when it is opened.
+    archive, text = tmp_path / "all.zip", json.dumps({"nodes": 1, "devices_per_node": 1}) + " " * 100_000
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("one/configuration.json", text)
+    archive.write_bytes(archive.read_bytes().replace(text.encode(), text.replace("1", "2").encode()))
+    with pytest.raises(IdentityError, match=r"configuration\.json: can't be read as JSON: Bad CRC-32"):
+        whose(archive)
 
 
 def test_what_must_be_stated_and_is_not_is_named(folder: Path, write_log: WriteLog) -> None:
