@@ -51,7 +51,6 @@ def configurations_table(
     computed much slower than the others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
-    groups = {str(identity): group for identity, group in completed.groupby("identity")}
     medians = _medians(completed)
     throughputs = throughputs_of(completed)
     speedups, lacking_baseline = _ratios(plan.entries, "baseline", throughputs)
@@ -62,7 +61,7 @@ def configurations_table(
         | _summary(medians.get(identity, {}))
         | _throughput(throughputs.get(identity, np.empty(0)))
         | (_scaling(entry, speedups[identity], devices) if identity in speedups else {})
-        | (_comparison(entry, ratios[identity], groups, uneven) if identity in ratios else {})
+        | (_comparison(entry, ratios[identity], completed, uneven) if identity in ratios else {})
         | traces.get(identity, {})
         for entry in plan.entries
         for identity in [entry.configuration.identity]
@@ -142,12 +141,10 @@ def _scaling(entry: Entry, found: Ratio, devices: dict[str, int]) -> dict[str, A
     }
 
 
-def _comparison(
-    entry: Entry, found: Ratio, groups: dict[str, pd.DataFrame], uneven: Collection[str | None]
-) -> dict[str, Any]:
+def _comparison(entry: Entry, found: Ratio, completed: pd.DataFrame, uneven: Collection[str | None]) -> dict[str, Any]:
     decided = None if entry.is_reference else verdict(found.interval)
     pair = entry.configuration.identity, str(entry.reference_identity)
-    parts = differences(*(groups[identity] for identity in pair))
+    parts = differences(*(completed[completed["identity"] == identity] for identity in pair))
     names = {part: part.replace("_seconds", "_difference_seconds") for part in parts}
     return {
         "reference_throughput": found.partner_throughput,
