@@ -68,7 +68,7 @@ def _runs(members: Sequence[tuple[Conventional, Found]]) -> Iterator[LogRun]:
     for said, file in members:
         repetitions[said.repetition].append((said, file))
     for repetition, logs in sorted(repetitions.items()):
-        yield from runs_of(repetition, [(said.printer, file) for said, file in logs], members[0][0].devices)
+        yield from runs_of(repetition, [(said.printer, file) for said, file in logs], members[0][0].world_size)
 
 
 def runs_of(repetition: int, logs: Sequence[tuple[str, Found]], devices: int) -> Iterator[LogRun]:

@@ -43,7 +43,7 @@ class Conventional:
     printer: str
 
     @property
-    def devices(self) -> int:
+    def world_size(self) -> int:
         """All devices of all nodes."""
         return self.nodes * self.devices_per_node
 
