@@ -6,7 +6,7 @@ import pytest
 from dlperf_study.errors import LogError
 from dlperf_study.logs import formats
 from dlperf_study.logs.engine import read
-from dlperf_study.logs.format import Format, Line
+from dlperf_study.logs.format import Format, Line, Merge, Scope
 from dlperf_study.logs.lines import compiled
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -24,6 +24,19 @@ def test_a_format_is_named_as_its_file() -> None:
 def test_an_unknown_format_is_refused_with_those_there_are() -> None:
     with pytest.raises(LogError, match=r"'plsc'.*plsc_2020, plsc_2_2, plsc_2_4"):
         formats.load("plsc")
+
+
+@each
+def test_ranks_merge_as_the_format_declares(format_: Format) -> None:
+    """What merges them is the scope of its best rate, and whether that is a time of ranks that step together."""
+    if not format_.rates:
+        return
+    best = format_.metrics[format_.rates[0]]
+    if best.scope is Scope.JOB:
+        assert format_.merge not in (Merge.SUM, Merge.SLOWEST)
+    else:
+        slowest = format_.synchronous and best.name == "step_seconds"
+        assert format_.merge is (Merge.SLOWEST if slowest else Merge.SUM)
 
 
 @each
