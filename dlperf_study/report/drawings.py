@@ -30,6 +30,8 @@ from dlperf_study.report.units import unit_of
 
 SCALED = ("throughput", "speedup", "efficiency")
 STEP_COLUMNS = 3
+#: How many parts the ticks of such a panel divide its steps into at most.
+STEP_TICKS = 4
 #: From this ratio of the longest to the shortest step on, the axis is marked at powers of two.
 _WIDE = 4
 #: How much of a label fits above one of them.
@@ -238,6 +240,8 @@ def _relative_axes(axes: Axes) -> None:
     axes.yaxis.set_major_locator(FixedLocator([0.25, 0.5, 1, 2, 4, 8, 16]) if wide else MaxNLocator(5))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    # Ingested logs count to hundreds of thousands, and the panels are narrow.
+    axes.xaxis.set_major_locator(MaxNLocator(STEP_TICKS, integer=True))
 
 
 def _relative_ranks(steps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -216,3 +217,17 @@ def test_steps_that_hardly_differ_still_have_an_axis_that_can_be_read(paths: Stu
     panel = axes_of(only(figures.steps(write_titled(paths, [Planned(configuration(), even)]))))[0]
     low, high = panel.get_ylim()
     assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 3
+
+
+@pytest.mark.parametrize("factor", [1, 4000, 5000, 6650, 9000, 40000])
+def test_the_ticks_of_many_steps_leave_each_other_room(mixed: Dataset, factor: int) -> None:
+    later = replace(mixed, steps=mixed.steps.assign(step=mixed.steps["step"] * factor))
+    figure = only(figures.steps(later))
+    assert figure.drawing is not None
+    figure.drawing.canvas.draw()
+    for panel in (panel for panel in axes_of(figure) if panel.get_visible()):
+        low, high = panel.get_xlim()
+        shown = [label for label in panel.get_xticklabels() if low <= label.get_position()[0] <= high]
+        boxes = [label.get_window_extent() for label in shown]
+        assert len(boxes) >= 3
+        assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
