@@ -100,7 +100,8 @@ def _reasons(
 ) -> Iterator[str]:
     """Yield, in words, what was left out and why."""
     if startup:
-        yield f"start-up: the first {counted(startup, 'line')}, up to step {steps[startup - 1]}"
+        lines = counted(startup, "line") if startup > 1 else "line"
+        yield f"start-up: the first {lines}, up to step {steps[startup - 1]}"
     for family in stalls:
         when = f"every {family.period_steps:.0f} steps" if family.period_steps else "at no regular distance"
         said = f"{counted(family.lines.size, 'line')} {1 + family.extra_share:.2f} times as long as others, {when}"
