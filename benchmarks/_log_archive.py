@@ -13,12 +13,12 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from dlperf_study.analysis.ingest.ranks import ranks_seen
+from dlperf_study.ingest.rank_completeness import ranks_seen
 from dlperf_study.logs.engine import read
 from dlperf_study.logs.format import TRAINING, Line
 from dlperf_study.logs.formats import every, load
 from dlperf_study.logs.lines import Pattern, compiled
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.parsed_log import Reading
 from dlperf_study.paths import PROJECT
 
 SAMPLES = PROJECT / "tests" / "logs" / "samples"

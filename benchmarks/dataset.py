@@ -18,7 +18,7 @@ COLLECT = """
 import resource, sys, time
 from pathlib import Path
 started = time.perf_counter()
-from dlperf_study.analysis.dataset import collect
+from dlperf_study.dataset.dataset import collect
 from dlperf_study.paths import StudyPaths
 dataset = collect(StudyPaths(Path(sys.argv[1])))
 seconds = time.perf_counter() - started

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import nbformat
 
-from dlperf_study.execution.clusters import load_cluster
 from dlperf_study.execution.driver import execute
 from dlperf_study.execution.gate import machine_lock
 from dlperf_study.execution.run import paths_of
+from dlperf_study.execution.support import load_cluster
 from dlperf_study.paths import OUTPUTS_VARIABLE
 from dlperf_study.study.configuration import Configuration
 

@@ -22,10 +22,10 @@ from pathlib import Path
 import psutil
 
 from benchmarks._log_archive import write_archive
-from dlperf_study.analysis.dataset import Dataset
-from dlperf_study.analysis.ingest import parallel
-from dlperf_study.analysis.ingest.ingestion import ingest
-from dlperf_study.analysis.ingest.whose import whose
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.ingest import read_in_parallel
+from dlperf_study.ingest.identification import whose
+from dlperf_study.ingest.ingestion import ingest
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 
 TURNS, FACTOR = 3, 5.0
@@ -128,7 +128,7 @@ def command(logs: Path, outputs: Path) -> None:
 
 def dataset(logs: Path, folder: Path) -> None:
     """Make the whole dataset in this process and its workers, of which there are some however small the archive is."""
-    parallel.WORTH_A_POOL_BYTES = 0
+    read_in_parallel.WORTH_A_POOL_BYTES = 0
     found = whose(logs, accept=True)
     ingest(found.identity, found.files, found.folder, StudyPaths(folder), lambda read: None)
 

@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
 def plan(options: argparse.Namespace) -> int:
     """Print the configurations of a study, and those that can't run here, each with its reason."""
     from dlperf_study.execution.driver import make_plan
-    from dlperf_study.study.describe import describe
+    from dlperf_study.plan.describe import describe
 
     print(describe(make_plan(options.study, options.cluster, options.quick)[0]))
     return 0
@@ -45,7 +45,7 @@ def plan(options: argparse.Namespace) -> int:
 def run(options: argparse.Namespace) -> int:
     """Measure what is not measured yet."""
     from dlperf_study.execution.driver import make_plan, run_study
-    from dlperf_study.study.words import counted
+    from dlperf_study.wording import counted
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
     configurations = counted(len(planned.runnable), "configuration")
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 def collect(options: argparse.Namespace) -> int:
     """Build the dataset from the evidence."""
-    from dlperf_study.analysis.dataset import collect
+    from dlperf_study.dataset.dataset import collect
 
     paths = StudyPaths.of(_name(options))
     collect(paths)
@@ -88,10 +88,10 @@ def study(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Try everything that runs on a cluster will need, and say what to do about what is missing."""
-    from dlperf_study.execution.check import check as try_everything
-    from dlperf_study.execution.clusters import load_cluster
-    from dlperf_study.execution.finding import Verdict, as_table
-    from dlperf_study.execution.probing import queue_seconds
+    from dlperf_study.check.check import check as try_everything
+    from dlperf_study.check.result import Verdict, as_table
+    from dlperf_study.execution.support import load_cluster
+    from dlperf_study.guard.probes import queue_seconds
 
     cluster = load_cluster(options.cluster)
     if cluster.has_queue:
@@ -105,10 +105,9 @@ def check(options: argparse.Namespace) -> int:
 
 def audit(options: argparse.Namespace) -> int:
     """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
-    from dlperf_study.analysis.audit.describe import describe
-    from dlperf_study.analysis.audit.files import read_results
-    from dlperf_study.analysis.audit.run import audit
-    from dlperf_study.analysis.audit.sources import results_of_sources
+    from dlperf_study.audit.audit import audit, describe
+    from dlperf_study.audit.frames import results_of_sources
+    from dlperf_study.audit.table_file import read_results
 
     results = read_results(options.table) if options.table else results_of_sources()
     print(describe(audit(results)))
@@ -119,8 +118,8 @@ def ingest(options: argparse.Namespace) -> int:
     """Build the dataset and the report from logs of other programs; say first whose they are."""
     from tqdm import tqdm
 
-    from dlperf_study.analysis.ingest.ingestion import ingest, refuse_others
-    from dlperf_study.analysis.ingest.whose import describe, whose
+    from dlperf_study.ingest.identification import describe, whose
+    from dlperf_study.ingest.ingestion import ingest, refuse_others
     from dlperf_study.supervision.locks import lock
 
     found = whose(options.folder, options.name, options.accept)
@@ -145,7 +144,7 @@ def ingest(options: argparse.Namespace) -> int:
 
 def _built(study_name: str) -> Path:
     """Build the report of a study that was measured or ingested; return its first page."""
-    from dlperf_study.report.pages import build
+    from dlperf_study.report.pages.pages import build
 
     _say("building the report, a minute or more …")
     return build(study_name)
@@ -153,7 +152,7 @@ def _built(study_name: str) -> Path:
 
 def _like_dlperf(paths: StudyPaths) -> None:
     """Write the results as DLPerf would have, and say where its rules would have gone wrong."""
-    from dlperf_study.analysis.ingest.like_dlperf import write_like_dlperf
+    from dlperf_study.ingest.like_dlperf import write_like_dlperf
 
     for line in write_like_dlperf(paths):
         _say(line)
@@ -161,11 +160,11 @@ def _like_dlperf(paths: StudyPaths) -> None:
 
 def _found(paths: StudyPaths) -> str:
     """Return in words what a dataset holds, errors first: a number that is missing or wrong."""
-    from dlperf_study.analysis import tables
     from dlperf_study.columns import Table
-    from dlperf_study.study.outcome import Outcome
-    from dlperf_study.study.plan import Plan
-    from dlperf_study.study.words import counted
+    from dlperf_study.dataset import tables
+    from dlperf_study.plan.plan import Plan
+    from dlperf_study.study.job import Outcome
+    from dlperf_study.wording import counted
 
     # Not the whole dataset: nothing is asked about its steps, of which there may be millions.
     runs, complaints = (tables.read(table, paths.dataset) for table in (Table.RUNS, Table.COMPLAINTS))

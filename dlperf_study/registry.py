@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from dlperf_study.errors import DlperfStudyError
-from dlperf_study.spelling import unknown
+from dlperf_study.wording import unknown
 
 Part = TypeVar("Part")
 

@@ -14,6 +14,7 @@ from dlperf_study.execution.gate import machine_lock
 from dlperf_study.paths import OUTPUTS_VARIABLE
 from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
 from tests.command_line import PATIENCE_SECONDS, Workplace, wait_for, workplace
+from tests.run_fixtures import hand_made_run, make_run, paths  # noqa: F401  (fixtures)
 
 #: Only what these tests start is theirs to judge, on a machine that others use too. Its prefix is one of those
 #: that training processes inherit.

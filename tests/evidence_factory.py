@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlperf_study.paths import RunPaths, StudyPaths
+from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
-from dlperf_study.study.plan import Entry, Plan
 
 PEAK_FLOPS = 1.0e12
 PARAMETERS = 1_000_000

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["dlperf_study.logs", "dlperf_study.analysis.ingest"]):
-    from dlperf_study.analysis.ingest.identity import Extras, LogRun, Stated
-    from dlperf_study.analysis.ingest.printed_run import RunToRead, read_printed
+with atheris.instrument_imports(include=["dlperf_study.logs", "dlperf_study.ingest"]):
     from dlperf_study.errors import LogError
+    from dlperf_study.ingest.identity import Extras, LogRun, Stated
+    from dlperf_study.ingest.printed_run import RunToRead, read_printed
     from dlperf_study.logs.engine import read
     from dlperf_study.logs.formats import names
     from dlperf_study.logs.sources import Source

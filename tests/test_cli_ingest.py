@@ -12,10 +12,10 @@ from threading import Timer
 import pytest
 
 from dlperf_study.__main__ import INTERRUPTIONS, main
-from dlperf_study.analysis.dataset import Dataset
+from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.supervision.locks import lock
-from tests.analysis.ingest.conftest import WriteLog, folder, paths, small_archive, write_log
+from tests.ingest.conftest import WriteLog, folder, paths, small_archive, write_log
 
 __all__ = ["folder", "paths", "small_archive", "write_log"]
 

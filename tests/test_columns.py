@@ -1,10 +1,10 @@
 from dataclasses import fields
 
-from dlperf_study.analysis.runs import run_row
 from dlperf_study.columns import COLUMNS, COLUMNS_PAGE, Dtype, Table, as_markdown, columns_of
 from dlperf_study.columns.measured import PRINTED
-from dlperf_study.logs.complaint import Complaint
-from dlperf_study.logs.evidence import read_run
+from dlperf_study.dataset.run_table import run_row
+from dlperf_study.diagnostic import Complaint
+from dlperf_study.evidence.run import read_run
 from dlperf_study.paths import StudyPaths
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from tests.evidence_factory import configuration, write_run

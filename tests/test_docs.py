@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.paths import PROJECT
-from dlperf_study.report.pages import ANSWERS, SUMMARY
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.report.pages.pages import ANSWERS, SUMMARY
+from dlperf_study.study.job import Outcome
 from tests.docs import DOCS, PAGES, first_cells, words
 
 FORBIDDEN = {

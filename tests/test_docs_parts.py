@@ -10,7 +10,7 @@ from dlperf_study.launchers._base import Launcher
 from dlperf_study.logs import formats
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import Format
-from dlperf_study.logs.recognise import read_block
+from dlperf_study.logs.format_detection import read_block
 from dlperf_study.models._base import Model
 from tests.docs import DOCS, blocks, words
 

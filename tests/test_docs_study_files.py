@@ -5,11 +5,11 @@ import re
 import pytest
 
 from dlperf_study import frameworks, launchers
-from dlperf_study.execution.clusters import load_cluster
+from dlperf_study.cluster.sections import SECTIONS, ClusterFile
+from dlperf_study.execution.support import load_cluster
 from dlperf_study.paths import PROJECT
-from dlperf_study.study.cluster_sections import SECTIONS, ClusterFile
+from dlperf_study.plan.plan import build_plan
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS
-from dlperf_study.study.plan import build_plan
 from dlperf_study.study.study import DEFAULTS
 from dlperf_study.study.study_file import StudyFile, load_study
 from tests.docs import DOCS, blocks, first_cells, words

@@ -10,7 +10,7 @@ import pytest
 
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.questions import QUESTIONS
+from dlperf_study.study.study import QUESTIONS
 
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
 STUDY_NOTEBOOKS = ("summary", *QUESTIONS, "explore")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dlperf_study import frameworks, launchers, models
-from dlperf_study.analysis.audit import checks
+from dlperf_study.audit import checks
 from dlperf_study.errors import DlperfStudyError, LogError, StudyFileError, TableError
 from dlperf_study.logs import formats
 from dlperf_study.registry import Registry

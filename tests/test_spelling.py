@@ -1,6 +1,6 @@
 """What is said of a name that there is not."""
 
-from dlperf_study.spelling import closest, unknown
+from dlperf_study.wording import closest, unknown
 
 
 def test_an_unknown_name_is_answered_with_the_likeliest_and_all() -> None:

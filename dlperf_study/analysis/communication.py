@@ -3,9 +3,9 @@
 import numpy as np
 
 from dlperf_study.analysis.throughput import slowest_training
-from dlperf_study.logs.agreement import ALL_REDUCE, NO_EXCHANGE
-from dlperf_study.logs.evidence import Run
-from dlperf_study.logs.rank_log import COMPUTATION, EXCHANGE, TRAINING, Window
+from dlperf_study.evidence.rank_agreement import ALL_REDUCE, NO_EXCHANGE
+from dlperf_study.evidence.rank_log import COMPUTATION, EXCHANGE, TRAINING, Window
+from dlperf_study.evidence.run import Run
 
 
 def communication_of(run: Run) -> dict[str, float | None]:

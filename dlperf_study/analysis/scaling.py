@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.statistics import Interval, interval_columns
-from dlperf_study.logs.complaint import Complaint, Severity
+from dlperf_study.diagnostic import Complaint, Severity
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.study import BATCH_OF_SCALING
-from dlperf_study.study.words import rounded
+from dlperf_study.wording import rounded
 
 #: What a missing interval is replaced by when two points are compared: this share of the value to each side.
 MARGIN = 0.03

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from dlperf_study.logs.arrays import Real, Whole
+from dlperf_study.arrays import Real, Whole
 
 CONFIDENCE = 0.95
 MINIMUM_RUNS = 3

@@ -17,13 +17,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlperf_study.analysis.rate_windows import Window, positions_of, window_of
-from dlperf_study.analysis.stalls import Stalls, after_stalls, families
 from dlperf_study.analysis.statistics import DEVIATIONS, median_deviation
-from dlperf_study.analysis.steady_state import MINIMUM_STEPS, is_steady, settled_at
-from dlperf_study.logs.arrays import Mask, Real, Whole
-from dlperf_study.logs.running import running_median
-from dlperf_study.study.words import counted
+from dlperf_study.analysis.steady_state import (
+    MINIMUM_STEPS,
+    Stalls,
+    Window,
+    after_stalls,
+    families,
+    is_steady,
+    positions_of,
+    settled_at,
+    window_of,
+)
+from dlperf_study.arrays import Mask, Real, Whole, running_median
+from dlperf_study.wording import counted
 
 NEIGHBOURS = 15
 SLOW, OUTLYING = 0.05, 6.0

@@ -7,10 +7,63 @@ medians, so that a single slow step decides nothing. Where the window fails, its
 until the rest passes.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
-from dlperf_study.analysis.statistics import DEVIATIONS, median_error
-from dlperf_study.logs.arrays import Real
+from dlperf_study.analysis.statistics import DEVIATIONS, median_deviation, median_error
+from dlperf_study.arrays import Mask, Real, Whole
+
+# Some lines of a printed series of rates, and the rate of the job in them.
+
+
+@dataclass(frozen=True)
+class Window:
+    """Some lines of a series, and their rate.
+
+    ``wall_rate``: samples of the window / its seconds, each line weighted by the steps it stands for: those since the
+    line before, and behind a hole as many as usual, since what was lost there had lines of its own.
+    ``mean_of_rates``: the arithmetic mean, as DLPerf published it; never below the wall rate.
+    ``reasons``: why these lines, in words. ``is_full``: whether the series goes on to the end of the window.
+    """
+
+    kept: Mask
+    wall_rate: float
+    mean_of_rates: float
+    reasons: tuple[str, ...]
+    is_full: bool = True
+
+
+def window_of(positions: Whole, rates: Real, kept: Mask, reasons: tuple[str, ...] = (), is_full: bool = True) -> Window:
+    """Return the lines ``kept`` of a series as a window; of none, both rates are NaN."""
+    if not kept.any():
+        return Window(kept, np.nan, np.nan, reasons, is_full)
+    usual = np.median(np.diff(positions)) if positions.size > 1 else 1.0
+    weights = np.minimum(np.diff(positions, prepend=positions[0] - usual), usual)[kept]
+    wall = float(weights.sum() / (weights / rates[kept]).sum())
+    return Window(kept, wall, float(rates[kept].mean()), reasons, is_full)
+
+
+def fixed_window(steps: Whole, rates: Real, first_step: int, last_step: int) -> Window:
+    """Return the lines of first_step ≤ step < last_step, as DLPerf chose them: 20 to 120, PLSC 50 to 150."""
+    kept = (steps >= first_step) & (steps < last_step)
+    spacing = np.median(np.abs(np.diff(steps))) if steps.size > 1 else 1
+    is_full = bool(steps.size and steps.max() + spacing >= last_step)
+    said = "" if is_full else f"; the log ends at step {steps.max() if steps.size else 'none'}, before it is full"
+    return window_of(positions_of(steps), rates, kept, (f"steps {first_step} to {last_step - 1}{said}",), is_full)
+
+
+def positions_of(steps: Whole) -> Whole:
+    """Return how many steps lie behind each line; where steps start over, the usual distance is taken."""
+    distances = np.diff(steps)
+    if (distances > 0).all():
+        return steps
+    usual = np.median(distances[distances > 0]) if (distances > 0).any() else 1
+    distances = np.where(distances > 0, distances, usual).astype(np.int64)
+    positions: Whole = np.concatenate((steps[:1], steps[:1] + np.cumsum(distances)))
+    return positions
+
 
 TOLERATED_DRIFT = 0.03
 ALLOWED_ERRORS = 3.5
@@ -51,3 +104,69 @@ def _explained(thirds: Real, medians: Real) -> float:
     deviations = np.sort(np.abs(thirds - medians[:, None]), axis=1)[:, 1:]
     error = median_error(DEVIATIONS * float(np.median(deviations)), thirds.shape[1])
     return float(ALLOWED_ERRORS * np.sqrt(2) * error)
+
+
+# Stalls in a printed series: slow lines, which families of them come periodically, and what they do to the next line.
+#
+# All times are seconds per sample, in which a stall adds up.
+
+
+#: Fewer slow lines have no period, and tell nothing of the lines behind them.
+MINIMUM_TICKS = 3
+#: Stalls differ in length by less than this factor within a family.
+LIKE = 1.5
+#: By how much the lines after stalls must differ from the rest at least.
+NOTICED = 0.01
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """Slow lines of like length. ``period_steps`` is None where they come at no regular distance."""
+
+    lines: Whole
+    extra_share: float
+    period_steps: float | None
+
+
+def families(positions: Whole, seconds: Real, level: Real, slow: Mask) -> Iterator[Stalls]:
+    """Yield the slow lines in families of like length, the longest first; ``level``: what is usual around each line."""
+    lines = np.flatnonzero(slow)
+    if not lines.size:
+        return
+    with np.errstate(over="ignore"):
+        extra = (seconds[lines] - level[lines]) / np.median(seconds[~slow])
+    order = np.argsort(-extra, kind="stable")
+    breaks = np.flatnonzero(extra[order][:-1] > LIKE * extra[order][1:]) + 1
+    for family in np.split(order, breaks):
+        members = np.sort(lines[family])
+        yield Stalls(members, float(np.median(extra[family])), _period(positions, members))
+
+
+def after_stalls(seconds: Real, slow: Mask, behind: Mask) -> Mask:
+    """Return the lines right after stalls if, together, they differ from the rest by more than chance.
+
+    ``behind``: the lines behind the start-up, which alone are looked at.
+    """
+    after = np.concatenate(([False], slow[:-1])) & ~slow & behind
+    rest = behind & ~(slow | after)
+    if after.sum() < MINIMUM_TICKS or rest.sum() < MINIMUM_STEPS:
+        return np.zeros_like(after)
+    level = np.median(seconds[rest])
+    chance = ALLOWED_ERRORS * median_error(median_deviation(seconds[rest]), int(after.sum()))
+    differs = abs(np.median(seconds[after]) - level) > max(chance, NOTICED * level)
+    return after if differs else np.zeros_like(after)
+
+
+def _period(positions: Whole, lines: Whole) -> float | None:
+    """Return the distance in steps at which lines come, some perhaps missing; None where they come irregularly.
+
+    What stalled a line happened anywhere since the line before, so that distances vary by one line.
+    """
+    if lines.size < MINIMUM_TICKS:
+        return None
+    spacing = float(np.median(np.diff(positions)))
+    distances = np.diff(positions[lines])
+    ticks = np.maximum(1, np.round(distances / np.median(distances)))
+    period = float(distances.sum() / ticks.sum())
+    regular = np.abs(distances - ticks * period) <= spacing
+    return period if period > spacing and regular.all() else None

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dlperf_study.logs.arrays import Real
-from dlperf_study.logs.evidence import Run
-from dlperf_study.logs.rank_log import TRAINING, WARMUP, Window
+from dlperf_study.arrays import Real
+from dlperf_study.evidence.rank_log import TRAINING, WARMUP, Window
+from dlperf_study.evidence.run import Run
 
 
 def throughput_of(run: Run) -> dict[str, float | None]:

@@ -20,7 +20,7 @@ PLACE = (
 )
 
 NUMBER = (
-    _text("metric", "Metric", "what the number is: a name in dlperf_study/published/metrics.py"),
+    _text("metric", "Metric", "what the number is: a name in dlperf_study/published/source.py"),
     Column(
         "value",
         "Value",

@@ -1,23 +1,65 @@
 """A whole study: one execution of the notebook per configuration, in order, resumed where it stopped."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dlperf_study.execution.clusters import load_cluster
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.execution.gate import study_lock
-from dlperf_study.execution.progress import Progress
 from dlperf_study.execution.run import missing_repetitions, trace_is_missing
-from dlperf_study.execution.support import unsupported_here
+from dlperf_study.execution.support import load_cluster, unsupported_here
 from dlperf_study.paths import StudyPaths
-from dlperf_study.study.cluster import Cluster
+from dlperf_study.plan.plan import Plan, build_plan
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.plan import Plan, build_plan
 from dlperf_study.study.study_file import load_study
 from dlperf_study.supervision.processes import end_survivors
+from dlperf_study.wording import counted
 
 if TYPE_CHECKING:
     from dlperf_study.execution.measurement import Measurements
+
+
+# How far a study is, and how long the rest will take.
+
+
+class Progress:
+    """Says each step with the time left, estimated from the runs done so far.
+
+    Configurations go by name; several may be on their way at once. What is said of one has its name in front,
+    unless it stands right below the line with which that one started.
+    """
+
+    def __init__(self, runs: Mapping[str, int], say: Callable[[str], None]) -> None:
+        self._left = dict(runs)
+        self._total = len(runs)
+        self._started = self._done = 0
+        self._spoken_of = ""
+        self._say = say
+        self._start = time.monotonic()
+
+    def starts(self, name: str) -> None:
+        """Say that a configuration starts."""
+        self._started += 1
+        self._spoken_of = name
+        self._say(f"[{self._started}/{self._total}] {name}: {counted(self._left[name], 'run')} …")
+
+    def says(self, name: str, words: str) -> None:
+        """Say what is new of a configuration that has started."""
+        self._say("    " + (words if name == self._spoken_of else f"{name}: {words}"))
+        self._spoken_of = name
+
+    def ended(self, name: str, verdict: str) -> None:
+        """Say how a configuration ended, and the time left."""
+        self._done += self._left.pop(name)
+        elapsed = time.monotonic() - self._start
+        left = elapsed / self._done * sum(self._left.values())
+        self.says(name, f"{verdict} ({_clock(elapsed)} elapsed, about {_clock(left)} left)")
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
 
 #: How often the queue of a cluster is looked at for news.
 LOOK_SECONDS = 1.0

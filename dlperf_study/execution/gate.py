@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.paths import StudyPaths
-from dlperf_study.study.cluster import Cluster
 from dlperf_study.supervision.locks import lock
 from dlperf_study.supervision.processes import DRIVER_MARK
 

@@ -8,17 +8,15 @@ from types import TracebackType
 from typing import Self
 
 from dlperf_study import launchers
-from dlperf_study.execution.fingerprint import fingerprint
-from dlperf_study.execution.record import Circumstances, read, record, write
-from dlperf_study.execution.run import paths_of, trace_is_missing
-from dlperf_study.launchers._base import Ending
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.evidence.run_record import Circumstances, read, record, write
+from dlperf_study.execution.run import fingerprint, paths_of, trace_is_missing
 from dlperf_study.paths import PROJECT
-from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.outcome import Outcome
-from dlperf_study.study.words import last_line
+from dlperf_study.study.job import Ending, Outcome
 from dlperf_study.supervision.notebook import Execution, NotebookProcess, first_done
 from dlperf_study.supervision.processes import end_survivors
+from dlperf_study.wording import last_line
 
 NOTEBOOK = PROJECT / "notebooks" / "run_configuration.ipynb"
 #: How long a notebook may take beyond its runs, and beyond the deadline of each: kernel start, tables, nodes that end.

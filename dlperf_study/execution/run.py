@@ -1,5 +1,6 @@
 """One run: from a configuration and a repetition to evidence. What the notebook calls."""
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -7,18 +8,31 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dlperf_study import frameworks, launchers
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import RunError
-from dlperf_study.execution.clusters import load_cluster
-from dlperf_study.execution.disk import shortage
-from dlperf_study.execution.fingerprint import fingerprint
+from dlperf_study.evidence.run_record import Circumstances, is_completed, record, shortage, write
 from dlperf_study.execution.gate import study_lock
-from dlperf_study.execution.record import Circumstances, is_completed, record, write
-from dlperf_study.execution.support import require_support
-from dlperf_study.launchers._base import Submission
+from dlperf_study.execution.support import library_version, load_cluster, require_support
+from dlperf_study.guard.submission import Submission
 from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
-from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.configuration import PROTOCOL, Configuration
+from dlperf_study.study.job import Outcome
+
+# What a run's numbers depend on besides the machine: if it changed, the run is measured again.
+
+
+def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
+    """Return a digest of the configuration, the measuring code, the library and the Python that ran it."""
+    framework = frameworks.load(configuration.framework)
+    parts = {
+        "configuration": {k: v for k, v in configuration.as_dict().items() if k not in PROTOCOL},
+        "code": measuring_code(),
+        "library": library_version(framework, cluster),
+        "python": cluster.brought_by(configuration.framework),
+        "device": cluster.device,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,57 @@
 """Which configurations can run here, and with which version of the library."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
+from pathlib import Path
 
-from dlperf_study import frameworks, launchers
-from dlperf_study.errors import RunError, UnsupportedError
-from dlperf_study.execution.names import check_names
+from dlperf_study import frameworks, launchers, models
+from dlperf_study.cluster.cluster import DEFAULT, Cluster
+from dlperf_study.cluster.cluster_file import read_cluster
+from dlperf_study.errors import RunError, StudyFileError, UnsupportedError
 from dlperf_study.frameworks._base import Framework
-from dlperf_study.launchers._asking import HERE, CannotAnswer, brought_by
-from dlperf_study.launchers._base import Place
-from dlperf_study.study.cluster import Cluster
+from dlperf_study.guard.installed_packages import HERE, CannotAnswer, brought_by
+from dlperf_study.guard.submission import Place
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.wording import unknown
+
+# The cluster that is meant, with a launcher that there is.
+
+
+def load_cluster(name_or_path: str | Path) -> Cluster:
+    """Return a cluster by its name in ``params/clusters`` or by the path of its file.
+
+    Raises StudyFileError for any mistake in the file.
+    """
+    return read_cluster(name_or_path, launchers.names())
+
+
+# Names in study and cluster files that nothing here bears: mistakes, unlike what is known and not built.
+
+
+def check_names(configuration: Configuration, cluster: Cluster, source: str) -> None:
+    """Refuse a name in a configuration, or a key of a cluster's ``python`` or ``images``, that doesn't exist.
+
+    ``source`` is what messages name as the place of the configuration.
+    Raises StudyFileError with the name most like it, and the choices.
+    """
+    _require(f"{source}: framework is", configuration.framework, "frameworks", frameworks.names())
+    _require(f"{source}: strategy is", configuration.strategy, "strategies", strategies())
+    _require(f"{source}: model is", configuration.model, "models", models.names())
+    for key, named in (("python", cluster.python), ("kubernetes.images", cluster.kubernetes.images)):
+        for name in set(named) - {DEFAULT}:
+            _require(f"cluster {cluster.name}: {key} has a key", name, "frameworks", frameworks.names())
+
+
+def strategies() -> tuple[str, ...]:
+    """Return the strategies of all frameworks in alphabetical order, also those that are refused, with a reason."""
+    every = map(frameworks.load, frameworks.names())
+    return tuple(sorted({name for one in every for name in (*one.strategies, *one.refused)}))
+
+
+def _require(where: str, name: str, kind: str, choices: Collection[str]) -> None:
+    if name not in choices:
+        raise StudyFileError(unknown(where, name, kind, choices))
 
 
 def unsupported_here(configuration: Configuration, cluster: Cluster, source: str = "") -> str | None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dlperf_study import models
+from dlperf_study.cluster.hardware import ORDER, ORDER_OF_NVIDIA_SMI, VISIBLE
 from dlperf_study.errors import DlperfStudyError
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.gpus import ORDER, ORDER_OF_NVIDIA_SMI, VISIBLE
 from dlperf_study.study.job import Job
 
 CONFIGURATION_VARIABLE = "DLPERF_STUDY_CONFIGURATION"

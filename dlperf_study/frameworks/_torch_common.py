@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from dlperf_study import models
+from dlperf_study.cluster.hardware import VISIBLE
 from dlperf_study.frameworks import _common
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
@@ -19,7 +20,6 @@ from dlperf_study.frameworks._base import (
     unbuilt_model,
 )
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.gpus import VISIBLE
 
 STRATEGIES = ("all_reduce",)
 LEVELS: Levels = BUILT_LEVELS | {

@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
+from dlperf_study.cluster.hardware import VISIBLE
 from dlperf_study.frameworks import _common, _torch_common
 from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node
 from dlperf_study.frameworks._torch_common import TorchTrainer
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.gpus import VISIBLE
 from dlperf_study.study.job import Job, Role, Task
 
 SETTINGS = ("fusion_mib", "cycle_time_ms", "hierarchical")

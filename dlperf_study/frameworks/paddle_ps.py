@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from dlperf_study.cluster.hardware import VISIBLE
 from dlperf_study.frameworks import _common, _paddle_common
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
@@ -31,10 +32,8 @@ from dlperf_study.frameworks._base import (
     unbuilt_level,
     unbuilt_model,
 )
-from dlperf_study.frameworks._paddle_client import connect
-from dlperf_study.frameworks._paddle_static import StaticProgram
+from dlperf_study.frameworks._paddle_static import StaticProgram, connect
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.gpus import VISIBLE
 from dlperf_study.study.job import Job, Role, Task
 
 STRATEGIES = ("local", "async")

@@ -10,24 +10,24 @@ from pathlib import Path
 
 import yaml
 
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.cluster.environment_variables import travelling_environment
+from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.errors import StudyFileError
-from dlperf_study.launchers._base import Ending, Launcher, Place, Submission
-from dlperf_study.launchers._kubernetes.api import Api
-from dlperf_study.launchers._kubernetes.coordinate import Order
-from dlperf_study.launchers._kubernetes.manifests import (
+from dlperf_study.guard.submission import Place, Submission, fill, submission_of
+from dlperf_study.kubernetes.api import Api
+from dlperf_study.kubernetes.coordinate import Order
+from dlperf_study.kubernetes.manifests import (
     CONFIGURATION_LABEL,
     as_yaml,
     configuration_label,
     mpi_objects_of,
     objects_of,
 )
-from dlperf_study.launchers._kubernetes.pods import NODE_FOLDER, Manifest, Pod, PodRole, pods_of
-from dlperf_study.launchers._kubernetes.run import Run, clean_up
-from dlperf_study.launchers._rendering import fill, submission_of
-from dlperf_study.launchers._variables import travelling_environment
-from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.job import Job, Task
-from dlperf_study.study.software import measuring_code, software
+from dlperf_study.kubernetes.pods import NODE_FOLDER, Manifest, Pod, PodRole, pods_of
+from dlperf_study.kubernetes.run import Run, clean_up
+from dlperf_study.launchers._base import Launcher
+from dlperf_study.study.job import Ending, Job, Task
 
 MANIFESTS = "kubernetes.yaml"
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from dlperf_study.launchers._base import Launcher, Place, Submission
-from dlperf_study.launchers._coordinator import in_turn
-from dlperf_study.launchers._rendering import submission_of
-from dlperf_study.study.cluster import Cluster
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.guard.coordinator import in_turn
+from dlperf_study.guard.submission import Place, Submission, submission_of
+from dlperf_study.launchers._base import Launcher
 from dlperf_study.study.job import Job
 
 

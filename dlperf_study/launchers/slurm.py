@@ -7,17 +7,16 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dlperf_study.launchers import _slurm_places
-from dlperf_study.launchers._base import Ending, Launcher, Place, Submission
-from dlperf_study.launchers._rendering import submission_of
-from dlperf_study.launchers._slurm_job import SCRIPT, HandedJob, hand_over, open_jobs
-from dlperf_study.launchers._slurm_queue import Refused
-from dlperf_study.launchers._slurm_script import devices_and_account, script
-from dlperf_study.launchers._slurm_watch import Watch, give_up
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.guard.submission import Place, Submission, submission_of
+from dlperf_study.launchers._base import Launcher
 from dlperf_study.paths import ConfigurationPaths
-from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.job import Job
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.slurm import allocation
+from dlperf_study.slurm.job import SCRIPT, HandedJob, hand_over, open_jobs
+from dlperf_study.slurm.queue import Refused
+from dlperf_study.slurm.script import devices_and_account, script
+from dlperf_study.slurm.watch import Watch, give_up
+from dlperf_study.study.job import Ending, Job, Outcome
 
 #: One run of a job: the job, and which of its runs.
 Part = tuple[HandedJob, int]
@@ -31,7 +30,7 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
 
 def places(cluster: Cluster) -> tuple[Place, ...]:
     """Return the nodes of the job that this process belongs to; raises RunError outside of one."""
-    return _slurm_places.places(cluster.guard_python)
+    return allocation.places(cluster.guard_python)
 
 
 def execute(

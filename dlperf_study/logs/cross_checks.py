@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dlperf_study.logs.arrays import Real
+from dlperf_study.arrays import Real
 from dlperf_study.logs.format import Format, Metric, Scope
-from dlperf_study.logs.places import Places
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.parsed_log import Reading
 from dlperf_study.logs.records import Records
+from dlperf_study.logs.step_index import Places
 
 #: By how much copies of the job's rate may lie apart: each rank has its own clock.
 APART = 0.1

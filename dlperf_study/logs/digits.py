@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlperf_study.logs.arrays import Mask, Real, Whole
+from dlperf_study.arrays import Mask, Real, Whole
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.layouts import ZERO, windows
 

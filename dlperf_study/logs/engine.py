@@ -1,25 +1,95 @@
 """Reads a log: recognises its format, then streams through it once."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from dlperf_study.arrays import Mask, Whole, any_of, end_to_end
 from dlperf_study.errors import LogError
-from dlperf_study.logs.arrays import Whole, any_of, end_to_end
 from dlperf_study.logs.blocks import Block, Blocks
-from dlperf_study.logs.doubts import OddLines, doubts
-from dlperf_study.logs.evaluation import evaluation_apart
-from dlperf_study.logs.facts import facts_of
-from dlperf_study.logs.format import Format, Line
+from dlperf_study.logs.format import Fact, Format, JsonLine, Line
+from dlperf_study.logs.format_detection import (
+    others_at_end,
+    others_at_start,
+    read_block,
+    recognised,
+    resembling,
+    the_one,
+)
 from dlperf_study.logs.formats import load, names
-from dlperf_study.logs.found import Found
-from dlperf_study.logs.reading import Reading
-from dlperf_study.logs.recognise import others_at_end, others_at_start, read_block, recognised, resembling, the_one
-from dlperf_study.logs.records import Records, joined
+from dlperf_study.logs.json_layouts import UNREADABLE
+from dlperf_study.logs.json_lines import object_behind
+from dlperf_study.logs.lines import lines_with
+from dlperf_study.logs.log_diagnostics import OddLines, doubts
+from dlperf_study.logs.parsed_log import Reading
+from dlperf_study.logs.records import Found, Records, joined
 from dlperf_study.logs.sources import Source
+
+# What a log itself states about the whole run: its batch, its devices, what it planned.
+
+
+#: Programs state these things before they train.
+HEAD_BYTES = 1 << 16
+
+
+def facts_of(format_: Format, block: Block) -> Iterator[tuple[str, str]]:
+    """Yield name and value of every statement near the start of a block; a name may come again with another value."""
+    head = Block(block.data[: block.data.rfind(b"\n", 0, HEAD_BYTES) + 1], block.first_line)
+    for fact in format_.facts:
+        yield from _stated(fact, head.data)
+    for line in format_.lines:
+        if isinstance(line, JsonLine):
+            yield from _stated_in_json(line, head)
+
+
+def _stated(fact: Fact, data: bytes) -> Iterator[tuple[str, str]]:
+    for match in re.finditer(fact.pattern.encode(), data):
+        if not _is_end_of_word(data, match.start()):
+            yield fact.name, match[1].decode(errors="replace")
+
+
+def _is_end_of_word(data: bytes, start: int) -> bool:
+    """Say whether the match starts within a longer name, as ``batch_size`` does in ``total_batch_size``."""
+    return start > 0 and re.fullmatch(rb"\w\w", data[start - 1 : start + 1]) is not None
+
+
+def _stated_in_json(line: JsonLine, head: Block) -> Iterator[tuple[str, str]]:
+    candidates = lines_with(line.needles, head)
+    for index in candidates.tolist():
+        try:
+            yield from line.facts(object_behind(line.needles, head.line(index))).items()
+        except UNREADABLE:
+            continue
+
+
+# Lines of evaluation that look as those of training do: a number that is above 0 in training tells them apart.
+
+
+def evaluation_apart(rows: Records, format_: Format) -> Records:
+    """Return the rows of a log, those of evaluation being none of training."""
+    printed = rows.values.get(format_.zero_in_evaluation)
+    if printed is None or not (printed == 0).any():
+        return rows
+    return replace(rows, training=rows.training & ~_evaluating(rows, printed == 0))
+
+
+def _evaluating(rows: Records, zero: Mask) -> Mask:
+    """Say which rows are of evaluation: those without the number, from the first that falls back behind training on.
+
+    One that goes on where training is may be of it: a rate of learning that grows from 0, or falls to it, prints as 0.
+    """
+    if zero.all():
+        return zero
+    reached = np.maximum.accumulate(np.where(zero, -1, rows.step))
+    back = np.where(zero, rows.step <= reached, False)
+    rows_so_far = np.arange(zero.size)
+    last_back = np.maximum.accumulate(np.where(back, rows_so_far, -1))
+    last_trained = np.maximum.accumulate(np.where(zero, -1, rows_so_far))
+    return zero & (last_back > last_trained)
 
 
 def read(source: Source | Path, format_name: str = "") -> Reading:

@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dlperf_study.logs.arrays import Mask, Real, Whole, any_of
+from dlperf_study.arrays import Mask, Real, Whole, any_of
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.digits import EXACT_DIGITS, read_numbers
 from dlperf_study.logs.format import TRAINING, Entry
-from dlperf_study.logs.found import Found
 from dlperf_study.logs.layouts import ZERO, Layout, windows
-from dlperf_study.logs.records import PLACES, Records, records
+from dlperf_study.logs.records import PLACES, Found, Records, records
 
 #: Of fewer lines trying takes longer than reading.
 WORTH_TRYING = 8

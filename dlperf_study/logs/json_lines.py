@@ -7,13 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.logs.arrays import Whole, end_to_end
+from dlperf_study.arrays import Whole, end_to_end
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import TRAINING, Entry, JsonLine
-from dlperf_study.logs.found import Found
 from dlperf_study.logs.json_layouts import UNREADABLE, Read, read_alike
 from dlperf_study.logs.layouts import Layout
-from dlperf_study.logs.records import PLACES, Records, joined, records
+from dlperf_study.logs.records import PLACES, Found, Records, joined, records
+
+# What is worth keeping of a JSON object that a program printed.
+
+
+def numbers_of(data: Mapping[str, Any]) -> dict[str, float]:
+    """Return the entries that are numbers, also those printed as text; truth values are none."""
+    found = {}
+    for name, value in data.items():
+        if isinstance(value, int | float | str) and not isinstance(value, bool):
+            try:
+                found[name] = float(value)
+            except (ValueError, OverflowError):
+                continue
+    return found
+
+
+def text_facts(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the entries that are one value, as text."""
+    return {name: str(value) for name, value in data.items() if isinstance(value, int | float | str)}
+
 
 #: Whole numbers that fit a column.
 LARGEST = 2**63

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dlperf_study.logs.arrays import Mask, Whole
+from dlperf_study.arrays import Mask, Whole
 from dlperf_study.logs.blocks import Block
 
 #: Longer lines are looked at one by one.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from dlperf_study.logs.arrays import Mask, Real, Whole
+from dlperf_study.arrays import Mask, Real, Whole
 from dlperf_study.logs.format import TRAINING
 
 
@@ -90,3 +90,31 @@ def _concatenated(parts: Sequence[Records]) -> Records:
 
 def _column(part: Records, name: str) -> Real:
     return part.values[name] if name in part.values else np.full(len(part), np.nan)
+
+
+# What a block says in lines of one kind.
+
+
+@dataclass(frozen=True)
+class Found:
+    """The records of some lines, and which lines they are.
+
+    Lines are counted from 0. ``used``: those that were understood; ``candidates``: those with a needle;
+    ``not_numbers``: those used that print a number as NaN.
+    """
+
+    rows: Records
+    used: Whole
+    candidates: Whole
+    not_numbers: Whole
+
+    @classmethod
+    def nothing(cls, candidates: Whole) -> "Found":
+        """Return that none of some candidates is used."""
+        none = candidates[:0]
+        return cls(records(none, {}), none, candidates, none)
+
+    @property
+    def usual_metrics(self) -> set[str]:
+        """The metrics that most of its rows have."""
+        return {name for name, column in self.rows.values.items() if 2 * (~np.isnan(column)).sum() > column.size}

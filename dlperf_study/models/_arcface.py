@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from dlperf_study.errors import UnsupportedError
-from dlperf_study.models._base import NetworkConfiguration
-from dlperf_study.models._composing import composed
+from dlperf_study.models._base import NetworkConfiguration, composed
 
 MARGIN = 0.5
 SCALE = 64.0

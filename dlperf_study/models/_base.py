@@ -6,6 +6,45 @@ from typing import Any, Protocol
 
 from dlperf_study.errors import UnsupportedError
 
+# Layers put together from parts, in whatever library the parts are of.
+
+
+def composed(base: Any, forward: Callable[..., Any], **parts: Any) -> Any:
+    """Return a layer that holds ``parts`` as attributes, in this order, and computes ``forward(layer, *inputs)``.
+
+    ``base`` is the library's class of layers: ``paddle.nn.Layer`` or ``torch.nn.Module``.
+    """
+
+    class Composed(base):  # type: ignore[misc]
+        def forward(self, *inputs: Any) -> Any:
+            return forward(self, *inputs)
+
+    layer = Composed()
+    for name, part in parts.items():
+        setattr(layer, name, part)
+    return layer
+
+
+# Multiply-accumulates of layers, for one sample; biases, norms and activations are left out, as is usual.
+
+
+#: How the counts of the models are meant; each model adds a published number to compare with.
+FLOPS_SOURCE = (
+    "6 x multiply-accumulates of the forward pass (2 FLOPs each, backward counted as twice the forward: "
+    "Amodei and Hernandez, AI and Compute, 2018), over convolutions and fully connected layers"
+)
+
+
+def convolution_macs(inputs: int, outputs: int, kernel: int, output_size: int, groups: int = 1) -> int:
+    """Return the count of a square convolution; ``output_size`` is the side of its output in pixels."""
+    return inputs // groups * outputs * kernel**2 * output_size**2
+
+
+def strided(size: int, stride: int) -> int:
+    """Return the side of the output of a layer that pads its input by half a kernel."""
+    return -(-size // stride)
+
+
 #: Two FLOPs for a multiply-accumulate; the backward pass costs twice the forward one, so three
 #: passes. Source: D. Amodei and D. Hernandez, "AI and Compute", 2018, appendix "Methods".
 TRAINING_FLOPS_PER_FORWARD_MAC = 3 * 2

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dlperf_study.models._composing import composed
+from dlperf_study.models._base import composed
 
 
 def cross_entropy_layer(network: Any) -> Any:

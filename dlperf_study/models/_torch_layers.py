@@ -7,7 +7,22 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-from dlperf_study.models._composing import composed
+from dlperf_study.models._base import composed
+
+# A network and its loss as one PyTorch module.
+
+
+def cross_entropy_module(network: Any) -> Any:
+    """Return ``network`` with the mean softmax cross-entropy of its logits [N, classes]; labels come as [N]."""
+    from torch.nn import Module
+
+    return composed(Module, _cross_entropy, network=network)
+
+
+def _cross_entropy(module: Any, images: Any, labels: Any) -> Any:
+    from torch.nn import functional
+
+    return functional.cross_entropy(module.network(images), labels)
 
 
 def convolution_norm(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> tuple[Any, Any]:

@@ -9,8 +9,7 @@ Trainable parameters: 23,508,032 of the backbone, 2048 x 512 + 512 of the embedd
 
 from typing import Any
 
-from dlperf_study.models._base import Model, NetworkConfiguration
-from dlperf_study.models._counting import FLOPS_SOURCE
+from dlperf_study.models._base import FLOPS_SOURCE, Model, NetworkConfiguration
 from dlperf_study.models.resnet50 import FEATURES, backbone_macs, torch_network
 
 EMBEDDING = 512

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dlperf_study.models._base import Model, NetworkConfiguration
-from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs, strided
+from dlperf_study.models._base import FLOPS_SOURCE, Model, NetworkConfiguration, convolution_macs, strided
 
 #: Expansion, output channels, blocks and stride of the first block: table 2 of the paper.
 STAGES = (
@@ -52,8 +51,7 @@ def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int)
     """Build the same network in PyTorch with cross-entropy."""
     from torch import nn
 
-    from dlperf_study.models._torch_layers import convolution_norm, initialised
-    from dlperf_study.models._torch_losses import cross_entropy_module
+    from dlperf_study.models._torch_layers import convolution_norm, cross_entropy_module, initialised
 
     first = (*convolution_norm(3, STEM, 3, stride=2), nn.ReLU6())
     last = (*convolution_norm(STAGES[-1][1], FEATURES, 1), nn.ReLU6())

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dlperf_study.models._base import Model, NetworkConfiguration
-from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs, strided
+from dlperf_study.models._base import FLOPS_SOURCE, Model, NetworkConfiguration, convolution_macs, strided
 
 #: Width, bottleneck blocks and stride of each stage; a stage puts out four times its width.
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
@@ -46,7 +45,7 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
 
 def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
     """Build the same network in PyTorch with cross-entropy."""
-    from dlperf_study.models._torch_losses import cross_entropy_module
+    from dlperf_study.models._torch_layers import cross_entropy_module
 
     return cross_entropy_module(torch_network(configuration.classes))
 

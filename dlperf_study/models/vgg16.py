@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dlperf_study.models._base import Model, NetworkConfiguration
-from dlperf_study.models._counting import FLOPS_SOURCE, convolution_macs
+from dlperf_study.models._base import FLOPS_SOURCE, Model, NetworkConfiguration, convolution_macs
 
 #: Channels and number of 3x3 convolutions of each group; a group ends in a 2x2 max pooling.
 GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
@@ -38,8 +37,7 @@ def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int)
     """Build the same network in PyTorch with cross-entropy; it pools features to 7x7 at any size, as Paddle's does."""
     from torch.nn import AdaptiveAvgPool2d, Flatten, Sequential
 
-    from dlperf_study.models._torch_layers import initialised
-    from dlperf_study.models._torch_losses import cross_entropy_module
+    from dlperf_study.models._torch_layers import cross_entropy_module, initialised
 
     layers = (*_torch_convolutions(), AdaptiveAvgPool2d(7), Flatten(), *_torch_classifier(configuration.classes))
     return cross_entropy_module(initialised(Sequential(*layers)))

@@ -14,8 +14,7 @@ Together 15,254,602 at 10 classes and images of 32x32.
 from collections.abc import Iterator
 from typing import Any
 
-from dlperf_study.models._base import Model, NetworkConfiguration
-from dlperf_study.models._counting import FLOPS_SOURCE
+from dlperf_study.models._base import FLOPS_SOURCE, Model, NetworkConfiguration
 from dlperf_study.models.vgg16 import GROUPS, convolutions_macs
 
 #: Dropout after each convolution but the last of a group, by group.
@@ -41,8 +40,7 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
 
 def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
     """Build the same network in PyTorch with cross-entropy."""
-    from dlperf_study.models._torch_layers import by_paddle_names, initialised
-    from dlperf_study.models._torch_losses import cross_entropy_module
+    from dlperf_study.models._torch_layers import by_paddle_names, cross_entropy_module, initialised
 
     return cross_entropy_module(initialised(_network(by_paddle_names(), configuration)))
 

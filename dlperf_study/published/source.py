@@ -1,5 +1,6 @@
 """What is known of a published source: who printed it, where, under which licence, and what holds for its numbers."""
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
@@ -8,11 +9,48 @@ from pydantic import AfterValidator, Field
 from dlperf_study.columns import COLUMNS, Table, columns_of
 from dlperf_study.columns.published import NUMBER, PLACE
 from dlperf_study.errors import PublishedError, StudyFileError
-from dlperf_study.spelling import unknown
 from dlperf_study.study.configuration import Scalar
-from dlperf_study.study.problems import Section, validate
-from dlperf_study.study.published_sources import SOURCES_FOLDER, source_names
 from dlperf_study.study.strict_yaml import read_mapping, shown
+from dlperf_study.study.study import SOURCES_FOLDER, source_names
+from dlperf_study.study.validation import Section, validate
+from dlperf_study.wording import unknown
+
+# What a published number may be, and in which unit its value is kept.
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One kind of number; the name is that of our own column wherever it is the same thing."""
+
+    unit: str
+    definition: str
+
+
+_TASK = "of one worker for one task, which is several steps"
+METRICS = {
+    "throughput": Metric("samples/s", "samples per second"),
+    "speedup": Metric("×", "throughput / that of the baseline"),
+    "efficiency": Metric("", "speedup × baseline devices / devices; 1 is linear"),
+    "mfu": Metric("", "share of the devices' peak that is used, as its source computes it"),
+    "device_flops": Metric("FLOP/s", "floating-point operations of one device per second, as its source counts them"),
+    "step_seconds": Metric("s", "time of one step"),
+    "batch_per_device": Metric("samples", "samples per step and device"),
+    "batches_per_task": Metric("", "batches of one worker in one task"),
+    "samples_per_task": Metric("samples", "samples of one worker in one task"),
+    "communication_share": Metric("", "share of the time spent on exchange, as its source states it"),
+    "computation_to_communication": Metric("", "computation / communication"),
+    "task_process_seconds": Metric("s", f"time {_TASK}"),
+    "batch_process_seconds": Metric("s", f"time in batches {_TASK}"),
+    "get_model_seconds": Metric("s", f"time to fetch the model {_TASK}"),
+    "report_gradient_seconds": Metric("s", f"time to average gradients {_TASK}"),
+    "tensor_numpy_seconds": Metric("s", f"time to copy gradients off the device {_TASK}"),
+    "apply_gradients_seconds": Metric("s", f"time to apply gradients {_TASK}"),
+    "forward_backward_seconds": Metric("s", f"time of both passes {_TASK}"),
+}
+ESTIMATORS = ("median", "mean", "run", "one value", "not stated")
+SCOPES = ("job", "rank")
+ROLES = ("result", "working")
+
 
 #: What may hold for a source, for a table or for one number: the nearest counts.
 FACTS = (

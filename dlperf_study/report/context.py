@@ -1,21 +1,82 @@
 """What must stand beside every number: where it was measured, on what, how often, and how it was summarised."""
 
 from collections.abc import Iterable
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
-from dlperf_study.report import origin
-from dlperf_study.report.names import human, listed
-from dlperf_study.report.numbers import is_missing, percent
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report.formatting import human, is_missing, listed, percent
 from dlperf_study.report.series import measured_of
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.job import Outcome
 from dlperf_study.study.study import BATCH_OF_SCALING
+
+# What is said otherwise of a measured study and of ingested logs, side by side: pages claim no more than was done.
+
+
+@dataclass(frozen=True)
+class Words:
+    """Sentences of the pages. ``runs`` and ``place`` have room for a number of runs.
+
+    ``is_ours``: the machine, and the time a run took, were seen from here. ``absent`` is about planned configurations
+    without any run; ``unknown`` precedes conditions that nobody stated; ``step`` says whose time a step is.
+    """
+
+    is_ours: bool
+    began: str
+    unknown: str
+    step: str
+    runs: str
+    place_title: str
+    place: str
+    no_place: str
+    absent_title: str
+    absent: str
+    none_absent: str
+    failures_title: str
+    no_failure: str
+
+
+_MEASURED = Words(
+    is_ours=True,
+    began="Measured",
+    unknown="not recorded",
+    step="A step's time is that of its slowest rank",
+    runs="{} planned",
+    place_title="Where it was measured",
+    place="Hardware and software of the {}.",
+    no_place="",
+    absent_title="Unsupported configurations",
+    absent="Planned, but not possible here; they were not replaced by anything.",
+    none_absent="Every planned configuration can run here.",
+    failures_title="Runs that did not complete",
+    no_failure="Every run completed.",
+)
+_INGESTED = Words(
+    is_ours=False,
+    began="Printed by other programs",
+    unknown="not stated",
+    step="A step's time is that of the whole job, as printed",
+    runs="{} among the logs",
+    place_title="Where the programs ran",
+    place="As stated with the logs of the {}; nothing of it was seen here.",
+    no_place="Nobody stated on which devices, over which link and with which library these programs ran.",
+    absent_title="Configurations without logs",
+    absent="Declared, but no log of them is there; nothing stands in for them.",
+    none_absent="There are logs of every declared configuration.",
+    failures_title="Runs that do not count",
+    no_failure="Every run counts.",
+)
+
+
+def words(dataset: Dataset) -> Words:
+    """Return the words for where the numbers of a study come from."""
+    return _INGESTED if dataset.plan.ingested_from else _MEASURED
+
 
 #: The data source of which no step reads anything.
 NOTHING_READ = "synthetic_device"
@@ -53,7 +114,7 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
     factors = ("world_size", "nodes", *servers, *trained)
     columns = {name: rows[name] for name in factors} | {name: runs[name] for name in ("device", "link")}
     unknown = [_called(name) for name, values in columns.items() if not _present(values)]
-    said = origin.words(dataset)
+    said = words(dataset)
     parts = [
         f"{said.began}{_on_devices(runs)}",
         *(f"{_called(name)}: {levels(columns[name])}" for name in (*factors, "link") if _present(columns[name])),

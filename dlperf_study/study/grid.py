@@ -1,7 +1,9 @@
 """Points of a grid: products of levels, and which points a condition matches. Standard library only."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
+from typing import Literal, get_args
 
 from dlperf_study.study.configuration import Scalar
 
@@ -28,3 +30,27 @@ def in_words(values: Mapping[str, object]) -> str:
 def where_in_words(where: Levels) -> str:
     """Return a condition as messages show it."""
     return in_words({name: " or ".join(map(str, values)) for name, values in where.items()})
+
+
+# Partners: which other point of a study each point is compared with. Standard library only.
+
+
+#: ``baseline``: what a speedup is measured against; ``reference``: what a framework is compared with.
+Role = Literal["baseline", "reference"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True)
+class PartnerRule:
+    """Points that match ``where`` are compared with the same point with ``values`` put in."""
+
+    values: Mapping[str, Scalar]
+    where: Levels = field(default_factory=dict)
+
+
+Rules = tuple[PartnerRule, ...]
+
+
+def partner(rules: Rules, point: Point) -> Point | None:
+    """Return the partner that the first matching rule declares, or None when no rule matches."""
+    return next(({**point, **rule.values} for rule in rules if matches(point, rule.where)), None)

@@ -1,7 +1,62 @@
 """What must be started for one run: pure data between the frameworks and the launchers."""
 
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from typing import Any
+
+# How a run can end.
+
+
+class Outcome(StrEnum):
+    """The words ``run.json`` uses for the end of a run."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    KILLED = "killed"
+    OUT_OF_MEMORY = "out_of_memory"
+    UNSUPPORTED = "unsupported"
+
+
+# How the processes of a job ended.
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the processes of a run ended.
+
+    ``seconds`` is the life of the processes, None when nobody saw it. ``busy_cores`` are the cores that other
+    processes kept busy meanwhile, on average, on the busiest node. ``nodes`` holds what each node said of itself.
+    ``failed_task`` is the task whose failure is the whole reason, if one is: its log may say more than its exit code.
+    """
+
+    outcome: Outcome
+    reason: str
+    seconds: float | None
+    exit_codes: dict[str, int | None] = field(default_factory=dict)
+    busy_cores: float | None = None
+    out_of_memory_kills: int = 0
+    interrupted: bool = False
+    started: str = ""
+    nodes: tuple[dict[str, Any], ...] = ()
+    failed_task: str = ""
+
+    def as_json(self) -> str:
+        """Return the ending as one line of JSON."""
+        return json.dumps(asdict(self)) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Ending":
+        """Return what ``as_json`` wrote."""
+        values = tuples_of_lists(json.loads(text))
+        return cls(**values | {"outcome": Outcome(values["outcome"])})
+
+
+def tuples_of_lists(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values read from JSON with tuples where it has lists."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 class Role(StrEnum):

@@ -2,12 +2,46 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from typing import Literal, get_args
 
 from dlperf_study.errors import StudyFileError
+from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration, Scalar
-from dlperf_study.study.grid import Levels, Point, in_words, matches, points_of, where_in_words
-from dlperf_study.study.partners import ROLES, Role, Rules, partner
-from dlperf_study.study.questions import COMPARISON, PUBLISHED
+from dlperf_study.study.grid import (
+    ROLES,
+    Levels,
+    Point,
+    Role,
+    Rules,
+    in_words,
+    matches,
+    partner,
+    points_of,
+    where_in_words,
+)
+
+# What the report of a study may be asked; each question is answered by a page. Standard library only.
+
+
+Question = Literal["scaling", "communication", "comparison", "published", "audit", "quality"]
+#: In the order of the pages; a question's name is that of its notebook.
+QUESTIONS: tuple[Question, ...] = get_args(Question)
+#: The question whose answer needs a declared reference.
+COMPARISON: Question = "comparison"
+#: The question whose answer needs published sources.
+PUBLISHED: Question = "published"
+
+
+# Which published results there are, by name. Standard library only, so that a study file can be checked anywhere.
+
+
+SOURCES_FOLDER = PROJECT / "dlperf_study" / "published" / "sources"
+
+
+def source_names() -> tuple[str, ...]:
+    """Return the names of the published sources: each is a pair of files, ``<name>.yaml`` and ``<name>.csv``."""
+    return tuple(sorted(file.stem for file in SOURCES_FOLDER.glob("*.yaml")))
+
 
 #: How each configuration is measured; the same for a whole study.
 MEASUREMENT_NAMES = (

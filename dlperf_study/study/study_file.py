@@ -7,14 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.spelling import closest
+from dlperf_study.study.grid import ROLES, PartnerRule, Rules
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Choices, Factors, Measurement, Values
-from dlperf_study.study.partners import ROLES, PartnerRule, Rules
-from dlperf_study.study.problems import Section, validate
-from dlperf_study.study.published_sources import source_names
-from dlperf_study.study.questions import Question
 from dlperf_study.study.strict_yaml import PARAMS, find_file, read_mapping, shown
-from dlperf_study.study.study import Study
+from dlperf_study.study.study import Question, Study, source_names
+from dlperf_study.study.validation import Section, validate
+from dlperf_study.wording import closest
 
 QUICK_SUFFIX = "-quick"
 

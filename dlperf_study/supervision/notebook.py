@@ -24,9 +24,8 @@ import papermill
 from papermill.engines import papermill_engines
 from papermill.exceptions import PapermillException
 
-from dlperf_study.supervision.endings import ending_words
 from dlperf_study.supervision.engine import IpcEngine
-from dlperf_study.supervision.processes import DRIVER_MARK, end_marked, new_mark
+from dlperf_study.supervision.processes import DRIVER_MARK, end_marked, ending_words, new_mark
 
 #: Where Jupyter puts the sockets of its kernels.
 RUNTIME_VARIABLE = "JUPYTER_RUNTIME_DIR"

@@ -5,6 +5,7 @@ hide: not a rank whose launcher was killed, not a process that made a session of
 """
 
 import os
+import signal
 import socket
 import time
 import uuid
@@ -13,8 +14,24 @@ from contextlib import suppress
 
 import psutil
 
+# How a process ended, in words.
+
+
+_DEADLY = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM)
+#: How one who starts processes says that one was ended by a signal: shells by 128 + its number, Paddle by minus that.
+PASSED_ON_SIGNALS = {code: s.name for s in _DEADLY for code in (128 + s, 256 - s)}
+
+
+def ending_words(code: int | None) -> str:
+    """Return how a process ended, by its exit code as ``subprocess`` and ``multiprocessing`` give it."""
+    if code is not None and code < 0:
+        return f"was ended by signal {signal.Signals(-code).name}"
+    passed_on = PASSED_ON_SIGNALS.get(code or 0)
+    return f"exited with code {code}" + (f": a process of its own was ended by {passed_on}" if passed_on else "")
+
+
 #: The module whose process stands behind what one run started on one machine; the mark is its argument.
-GUARD = "dlperf_study.launchers._guard"
+GUARD = "dlperf_study.guard.guard"
 #: Carried by everything one run started.
 RUN_MARK = "DLPERF_STUDY_RUN_MARK"
 #: Carried by the notebook processes and kernels that one driver started.

@@ -5,11 +5,11 @@ import os
 from pathlib import Path
 
 from dlperf_study import frameworks
+from dlperf_study.evidence.rank_log_writer import RankLogWriter
 from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework, Trainer
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.worker.rank_log import RankLog
 from dlperf_study.worker.windows import breakdown_windows, training_windows
 
 
@@ -31,7 +31,7 @@ def train(framework: Framework, configuration: Configuration, run: RunPaths) -> 
     What was measured before a failure is written too, without an ``end`` line.
     """
     trainer = framework.trainer(configuration)
-    log = RankLog(run.rank_log(trainer.rank))
+    log = RankLogWriter(run.rank_log(trainer.rank))
     try:
         _measure(trainer, configuration, log)
     finally:
@@ -39,7 +39,7 @@ def train(framework: Framework, configuration: Configuration, run: RunPaths) -> 
     trainer.close()
 
 
-def _measure(trainer: Trainer, configuration: Configuration, log: RankLog) -> None:
+def _measure(trainer: Trainer, configuration: Configuration, log: RankLogWriter) -> None:
     description = trainer.description()
     log.begin(trainer, description, configuration)
     initial_checksum = trainer.parameter_checksum()

@@ -1,9 +1,9 @@
 """The timed windows of a run, in the order they are measured."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from dlperf_study.evidence.rank_log_writer import TimedWindow
 from dlperf_study.frameworks._base import Trainer
 from dlperf_study.study.configuration import Configuration
 
@@ -11,22 +11,7 @@ from dlperf_study.study.configuration import Configuration
 SETTLING_STEPS = 2
 
 
-@dataclass(frozen=True)
-class Window:
-    """Measured steps of one kind: ``step_seconds`` and ``losses`` hold one value per step."""
-
-    name: str
-    step_seconds: list[float]
-    losses: list[float]
-    bytes: int | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Seconds from the barrier to the end of the last step."""
-        return sum(self.step_seconds)
-
-
-def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int) -> Window:
+def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int) -> TimedWindow:
     """Time ``steps`` calls of ``step`` behind a barrier; nothing is read or written in between."""
     losses = []
     trainer.barrier()
@@ -36,16 +21,16 @@ def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int) ->
         losses.append(step())
         stopwatch.mark()
     seconds = stopwatch.seconds()
-    return Window(name, seconds, [trainer.loss_value(loss) for loss in losses if loss is not None])
+    return TimedWindow(name, seconds, [trainer.loss_value(loss) for loss in losses if loss is not None])
 
 
-def training_windows(trainer: Trainer, configuration: Configuration) -> Iterator[Window]:
+def training_windows(trainer: Trainer, configuration: Configuration) -> Iterator[TimedWindow]:
     """Measure the warm-up and the training window."""
     yield measure(trainer, "warmup", trainer.train_step, configuration.warmup_steps)
     yield measure(trainer, "training", trainer.train_step, configuration.measured_steps)
 
 
-def breakdown_windows(trainer: Trainer, configuration: Configuration, exchanged_bytes: int) -> Iterator[Window]:
+def breakdown_windows(trainer: Trainer, configuration: Configuration, exchanged_bytes: int) -> Iterator[TimedWindow]:
     """Measure computation without exchange, and the exchange alone, when there is an exchange.
 
     They come after the training window and the checksum: steps without exchange let the ranks drift apart.
@@ -60,7 +45,7 @@ def breakdown_windows(trainer: Trainer, configuration: Configuration, exchanged_
     if configuration.exchange_steps:
         _settle(trainer.exchange)
         exchange = measure(trainer, "exchange", trainer.exchange, configuration.exchange_steps)
-        yield Window(exchange.name, exchange.step_seconds, [], exchanged_bytes)
+        yield TimedWindow(exchange.name, exchange.step_seconds, [], exchanged_bytes)
 
 
 def _settle(step: Callable[[], Any]) -> None:

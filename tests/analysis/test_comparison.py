@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from dlperf_study.analysis.comparison import BOTH, COMPUTATION, EXCHANGE, PARTS, UNCLEAR, Difference, lies_in, verdict
-from dlperf_study.analysis.dataset import collect
 from dlperf_study.analysis.statistics import Interval
-from dlperf_study.logs.complaint import Severity
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.diagnostic import Severity
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 TWO = {"devices_per_node": 2, "strategy": "all_reduce"}

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dlperf_study.analysis.rate_windows import fixed_window, positions_of
+from dlperf_study.analysis.steady_state import fixed_window, positions_of
 
 
 def test_the_wall_rate_is_samples_over_seconds_and_never_above_the_mean_of_rates() -> None:

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from dlperf_study.analysis.ratios import throughput_ratio
+from dlperf_study.analysis.comparison import throughput_ratio
 from dlperf_study.analysis.statistics import Interval
 from dlperf_study.errors import BaselineError
-from dlperf_study.study.partners import ROLES
-from dlperf_study.study.plan import Entry
+from dlperf_study.plan.plan import Entry
+from dlperf_study.study.grid import ROLES
 from tests.evidence_factory import configuration
 
 ONE, TWO, OTHER = configuration(), configuration(devices_per_node=2), configuration(framework="torch_ddp")

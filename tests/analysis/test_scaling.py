@@ -1,9 +1,9 @@
 import pytest
 
-from dlperf_study.analysis.configurations import configurations_table
-from dlperf_study.analysis.dataset import collect
 from dlperf_study.analysis.scaling import curve_complaints, efficiency, series_factors
-from dlperf_study.logs.complaint import Severity
+from dlperf_study.dataset.configuration_table import configurations_table
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.diagnostic import Severity
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 ONE, TWO = configuration(), configuration(devices_per_node=2)

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dlperf_study.study import cluster as sections
-from dlperf_study.study.cluster import Cluster
+from dlperf_study.cluster import cluster as sections
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.supervision.processes import marked
 from tests.clusters.namespaces import Host, left, made, namespaces
 from tests.clusters.slurm import PROGRAMS, Slurm, running_slurm

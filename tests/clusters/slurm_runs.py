@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.guard.submission import Command, Submission
 from dlperf_study.launchers import slurm as launcher
-from dlperf_study.launchers._base import Command, Ending, Submission
-from dlperf_study.launchers._slurm_job import SCRIPT
-from dlperf_study.launchers._slurm_script import script
-from dlperf_study.study.cluster import Cluster
+from dlperf_study.slurm.job import SCRIPT
+from dlperf_study.slurm.script import script
+from dlperf_study.study.job import Ending
 
 SLEEP = "touch $FOLDER/started; sleep 600"
 CALLER = """
@@ -20,7 +21,7 @@ from dataclasses import asdict
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from dlperf_study.launchers._base import Submission
 from dlperf_study.launchers.slurm import execute
-from dlperf_study.study.cluster import Cluster, Slurm
+from dlperf_study.cluster.cluster import Cluster, Slurm
 asked = [Submission.from_json(json.dumps(one)) for one in json.loads(sys.argv[1])]
 cluster = Cluster("test", 4, 2, "cpu", "a CPU", "slurm", slurm=Slurm(poll_seconds=0.2))
 print(json.dumps([asdict(ending) for ending in execute(asked, cluster, 60)]))

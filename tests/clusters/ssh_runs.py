@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.guard.submission import Command, Submission
 from dlperf_study.launchers import ssh as launcher
-from dlperf_study.launchers._base import Command, Ending, Submission
-from dlperf_study.study.cluster import Cluster
+from dlperf_study.study.job import Ending
 from tests.clusters.ssh_hosts import SshHosts
 
 #: A child in a session of its own, which the death of its parent does not reach.

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.execution.check import check
-from dlperf_study.execution.finding import Finding, Verdict
-from dlperf_study.launchers._orders import PORTS
-from dlperf_study.study.cluster import Cluster, Ssh
+from dlperf_study.check.check import check
+from dlperf_study.check.result import Finding, Verdict
+from dlperf_study.cluster.cluster import Cluster, Ssh
+from dlperf_study.cluster.hardware import cpu_name
+from dlperf_study.guard.requests import PORTS
 from dlperf_study.study.strict_yaml import PARAMS
-from dlperf_study.study.this_machine import cpu_name
 from tests.clusters.slurm import Slurm
 from tests.clusters.ssh_hosts import SshHosts
 from tests.command_line import LIMIT_SECONDS, typed, wait_for
@@ -64,7 +64,7 @@ def test_the_way_to_try_it_by_hand_is_short_and_works(cluster: Cluster, tmp_path
     rows = found(replace(cluster, python={"default": str(wrong)}))
     remedy = rows[f"{cluster.hosts[0]}: reached"].remedy
     command = remedy.removeprefix("try it by hand: ")
-    assert command == f"ssh -F {cluster.ssh.config_file} {cluster.hosts[0]} '{wrong} -m dlperf_study.study.software'"
+    assert command == f"ssh -F {cluster.ssh.config_file} {cluster.hosts[0]} '{wrong} -m dlperf_study.cluster.software'"
     wrong.symlink_to(sys.executable)
     pasted = subprocess.run(command.replace(str(wrong), sys.executable), shell=True, capture_output=True, text=True)
     assert '"code"' in pasted.stdout

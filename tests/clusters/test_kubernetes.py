@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from dlperf_study import frameworks
+from dlperf_study.cluster.cluster import Cluster, Kubernetes
+from dlperf_study.guard.submission import Submission
+from dlperf_study.kubernetes import run as run_module
+from dlperf_study.kubernetes.pods import NODE_FOLDER
 from dlperf_study.launchers import kubernetes as launcher
-from dlperf_study.launchers._base import Ending, Submission
-from dlperf_study.launchers._kubernetes import run as run_module
-from dlperf_study.launchers._kubernetes.pods import NODE_FOLDER
-from dlperf_study.study.cluster import Cluster, Kubernetes
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, Role, Task
+from dlperf_study.study.job import Ending, Job, Role, Task
 from tests.clusters.kubernetes import FakeKubernetes, fake_kubernetes
 from tests.clusters.namespaces import Host
 from tests.clusters.pods import Pods

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.study.job import Outcome
 from tests.clusters.namespaces import PREFIX
 from tests.clusters.slurm import Slurm
 from tests.clusters.slurm_runs import execute, jobs_of, runs

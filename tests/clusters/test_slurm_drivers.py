@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.study.job import Outcome
 from tests.clusters.slurm import Slurm
 from tests.clusters.slurm_runs import SLEEP, begun, caller, execute, jobs_of, runs
 from tests.command_line import LIMIT_SECONDS, wait_for

@@ -6,9 +6,8 @@ from functools import partial
 
 import pytest
 
-from dlperf_study.launchers._base import Ending
-from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.study.job import Ending, Outcome
 from tests.clusters.slurm import Slurm
 from tests.clusters.slurm_runs import SLEEP, begun, execute, number_of, runs
 from tests.command_line import LIMIT_SECONDS, wait_for

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.analysis.dataset import collect
+from dlperf_study.dataset.dataset import collect
 from dlperf_study.study.configuration import Configuration
 from tests.clusters.namespaces import HOSTS, PREFIX
 from tests.clusters.slurm import Slurm

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.study.cluster import Cluster, Ssh
+from dlperf_study.cluster.cluster import Cluster, Ssh
 from tests.clusters.ssh_hosts import SshHosts
 from tests.clusters.ssh_runs import DEEP, execute, scripts
 from tests.command_line import LIMIT_SECONDS

@@ -5,8 +5,8 @@ from threading import Thread
 
 import pytest
 
-from dlperf_study.launchers._messages import SILENCE_SECONDS
-from dlperf_study.study.cluster import Cluster
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.guard.messages import SILENCE_SECONDS
 from dlperf_study.supervision.processes import GUARD
 from tests.clusters.ssh_hosts import SshHosts
 from tests.clusters.ssh_runs import DEEP, execute, scripts

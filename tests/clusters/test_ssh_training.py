@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study import frameworks
-from dlperf_study.analysis.dataset import collect
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.dataset.dataset import collect
 from dlperf_study.launchers import ssh as launcher
-from dlperf_study.study.cluster import Cluster
 from tests.clusters.conftest import needs
 from tests.clusters.ssh_hosts import SshHosts
 from tests.clusters.ssh_runs import execute

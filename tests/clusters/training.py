@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.logs.evidence import RankLog, disagreement, rank_logs
+from dlperf_study.evidence.run import RankLog, disagreement, rank_logs
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from tests.clusters.namespaces import Host

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.analysis.dataset import collect
-from dlperf_study.execution.record import is_completed, read
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.evidence.run_record import is_completed, read
 from dlperf_study.paths import RunPaths
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
 from tests.evidence_factory import change

@@ -8,8 +8,7 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.errors import StudyFileError, UnsupportedError
-from dlperf_study.execution.names import check_names
-from dlperf_study.execution.support import library_version, require_support, unsupported_here
+from dlperf_study.execution.support import check_names, library_version, require_support, unsupported_here
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study_file import load_study
 from tests.frameworks.launching import CLUSTER, asynchronous, configuration
@@ -86,7 +85,7 @@ def test_the_version_is_that_of_the_python_the_cluster_names(tmp_path: Path) -> 
         ('echo \'{"code": "", "software": {"torch": "2.13.0"}}\'', "paddlepaddle is not installed"),
         (
             "echo No module named dlperf_study >&2; exit 1",
-            "the Python for paddle_collective can't be used: {python} -m dlperf_study.study.software exited with "
+            "the Python for paddle_collective can't be used: {python} -m dlperf_study.cluster.software exited with "
             "code 1: No module named dlperf_study",
         ),
     ],

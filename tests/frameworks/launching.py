@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study import frameworks
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.launchers import local
-from dlperf_study.launchers._base import Ending
-from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Role, Task
+from dlperf_study.study.job import Ending, Role, Task
 
 CLUSTER = Cluster("test", nodes=1, devices_per_node=2, device="cpu", device_name="a CPU")
 RANKS = Path(__file__).with_name("ranks.py")

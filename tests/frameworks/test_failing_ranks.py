@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study import frameworks
-from dlperf_study.execution.last_words import with_last_words
+from dlperf_study.evidence.run_record import with_last_words
 from dlperf_study.paths import RunPaths
 from tests.frameworks.launching import asynchronous, configuration, launch
 

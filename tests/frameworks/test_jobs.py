@@ -6,9 +6,9 @@ from dataclasses import asdict, replace
 import pytest
 
 from dlperf_study import frameworks
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import StudyFileError
 from dlperf_study.frameworks.horovod_torch import GPUS_OF_NODES, show_own_gpus
-from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Role
 from tests.frameworks.launching import asynchronous, configuration

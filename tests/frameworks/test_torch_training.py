@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.analysis.traces import longest_steps
-from dlperf_study.logs.evidence import read_run
-from dlperf_study.logs.horovod_timeline import TracedRun, read_timeline
-from dlperf_study.logs.rank_log import RankLog, read_rank_log
+from dlperf_study.dataset.traces import longest_steps
+from dlperf_study.evidence.horovod_timeline import TracedRun, read_timeline
+from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.evidence.run import read_run
 from dlperf_study.paths import RunPaths
 from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, finish, workplace
 from tests.conftest import left_over

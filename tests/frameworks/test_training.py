@@ -5,8 +5,8 @@ from statistics import mean
 
 import pytest
 
-from dlperf_study.logs.evidence import Run, read_run
-from dlperf_study.logs.rank_log import read_rank_log
+from dlperf_study.evidence.rank_log import read_rank_log
+from dlperf_study.evidence.run import Run, read_run
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
 from tests.frameworks.launching import asynchronous, configuration, launch, tell
 

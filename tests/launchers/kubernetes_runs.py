@@ -7,9 +7,9 @@ from typing import Any
 import kubernetes_validate
 
 from dlperf_study import frameworks
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.guard.submission import Submission
 from dlperf_study.launchers import kubernetes as launcher
-from dlperf_study.launchers._base import Submission
-from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 
 FOLDER = Path("/outputs/example/configurations/one")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.launchers._base import Command, Ending, Submission
-from dlperf_study.launchers._coordinator import coordinate
+from dlperf_study.guard.coordinator import coordinate
+from dlperf_study.guard.submission import Command, Submission
 from dlperf_study.launchers.local import places
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.job import Ending, Outcome
 from tests.frameworks.launching import CLUSTER
 
 COMMAND = Command("node-0", "trainer", ("python", "-m", "x"), {"A": "1"}, "/runs/1/node-0.log", 1)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dlperf_study.launchers._base import Submission
-from dlperf_study.launchers._kubernetes.coordinate import Order, conduct
-from dlperf_study.study.software import measuring_code, software
+from dlperf_study.cluster.software import measuring_code, software
+from dlperf_study.guard.submission import Submission
+from dlperf_study.kubernetes.coordinate import Order, conduct
 
 
 def reason(code: str = "", **libraries: str) -> str:

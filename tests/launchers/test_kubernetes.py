@@ -10,14 +10,13 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
+from dlperf_study.cluster.cluster import Cluster, Kubernetes
 from dlperf_study.errors import StudyFileError
+from dlperf_study.kubernetes import parcel
+from dlperf_study.kubernetes import run as run_module
+from dlperf_study.kubernetes.coordinate import Evidence
 from dlperf_study.launchers import kubernetes as launcher
-from dlperf_study.launchers._base import Ending
-from dlperf_study.launchers._kubernetes import parcel
-from dlperf_study.launchers._kubernetes import run as run_module
-from dlperf_study.launchers._kubernetes.coordinate import Evidence
-from dlperf_study.study.cluster import Cluster, Kubernetes
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.job import Ending, Outcome
 from tests.clusters.kubernetes import FakeKubernetes, Scripted, fake_kubernetes
 from tests.command_line import wait_for
 from tests.frameworks.launching import configuration

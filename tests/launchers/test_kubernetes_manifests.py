@@ -9,11 +9,11 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import StudyFileError
-from dlperf_study.execution.clusters import load_cluster
-from dlperf_study.launchers._kubernetes.manifests import CONFIGURATION_LABEL, configuration_label
+from dlperf_study.execution.support import load_cluster
+from dlperf_study.kubernetes.manifests import CONFIGURATION_LABEL, configuration_label
 from dlperf_study.paths import PROJECT
-from dlperf_study.study.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
 from tests.frameworks.launching import asynchronous, configuration
 from tests.golden_file import check

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from dlperf_study.errors import EvidenceError
-from dlperf_study.launchers._kubernetes import parcel, states
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.kubernetes import parcel, pod_states
+from dlperf_study.study.job import Outcome
 from tests.launchers.kubernetes_runs import ended, pod
 
 
@@ -21,7 +21,7 @@ from tests.launchers.kubernetes_runs import ended, pod
     ],
 )
 def test_how_a_pod_ended(seen: dict[str, Any], outcome: Outcome, reason: str) -> None:
-    end = states.end_of(seen)
+    end = pod_states.end_of(seen)
     assert end
     assert end.outcome is outcome
     assert reason in end.reason
@@ -29,7 +29,7 @@ def test_how_a_pod_ended(seen: dict[str, Any], outcome: Outcome, reason: str) ->
 
 
 def test_a_pod_that_runs_or_succeeded_has_not_failed() -> None:
-    assert [states.end_of(pod(phase)) for phase in ("Pending", "Running", "Succeeded")] == [None] * 3
+    assert [pod_states.end_of(pod(phase)) for phase in ("Pending", "Running", "Succeeded")] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_pod_that_runs_or_succeeded_has_not_failed() -> None:
     ],
 )
 def test_why_a_pod_waits(status: dict[str, Any], words: str) -> None:
-    assert states.waiting_words([pod("Pending", **status), pod("Running")]) == f"pod trainer-1: {words}"
+    assert pod_states.waiting_words([pod("Pending", **status), pod("Running")]) == f"pod trainer-1: {words}"
 
 
 def test_a_parcel_is_read_from_between_other_lines() -> None:

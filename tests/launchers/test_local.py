@@ -15,9 +15,9 @@ import pytest
 
 from dlperf_study import frameworks, launchers
 from dlperf_study.errors import StudyFileError
-from dlperf_study.launchers._base import Command, Ending, Submission
+from dlperf_study.guard.submission import Command, Submission
 from dlperf_study.launchers.local import execute, render
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.study.job import Ending, Outcome
 from dlperf_study.supervision.processes import RUN_MARK, marked
 from tests.command_line import wait_for
 from tests.conftest import left_over
@@ -136,7 +136,7 @@ def test_the_end_of_the_guard_is_the_end_of_the_run(tmp_path: Path, number: int,
 
 def _signal_guard(folder: Path, number: int) -> None:
     wait_for((folder / "started").exists, "the task")
-    [guard] = [p for p in psutil.Process().children() if "dlperf_study.launchers._guard" in p.cmdline()]
+    [guard] = [p for p in psutil.Process().children() if "dlperf_study.guard.guard" in p.cmdline()]
     guard.send_signal(number)
 
 

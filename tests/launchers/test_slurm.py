@@ -8,26 +8,18 @@ from pathlib import Path
 import pytest
 
 from dlperf_study import frameworks
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import RunError
-from dlperf_study.execution.clusters import load_cluster
-from dlperf_study.launchers import _slurm_queue as queue
+from dlperf_study.execution.support import load_cluster
+from dlperf_study.guard.submission import Submission
 from dlperf_study.launchers import slurm as launcher
-from dlperf_study.launchers._base import Ending, Submission
-from dlperf_study.launchers._slurm_places import places, srun
-from dlperf_study.launchers._slurm_queue import (
-    Job,
-    Partition,
-    Phase,
-    Unreachable,
-    parse_accounting,
-    parse_job,
-    parse_partitions,
-)
-from dlperf_study.launchers._slurm_script import allotted_seconds, filled, script, slurm_time
-from dlperf_study.launchers._slurm_watch import SETTLE_SECONDS, Patience, verdict, with_slurms_word
 from dlperf_study.paths import RunPaths
-from dlperf_study.study.cluster import Cluster
-from dlperf_study.study.outcome import Outcome
+from dlperf_study.slurm import queue
+from dlperf_study.slurm.allocation import places, srun
+from dlperf_study.slurm.queue import Job, Partition, Phase, Unreachable, parse_accounting, parse_job, parse_partitions
+from dlperf_study.slurm.script import allotted_seconds, filled, script, slurm_time
+from dlperf_study.slurm.watch import SETTLE_SECONDS, Patience, verdict, with_slurms_word
+from dlperf_study.study.job import Ending, Outcome
 from tests.frameworks.launching import configuration
 from tests.golden_file import check
 from tests.shell_program import program
@@ -66,7 +58,7 @@ def test_a_script_is_filled_with_its_folder_and_its_time() -> None:
     text = filled(submission().files["job.sbatch"], "/outputs/a b/jobs/1", 3601)
     assert "#SBATCH --time=1:01:00\n" in text
     assert "#SBATCH --output='/outputs/a b/jobs/1'/output.txt\n" in text
-    assert text.endswith("-m dlperf_study.launchers._allocation '/outputs/a b/jobs/1'\n")
+    assert text.endswith("-m dlperf_study.slurm.allocation '/outputs/a b/jobs/1'\n")
     assert not re.search(r"\{(job|time)\}", text)
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from dlperf_study.diagnostic import Severity
 from dlperf_study.errors import LogError
 from dlperf_study.logs import blocks, formats
-from dlperf_study.logs.complaint import Severity
 from dlperf_study.logs.engine import read
 from dlperf_study.logs.sources import Source, sources_of
 from tests.logs.naive import naive_rows

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlperf_study.logs.evaluation import evaluation_apart
+from dlperf_study.logs.engine import evaluation_apart
 from dlperf_study.logs.format import VALIDATION
 from dlperf_study.logs.formats import load
 from dlperf_study.logs.records import Records, records

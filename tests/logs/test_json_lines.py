@@ -12,11 +12,10 @@ from dlperf_study.logs import json_layouts
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import JsonLine
 from dlperf_study.logs.formats import load
-from dlperf_study.logs.found import Found
 from dlperf_study.logs.json_lines import read_json_lines
 from dlperf_study.logs.layouts import layouts
-from dlperf_study.logs.needles import lines_with
-from dlperf_study.logs.records import COLUMNS
+from dlperf_study.logs.lines import lines_with
+from dlperf_study.logs.records import COLUMNS, Found
 
 LINES = {name: load(name).lines[0] for name in ("dllogger", "mllog")}
 #: Numbers as programs print them, and as none does.

@@ -6,7 +6,7 @@ import pytest
 
 from dlperf_study.errors import LogError
 from dlperf_study.logs.engine import read
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.parsed_log import Reading
 
 #: What a log says of its own run beside its lines of training, and what of it is a fact.
 STATED = {

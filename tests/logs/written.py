@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from dlperf_study.logs.complaint import Severity
+from dlperf_study.diagnostic import Severity
 from dlperf_study.logs.engine import read
-from dlperf_study.logs.reading import Reading
+from dlperf_study.logs.parsed_log import Reading
 
 
 def elapse(step: int, seconds: str = "0.2500") -> str:

@@ -3,7 +3,7 @@ import pytest
 from dlperf_study.errors import PublishedError, StudyFileError
 from dlperf_study.published.lines import read_lines
 from dlperf_study.published.source import Source
-from dlperf_study.study.problems import validate
+from dlperf_study.study.validation import validate
 
 KNOWN = {
     "title": "A page",

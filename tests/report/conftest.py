@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.analysis.dataset import Dataset, collect
+from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.study.questions import QUESTIONS
+from dlperf_study.study.study import QUESTIONS
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 ALONE = Recipe(computation_seconds=0.080)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.analysis.dataset import Dataset
 from dlperf_study.columns import COLUMNS
+from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context, figures, tables
-from dlperf_study.report.doubts import doubt_rows
-from dlperf_study.report.numbers import MISSING
+from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.series import all_series
-from dlperf_study.report.table import Cell
-from tests.analysis.ingest.conftest import Ingest, WriteLog, folder, ingested, paths, small_archive, write_log
+from dlperf_study.report.tables.diagnostics import doubt_rows
+from dlperf_study.report.tables.table import Cell, Table
+from tests.ingest.conftest import Ingest, WriteLog, folder, ingested, paths, small_archive, write_log
 
 __all__ = ["folder", "ingested", "paths", "small_archive", "write_log"]
 
@@ -26,9 +26,17 @@ def dataset(small_archive: None, write_log: WriteLog, ingested: Ingest) -> Datas
 
 
 @pytest.mark.parametrize(
-    "table", [tables.measured, tables.scaling, tables.stability, tables.failures, tables.doubts, tables.about]
+    "table",
+    [
+        tables.measured,
+        tables.scaling,
+        tables.stability,
+        tables.failures,
+        tables.doubts,
+        tables.about,
+    ],
 )
-def test_every_table_of_the_pages_can_be_made(dataset: Dataset, table: Callable[[Dataset], tables.Table]) -> None:
+def test_every_table_of_the_pages_can_be_made(dataset: Dataset, table: Callable[[Dataset], Table]) -> None:
     made = table(dataset)
     assert made.rows
     assert "<NA>" not in str(made)

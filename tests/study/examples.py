@@ -3,9 +3,9 @@
 from pathlib import Path
 from textwrap import dedent
 
-from dlperf_study.study.cluster import Cluster
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.partners import PartnerRule
+from dlperf_study.study.grid import PartnerRule
 from dlperf_study.study.study import Study
 
 #: Those that come with the package.

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlperf_study.study.plan import build_plan
+from dlperf_study.plan.plan import build_plan
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import anything_goes, cluster
 

@@ -1,7 +1,7 @@
 import pytest
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.partners import PartnerRule
+from dlperf_study.study.grid import PartnerRule
 from tests.study.examples import study
 
 

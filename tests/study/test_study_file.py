@@ -1,7 +1,7 @@
 """What a study file becomes: the study, its quick variant, and every study that comes with the package."""
 
+from dlperf_study.study.grid import PartnerRule
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS
-from dlperf_study.study.partners import PartnerRule
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study import MEASUREMENT_NAMES, PARAMETER_NAMES
 from dlperf_study.study.study_file import load_study

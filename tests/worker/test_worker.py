@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from dlperf_study.errors import EvidenceError
+from dlperf_study.evidence.rank_log import read_rank_log
 from dlperf_study.frameworks._base import Framework, HostStopwatch
-from dlperf_study.logs.rank_log import read_rank_log
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job

@@ -1,7 +1,6 @@
 """What OneFlow's programs have in common: the end of a line, and the settings printed before the first."""
 
-from dlperf_study.logs.format import Fact, Field
-from dlperf_study.logs.quantities import JOB_RATE, LOSS, UNIX_TIME
+from dlperf_study.logs.format import JOB_RATE, LOSS, UNIX_TIME, Fact, Field
 
 SETTINGS = (
     Fact("batch_per_device", r"batch_size_per_device = (\d+)"),

@@ -1,7 +1,6 @@
 """What PaddlePaddle's programs have in common: the costs of a step, and the configuration printed before the first."""
 
-from dlperf_study.logs.format import Field
-from dlperf_study.logs.quantities import RANK_RATE, RANK_READER, RANK_STEP
+from dlperf_study.logs.format import RANK_RATE, RANK_READER, RANK_STEP, Field
 
 #: Old versions print the first of these, newer ones the others.
 COSTS = (

@@ -3,9 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import TRAINING, VALIDATION, Entry, Format, JsonLine, Merge
-from dlperf_study.logs.json_values import numbers_of, text_facts
-from dlperf_study.logs.quantities import JOB_RATE, JOB_TOTAL, LOSS, UNITLESS_RATE, UNITLESS_TOTAL
+from dlperf_study.logs.format import (
+    JOB_RATE,
+    JOB_TOTAL,
+    LOSS,
+    TRAINING,
+    UNITLESS_RATE,
+    UNITLESS_TOTAL,
+    VALIDATION,
+    Entry,
+    Format,
+    JsonLine,
+    Merge,
+)
+from dlperf_study.logs.json_lines import numbers_of, text_facts
 
 #: What programs call the rate of the whole job in samples and the loss, in the words of our columns.
 _SYNONYMS = {

@@ -1,7 +1,6 @@
 """BERT pretraining of MXNet's gluon-nlp."""
 
-from dlperf_study.logs.format import Field, Format, Line, Merge, Metric, Scope, whole
-from dlperf_study.logs.quantities import LOSS
+from dlperf_study.logs.format import LOSS, Field, Format, Line, Merge, Metric, Scope, whole
 
 _TOKENS = Metric("throughput", "tokens/s", Scope.RANK, factor=1000.0)
 _LATENCY = Metric("step_seconds", "s", Scope.RANK, factor=1e-3)

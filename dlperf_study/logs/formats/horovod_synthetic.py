@@ -1,7 +1,6 @@
 """Horovod's synthetic benchmarks for PyTorch and TensorFlow."""
 
-from dlperf_study.logs.format import Fact, Format, Line, Merge, Metric, Scope, number, whole
-from dlperf_study.logs.quantities import JOB_TOTAL, RANK_RATE
+from dlperf_study.logs.format import JOB_TOTAL, RANK_RATE, Fact, Format, Line, Merge, Metric, Scope, number, whole
 
 _MEAN = Metric("mean_throughput_per_device", "samples/s", Scope.RANK)
 

@@ -1,7 +1,6 @@
 """NVIDIA HugeCTR."""
 
-from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, number, whole
-from dlperf_study.logs.quantities import LOSS, RANK_INTERVAL
+from dlperf_study.logs.format import LOSS, RANK_INTERVAL, Fact, Field, Format, Line, Merge, number, whole
 
 FORMAT = Format(
     name="hugectr",

@@ -1,7 +1,6 @@
 """InsightFace's PartialFC under MXNet and Horovod."""
 
-from dlperf_study.logs.format import Field, Format, Line, Merge, Metric, Scope, whole
-from dlperf_study.logs.quantities import JOB_RATE, LOSS
+from dlperf_study.logs.format import JOB_RATE, LOSS, Field, Format, Line, Merge, Metric, Scope, whole
 
 _OWN = Metric("throughput_per_device", "samples/s", Scope.RANK)
 

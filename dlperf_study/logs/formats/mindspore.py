@@ -1,7 +1,6 @@
 """MindSpore's TimeMonitor and LossMonitor."""
 
-from dlperf_study.logs.format import Field, Format, Line, Merge, Metric, Scope, number, whole
-from dlperf_study.logs.quantities import LOSS
+from dlperf_study.logs.format import LOSS, Field, Format, Line, Merge, Metric, Scope, number, whole
 
 _STEP = Metric("step_seconds", "s", Scope.RANK, factor=1e-3)
 _EPOCH = Metric("epoch_seconds", "s", Scope.RANK, factor=1e-3)

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import TRAINING, VALIDATION, Entry, Format, JsonLine, Merge
-from dlperf_study.logs.json_values import numbers_of, text_facts
-from dlperf_study.logs.quantities import JOB_RATE, UNITLESS_RATE
+from dlperf_study.logs.format import JOB_RATE, TRAINING, UNITLESS_RATE, VALIDATION, Entry, Format, JsonLine, Merge
+from dlperf_study.logs.json_lines import numbers_of, text_facts
 
 #: Keys that say something about the whole run.
 _FACTS = ("global_batch_size", "submission_benchmark", "submission_platform", "submission_org", "train_samples")

@@ -1,7 +1,6 @@
 """MXNet's Speedometer callback."""
 
-from dlperf_study.logs.format import Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import RANK_RATE
+from dlperf_study.logs.format import RANK_RATE, Field, Format, Line, Merge, whole
 
 FORMAT = Format(
     name="mxnet_speedometer",

@@ -1,7 +1,6 @@
 """NVIDIA's DeepLearningExamples, as dllogger prints them for readers: four programs, one line."""
 
-from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import JOB_RATE, JOB_TOTAL, LOSS
+from dlperf_study.logs.format import JOB_RATE, JOB_TOTAL, LOSS, VALIDATION, Fact, Field, Format, Line, Merge, whole
 
 _SPACED = r"\s*:\s*"
 _NUMBERS = (

@@ -1,7 +1,6 @@
 """OneFlow's InsightFace."""
 
-from dlperf_study.logs.format import Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import JOB_RATE, LOSS
+from dlperf_study.logs.format import JOB_RATE, LOSS, Field, Format, Line, Merge, whole
 
 FORMAT = Format(
     name="oneflow_insightface",

@@ -1,7 +1,6 @@
 """PaddlePaddle 1.x BERT and ERNIE pretraining."""
 
-from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, Metric, Scope, whole
-from dlperf_study.logs.quantities import LOSS
+from dlperf_study.logs.format import LOSS, VALIDATION, Fact, Field, Format, Line, Merge, Metric, Scope, whole
 
 _SPEED = Metric("steps_per_second", "steps/s", Scope.JOB)
 _PLACE = rf"epoch: {whole('epoch')}, step: {whole('step')},"

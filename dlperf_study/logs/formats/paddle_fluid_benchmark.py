@@ -1,7 +1,6 @@
 """The benchmark script of PaddlePaddle Fluid 0.12 to 1.0."""
 
-from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, number, whole
-from dlperf_study.logs.quantities import LOSS, RANK_TOTAL
+from dlperf_study.logs.format import LOSS, RANK_TOTAL, Fact, Field, Format, Line, Merge, number, whole
 
 FORMAT = Format(
     name="paddle_fluid_benchmark",

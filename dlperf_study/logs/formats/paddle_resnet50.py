@@ -4,9 +4,8 @@ The oldest prints ``time``, the next ``elapse``; a logger may put the time befor
 ``batch_cost``, ``reader_cost`` and ``ips`` instead.
 """
 
-from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.format import LOSS, RANK_STEP, VALIDATION, Fact, Field, Format, Line, Merge, whole
 from dlperf_study.logs.formats._paddle import COSTS
-from dlperf_study.logs.quantities import LOSS, RANK_STEP
 
 _NUMBERS = (Field(LOSS, "loss"), *COSTS)
 _OLD_NUMBERS = (Field(LOSS, "loss"), Field(RANK_STEP, "time"))

@@ -1,7 +1,6 @@
 """VGG16 on PaddlePaddle Fluid 0.11 to 0.12, with parameter servers."""
 
-from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import LOSS, RANK_RATE, RANK_STEP, RANK_TOTAL
+from dlperf_study.logs.format import LOSS, RANK_RATE, RANK_STEP, RANK_TOTAL, Fact, Field, Format, Line, Merge, whole
 
 FORMAT = Format(
     name="paddle_vgg16_fluid",

@@ -1,7 +1,6 @@
 """VGG16 on PaddlePaddle v2, the program before Fluid."""
 
-from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, Metric, Scope, whole
-from dlperf_study.logs.quantities import LOSS, RANK_STEP
+from dlperf_study.logs.format import LOSS, RANK_STEP, Fact, Field, Format, Line, Merge, Metric, Scope, whole
 
 _PASS = Metric("pass_seconds", "s", Scope.RANK)
 

@@ -1,8 +1,7 @@
 """PaddleClas, from its first static programs to 2.x."""
 
-from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.format import LOSS, VALIDATION, Fact, Field, Format, Line, Merge, whole
 from dlperf_study.logs.formats._paddle import COSTS, TRAIN_BATCH
-from dlperf_study.logs.quantities import LOSS
 
 _NUMBERS = (Field(LOSS, " loss"), *COSTS)
 #: The names its logger has had; PLSC prints the same line under another name, and means the whole job by it.

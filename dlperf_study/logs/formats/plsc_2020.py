@@ -1,7 +1,6 @@
 """PLSC 0.1 to 1.x (2020): ArcFace with a sharded classifier."""
 
-from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import JOB_RATE, LOSS
+from dlperf_study.logs.format import JOB_RATE, LOSS, Fact, Field, Format, Line, Merge, whole
 
 FORMAT = Format(
     name="plsc_2020",

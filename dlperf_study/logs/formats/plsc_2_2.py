@@ -1,7 +1,6 @@
 """PLSC 2.0 to 2.3 (2021 to 2022): ArcFace with a sharded classifier."""
 
-from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, number, whole
-from dlperf_study.logs.quantities import JOB_RATE, LOSS
+from dlperf_study.logs.format import JOB_RATE, LOSS, Fact, Field, Format, Line, Merge, number, whole
 
 FORMAT = Format(
     name="plsc_2_2",

@@ -1,8 +1,20 @@
 """PLSC 2.4 (2023): face recognition and vision transformers."""
 
-from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, number, whole
+from dlperf_study.logs.format import (
+    JOB_RATE,
+    LOSS,
+    RANK_READER,
+    RANK_STEP,
+    VALIDATION,
+    Fact,
+    Field,
+    Format,
+    Line,
+    Merge,
+    number,
+    whole,
+)
 from dlperf_study.logs.formats._paddle import TRAIN_BATCH
-from dlperf_study.logs.quantities import JOB_RATE, LOSS, RANK_READER, RANK_STEP
 
 _NUMBERS = (Field(LOSS, " loss"), Field(RANK_STEP, "batch_cost"), Field(JOB_RATE, "ips"))
 #: Before or behind the time of the step, as the version has it.

@@ -1,7 +1,6 @@
 """The ImageNet example of PyTorch."""
 
-from dlperf_study.logs.format import VALIDATION, Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import LOSS, RANK_READER, RANK_STEP
+from dlperf_study.logs.format import LOSS, RANK_READER, RANK_STEP, VALIDATION, Fact, Field, Format, Line, Merge, whole
 
 _NUMBERS = (Field(RANK_STEP, "Time"), Field(RANK_READER, "Data"), Field(LOSS, "Loss"))
 

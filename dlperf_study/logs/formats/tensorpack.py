@@ -1,7 +1,6 @@
 """Tensorpack: one throughput an epoch."""
 
-from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, whole
-from dlperf_study.logs.quantities import JOB_RATE
+from dlperf_study.logs.format import JOB_RATE, Fact, Field, Format, Line, Merge, whole
 
 FORMAT = Format(
     name="tensorpack",

@@ -1,7 +1,6 @@
 """The TimeHistory callback of TensorFlow 2's official models."""
 
-from dlperf_study.logs.format import Fact, Field, Format, Line, Merge, number, whole
-from dlperf_study.logs.quantities import JOB_RATE
+from dlperf_study.logs.format import JOB_RATE, Fact, Field, Format, Line, Merge, number, whole
 
 FORMAT = Format(
     name="tf2_timehistory",

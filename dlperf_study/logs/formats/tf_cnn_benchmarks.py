@@ -1,7 +1,6 @@
 """TensorFlow's tf_cnn_benchmarks."""
 
-from dlperf_study.logs.format import Fact, Format, Line, Merge, Metric, Scope, number, whole
-from dlperf_study.logs.quantities import JOB_TOTAL, LOSS
+from dlperf_study.logs.format import JOB_TOTAL, LOSS, Fact, Format, Line, Merge, Metric, Scope, number, whole
 
 _RUNNING = Metric("running_throughput", "samples/s", Scope.JOB)
 

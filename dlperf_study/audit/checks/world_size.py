@@ -1,0 +1,16 @@
+"""The number of devices: nodes × devices of a node."""
+
+from collections.abc import Iterator
+
+from dlperf_study.audit.check import Check, Finding, product
+from dlperf_study.audit.results import Results
+
+_WHY = ("not every node may have as many devices, or not all of them be used",)
+
+
+def examine(results: Results) -> Iterator[Finding | None]:
+    """Yield a result for every number of devices of a table that stands beside both of its factors."""
+    return product(results, "world_size", _WHY)
+
+
+CHECK = Check("Are there as many devices as the nodes hold?", "numbers of devices beside their nodes", examine)

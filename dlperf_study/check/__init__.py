@@ -1,0 +1,1 @@
+"""Try everything a run on a cluster needs, before the first one."""

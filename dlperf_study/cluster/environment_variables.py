@@ -1,0 +1,60 @@
+"""Which variables reach training processes, and which of their values evidence may show."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from dlperf_study.cluster.hardware import ORDER, VISIBLE
+
+#: What a training process inherits on its node. Anything else, secrets above all, stays behind.
+PASSED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "USER")
+#: What it gets besides, from wherever the study is driven, but not what only a study file may decide.
+PASSED_PREFIXES = ("CUDA_", "FLAGS_", "GLOG_", "GLOO_", "HOROVOD_", "KMP_", "MKL_", "NCCL_", "OMP_")
+DECIDED_BY_THE_STUDY = (
+    *("HOROVOD_AUTOTUNE", "HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD", "HOROVOD_HIERARCHICAL", "HOROVOD_TIMELINE"),
+    *(ORDER, VISIBLE, "MKL_NUM_THREADS", "OMP_NUM_THREADS"),
+)
+#: Where Slurm's own configuration is, if not where its commands look.
+SLURM_VARIABLES = ("SLURM_CONF",)
+#: What stands in evidence for the value of a variable that may be anything.
+WITHHELD = "(not recorded)"
+#: A shorter text can't be a secret, and stands in many words.
+SHORTEST_SECRET = 4
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+
+
+def passed_environment(environment: Mapping[str, str] = os.environ, further: Sequence[str] = ()) -> dict[str, str]:
+    """Return the variables of ``environment`` that training processes may see; ``further`` are allowed by name."""
+    return {
+        name: value
+        for name, value in sorted(environment.items())
+        if name in (*PASSED_VARIABLES, *further) or _is_a_setting(name)
+    }
+
+
+def travelling_environment(environment: Mapping[str, str], further: Sequence[str]) -> dict[str, str]:
+    """Return the passed variables that mean the same on every node: not the folders and the user of this one."""
+    passed = passed_environment(environment, further)
+    return {name: value for name, value in passed.items() if name in further or name not in PASSED_VARIABLES}
+
+
+def recorded_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return variables as evidence may show them: with their values where these can't be secrets."""
+    return {name: value if _is_harmless(name) else WITHHELD for name, value in environment.items()}
+
+
+def without_secrets(text: str, environment: Mapping[str, str]) -> str:
+    """Return a text in which no value of these variables stands that evidence withholds."""
+    recorded = recorded_environment(environment)
+    for value in (value for name, value in environment.items() if recorded[name] == WITHHELD):
+        text = text.replace(value, WITHHELD) if len(value) >= SHORTEST_SECRET else text
+    return text
+
+
+def _is_a_setting(name: str) -> bool:
+    return name.startswith(PASSED_PREFIXES) and not name.startswith(DECIDED_BY_THE_STUDY)
+
+
+def _is_harmless(name: str) -> bool:
+    known = name in PASSED_VARIABLES or name.startswith(PASSED_PREFIXES)
+    return known and not _SECRET.search(name)

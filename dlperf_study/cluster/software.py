@@ -1,0 +1,83 @@
+"""The code and the libraries that a Python brings to a run. Standard library only: asked in training images too.
+
+``python -m dlperf_study.cluster.software`` prints both as one line of JSON.
+"""
+
+import hashlib
+import json
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.paths import PROJECT
+
+#: What a Python is asked to run, to say what it brings.
+MODULE = "dlperf_study.cluster.software"
+#: The libraries that train, each with the packages that bring it; the first that is installed has its version.
+TRAINING_LIBRARIES = {"paddle": ("paddlepaddle-gpu", "paddlepaddle"), "torch": ("torch",), "horovod": ("horovod",)}
+PACKAGES = (
+    *("dlperf_study", *chain.from_iterable(TRAINING_LIBRARIES.values()), "protobuf", "numpy"),
+    *("papermill", "nbclient", "ipykernel", "jupyterlab", "pandas"),
+)
+#: The code that measures. Reports may change without a new measurement.
+MEASURING = ("worker", "frameworks", "models", "launchers")
+
+
+@cache
+def measuring_code() -> str:
+    """Return a digest of the source of all measuring code."""
+    digest = hashlib.sha256()
+    for room in MEASURING:
+        for file in sorted((PROJECT / "dlperf_study" / room).rglob("*.py")):
+            digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def software() -> dict[str, Any]:
+    """Return the versions of Python, the system and the packages that take part."""
+    system = {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "executable": Path(sys.executable).name,
+    }
+    return system | _versions(PACKAGES)
+
+
+def brought(packages: Sequence[str] = ()) -> dict[str, Any]:
+    """Return ``code``, a digest, and ``software``, versions, those of ``packages`` too, of this Python."""
+    return {"code": measuring_code(), "software": software() | _versions(packages)}
+
+
+def training_libraries(versions: Mapping[str, str]) -> dict[str, str]:
+    """Return the versions of the libraries that train, by library, given those of packages; without their build."""
+    found = {
+        library: next((versions[package] for package in packages if package in versions), "")
+        for library, packages in TRAINING_LIBRARIES.items()
+    }
+    return {library: version.partition("+")[0] for library, version in found.items() if version}
+
+
+def main() -> None:
+    """Print what this Python brings; arguments are packages of which the version is asked for too."""
+    print(json.dumps(brought(sys.argv[1:])))
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    return {name: found for name in packages if (found := _version(name))}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+if __name__ == "__main__":
+    main()

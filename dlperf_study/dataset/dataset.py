@@ -1,0 +1,149 @@
+"""From a study's evidence to its four tables."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.analysis.comparison import network_complaints
+from dlperf_study.analysis.scaling import curve_complaints
+from dlperf_study.columns import DATASET_TABLES, Table, columns_of
+from dlperf_study.dataset import tables
+from dlperf_study.dataset.configuration_table import configurations_table
+from dlperf_study.dataset.run_diagnostics import UNEVEN, run_complaints
+from dlperf_study.dataset.run_table import StepColumns, run_row
+from dlperf_study.dataset.study_diagnostics import study_complaints
+from dlperf_study.dataset.traces import read_traces
+from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.errors import EvidenceError
+from dlperf_study.evidence.run import Originals, read_run
+from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
+from dlperf_study.plan.plan import Plan
+
+# The runs of one configuration, read by themselves: what its own notebook shows.
+
+
+def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the tables of runs and of steps of one configuration.
+
+    Raises:
+        EvidenceError: there is no run yet, or one can't be read.
+
+    """
+    originals = Originals()
+    runs = [originals.checked(read_run(run)) for run in paths.runs()]
+    if not runs:
+        raise EvidenceError(f"{paths.folder}: no run yet")
+    steps = StepColumns()
+    for run in runs:
+        steps.add(run)
+    return tables.frame_of_rows(Table.RUNS, [run_row(run) for run in runs]), steps.frame()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The tables of one study, with the columns that ``columns`` defines, and its plan."""
+
+    plan: Plan
+    runs: pd.DataFrame
+    steps: pd.DataFrame
+    configurations: pd.DataFrame
+    complaints: pd.DataFrame
+
+    @classmethod
+    def load(cls, paths: StudyPaths) -> "Dataset":
+        """Read the tables that ``collect`` wrote; raises EvidenceError when it hasn't."""
+        return cls(Plan.read(paths.plan_file), **{table: tables.read(table, paths.dataset) for table in DATASET_TABLES})
+
+    def write(self, paths: StudyPaths) -> None:
+        """Write every table as Parquet and as CSV."""
+        for table in DATASET_TABLES:
+            tables.write(table, getattr(self, table), paths.dataset)
+
+
+def up_to_date(paths: StudyPaths) -> Dataset:
+    """Return the dataset of a study: collected afresh from evidence, or as its logs were ingested."""
+    return Dataset.load(paths) if Plan.read(paths.plan_file).ingested_from else collect(paths)
+
+
+def collect(paths: StudyPaths) -> Dataset:
+    """Read all evidence of a study, write its tables, and return them.
+
+    Broken evidence becomes a complaint of severity error, and its run is not counted.
+
+    Raises:
+        EvidenceError: the study has no readable plan, or was not measured but ingested.
+
+    """
+    plan = Plan.read(paths.plan_file)
+    if plan.ingested_from:
+        source = plan.ingested_from
+        raise EvidenceError(f"{paths.folder}: was not measured but ingested; `python -m dlperf_study ingest {source}`")
+    reading = _read(paths, plan)
+    runs = tables.frame_of_rows(Table.RUNS, reading.rows)
+    traces = read_traces(plan, paths, runs)
+    uneven = {complaint.identity for complaint in reading.complaints if complaint.subject == UNEVEN}
+    configurations, partner_complaints = configurations_table(plan, runs, traces.columns, uneven)
+    complaints = [
+        *reading.complaints,
+        *traces.complaints,
+        *study_complaints(plan, runs),
+        *partner_complaints,
+        *network_complaints(configurations),
+        *curve_complaints(configurations, plan.scaling),
+    ]
+    dataset = Dataset(plan, runs, reading.steps.frame(), configurations, complaints_table(complaints))
+    dataset.write(paths)
+    return dataset
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What is kept of the runs read so far."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    steps: StepColumns = field(default_factory=StepColumns)
+    originals: Originals = field(default_factory=Originals)
+    complaints: list[Complaint] = field(default_factory=list)
+
+
+def _read(paths: StudyPaths, plan: Plan) -> _Reading:
+    """Read one run after the other, in the order of the plan."""
+    reading = _Reading()
+    for identity in (entry.configuration.identity for entry in plan.entries):
+        for run_paths in paths.configuration(identity).runs():
+            _read_run(identity, run_paths, reading)
+    reading.complaints.extend(_unplanned(paths, plan))
+    return reading
+
+
+def _read_run(identity: str, paths: RunPaths, reading: _Reading) -> None:
+    try:
+        run = reading.originals.checked(read_run(paths))
+    except EvidenceError as error:
+        reading.complaints.append(_unreadable(identity, paths, error))
+        return
+    reading.rows.append(run_row(run))
+    reading.steps.add(run)
+    reading.complaints.extend(run_complaints(run))
+
+
+def _unreadable(identity: str, paths: RunPaths, error: EvidenceError) -> Complaint:
+    interrupted = "interrupted, it has no run.json" if not paths.run_file.exists() else str(error)
+    return Complaint("evidence", f"not counted: {interrupted}", Severity.ERROR, identity, int(paths.folder.name))
+
+
+def _unplanned(paths: StudyPaths, plan: Plan) -> Iterator[Complaint]:
+    """Yield a complaint for every measured configuration that the plan no longer knows."""
+    planned = {entry.configuration.identity for entry in plan.entries}
+    for folder in sorted(paths.configurations.glob("*")):
+        if folder.name not in planned:
+            yield Complaint("plan", "measured, but not in the plan: not counted", identity=folder.name)
+
+
+def complaints_table(complaints: Iterable[Complaint]) -> pd.DataFrame:
+    """Return the table of complaints."""
+    names = [column.name for column in columns_of(Table.COMPLAINTS)]
+    rows = [{name: getattr(complaint, name) for name in names} for complaint in complaints]
+    return tables.frame_of_rows(Table.COMPLAINTS, rows)

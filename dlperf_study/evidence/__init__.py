@@ -1,0 +1,1 @@
+"""What a run leaves: its run record and one log per rank, written and read here."""

@@ -1,0 +1,146 @@
+"""Reads the log of one rank, as ``docs/evidence.md`` describes it: who measured, and every timed window."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dlperf_study.arrays import Real
+from dlperf_study.errors import EvidenceError
+from dlperf_study.evidence.json_fields import Object, Types, need, need_not_negative, need_positive, object_of, text_of
+
+FORMAT = 1
+TRAINING, COMPUTATION, EXCHANGE, WARMUP = "training", "computation", "exchange", "warmup"
+#: By how much the steps of a window may outlast it: the clocks of a device and of its host differ a little.
+CLOCK_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Window:
+    """Measured steps of one kind. ``step_seconds`` has one value per step; ``losses`` too, or none."""
+
+    name: str
+    seconds: float
+    step_seconds: Real
+    losses: Real
+    bytes: int | None
+
+    @property
+    def steps(self) -> int:
+        """How many steps it holds."""
+        return self.step_seconds.size
+
+    @property
+    def mean_seconds(self) -> float:
+        """Seconds of the window / its steps."""
+        return self.seconds / self.steps
+
+
+@dataclass(frozen=True)
+class RankLog:
+    """The whole log of one rank; ``facts`` is its ``rank`` line, ``end`` its last."""
+
+    rank: int
+    facts: Object
+    windows: Mapping[str, Window]
+    end: Object
+
+    @property
+    def process(self) -> tuple[str, int, int]:
+        """The process that wrote it: its host, its number there, and when it began (ns since 1970)."""
+        return self.facts["host"], self.facts["pid"], self.facts["wall_anchor"]["unix_ns"]
+
+
+def read_rank_log(path: Path) -> RankLog:
+    """Read the log of one rank.
+
+    Raises:
+        EvidenceError: the log is missing, truncated, or contradicts itself.
+
+    """
+    lines = [object_of(text, f"{path}: line {number}") for number, text in enumerate(text_of(path).splitlines(), 1)]
+    kinds = [line.get("kind") for line in lines]
+    if kinds[-1:] != ["end"]:
+        raise EvidenceError(f"{path}: truncated, it has no end line")
+    if kinds[:1] != ["rank"] or set(kinds[1:-1]) - {"window"}:
+        raise EvidenceError(f"{path}: its lines are {', '.join(map(str, kinds))}, not rank, window, …, end")
+    return _rank_log(lines, str(path))
+
+
+def _rank_log(lines: list[Object], source: str) -> RankLog:
+    facts, *middle, end = lines
+    need(facts, source, **_RANK_KEYS)
+    need_format(facts, source)
+    need(end, source, **_END_KEYS)
+    need(facts["wall_anchor"], f"{source}: wall_anchor", unix_ns=int, clock_ns=int)
+    need_positive(facts, source, "flops_per_sample", "parameters")
+    need_not_negative(facts, source, "gradient_bytes")
+    need_not_negative(end, source, "drain_seconds")
+    if end["windows"] != len(middle):
+        raise EvidenceError(f"{source}: truncated, it has {len(middle)} of {end['windows']} windows")
+    windows = {window.name: window for window in (_window(line, source) for line in middle)}
+    if len(windows) < len(middle) or TRAINING not in windows:
+        raise EvidenceError(f"{source}: needs one {TRAINING} window and no window twice, has {', '.join(windows)}")
+    exchanged = windows.get(EXCHANGE)
+    if exchanged and not 0 < facts["gradient_bytes"] == exchanged.bytes:
+        said = f"{exchanged.bytes} bytes, but the gradients have {facts['gradient_bytes']}"
+        raise EvidenceError(f"{source}: window {EXCHANGE} exchanged {said}")
+    return RankLog(facts["rank"], facts, windows, end)
+
+
+def _window(line: Object, source: str) -> Window:
+    need(line, source, name=str, steps=int, seconds=(int, float), step_seconds=list, losses=list)
+    try:
+        steps = np.asarray(line["step_seconds"], dtype=np.float64)
+        losses = np.asarray(line["losses"], dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise EvidenceError(f"{source}: window {line['name']}: {error}") from error
+    window = Window(line["name"], float(line["seconds"]), steps, losses, line.get("bytes"))
+    _check_window(window, line["steps"], source)
+    return window
+
+
+def _check_window(window: Window, steps: int, source: str) -> None:
+    if window.step_seconds.shape != (steps,) or window.losses.shape not in ((steps,), (0,)):
+        raise EvidenceError(f"{source}: window {window.name} does not hold one time and one loss for each step")
+    if not steps and window.name != WARMUP:
+        raise EvidenceError(f"{source}: window {window.name} has no step")
+    if not (window.step_seconds > 0).all():
+        raise EvidenceError(f"{source}: window {window.name} has a step time that is not above 0")
+    whole = float(window.step_seconds.sum())
+    if not abs(whole - window.seconds) <= window.seconds * CLOCK_TOLERANCE or not math.isfinite(window.seconds):
+        raise EvidenceError(f"{source}: window {window.name} lasts {window.seconds} s but its steps {whole} s")
+
+
+def need_format(facts: Object, source: str) -> None:
+    """Check that a record or a log is of the format that this program reads."""
+    if facts["format"] != FORMAT:
+        raise EvidenceError(f"{source}: format is {facts['format']}; this program reads format {FORMAT}")
+
+
+_RANK_KEYS: dict[str, Types] = {
+    "format": int,
+    "run": str,
+    "rank": int,
+    "world_size": int,
+    "node": int,
+    "local_rank": int,
+    "host": str,
+    "pid": int,
+    "wall_anchor": dict,
+    "device": str,
+    "library": str,
+    "library_version": str,
+    "parameters": int,
+    "gradient_bytes": int,
+    "flops_per_sample": (int, float, type(None)),
+    "exchange": str,
+}
+_END_KEYS: dict[str, Types] = {
+    "windows": int,
+    "parameter_checksum": str,
+    "initial_checksum": str,
+    "drain_seconds": (int, float),
+}

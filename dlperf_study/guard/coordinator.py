@@ -1,0 +1,146 @@
+"""One run on any number of nodes: a guard on each, and one coordinator that all guards listen to.
+
+Only the way to reach a node differs between launchers. All guards get ready and say what they found; what they
+will run is compared; then all are told what to start. The first bad news ends the run everywhere.
+"""
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.guard.guards import BadNews, Guards, Late
+from dlperf_study.guard.installed_packages import difference
+from dlperf_study.guard.messages import Message
+from dlperf_study.guard.requests import ConductedRun, facts_of, orders_of, question
+from dlperf_study.guard.run_folder import begin, keep_rank_output, unpack
+from dlperf_study.guard.submission import Execute, Place, Submission
+from dlperf_study.study.job import Ending, Outcome, Role
+from dlperf_study.supervision.processes import new_mark
+
+#: How long a node may take to answer, besides waiting until it is idle.
+READY_SECONDS = 90.0
+#: How long guards may take to end everything and to hand over what was written; and where nothing was.
+ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
+
+
+def coordinate(submission: Submission, places: Sequence[Place], timeout_seconds: float) -> Ending:
+    """Run a submission on the first of these places to its end; no process of it is left anywhere.
+
+    The folder of the run is made here, and holds all evidence but the record when this returns. An interrupt ends
+    the run; the ending says so, and the caller raises once it is on disk.
+    """
+    begin(submission)
+    run = ConductedRun(submission, tuple(places[: submission.nodes]), new_mark())
+    with Guards(run.mark) as guards:
+        verdict = _verdict(run, guards, timeout_seconds)
+        endings = guards.end(ENDING_SECONDS if run.ordered else GIVING_UP_SECONDS)
+    lost = sorted(run.ordered - endings.keys())
+    _sweep(run, lost)
+    _bring_home(submission, endings)
+    return _ending(run, verdict, endings, lost)
+
+
+def in_turn(places: Callable[[Cluster], Sequence[Place]]) -> Execute:
+    """Return what runs submissions one after another on the places of a cluster; it leaves no process on any."""
+
+    def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[Ending]:
+        for submission in submissions:
+            yield coordinate(submission, places(cluster), timeout_seconds)
+
+    return execute
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    outcome: Outcome
+    reason: str
+    node: int | None = None
+    task: str = ""
+    interrupted: bool = False
+
+
+def _verdict(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Verdict:
+    """Conduct the run until it is known how it ended."""
+    try:
+        _prepare(run, guards)
+        _start(run, guards)
+        trainers = {command.node for command in run.submission.commands if command.role == Role.TRAINER}
+        guards.gather("done", trainers, timeout_seconds)
+    except BadNews as news:
+        return _Verdict(news.outcome, news.reason, news.node, news.task)
+    except Late:
+        return _Verdict(Outcome.TIMEOUT, f"not finished after {timeout_seconds:.0f} s")
+    except KeyboardInterrupt:
+        return _Verdict(Outcome.KILLED, "interrupted", interrupted=True)
+    return _Verdict(Outcome.COMPLETED, "")
+
+
+def _prepare(run: ConductedRun, guards: Guards) -> None:
+    """Let every node get ready, and see that all will run the same."""
+    submission = run.submission
+    if len(run.places) < submission.nodes:
+        raise BadNews(Outcome.FAILED, f"needs {submission.nodes} nodes, but there are only {len(run.places)}")
+    asked = question(submission)
+    for node, place in enumerate(run.places):
+        guards.open(node, place)
+        guards.say(node, "prepare", **asked)
+    patience = READY_SECONDS + submission.idle_wait_seconds
+    try:
+        run.ready = guards.gather("ready", range(len(run.places)), patience)
+    except Late as late:
+        slow = ", ".join(run.places[node].title for node in late.nodes)
+        raise BadNews(Outcome.FAILED, f"{slow}: not ready within {patience:.0f} s") from late
+    said = [run.ready[node] for node in sorted(run.ready)]
+    if words := difference(said, [place.name for place in run.places], submission.python):
+        raise BadNews(Outcome.FAILED, words)
+
+
+def _start(run: ConductedRun, guards: Guards) -> None:
+    """Tell every node what to start."""
+    orders = orders_of(run)
+    run.began, run.started = time.monotonic(), datetime.now(UTC)
+    for node, order in orders.items():
+        run.ordered.add(node)
+        guards.say(node, "start", **order)
+
+
+def _sweep(run: ConductedRun, lost: Sequence[int]) -> None:
+    """End what is left on nodes whose guard has gone before its time, where they can be reached."""
+    with Guards(run.mark) as guards:
+        try:
+            for node in lost:
+                guards.open(node, run.places[node])
+        except BadNews:
+            return
+        guards.end(GIVING_UP_SECONDS)
+
+
+def _bring_home(submission: Submission, endings: Mapping[int, Message]) -> None:
+    """Gather what the nodes wrote in the folder of the run."""
+    folder = Path(submission.folder)
+    keep_rank_output(folder, submission.rank_output)
+    for ending in endings.values():
+        if ending["files"]:
+            unpack(ending["files"], folder)
+
+
+def _ending(run: ConductedRun, verdict: _Verdict, endings: Mapping[int, Message], lost: Sequence[int]) -> Ending:
+    names = [command.name for command in run.submission.commands] if run.ordered else []
+    codes = {name: code for ending in endings.values() for name, code in ending["exit_codes"].items()}
+    busy = [ending["busy_cores"] for ending in endings.values() if ending["busy_cores"] is not None]
+    silent = ", ".join(run.places[node].title for node in lost if node != verdict.node)
+    return Ending(
+        verdict.outcome,
+        verdict.reason + (f"; {silent} did not answer any more" if silent else ""),
+        seconds=time.monotonic() - run.began if run.ordered else None,
+        exit_codes={name: codes.get(name) for name in names},
+        busy_cores=max(busy, default=None),
+        out_of_memory_kills=sum(ending["out_of_memory_kills"] for ending in endings.values()),
+        interrupted=verdict.interrupted,
+        started=run.started.isoformat(),
+        nodes=tuple(facts_of(run, node, endings.get(node)) for node in sorted(run.ready)),
+        failed_task="" if silent else verdict.task,
+    )

@@ -1,0 +1,136 @@
+"""What a node is, as it says itself: hardware, address, free ports."""
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from dlperf_study.cluster.hardware import VISIBLE, cpu_name, devices_in, usable_cpus, usable_gpus
+from dlperf_study.errors import RunError
+from dlperf_study.wording import counted
+
+#: The instruction sets that decide how fast a CPU multiplies matrices.
+FLAGS = (
+    *("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_bf16"),
+    *("asimd", "sve"),
+)
+
+
+def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
+    """Return host, processor, cores, memory (bytes), the frequency governor, and the GPUs in this list, if any."""
+    return {
+        "host": socket.gethostname(),
+        "cpu_model": cpu_name(),
+        "cpu_flags": " ".join(flag for flag in FLAGS if flag in _flags()),
+        "cpu_cores_physical": psutil.cpu_count(logical=False),
+        "cpu_cores_logical": psutil.cpu_count(),
+        "cores": usable_cpus(),
+        "cpu_governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "memory_bytes": psutil.virtual_memory().total,
+        **_gpu_facts(allowed_gpus),
+    }
+
+
+def allowed_gpus(given: Mapping[str, str]) -> str | None:
+    """Return the list of the GPUs that a run may use here: the one given for it, or else this process's own."""
+    return given.get(VISIBLE, os.environ.get(VISIBLE))
+
+
+def first_devices(allowed: str | None, wanted: int) -> str:
+    """Return the list that shows a process the first ``wanted`` of the devices it is allowed.
+
+    Raises RunError when fewer are allowed, and for several MIG devices: CUDA shows a process only the first.
+    """
+    if allowed is None:
+        return ",".join(map(str, range(wanted)))
+    devices = devices_in(allowed)
+    if len(devices) < wanted:
+        raise RunError(f"{VISIBLE}={allowed} allows {counted(len(devices), 'GPU')} here, but the run needs {wanted}")
+    if wanted > 1 and any(device.startswith("MIG-") for device in devices[:wanted]):
+        raise RunError(f"{VISIBLE}={allowed}: CUDA shows a process one MIG device only; devices_per_node must be 1")
+    return ",".join(devices[:wanted])
+
+
+def free_ports(candidates: Iterable[int]) -> list[int]:
+    """Return those candidates on which nothing listens here, at any address."""
+    with ExitStack() as stack:
+        return [port for port in candidates if _binds(stack.enter_context(socket.socket()), port)]
+
+
+def own_address(interface: str, environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
+    """Return the IPv4 address under which other nodes reach this one, and its network interface.
+
+    That of ``interface`` if one is named; otherwise the one by which ssh came here, the one this host's name
+    stands for, or the only one there is. Raises RunError when that leaves a choice.
+    """
+    addresses = _addresses()
+    if interface:
+        return _address_of(interface, addresses), interface
+    came = environment.get("SSH_CONNECTION", "").split()[2:3]
+    for known in (*came, *_named_addresses()):
+        if known in addresses.values() and not ipaddress.ip_address(known).is_loopback:
+            return known, next(name for name, address in addresses.items() if address == known)
+    outward = {name: a for name, a in addresses.items() if not ipaddress.ip_address(a).is_loopback}
+    if len(outward) == 1:
+        [(name, address)] = outward.items()
+        return address, name
+    found = ", ".join(outward) or "none but loopback"
+    raise RunError(f"which address do other nodes reach it by? Set network_interface in the cluster file ({found})")
+
+
+def _gpu_facts(allowed: str | None) -> dict[str, str]:
+    """Return names, driver and memory of the NVIDIA GPUs in a list, or nothing when there are none."""
+    if not (gpus := usable_gpus(allowed)):
+        return {}
+    names = "; ".join(gpu.name for gpu in gpus)
+    return {"gpu_names": names, "gpu_driver": gpus[0].driver, "gpu_memory": gpus[0].memory}
+
+
+def _addresses() -> dict[str, str]:
+    """Return the first IPv4 address of each network interface."""
+    first = (
+        (name, next((one.address for one in found if one.family == socket.AF_INET), None))
+        for name, found in psutil.net_if_addrs().items()
+    )
+    return {name: address for name, address in first if address}
+
+
+def _address_of(interface: str, addresses: Mapping[str, str]) -> str:
+    if interface not in addresses:
+        raise RunError(
+            f"network_interface {interface} has no IPv4 address here; those that have: {', '.join(addresses)}"
+        )
+    return addresses[interface]
+
+
+def _named_addresses() -> list[str]:
+    try:
+        return socket.gethostbyname_ex(socket.gethostname())[2]
+    except OSError:
+        return []
+
+
+def _binds(one: socket.socket, port: int) -> bool:
+    try:
+        one.bind(("", port))
+    except OSError:
+        return False
+    return True
+
+
+def _flags() -> set[str]:
+    lines = (_text("/proc/cpuinfo") or "").splitlines()
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    return set((facts.get("flags") or facts.get("Features") or "").split())
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None

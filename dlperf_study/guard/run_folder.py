@@ -1,0 +1,62 @@
+"""The folder of a run: made when the run starts, tidied when it ends, packed where nodes don't share files."""
+
+import base64
+import io
+import re
+import shutil
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from dlperf_study.guard.submission import Submission
+from dlperf_study.paths import RunPaths
+
+
+def begin(submission: Submission) -> None:
+    """Make an empty folder for a run that starts now; what an earlier attempt left there is kept aside."""
+    run = submission.paths
+    if run.folder.exists() and any(run.folder.iterdir()):
+        aside = run.home.interrupted()
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        run.folder.rename(aside)
+    run.folder.mkdir(parents=True, exist_ok=True)
+    write_files(run.folder, submission.files)
+    run.submission_file.write_text(submission.as_json())
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write texts by name into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+def keep_rank_output(folder: Path, pattern: str) -> None:
+    """Keep what the ranks printed; drop the rest of scratch: launchers leave the whole environment there."""
+    scratch = RunPaths(folder).scratch
+    for file in sorted(scratch.rglob("*") if pattern else ()):
+        found = re.fullmatch(pattern, file.relative_to(scratch).as_posix())
+        if found and file.stat().st_size:
+            file.replace(folder / f"{_log_name(found.groupdict())}.log")
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def pack(folder: Path) -> str:
+    """Return the files of a folder as a compressed archive in base64, for a line of JSON."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        for file in sorted(folder.iterdir()):
+            tar.add(file, arcname=file.name)
+    return base64.b64encode(archive.getvalue()).decode()
+
+
+def unpack(archive: str, folder: Path) -> None:
+    """Write the files of a packed folder into another one; those of its names that are there stay as they are."""
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive)), mode="r:gz") as tar:
+        wanted = [member for member in tar.getmembers() if not (folder / member.name).exists()]
+        tar.extractall(folder, wanted, filter="data")
+
+
+def _log_name(parts: dict[str, str]) -> str:
+    """Return the name of a rank's log: ``node-0-rank-1``, ``rank-3-stderr``."""
+    return "-".join(f"rank-{part}" if name == "rank" else part for name, part in parts.items())

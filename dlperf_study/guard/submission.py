@@ -1,0 +1,151 @@
+"""What is started for one run on each of its nodes: a job rendered for one launcher. Pure."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.cluster.environment_variables import recorded_environment
+from dlperf_study.paths import RunPaths
+from dlperf_study.study.job import Ending, Job, Task, tuples_of_lists
+
+
+@dataclass(frozen=True)
+class Command:
+    """One process to start on one node: its log is a file in the run's folder there."""
+
+    name: str
+    role: str
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    log: str
+    node: int = 0
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job rendered for one launcher; ``{host_N}`` and what else a task may name is filled in when it starts.
+
+    ``folder`` is where the evidence goes. When files must be fetched, each node makes ``node_folder``, the same path
+    everywhere, writes below it, and removes it. ``python`` is the argv of the Python that trains, which is asked for
+    its libraries. ``files`` are texts by name that lie in the folder of the run on every node before it starts.
+    """
+
+    launcher: str
+    folder: str
+    commands: tuple[Command, ...]
+    ports: int
+    rank_output: str = ""
+    nodes: int = 1
+    gpus_per_node: int = 0
+    node_folder: str = ""
+    python: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    pass_environment: tuple[str, ...] = ()
+    network_interface: str = ""
+    idle_max_busy_cores: float = 1e9
+    idle_wait_seconds: float = 0.0
+    fingerprint: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> RunPaths:
+        """Where the evidence goes."""
+        return RunPaths(Path(self.folder))
+
+    @property
+    def folder_there(self) -> str:
+        """The run's folder on its nodes; it has the same name as here, for the logs of ranks say it."""
+        return f"{self.node_folder}/{Path(self.folder).name}" if self.node_folder else self.folder
+
+    def as_json(self) -> str:
+        """Return the text that is kept as evidence and shown in the notebook; ``files`` lie beside it.
+
+        What may be secret is not in it: whoever executes it must have these variables in its own environment.
+        """
+        values = asdict(self) | {"environment": recorded_environment(self.environment)}
+        del values["files"]
+        return json.dumps(values, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Submission":
+        """Return what ``as_json`` wrote, without its files."""
+        values = tuples_of_lists(json.loads(text))
+        values["commands"] = tuple(Command(**tuples_of_lists(command)) for command in values["commands"])
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Place:
+    """How a node is reached: ``reach`` is what a command is put behind to run there, nothing for this machine.
+
+    ``shell``: a shell at the other end reads the words again. ``address`` is what other nodes know it by; left
+    empty, the node is asked.
+    """
+
+    name: str = ""
+    reach: tuple[str, ...] = ()
+    python: str = sys.executable
+    shell: bool = False
+    address: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name, for messages; this machine may have none."""
+        return self.name or "this machine"
+
+    def argv(self, *words: str) -> tuple[str, ...]:
+        """Return the argv that runs the node's Python with these words there."""
+        return self.command(self.python, *words)
+
+    def command(self, *words: str) -> tuple[str, ...]:
+        """Return the argv that runs a command there."""
+        return (*self.reach, shlex.join(words)) if self.shell else (*self.reach, *words)
+
+    def shell_argv(self) -> tuple[str, ...]:
+        """Return what a text for a shell is put behind to be run there."""
+        return self.reach if self.shell else (*self.reach, "sh", "-c")
+
+
+#: Runs submissions, each within so many seconds; yields one ending per submission, in order.
+Execute = Callable[[Sequence[Submission], Cluster, float], Generator[Ending]]
+
+
+def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_folder: str = "") -> Submission:
+    """Return the commands of a job, each with its log.
+
+    ``node_folder`` is where nodes write that don't share files with this machine.
+    """
+    bare = Submission(launcher, str(folder), (), job.ports, nodes=job.nodes, node_folder=node_folder)
+    return replace(
+        bare,
+        commands=tuple(_command(task, cluster, bare.folder_there) for task in job.tasks),
+        rank_output=job.rank_output,
+        gpus_per_node=job.gpus_per_node,
+        python=(*cluster.container, job.tasks[0].argv[0]),
+        environment=dict(cluster.environment),
+        pass_environment=cluster.pass_environment,
+        network_interface=cluster.network_interface,
+        idle_max_busy_cores=cluster.idle_max_busy_cores,
+        idle_wait_seconds=cluster.idle_wait_seconds,
+    )
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with ``{name}`` replaced by its value, for each name."""
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", value)
+    return text
+
+
+def _command(task: Task, cluster: Cluster, folder: str) -> Command:
+    def filled(text: str) -> str:
+        # Servers have the address of their node; only where each has one of its own is it another.
+        return fill(text, {"run": folder}).replace("{server_host_", "{host_")
+
+    argv = (*cluster.container, *map(filled, task.argv))
+    environment = {name: filled(value) for name, value in task.environment.items()}
+    return Command(task.name, task.role, argv, environment, f"{folder}/{task.name}.log", task.node)

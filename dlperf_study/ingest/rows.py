@@ -1,0 +1,118 @@
+"""Rows of the tables of runs and steps, and the complaints, of one ingested run."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dlperf_study.analysis.steady_series import LONG_STARTUP
+from dlperf_study.analysis.throughput import step_variation
+from dlperf_study.columns import Table
+from dlperf_study.dataset.tables import Repeated, rows_of
+from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.ingest.identity import Stated
+from dlperf_study.ingest.printed_run import PrintedRun
+from dlperf_study.ingest.rates import Rates, windows_of
+from dlperf_study.plan.plan import Entry
+from dlperf_study.study.job import Outcome
+from dlperf_study.wording import counted
+
+#: The rank of a series that stands for the whole job.
+WHOLE_JOB = -1
+#: Of so few lines a mean says little.
+FEWEST_LINES = 3
+_PLACE = ("device", "device_name", "link", "library", "library_version")
+
+
+def run_row(entry: Entry, stated: Stated, run: PrintedRun) -> dict[str, Any]:
+    """Return the columns of one run; one that can't be counted has no measurement."""
+    asked = entry.configuration
+    return {
+        "identity": asked.identity,
+        "repetition": run.repetition,
+        **entry.parameters,
+        "world_size": asked.world_size,
+        "global_batch": asked.global_batch,
+        "outcome": str(Outcome.FAILED if run.refusal else Outcome.COMPLETED),
+        "reason": run.refusal,
+        "ranks_expected": stated.jobs_devices.world_size,
+        "ranks_seen": run.ranks_seen,
+        "log_format": run.format or None,
+        **{name: getattr(stated.extras, name) for name in _PLACE},
+        **(_printed(run.rates) if run.rates else {}),
+        **(_measurements(asked.global_batch, run.rates) if run.rates and not run.refusal else {}),
+    }
+
+
+def steps_of(entry: Entry, run: PrintedRun) -> pa.Table:
+    """Return the rates of a run that counts as the table of steps holds them: seconds of a step, by window."""
+    rates = run.rates
+    assert rates
+    names, lines_of_windows = zip(*windows_of(rates), strict=True)
+    size = rates.rate.size
+    columns: dict[str, NDArray[Any] | Repeated] = {
+        "identity": (np.zeros(size, np.int32), [entry.configuration.identity]),
+        "repetition": np.full(size, run.repetition),
+        "rank": np.full(size, WHOLE_JOB),
+        "window": (np.argmax(lines_of_windows, axis=0), names),
+        "step": rates.step,
+        "seconds": entry.configuration.global_batch / rates.rate,
+        "loss": rates.loss,
+    }
+    return rows_of(Table.STEPS, columns)
+
+
+def complaints_of(entry: Entry, run: PrintedRun) -> Iterator[Complaint]:
+    """Yield every doubt about a run."""
+    for complaint in _complaints(run):
+        yield replace(complaint, identity=entry.configuration.identity, repetition=run.repetition)
+
+
+def _complaints(run: PrintedRun) -> Iterator[Complaint]:
+    if run.refusal:
+        yield Complaint("outcome", f"not counted: {run.refusal}", Severity.ERROR)
+    yield from run.complaints
+    if run.rates and not run.refusal:
+        yield from _doubts(run.rates)
+
+
+def _printed(rates: Rates) -> dict[str, Any]:
+    kept = rates.steady.window.kept
+    return {
+        "merge_rule": rates.rule,
+        "printed_lines": kept.size,
+        "steady_lines": int(kept.sum()),
+        "steady_window": "; ".join(rates.steady.window.reasons),
+        "fixed_window": f"{rates.steps_taken[0]} to {rates.steps_taken[1] - 1}",
+    }
+
+
+def _measurements(global_batch: int, rates: Rates) -> dict[str, Any]:
+    window = rates.steady.window
+    losses = rates.loss[~np.isnan(rates.loss)]
+    return {
+        "throughput": window.wall_rate,
+        "mean_of_rates": window.mean_of_rates,
+        "fixed_window_throughput": rates.fixed.wall_rate,
+        "fixed_window_mean_of_rates": rates.fixed.mean_of_rates,
+        "step_seconds": global_batch / window.wall_rate,
+        "step_variation": step_variation(global_batch / rates.rate[window.kept]),
+        "settled_at_step": int(rates.step[np.argmax(window.kept)]) if rates.steady.settled else None,
+        "final_loss": float(losses[-1]) if losses.size else None,
+    }
+
+
+def _doubts(rates: Rates) -> Iterator[Complaint]:
+    if not rates.steady.settled:
+        yield Complaint("settled_at_step", f"no steady state: {'; '.join(rates.steady.window.reasons)}")
+    if rates.steady.startup > LONG_STARTUP * rates.rate.size:
+        said = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
+        yield Complaint("settled_at_step", f"{said}: do the others speak for the run?")
+    held = int(rates.fixed.kept.sum())
+    if not held or not rates.fixed.is_full:
+        yield Complaint("fixed_window_mean_of_rates", f"DLPerf's window is not full: {rates.fixed.reasons[0]}")
+    elif held < FEWEST_LINES:
+        yield Complaint("fixed_window_mean_of_rates", f"DLPerf's window holds {counted(held, 'line')} of this log only")

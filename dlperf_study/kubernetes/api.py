@@ -1,0 +1,167 @@
+"""The few calls of the Kubernetes API that a run takes, by the official client. Objects are plain mappings."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dlperf_study.cluster.cluster import Kubernetes
+from dlperf_study.errors import RunError, StudyFileError
+from dlperf_study.kubernetes.pods import Manifest
+
+#: What a run is made of: the path of each kind.
+PATHS = {
+    "Job": "/apis/batch/v1/namespaces/{namespace}/jobs",
+    "MPIJob": "/apis/kubeflow.org/v2beta1/namespaces/{namespace}/mpijobs",
+    "Service": "/api/v1/namespaces/{namespace}/services",
+    "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps",
+    "Secret": "/api/v1/namespaces/{namespace}/secrets",
+    "Pod": "/api/v1/namespaces/{namespace}/pods",
+}
+REQUEST_SECONDS = 30.0
+NOT_FOUND = 404
+
+
+class KubernetesError(RunError):
+    """What the API refused, or that it can't be reached; ``status`` is that of HTTP, 0 without an answer."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Api:
+    """One namespace of one cluster.
+
+    Raises KubernetesError from every method, StudyFileError when the kubeconfig has no such cluster.
+    """
+
+    def __init__(self, settings: Kubernetes) -> None:
+        from kubernetes.dynamic import DynamicClient
+
+        self.namespace = settings.namespace
+        # Nothing is discovered: the paths above have been the same since Kubernetes 1.21.
+        self._client = DynamicClient(_connection(settings), discoverer=lambda client, cache_file: None)
+
+    def version(self) -> str:
+        """Return the version of the API server."""
+        return str(self.request("get", "/version")["gitVersion"])
+
+    def create(self, manifest: Manifest) -> Manifest:
+        """Create an object; return it as it is kept."""
+        return self.request("post", self._path(manifest["kind"]), body=manifest)
+
+    def find(self, kind: str, name: str) -> Manifest | None:
+        """Return an object by its name, or None."""
+        try:
+            return self.request("get", f"{self._path(kind)}/{name}")
+        except KubernetesError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    def list(self, kind: str, labels: str) -> list[Manifest]:
+        """Return the objects with these labels; none of a kind that the cluster doesn't know."""
+        try:
+            return list(self.request("get", self._path(kind), label_selector=labels)["items"])
+        except KubernetesError as error:
+            if error.status == NOT_FOUND:
+                return []
+            raise
+
+    def knows(self, kind: str) -> bool:
+        """Return whether the cluster has objects of this kind at all."""
+        try:
+            self.request("get", self._path(kind))
+        except KubernetesError as error:
+            if error.status == NOT_FOUND:
+                return False
+            raise
+        return True
+
+    def log(self, pod: str) -> str:
+        """Return what a pod has printed."""
+        with _told(f"read the log of pod {pod}"):
+            response = self._client.request(
+                "get", f"{self._path('Pod')}/{pod}/log", serialize=False, _request_timeout=REQUEST_SECONDS
+            )
+            return str(response.data.decode(errors="replace"))
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete an object and, in the background, what it owns; one that has gone is deleted."""
+        options = {"propagation_policy": "Background"}
+        try:
+            self.request("delete", f"{self._path(kind)}/{name}", **options)
+        except KubernetesError as error:
+            if error.status != NOT_FOUND:
+                raise
+
+    def may(self, verb: str, kind: str, part: str = "") -> bool:
+        """Return whether we are allowed to do this to objects of a kind, or to a part of them, as their log."""
+        *_, resource = PATHS[kind].split("/")
+        group = PATHS[kind].split("/")[2] if PATHS[kind].startswith("/apis/") else ""
+        attributes = {
+            "namespace": self.namespace,
+            "verb": verb,
+            "group": group,
+            "resource": resource,
+            "subresource": part,
+        }
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        return bool(self.request("post", path, body=review)["status"]["allowed"])
+
+    def request(self, method: str, path: str, **options: Any) -> Manifest:
+        """Send one request; return the JSON of the answer."""
+        with _told(f"{method} {path}"):
+            response = self._client.request(method, path, serialize=False, _request_timeout=REQUEST_SECONDS, **options)
+            return dict(json.loads(response.data))
+
+    def _path(self, kind: str) -> str:
+        return PATHS[kind].format(namespace=self.namespace)
+
+
+def _connection(settings: Kubernetes) -> Any:
+    import urllib3
+    from kubernetes import client, config
+    from kubernetes.config.config_exception import ConfigException
+
+    configuration = client.Configuration()
+    try:
+        config.load_kube_config(
+            config_file=settings.kubeconfig or None,
+            context=settings.context or None,
+            client_configuration=configuration,
+        )
+    except ConfigException as error:
+        raise StudyFileError(f"kubernetes: {error}; name kubeconfig and context in the cluster file") from error
+    if not configuration.verify_ssl:
+        # The kubeconfig wants it so; a warning at every request would bury everything else.
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+    return client.ApiClient(configuration)
+
+
+@contextmanager
+def _told(asked: str) -> Iterator[None]:
+    """Say in one line what was asked for and why it was not done."""
+    from kubernetes.client.exceptions import ApiException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except ApiException as error:
+        raise KubernetesError(f"Kubernetes: {asked}: {error.status} {_message(error.body)}", error.status) from error
+    except HTTPError as error:
+        raise KubernetesError(f"Kubernetes can't be reached: {asked}: {error}") from error
+
+
+def _message(body: Any) -> str:
+    """Return what the API said, without what surrounds it."""
+    try:
+        return str(json.loads(body)["message"])
+    except (TypeError, ValueError, KeyError):
+        return str(body)

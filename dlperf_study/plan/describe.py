@@ -1,0 +1,58 @@
+"""A plan as text, for the command line. Standard library only."""
+
+from collections.abc import Sequence
+
+from dlperf_study.plan.plan import Entry, Plan
+from dlperf_study.study.grid import ROLES, Role
+
+#: What there is none of without the partner.
+RATIOS: dict[Role, str] = {"baseline": "speedup", "reference": "comparison"}
+
+
+def describe(plan: Plan) -> str:
+    """Return the plan as text: what will run and against what, then what can't run here and why."""
+    parts = [_summary(plan)]
+    if plan.runnable:
+        parts.append(table(("#", *plan.factors, ""), [_row(plan, entry) for entry in plan.runnable]))
+    if plan.unsupported:
+        rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in plan.unsupported]
+        parts.append("Can't run here:\n" + table((*plan.factors, "reason"), rows))
+    return "\n\n".join(parts)
+
+
+def _summary(plan: Plan) -> str:
+    runs = sum(entry.configuration.repeats for entry in plan.runnable)
+    return (
+        f"{plan.title}\n"
+        f"Study {plan.study} on cluster {plan.cluster}, {plan.scaling} scaling: "
+        f"{len(plan.runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs."
+    )
+
+
+def _row(plan: Plan, entry: Entry) -> tuple[str, ...]:
+    return (str(plan.entries.index(entry) + 1), *_levels(plan, entry), _mark(plan, entry))
+
+
+def _mark(plan: Plan, entry: Entry) -> str:
+    """Return what an entry is to others, and which of its own partners can't run here."""
+    runnable = {other.configuration.identity for other in plan.runnable}
+    return "; ".join(filter(None, (_mark_of(entry, role, runnable) for role in ROLES)))
+
+
+def _mark_of(entry: Entry, role: Role, runnable: set[str]) -> str:
+    partner = entry.partner(role)
+    if partner == entry.configuration.identity:
+        return role
+    return "" if partner is None or partner in runnable else f"no {RATIOS[role]}: its {role} can't run here"
+
+
+def _levels(plan: Plan, entry: Entry) -> tuple[str, ...]:
+    return tuple(str(getattr(entry.configuration, name)) for name in plan.factors)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows under a head, in columns as wide as their widest cell."""
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join(line.rstrip() for line in padded)

@@ -1,0 +1,188 @@
+"""The configurations of a study on one cluster, in order. Standard library only."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.errors import EvidenceError, StudyFileError
+from dlperf_study.paths import write_atomically
+from dlperf_study.study.configuration import FIELD_NAMES, Configuration, Scalar
+from dlperf_study.study.grid import Point, Role
+from dlperf_study.study.study import Study
+
+FORMAT = 3
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One configuration, the identities of its declared partners, and why it can't run here (or None).
+
+    Every entry has a baseline, and a reference where the study declares references (else None). A partner is
+    an entry of the same plan and its own partner, whether or not they can run: the declaration belongs to the
+    study and not to the machine. Of ``unstated`` parameters, which only ingested logs have, nobody knows the value;
+    what the configuration holds in their place means nothing.
+    """
+
+    configuration: Configuration
+    baseline_identity: str
+    unsupported: str | None = None
+    reference_identity: str | None = None
+    unstated: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, Scalar | None]:
+        """Every parameter by name, as pages show it; None where nobody stated it."""
+        return self.configuration.as_shown() | dict.fromkeys(self.unstated)
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether others are compared with this configuration, or it stands alone."""
+        return self.configuration.identity == self.baseline_identity
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether others are compared with this configuration as their reference."""
+        return self.configuration.identity == self.reference_identity
+
+    def partner(self, role: Role) -> str | None:
+        """Return the identity of the declared baseline or reference."""
+        return {"baseline": self.baseline_identity, "reference": self.reference_identity}[role]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be run, in order; ``factors`` are the names of the parameters that vary.
+
+    ``published`` are the names of the published sources whose numbers stand beside the measured ones.
+    ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
+    """
+
+    study: str
+    cluster: str
+    title: str
+    about: str
+    scaling: str
+    questions: tuple[str, ...]
+    factors: tuple[str, ...]
+    published: tuple[str, ...]
+    quick: bool
+    entries: tuple[Entry, ...]
+    ingested_from: str = ""
+
+    @property
+    def runnable(self) -> tuple[Entry, ...]:
+        """The entries that can run here."""
+        return tuple(entry for entry in self.entries if entry.unsupported is None)
+
+    @property
+    def unsupported(self) -> tuple[Entry, ...]:
+        """The entries that can't run here, each with its reason."""
+        return tuple(entry for entry in self.entries if entry.unsupported is not None)
+
+    def write(self, path: Path) -> None:
+        """Write the plan as JSON, all of it or nothing."""
+        write_atomically(path, json.dumps(self._as_json(), indent=2, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> "Plan":
+        """Read a plan; raises EvidenceError when it is missing, damaged or of another version of this package."""
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise EvidenceError(f"{path}: there is no plan yet; `python -m dlperf_study run` writes one") from None
+        except ValueError as error:
+            raise EvidenceError(f"{path}: not a plan: {error}") from error
+        return cls._from_json(content, path)
+
+    def _as_json(self) -> dict[str, Any]:
+        head = {name: value for name, value in vars(self).items() if name != "entries"}
+        entries = [{"identity": entry.configuration.identity, **asdict(entry)} for entry in self.entries]
+        return {"format": FORMAT, **head, "entries": entries}
+
+    @classmethod
+    def _from_json(cls, content: Any, path: Path) -> "Plan":
+        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+            raise EvidenceError(f"{path}: not a plan of format {FORMAT}; plan the study again")
+        try:
+            entries = tuple(_entry_from_json(entry, path) for entry in content.pop("entries"))
+            lists = {name: tuple(content[name]) for name in ("questions", "factors", "published")}
+            return cls(**{**content, **lists, "entries": entries})
+        except (KeyError, TypeError) as error:
+            raise EvidenceError(f"{path}: a damaged plan ({error}); plan the study again") from error
+
+
+def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configuration], str | None]) -> Plan:
+    """Return the plan of a study on a cluster.
+
+    ``unsupported`` returns why the frameworks and models at hand can't do a configuration, or None. Whether
+    the cluster is large enough is found out here.
+    Raises StudyFileError when a baseline or a reference is not in the plan or a point comes twice.
+    """
+    points = study.points()
+    configurations = [study.configuration(point, cluster.name) for point in points]
+    _require_all_different(study, points, configurations)
+    reasons = [_reason(*pair, cluster, unsupported) for pair in zip(points, configurations, strict=True)]
+    baselines = _partners("baseline", study, points, cluster)
+    references = _partners("reference", study, points, cluster) if study.reference else [None] * len(points)
+    return Plan(
+        study=study.name,
+        cluster=cluster.name,
+        title=study.title,
+        about=study.about,
+        scaling=study.scaling,
+        questions=study.questions,
+        factors=varying(configurations, list(study.factors)),
+        published=study.published,
+        quick=study.quick,
+        entries=tuple(map(Entry, configurations, baselines, reasons, references)),
+    )
+
+
+def _partners(role: Role, study: Study, points: Sequence[Point], cluster: Cluster) -> list[str]:
+    """Return the identity of each point's partner, which must be one of the points."""
+    partners = [study.partner_of(point, role) for point in points]
+    for point, partner in zip(points, partners, strict=True):
+        if partner not in points:
+            raise study.missing_partner(point, role)
+    return [study.configuration(partner, cluster.name).identity for partner in partners]
+
+
+def _require_all_different(study: Study, points: Sequence[Point], configurations: Sequence[Configuration]) -> None:
+    """Refuse points that become one configuration: global batches that can't be shared have no batch per device."""
+    seen: dict[str, Point] = {}
+    for point, configuration in zip(points, configurations, strict=True):
+        if (other := seen.setdefault(configuration.identity, point)) is not point:
+            batches = f"{other['global_batch']} and {point['global_batch']}"
+            raise StudyFileError(
+                f"{study.source}: global_batch {batches} can't be shared equally by {configuration.world_size} devices "
+                "and would be one configuration; exclude all but one"
+            )
+
+
+def _reason(
+    point: Point,
+    configuration: Configuration,
+    cluster: Cluster,
+    unsupported: Callable[[Configuration], str | None],
+) -> str | None:
+    if not configuration.batch_per_device:
+        return f"global_batch {point['global_batch']} can't be shared equally by {configuration.world_size} devices"
+    reasons = (cluster.too_small_for(configuration), unsupported(configuration))
+    return "; ".join(filter(None, reasons)) or None
+
+
+def varying(configurations: Sequence[Configuration], first: Sequence[str]) -> tuple[str, ...]:
+    """Return the parameters with more than one value: the study's factors first, in their order."""
+    names = dict.fromkeys([*(name for name in first if name in FIELD_NAMES), *FIELD_NAMES])
+    return tuple(name for name in names if len({getattr(c, name) for c in configurations}) > 1)
+
+
+def _entry_from_json(entry: dict[str, Any], path: Path) -> Entry:
+    configuration = Configuration.from_mapping(entry["configuration"], str(path))
+    if configuration.identity != entry["identity"]:
+        raise EvidenceError(f"{path}: planned by another version of this package; plan the study again")
+    partners = {name: entry[name] for name in ("baseline_identity", "reference_identity")}
+    return Entry(configuration, **partners, unsupported=entry["unsupported"], unstated=tuple(entry.get("unstated", ())))

@@ -1,0 +1,140 @@
+"""Parts that the figures share: panels, lines with intervals, rows of categories, legends."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+from matplotlib.figure import SubFigure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from dlperf_study.columns import COLUMNS
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report.context import completed_runs
+from dlperf_study.report.figures.style import (
+    COMPUTATION,
+    EXPOSED,
+    INK,
+    PAGE_INCHES,
+    SOFT,
+    category_axes,
+    colour,
+    marker,
+    quantity_axes,
+)
+from dlperf_study.report.formatting import Unit, unit_of
+from dlperf_study.report.series import Series
+from dlperf_study.report.tables.cells import INTERVALS
+
+QUICK = "quick: not for publication"
+IDEAL = "ideal"
+ROW_INCHES = 0.21
+#: From this ratio of the largest to the smallest number of devices on, axes are logarithmic.
+WIDE_RANGE = 8
+_LETTERS_PER_INCH = 15
+
+
+def panels(
+    dataset: Dataset, rows: int, columns: int, height_inches: float, share_y: bool = False
+) -> tuple[Drawing, list[Axes]]:
+    """Return a page-wide drawing with a grid of panels."""
+    drawing = page(dataset, height_inches)
+    axes = drawing.subplots(rows, columns, squeeze=False, sharey=share_y)
+    return drawing, list(axes.flat)
+
+
+def page(dataset: Dataset, height_inches: float) -> Drawing:
+    """Return a page-wide drawing without panels; that of a quick study says that it is one."""
+    drawing = Drawing(figsize=(PAGE_INCHES, height_inches), layout="constrained")
+    if dataset.plan.quick:
+        drawing.suptitle(QUICK, x=0.995, ha="right", fontsize=6, color=SOFT)
+    return drawing
+
+
+def category_panel(dataset: Dataset, labels: Sequence[str], extra_inches: float = 0.75) -> tuple[Drawing, Axes]:
+    """Return a page-wide drawing with one horizontal row per label."""
+    drawing, (axes,) = panels(dataset, 1, 1, extra_inches + ROW_INCHES * len(labels))
+    category_axes(axes, list(labels))
+    return drawing, axes
+
+
+def runs_and_medians(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
+    """Draw throughputs at the ``place`` of each row: runs as dots, a mark for their median, a bar for its interval."""
+    places = dict(zip(rows["identity"], rows["place"], strict=True))
+    runs = rows_of(completed_runs(dataset), places)
+    for row in rows.itertuples():
+        tone = colour(row.position)
+        axes.plot([row.throughput_low, row.throughput_high], [row.place] * 2, color=tone, linewidth=3.5, alpha=0.35)
+        axes.plot(row.throughput, row.place, marker="|", markersize=9, markeredgewidth=1.6, color=tone)
+    axes.plot(runs["throughput"], runs["place"], linestyle="none", marker="o", markersize=2.4, color=INK, alpha=0.7)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(unit_of("throughput", rows["throughput"]).axis)
+
+
+def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
+    """Draw each step at the ``place`` of its row; the end of it that is exposed communication in another colour.
+
+    A bar is as long as its step, also where noise made the computation alone take longer than the step.
+    """
+    step, exposed = (rows[name] / unit.size for name in ("step_seconds", "exposed_seconds"))
+    computation = step - exposed
+    shown: dict[str, Any] = {"y": rows["place"], "height": 0.62}
+    axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["computation_seconds"].label, **shown)
+    axes.barh(width=exposed, left=computation, color=EXPOSED, label=COLUMNS["exposed_seconds"].label, **shown)
+    # No limit is set: bars hold the axis at 0, and it still has room for what is drawn beyond them.
+    axes.margins(x=0.12)
+    axes.set_xlabel(unit.axis)
+
+
+def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-") -> None:
+    """Draw one series against its devices; a point without an interval has an open marker."""
+    rows = series.measured
+    low, high = (rows[end].to_numpy(float) for end in INTERVALS[column])
+    values = rows[column].to_numpy(float)
+    shown: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position)}
+    lengths = np.nan_to_num(np.vstack([values - low, high - values]))
+    line: dict[str, Any] = {"capsize": 2, "elinewidth": 0.9, "label": series.label, "linestyle": dashes}
+    axes.errorbar(rows["world_size"], values, yerr=lengths, **line, **shown)
+    bare = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
+    axes.plot(bare["world_size"], bare[column], linestyle="none", markerfacecolor="white", zorder=3, **shown)
+
+
+def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], tone: str = SOFT) -> None:
+    """Draw what perfect scaling from the baseline would give."""
+    axes.plot(devices, values, linestyle=(0, (1, 1.5)), linewidth=0.9, color=tone, zorder=1, label=IDEAL)
+
+
+def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None:
+    """Put a tick at each number of devices that was measured; wide ranges are logarithmic to the base of two."""
+    ticks = sorted(set(devices))
+    wide = ticks[-1] >= WIDE_RANGE * ticks[0]
+    quantity_axes(axes)
+    axes.margins(y=0.1)
+    if wide:
+        axes.set_xscale("log", base=2)
+    if wide and logarithmic_y:
+        axes.set_yscale("log", base=2)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
+
+
+def legend_below(drawing: Drawing | SubFigure, axes: Axes, labels: dict[str, str]) -> None:
+    """Name the lines of a drawing, or of a part of one, below it, once each; ``labels`` says how."""
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    handles |= {IDEAL: handles.pop(IDEAL)} if IDEAL in handles else {}
+    names = [labels.get(str(label), str(label)) for label in handles]
+    fitting = math.floor(PAGE_INCHES * _LETTERS_PER_INCH / (max(map(len, names)) + 6))
+    drawing.legend(handles.values(), names, loc="outside lower center", ncols=max(1, min(fitting, len(names))))
+
+
+def rows_of(table: pd.DataFrame, places: Mapping[str, int]) -> pd.DataFrame:
+    """Return the rows of some configurations, each with the ``place`` that its identity has."""
+    kept = table[table["identity"].isin(places)]
+    return kept.assign(place=kept["identity"].map(places).astype(int))

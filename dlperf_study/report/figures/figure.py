@@ -1,0 +1,65 @@
+"""A figure of the report: a drawing with its caption, as SVG and PDF."""
+
+import base64
+import io
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure as Drawing
+
+from dlperf_study.paths import StudyPaths
+from dlperf_study.report.figures.style import publication_style
+
+#: Dates would make two renderings of one dataset differ.
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": "dlperf_study"},
+    "pdf": {"CreationDate": None, "Creator": "dlperf_study", "Producer": "matplotlib"},
+}
+#: A page is read from further away than a printed column.
+_SCREEN_SCALE = 1.35
+_CSS_PIXELS_PER_INCH = 96
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A captioned figure; without a drawing, ``empty`` says why there is none."""
+
+    name: str
+    title: str
+    caption: str
+    drawing: Drawing | None
+    empty: str = ""
+
+    def save(self, paths: StudyPaths) -> "Figure":
+        """Write the figure as SVG and PDF into the study's figures; return it, to be shown."""
+        if self.drawing is not None:
+            paths.figures.mkdir(parents=True, exist_ok=True)
+            for kind in _METADATA:
+                _write(self.drawing, paths.figures / f"{self.name}.{kind}", kind)
+        return self
+
+    def svg(self) -> bytes:
+        """Return the drawing as SVG, the same bytes for the same dataset."""
+        buffer = io.BytesIO()
+        if self.drawing is not None:
+            _write(self.drawing, buffer, "svg")
+        return buffer.getvalue()
+
+    def _repr_html_(self) -> str:
+        caption = f"<b>{escape(self.title)}.</b> {escape(self.caption)}"
+        shown = f'<p class="nothing">{escape(self.empty)}</p>' if self.drawing is None else self._image()
+        return f'<figure id="figure-{self.name}">{shown}<figcaption>{caption}</figcaption></figure>'
+
+    def _image(self) -> str:
+        """Return the drawing as an image of its own: inline SVGs on one page would share their element ids."""
+        assert self.drawing is not None
+        width = round(self.drawing.get_figwidth() * _CSS_PIXELS_PER_INCH * _SCREEN_SCALE)
+        data = base64.b64encode(self.svg()).decode()
+        return f'<img width="{width}" alt="{escape(self.title)}" src="data:image/svg+xml;base64,{data}">'
+
+
+def _write(drawing: Drawing, target: Path | io.BytesIO, kind: str) -> None:
+    with publication_style():
+        drawing.savefig(target, format=kind, metadata=_METADATA[kind])

@@ -1,0 +1,1 @@
+"""Notebooks executed and written as pages."""

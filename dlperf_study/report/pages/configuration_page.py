@@ -1,0 +1,94 @@
+"""What the notebook of one configuration shows of it."""
+
+from html import escape
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+
+from dlperf_study.dataset.dataset import runs_and_steps
+from dlperf_study.paths import ConfigurationPaths
+from dlperf_study.report.figures.figure import Figure
+from dlperf_study.report.figures.style import PAGE_INCHES, colour, publication_style, quantity_axes
+from dlperf_study.report.tables.cells import defined, laid_out, run_column
+from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.study.configuration import Configuration
+
+MEASURED = (
+    *("throughput", "step_seconds", "step_variation"),
+    *("computation_seconds", "exposed_seconds", "exchange_seconds"),
+)
+RUN_COLUMNS = ("repetition", "outcome", *MEASURED, "final_loss", "busy_cores_during", "run_seconds")
+PANEL_INCHES = 1.9
+TAIL_LINES = 8
+
+
+def configuration_table(configuration: Configuration) -> Table:
+    """Return every parameter of the configuration with its value."""
+    rows = tuple((Cell(name), Cell(str(value))) for name, value in configuration.as_dict().items())
+    return Table("configuration", configuration.identity, "Every parameter.", (Heading(""), Heading("")), rows)
+
+
+def run_table(paths: ConfigurationPaths) -> Table:
+    """Return one row per run."""
+    runs, _ = runs_and_steps(paths)
+    columns = [run_column(runs, name) for name in RUN_COLUMNS]
+    headings, rows = laid_out(columns, runs.itertuples())
+    remarks = tuple(map(defined, MEASURED))
+    return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, remarks)
+
+
+def step_time_figure(paths: ConfigurationPaths) -> Figure:
+    """Return the seconds of every step of every rank, warm-up and training, a panel per run."""
+    _, steps = runs_and_steps(paths)
+    steps = steps[steps["window"].isin(["warmup", "training"])]
+    title, caption = "Step times", "Every step of every rank; the shaded steps are the warm-up, which is not measured."
+    if steps.empty:
+        return Figure("step-times", title, caption, None, "No run completed, so there are no step times.")
+    with publication_style():
+        return Figure("step-times", title, caption, _draw(steps))
+
+
+def log_tails(paths: ConfigurationPaths) -> "Tails":
+    """Return the last lines that each process of each run printed."""
+    logs = [log for run in paths.runs() for log in run.process_logs]
+    return Tails({f"run {log.parent.name}, {log.stem}": _last_lines(log.read_text(errors="replace")) for log in logs})
+
+
+class Tails:
+    """Named pieces of text, each folded away until somebody opens it."""
+
+    def __init__(self, pieces: dict[str, str]) -> None:
+        self.pieces = pieces
+
+    def _repr_html_(self) -> str:
+        folded = (
+            f"<details><summary>{escape(n)}</summary><pre>{escape(t)}</pre></details>" for n, t in self.pieces.items()
+        )
+        return "".join(folded) or "<p>No log was written.</p>"
+
+
+def _draw(steps: pd.DataFrame) -> Drawing:
+    repetitions = sorted(steps["repetition"].unique())
+    drawing = Drawing(figsize=(PAGE_INCHES, PANEL_INCHES), layout="constrained")
+    panels = drawing.subplots(1, len(repetitions), squeeze=False, sharey=True)[0]
+    for axes, repetition in zip(panels, repetitions, strict=True):
+        _draw_run(axes, steps[steps["repetition"] == repetition], f"run {repetition}")
+    panels[0].set_ylabel("step time (s)")
+    panels[0].set_ylim(bottom=0)
+    return drawing
+
+
+def _draw_run(axes: Axes, steps: pd.DataFrame, title: str) -> None:
+    warmup = int((steps["window"] == "warmup").sum() / steps["rank"].nunique())
+    for rank, rows in steps.groupby("rank"):
+        seconds = rows["seconds"].to_numpy(float)
+        axes.plot(range(1, len(seconds) + 1), seconds, color=colour(int(rank)), linewidth=0.9, label=f"rank {rank}")
+    axes.axvspan(0.5, warmup + 0.5, color="0.93", zorder=0)
+    axes.set(title=title, xlabel="step")
+    axes.legend(fontsize=6)
+    quantity_axes(axes)
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.splitlines()[-TAIL_LINES:])

@@ -1,0 +1,31 @@
+"""The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
+
+from dlperf_study.report.tables.study_tables import (
+    about,
+    communication,
+    comparison,
+    differences,
+    doubts,
+    failures,
+    measured,
+    places,
+    scaling,
+    stability,
+    timeline,
+    unsupported,
+)
+
+__all__ = [
+    "about",
+    "communication",
+    "comparison",
+    "differences",
+    "doubts",
+    "failures",
+    "measured",
+    "places",
+    "scaling",
+    "stability",
+    "timeline",
+    "unsupported",
+]

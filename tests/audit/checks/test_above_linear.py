@@ -1,0 +1,51 @@
+from dlperf_study.diagnostic import Severity
+from tests.audit.tables import examined, found, rate, runs
+
+
+def test_linear_and_below_is_fine():
+    assert examined("above_linear", [rate("100"), rate("200", 2), rate("390", 4)]) == [None, None]
+
+
+def test_rounding_is_no_reason_for_doubt():
+    assert found("above_linear", [rate("1"), rate("3", 2)]) == []
+
+
+def test_far_above_linear_is_doubted():
+    [finding] = found("above_linear", [rate("2545.3", 8), rate("5953.84", 16)])
+    assert finding.severity is Severity.DOUBT
+    assert finding.computation.startswith("from 8 to 16 devices the rate goes from 2545.3 to 5953.84: 2.339 times")
+    assert "17.0% above linear" in finding.computation
+    assert finding.explanations
+
+
+def test_more_than_twice_linear_is_wrong_and_has_no_innocent_cause():
+    [finding] = found("above_linear", [rate("200.1", 8), rate("3400", 16)])
+    assert finding.severity is Severity.ERROR
+    assert finding.computation.endswith("749.6% above linear")
+    assert "cache" not in "".join(finding.explanations)
+
+
+def test_what_errors_may_explain_is_worth_a_note():
+    [finding] = found("above_linear", [rate("887.17"), rate("3598.0", 4)])
+    assert finding.severity is Severity.NOTE
+    assert "errors of 3%, assumed where no runs are listed, may explain it" in finding.computation
+
+
+def test_runs_that_agree_make_the_same_step_doubtful():
+    lists = runs(["887.1", "887.2", "887.3"]) + runs(["3597.9", "3598.0", "3598.1"], 4)
+    [finding] = found("above_linear", [rate("887.17"), rate("3598.0", 4), *lists])
+    assert finding.severity is Severity.DOUBT
+    assert "the intervals of their runs do not explain it" in finding.computation
+
+
+def test_other_series_are_not_mixed():
+    assert examined("above_linear", [rate("100"), rate("900", 2, table="other")]) == []
+
+
+def test_a_mean_beside_its_median_is_not_examined_again():
+    both = [
+        rate(text, devices, estimator=estimator, cell=f"{estimator}/{devices}")
+        for estimator in ("median", "mean")
+        for text, devices in (("100", 1), ("300", 2))
+    ]
+    assert len(found("above_linear", both)) == 1

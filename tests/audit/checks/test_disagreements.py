@@ -1,0 +1,39 @@
+from dlperf_study.diagnostic import Severity
+from tests.audit.tables import examined, found, rate
+
+
+def twice(one, other, **changes):
+    return [rate(one, 8, table="one", nodes=2), rate(other, 8, table="other", nodes=2) | changes]
+
+
+def test_tables_that_agree():
+    assert examined("disagreements", twice("352.72", "352.72")) == [None]
+
+
+def test_fewer_digits_agree_too():
+    assert found("disagreements", twice("352.72", "352")) == []
+    assert found("disagreements", twice("352.72", "353")) == []
+
+
+def test_a_small_difference_is_worth_a_note():
+    [finding] = found("disagreements", twice("352.72", "354.00"))
+    assert finding.severity is Severity.NOTE
+    assert finding.computation == "352.72 (one/throughput/8), 354.00 (other/throughput/8): up to 0.36% apart"
+
+
+def test_a_large_one_is_doubted():
+    [finding] = found("disagreements", twice("352.72", "400.00"))
+    assert finding.severity is Severity.DOUBT
+
+
+def test_a_factor_of_nodes_or_devices_is_named():
+    assert "the factor of its nodes" in found("disagreements", twice("352.72", "705.44"))[0].computation
+    assert "the factor of its devices" in found("disagreements", twice("100", "800"))[0].computation
+
+
+def test_another_condition_is_another_configuration():
+    assert examined("disagreements", twice("352.72", "400.00", mode="replicated")) == []
+
+
+def test_a_mean_is_not_held_against_a_median():
+    assert examined("disagreements", twice("352.72", "353.1", estimator="mean")) == []

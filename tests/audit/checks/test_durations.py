@@ -1,0 +1,12 @@
+from dlperf_study.diagnostic import Severity
+from tests.audit.tables import examined, found, number
+
+
+def test_a_step_of_seconds_is_one():
+    assert examined("durations", [number("step_seconds", "22.17"), number("step_seconds", "0.32", 2)]) == [None, None]
+
+
+def test_a_step_of_minutes_looks_like_milliseconds():
+    [finding] = found("durations", [number("step_seconds", "320")])
+    assert finding.severity is Severity.DOUBT
+    assert finding.computation == "step_seconds is 320, which is 5.33 minutes. It looks like milliseconds"

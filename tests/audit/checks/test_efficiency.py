@@ -1,0 +1,26 @@
+import pytest
+
+from dlperf_study.diagnostic import Severity
+from tests.audit.tables import examined, found, rate, ratio
+
+
+def rows(efficiency):
+    return [rate("100"), rate("700", 8), ratio("speedup", "7.0", 8), ratio("efficiency", efficiency, 8)]
+
+
+@pytest.mark.parametrize("printed", ["0.875", "87.5%", "0.88", "87%"])
+def test_the_same_said_twice(printed):
+    assert examined("efficiency", rows(printed)) == [None]
+
+
+@pytest.mark.parametrize("printed", ["0.7", "90%", "0.85"])
+def test_two_different_things(printed):
+    [finding] = found("efficiency", rows(printed))
+    assert finding.severity is Severity.ERROR
+    assert finding.computation == f"7.0 × 1 / 8 = 0.875, printed {printed}"
+
+
+def test_other_baselines_are_not_compared():
+    other = {"baseline": "other/throughput/1"}
+    single = rate("50", table="other")
+    assert examined("efficiency", [single, *rows("0.875")[:3], ratio("efficiency", "0.5", 8) | other]) == []

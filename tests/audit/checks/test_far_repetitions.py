@@ -1,0 +1,21 @@
+from tests.audit.tables import examined, found, rate, runs
+
+
+def test_runs_that_agree():
+    assert examined("far_repetitions", runs(["397.44", "397.64", "398.05", "398.98"])) == [None]
+
+
+def test_a_run_far_from_its_siblings():
+    [finding] = found("far_repetitions", [rate("4386.9"), *runs(["4038.81", "4390.1", "4386.9", "4380.0"])])
+    assert finding.computation.startswith("4038.81, but its siblings' median is 4386.9 (-7.9%)")
+    assert finding.cells[0].text == "4038.81"
+    assert len(finding.cells) == 4
+
+
+def test_one_run_has_no_siblings():
+    assert examined("far_repetitions", runs(["397.44"])) == []
+
+
+def test_runs_whose_table_is_not_published_count_too():
+    rows = [row | {"runs_of": None} for row in runs(["100", "101", "150"])]
+    assert len(found("far_repetitions", rows)) == 1

@@ -1,0 +1,144 @@
+import pytest
+
+from dlperf_study.diagnostic import Severity
+from tests.audit.tables import examined, found, number, rate, ratio, runs
+
+#: Rates and ratios of DLPerf's table of PaddlePaddle ResNet50 v1.5, fp32.
+RIGHT = [rate("352.72"), ratio("speedup", "1", 1)]
+
+
+def with_speedup(printed, throughput="1358.64", **facts):
+    return [*RIGHT, rate(throughput, 4, **facts), ratio("speedup", printed, 4)]
+
+
+@pytest.mark.parametrize("printed", ["3.85", "3.9", "4", "3.8", "3.851", "3.852"])
+def test_a_ratio_that_follows_from_its_numbers_is_right(printed):
+    assert examined("ratios", with_speedup(printed)) == [None, None]
+
+
+@pytest.mark.parametrize("printed", ["3.86", "3.84", "3.7", "3.95"])
+def test_a_ratio_that_does_not_is_wrong(printed):
+    [finding] = found("ratios", with_speedup(printed))
+    assert finding.severity is Severity.ERROR
+    assert finding.computation == f"1358.64 / 352.72 = 3.8519, printed {printed}: it fits no rounding"
+    assert [cell.key for cell in finding.cells] == ["table/speedup/4", "table/throughput/4", "table/throughput/1"]
+
+
+def test_an_efficiency_is_a_ratio_too():
+    single = [rate("16.74"), number("efficiency", "100%", baseline="table/throughput/1")]
+    assert found("ratios", [*single, rate("263.29", 20), ratio("efficiency", "78.64%", 20)]) == []
+    [finding] = found("ratios", [*single, rate("263.29", 20), ratio("efficiency", "78.54%", 20)])
+    assert finding.computation.startswith("263.29 / 16.74 × 1 / 20 = 0.78641, printed 78.54%")
+
+
+def test_rounded_rates_explain_a_ratio():
+    rows = [rate("145"), ratio("speedup", "1", 1), rate("276", 4), ratio("speedup", "1.91", 4)]
+    assert found("ratios", rows) == []
+
+
+def test_a_ratio_that_fits_only_cut_off_rates_is_doubted():
+    rows = [rate("26.7"), ratio("speedup", "1", 1), rate("41", 2), ratio("speedup", "1.57", 2)]
+    [finding] = found("ratios", rows)
+    assert finding.severity is Severity.DOUBT
+    assert "1.5356, printed 1.57" in finding.computation
+    assert "cut off" in finding.explanations[0]
+
+
+def test_fewer_digits_than_the_neighbours_is_worth_a_note():
+    rows = [rate("1034.64"), ratio("speedup", "1.00", 1), rate("10633.22", 32), ratio("speedup", "10.2", 32)]
+    [finding] = found("ratios", rows)
+    assert finding.severity is Severity.NOTE
+    assert "10.277, printed 10.2: with as many digits as its neighbours have it fits no rounding" in finding.computation
+    assert finding.computation.endswith("with its own it is truncated")
+
+
+def test_what_would_fit_is_named():
+    other = [rate("358.64", 4, table="other", cell="other/throughput/4", series="other")]
+    single = [rate("300.00", table="other", cell="other/throughput/1", series="other")]
+    [finding] = found("ratios", [*with_speedup("4.53"), *other, *single])
+    assert finding.computation.endswith("It would fit 1358.64 / 300.00 (other/throughput/1)")
+
+
+def test_means_of_the_runs_would_fit():
+    listed = runs(["300", "352.72", "353"]) + runs(["1358.64", "1358", "1400"], 4)
+    [finding] = found("ratios", [*with_speedup("4.09"), *listed])
+    assert finding.computation.endswith("It would fit the means of the runs")
+
+
+def test_the_mean_of_ratios_would_fit():
+    listed = runs(["90", "110"]) + runs(["150", "250"], 2)
+    [finding] = found("ratios", [rate("100.0"), rate("200.0", 2), ratio("speedup", "1.97", 2), *listed])
+    assert finding.computation.endswith("It would fit the mean of the ratios of the runs")
+
+
+def test_a_baseline_must_be_declared():
+    [finding] = found("ratios", [number("speedup", "3.85", 4), rate("352.72", 4)])
+    assert finding.severity is Severity.DOUBT
+    assert finding.computation == "3.85 is a ratio, but the table does not say to which rate"
+
+
+def test_a_declared_baseline_must_be_there():
+    [finding] = found("ratios", [rate("1358.64", 4), ratio("speedup", "3.85", 4)])
+    assert finding.severity is Severity.ERROR
+    assert "table/throughput/1, which has no value here" in finding.computation
+
+
+def curve(metric, *printed):
+    """Return rates of 100, 99.9 and 370 on 1, 2 and 4 devices, with a ratio each that names no baseline."""
+    rates = [rate(text, 2**at) for at, text in enumerate(("100.0", "99.9", "370.0"))]
+    return [*rates, *(number(metric, text, 2**at) for at, text in enumerate(printed) if text)]
+
+
+def test_of_several_rows_of_one_that_with_fewest_devices_is_the_baseline():
+    [finding] = found("ratios", curve("speedup", "1.00", "1.00", "5.80"))
+    assert finding.severity is Severity.ERROR
+    assert finding.computation == "370.0 / 100.0 = 3.7, printed 5.80: it fits no rounding"
+
+
+def test_of_several_rows_of_one_none_is_the_baseline_if_fewer_devices_have_another_ratio():
+    findings = found("ratios", curve("speedup", "0.50", "1.00", "1.00"))
+    assert {finding.severity for finding in findings} == {Severity.DOUBT}
+
+
+def test_a_relative_throughput_of_one_at_several_sizes_names_no_baseline():
+    findings = found("ratios", curve("relative_throughput", "1.00", "1.00"))
+    assert {finding.severity for finding in findings} == {Severity.DOUBT}
+
+
+def test_an_efficiency_without_a_row_of_one_is_relative_to_a_single_device():
+    [finding] = found("ratios", curve("efficiency", "", "0.50", "0.95"))
+    assert finding.computation == "370.0 / 100.0 × 1 / 4 = 0.925, printed 0.95: it fits no rounding"
+
+
+def test_an_efficiency_in_per_cent_without_its_sign_is_said_to_look_like_one():
+    findings = found("ratios", curve("efficiency", "", "50", "92.5"))
+    assert [finding.severity for finding in findings] == [Severity.ERROR] * 2
+    assert findings[1].computation.endswith(
+        "It looks like per cent: an efficiency of 1 is linear, and 92.5% has its sign"
+    )
+
+
+def twice(second):
+    """Return two rows of a single device, whose second rate is given, and one of four with a wrong speedup."""
+    alone = [rate(text, cell=text + name, row=name) for text, name in (("100.0", "a"), (second, "b"))]
+    ones = [number("speedup", "1.00", cell="1" + name, row=name) for name in ("a", "b")]
+    return [*alone, *ones, rate("370.0", 4, row="c"), number("speedup", "3.80", 4, row="c")]
+
+
+def test_two_equal_single_devices_are_one_baseline():
+    [finding] = found("ratios", twice("100.0"))
+    assert finding.computation == "370.0 / 100.0 = 3.7, printed 3.80: it fits no rounding"
+    assert len(examined("ratios", twice("100.0"))) == 3
+
+
+def test_two_single_devices_that_differ_are_none():
+    findings = found("ratios", twice("101.0"))
+    assert {finding.computation.partition(" is ")[2] for finding in findings} == {
+        "a ratio, but the table does not say to which rate"
+    }
+
+
+def test_the_row_whose_ratio_is_one_is_a_baseline():
+    rows = [rate("352.72"), number("speedup", "1.00"), rate("1358.64", 4), number("speedup", "3.95", 4)]
+    [finding] = found("ratios", rows)
+    assert "1358.64 / 352.72" in finding.computation

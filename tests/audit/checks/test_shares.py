@@ -1,0 +1,43 @@
+import pytest
+
+from dlperf_study.diagnostic import Severity
+from tests.audit.tables import examined, found, number
+
+TASK = number("task_process_seconds", "143.789", 2)
+EXCHANGE = number("report_gradient_seconds", "33.6484", 2)
+
+
+@pytest.mark.parametrize(
+    ("metric", "printed"), [("computation_to_communication", "10 : 3"), ("communication_share", "23.4%")]
+)
+def test_a_share_that_follows_from_the_times(metric, printed):
+    assert examined("shares", [TASK, EXCHANGE, number(metric, printed, 2)])[0] is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "printed"), [("computation_to_communication", "10 : 4"), ("communication_share", "30%")]
+)
+def test_a_share_that_does_not(metric, printed):
+    [finding] = found("shares", [TASK, EXCHANGE, number(metric, printed, 2)])
+    assert finding.severity is Severity.ERROR
+    assert finding.computation.endswith(f"printed {printed}")
+
+
+def beside(speedup, share="66.7%"):
+    return [number("communication_share", share, 8), number("speedup", speedup, 8)]
+
+
+def test_a_speedup_that_communication_allows():
+    assert examined("shares", beside("2.66")) == [None]
+
+
+def test_a_speedup_that_communication_forbids():
+    [finding] = found("shares", beside("4.00"))
+    assert finding.severity is Severity.DOUBT
+    assert "8 devices can be at most 2.66 times as fast as one; printed 4.00" in finding.computation
+
+
+def test_a_speedup_far_below_is_worth_a_note():
+    [finding] = found("shares", beside("1.83"))
+    assert finding.severity is Severity.NOTE
+    assert finding.computation.endswith("so 31% more is lost")

@@ -1,0 +1,69 @@
+import pytest
+
+from dlperf_study.diagnostic import Severity
+from tests.audit.tables import examined, found, number, rate, runs
+
+#: One task of ElasticDL's MobileNetV2 on two workers, as its authors profiled it.
+TASK = number("task_process_seconds", "143.789", 2, samples_per_task=3200)
+
+
+#: A global batch that is not that of four devices.
+BATCH = {"batch_per_device": 32, "global_batch": 256}
+
+
+@pytest.mark.parametrize("printed", ["44.5", "44.51", "44.50"])
+def test_samples_over_seconds_is_the_rate(printed):
+    assert examined("task_rates", [TASK, rate(printed, 2)]) == [None]
+
+
+def test_another_rate_contradicts_the_time():
+    [finding] = found("task_rates", [TASK, rate("54.7", 2)])
+    assert finding.severity is Severity.ERROR
+    assert finding.computation == "6400 samples in 143.789 s are 44.51 samples/s, printed 54.7, 22.9% more"
+
+
+def test_a_rate_that_errors_may_explain_is_doubted():
+    [finding] = found("task_rates", [TASK, rate("44.7", 2)])
+    assert finding.severity is Severity.DOUBT
+    assert "printed 44.7, 0.4% more; errors of 3%, assumed where no runs are listed, may" in finding.computation
+
+
+def test_the_batch_that_would_fit_rate_and_step_is_named():
+    [finding] = found("task_rates", [number("step_seconds", "0.346", 4, **BATCH), rate("370.0", 4, **BATCH)])
+    assert finding.severity is Severity.ERROR
+    assert finding.computation.endswith("printed 370.0, 50.0% less. 32 × 4 = 128 samples would fit")
+
+
+def test_a_batch_that_would_not_fit_either_is_not_named():
+    [finding] = found("task_rates", [number("step_seconds", "0.346", 4, **BATCH), rate("500.0", 4, **BATCH)])
+    assert "would fit" not in finding.computation
+
+
+def test_a_time_cut_off_explains_a_rate():
+    assert found("task_rates", [number("task_process_seconds", "13.7", 2, samples_per_task=1024), rate("149", 2)]) == []
+
+
+def test_steps_are_tasks_of_one_global_batch():
+    step = number("step_seconds", "0.40616", global_batch=2)
+    assert examined("task_rates", [step, rate("4.92")]) == [None]
+    assert len(found("task_rates", [step, rate("5.92")])) == 1
+
+
+def test_a_time_without_samples_is_not_examined():
+    assert examined("task_rates", [number("task_process_seconds", "143.789", 2), rate("44.7", 2)]) == []
+
+
+def computed(step, throughput):
+    plain = {"resolution": None, "global_batch": 8}
+    return [number("step_seconds", "1") | plain | {"value": step}, rate("1") | plain | {"value": throughput}]
+
+
+def test_a_median_of_rates_need_not_be_that_of_times_turned_over():
+    assert examined("task_rates", computed(0.105, 8 / 0.1 / 2 + 8 / 0.11 / 2)) == [None]
+    assert len(found("task_rates", computed(0.1, 90.0))) == 1
+
+
+def test_where_runs_are_known_they_say_how_near_is_near():
+    lists = runs(["79.9", "80", "80.1"])
+    assert found("task_rates", [*computed(0.1, 80.0), *lists]) == []
+    assert len(found("task_rates", [*computed(0.099, 80.0), *lists])) == 1

@@ -1,0 +1,51 @@
+import pytest
+
+from dlperf_study.diagnostic import Severity
+from tests.audit.tables import examined, found, number, rate
+
+V100 = {"device_name": "Tesla V100", "precision": "amp_fp16", "model": "gpt"}
+
+
+def flops(printed, world_size=1, **facts):
+    """Return TFLOP/s as they are printed, in FLOP/s."""
+    tera = number("device_flops", printed, world_size, **V100, **facts)
+    return tera | {"value": tera["value"] * 1e12, "resolution": tera["resolution"] * 1e12}
+
+
+@pytest.mark.parametrize("printed", ["40%", "39.5%", "39%"])
+def test_a_share_of_the_peak(printed):
+    assert examined("utilisation", [flops("49.43"), number("mfu", printed, **V100)]) == [None]
+
+
+def test_another_share():
+    [finding] = found("utilisation", [flops("49.43"), number("mfu", "45%", **V100)])
+    assert finding.severity is Severity.ERROR
+    assert finding.computation.startswith("49.43 of 125 TFLOP/s")
+    assert finding.computation.endswith("are 0.3954, printed 45%")
+
+
+def test_a_share_from_a_rate():
+    known = {"flops_per_sample": 2e9, "device_peak_flops": 1e12}
+    rows = [rate("100", 2, **known), number("mfu", "0.10", 2, **known)]
+    assert examined("utilisation", rows) == [None]
+    [finding] = found("utilisation", [rows[0], number("mfu", "0.20", 2, **known)])
+    assert finding.computation == "100 samples/s × 2e+09 FLOP / 2 / 1e+12 = 0.1, printed 0.20"
+
+
+def row(tera, seconds, world_size):
+    return [
+        flops(tera, world_size, global_batch=2 * world_size),
+        number("step_seconds", seconds, world_size, global_batch=2 * world_size),
+    ]
+
+
+def test_a_sample_takes_as_many_flops_in_every_row():
+    rows = [*row("49.43", "0.40616", 1), *row("48.03", "0.41795", 8), *row("41", "0.48967", 16)]
+    assert examined("utilisation", rows) == [None]
+
+
+def test_a_row_in_which_it_takes_others():
+    rows = [*row("49.43", "0.40616", 1), *row("48.03", "0.41795", 8), *row("51", "0.48967", 16)]
+    [finding] = found("utilisation", rows)
+    assert finding.severity is Severity.ERROR
+    assert "1.004e+13 in most rows, but 51 on 16 devices (1.249e+13 FLOP)" in finding.computation

@@ -1,0 +1,52 @@
+from pathlib import Path
+
+from dlperf_study.audit.audit import audit, describe
+from dlperf_study.audit.checks import load, names
+from dlperf_study.diagnostic import Severity
+from tests.audit.tables import number, rate, ratio, results
+
+WRONG = [rate("100"), ratio("speedup", "1", 1), rate("90", 2), ratio("speedup", "1.90", 2)]
+
+
+def test_every_file_is_a_check():
+    assert len(names()) > 10
+    for name in names():
+        assert load(name).asks.endswith("?")
+
+
+def test_every_check_has_tests_of_its_own():
+    tests = {file.stem.removeprefix("test_") for file in (Path(__file__).parent / "checks").glob("test_*.py")}
+    assert tests == set(names())
+
+
+def test_every_check_is_run_and_names_its_findings():
+    checked = audit(results(WRONG))
+    assert [one.name for one in checked] == list(names())
+    found = {one.name: one.findings for one in checked if one.findings}
+    assert set(found) == {"falling", "ratios"}
+    assert all(finding.check == name for name, findings in found.items() for finding in findings)
+
+
+def test_nothing_to_examine_is_said():
+    checked = {one.name: one for one in audit(results([number("batches_per_task", "50")]))}
+    assert {one.examined for one in checked.values()} == {0}
+    assert "nothing to examine" in describe(list(checked.values()))
+
+
+def test_what_is_printed_twice_is_found_once_with_both_cells():
+    again = [row | {"cell": f"again/{row['cell']}", "table": "again", "series": "again"} for row in WRONG[::2]]
+    [falling] = [one for one in audit(results([*WRONG, *again])) if one.name == "falling"]
+    [finding] = falling.findings
+    assert len(finding.cells) == 4
+
+
+def test_the_heaviest_comes_first():
+    text = describe(audit(results(WRONG)))
+    assert "error (ratios): 90 / 100 = 0.9, printed 1.90: it fits no rounding\n" in text
+    assert "\n  cells: table/speedup/2; table/throughput/2; table/throughput/1\n  innocent if: " in text
+    assert text.index("error (ratios)") < text.index("doubt (falling)")
+    assert "ratios: Does every printed ratio follow from its own numbers? Ratios: 2; 1 error\n" in text
+
+
+def test_severities_are_ordered():
+    assert list(Severity) == [Severity.NOTE, Severity.DOUBT, Severity.ERROR]

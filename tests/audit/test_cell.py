@@ -1,0 +1,62 @@
+from fractions import Fraction
+
+import pytest
+
+from dlperf_study.audit.cell import Printed, quotient
+
+
+@pytest.mark.parametrize(
+    ("exact", "printed", "resolution", "roundings"),
+    [
+        ("2.5", 2.5, 0.01, ("half up", "half even", "truncated")),
+        ("2.496", 2.5, 0.01, ("half up", "half even")),
+        ("2.509", 2.5, 0.01, ("truncated",)),
+        ("2.505", 2.51, 0.01, ("half up",)),
+        ("2.505", 2.5, 0.01, ("half even", "truncated")),
+        ("2.52", 2.5, 0.01, ()),
+        ("0.77478", 0.7747, 0.0001, ("truncated",)),
+        ("0.78641", 0.7864, 0.0001, ("half up", "half even", "truncated")),
+    ],
+)
+def test_roundings(exact, printed, resolution, roundings):
+    assert Printed.of(printed, resolution).roundings_from(Fraction(exact)) == roundings
+
+
+def test_a_double_is_taken_for_the_decimal_it_stands_for():
+    percent = Printed.of(77.47 * 0.01, 0.01 * 0.01)
+    assert percent.exact == Fraction("0.7747")
+    assert percent.step == Fraction("0.0001")
+
+
+def test_fewer_digits_may_stand_for_zeros_at_the_end():
+    printed = Printed.of(10.2, 0.1)
+    assert printed.roundings_from(Fraction("10.204"), Fraction("0.01")) == ("half up", "half even", "truncated")
+    assert printed.roundings_from(Fraction("10.277"), Fraction("0.01")) == ()
+
+
+def test_bounds():
+    assert Printed.of(41.0, 1.0).bounds() == (Fraction("40.5"), Fraction("41.5"))
+    assert Printed.of(41.0, 1.0).bounds(truncated=True) == (Fraction("40.5"), 42)
+
+
+def test_the_quotient_of_rounded_numbers():
+    low, high = quotient(Printed.of(41.0, 1.0), Printed.of(26.7, 0.1))
+    assert low == Fraction("40.5") / Fraction("26.75")
+    assert high == Fraction("41.5") / Fraction("26.65")
+
+
+def test_what_was_computed_has_nine_digits():
+    computed = Printed.of(1 / 3, None)
+    assert computed.computed
+    assert computed.exact == Fraction("0.333333333")
+    assert Printed.of(352.72, 1e-12).computed
+    assert not Printed.of(352.72, 0.01).computed
+
+
+@pytest.mark.parametrize(
+    ("printed", "other", "exceeds"), [(10.3, 10.1, True), (10.2, 10.1, False), (10.1, 10.2, False)]
+)
+def test_a_number_exceeds_another_only_if_no_rounding_nor_cutting_off_explains_it(
+    printed: float, other: float, exceeds: bool
+) -> None:
+    assert Printed.of(printed, 0.1).exceeds(Printed.of(other, 0.1)) is exceeds

@@ -1,0 +1,73 @@
+import pandas as pd
+import pytest
+
+from dlperf_study.audit.frames import long_frame, results_of_frame
+from dlperf_study.errors import TableError
+from tests.audit.tables import rate, ratio, results, runs
+
+
+def test_a_dash_is_no_cell():
+    table = pd.DataFrame([rate("100"), rate("200", 2) | {"value": float("nan"), "printed": "-"}])
+    assert [cell.key for cell in results_of_frame(table).cells] == ["table/throughput/1"]
+
+
+@pytest.mark.parametrize("name", ["metric", "value"])
+def test_a_missing_column_is_named(name):
+    with pytest.raises(TableError, match=f"column {name} is missing; the columns are"):
+        results_of_frame(pd.DataFrame([rate("100")]).drop(columns=name))
+
+
+def test_a_key_may_stand_there_once():
+    with pytest.raises(TableError, match="key twice"):
+        results([rate("100"), rate("100")])
+
+
+def test_a_cell_reads_as_it_was_printed():
+    [cell] = results([ratio("efficiency", "78.64%", 20)]).cells
+    assert (cell.text, cell.value) == ("78.64%", pytest.approx(0.7864))
+    assert (cell.baseline, cell.world_size) == ("table/throughput/1", 20)
+
+
+def test_without_a_word_for_it_a_series_is_what_only_devices_tell_apart():
+    plain = [row | {"series": None, "batch_per_device": batch} for batch in (32, 64) for row in _curve(batch)]
+    lengths = [len(curve) for curve in results(plain).curves()]
+    assert lengths == [3, 3]
+
+
+def _curve(batch):
+    return [rate("100", devices, cell=f"{batch}/{devices}", nodes=devices) for devices in (1, 2, 4)]
+
+
+def test_devices_follow_from_nodes():
+    [cell] = results([rate("100") | {"world_size": None, "nodes": 4, "devices_per_node": 8}]).cells
+    assert cell.world_size == 32
+
+
+def test_runs_are_no_summaries():
+    table = results([rate("397.78"), *runs(["397.44", "398.05"])])
+    assert [cell.text for cell in table.of("throughput")] == ["397.78"]
+    assert [run.text for run in table.runs_of(table.cells[0])] == ["397.44", "398.05"]
+
+
+WIDE = pd.DataFrame(
+    [
+        {"identity": "one", "world_size": 1, "throughput": 10.0, "speedup": 1.0, "baseline_identity": "one"},
+        {"identity": "two", "world_size": 2, "throughput": 19.0, "speedup": 1.9, "baseline_identity": "one"},
+    ]
+).assign(throughput_low=[9.0, 18.0], throughput_high=[11.0, 20.0], batch_per_device=8)
+
+
+def test_a_wide_frame_has_a_cell_for_every_metric():
+    table = results_of_frame(long_frame(WIDE, "study"))
+    assert list(table.by_key) == [
+        f"study/{name}/{metric}" for name in ("one", "two") for metric in ("throughput", "speedup")
+    ]
+    speedup = table.by_key["study/two/speedup"]
+    assert table.baseline_of(speedup) is table.by_key["study/one/throughput"]
+    assert table.beside(speedup, "throughput") is table.by_key["study/two/throughput"]
+
+
+def test_a_wide_frame_brings_its_intervals():
+    table = results_of_frame(long_frame(WIDE, "study"))
+    known = table.rate(table.by_key["study/two/throughput"])
+    assert (known.point.low, known.point.high, known.repeated) == (18.0, 20.0, True)

@@ -1,0 +1,48 @@
+"""The tables of facts, against the networks of this package and against the formulas they name."""
+
+import pytest
+
+from dlperf_study import models
+from dlperf_study.audit.limits import instances, peaks, works
+
+CLASSES = {224: 1000, 256: 100, 32: 10}
+OURS = [work for work in works() if work.model in models.names()]
+#: Layers and width of the transformers, and the blocks of the residual networks for faces, stage by stage.
+TRANSFORMERS = {"bert_base": (12, 768)} | {
+    f"gpt_h{h}_l{n}": (n, h) for n, h in ((12, 768), (16, 1536), (24, 2304), (16, 3072), (32, 3072))
+}
+FACES = {"insightface_resnet50": (3, 4, 14, 3), "insightface_resnet100": (3, 13, 30, 3)}
+
+
+@pytest.mark.parametrize("work", OURS, ids=lambda work: f"{work.model}-{work.size}")
+def test_our_own_networks(work):
+    classes = 10 if work.model.endswith("cifar") else CLASSES[work.size]
+    assert work.flops == models.load(work.model).flops_per_sample(work.size, classes)
+
+
+@pytest.mark.parametrize("work", [work for work in works() if work.model in TRANSFORMERS], ids=lambda work: work.model)
+def test_transformers(work):
+    layers, width = TRANSFORMERS[work.model]
+    assert work.flops == pytest.approx(72 * work.size * layers * width**2 * (1 + work.size / (6 * width)))
+    assert not work.convolutional
+
+
+@pytest.mark.parametrize("work", [work for work in works() if work.model in FACES], ids=lambda work: work.model)
+def test_residual_networks_for_faces(work):
+    """Two 3×3 convolutions a block, the second of a stage's first one with stride 2, beside a 1×1 one."""
+    size, channels, macs = work.size, 64, work.size**2 * 9 * 3 * 64
+    for blocks, width in zip(FACES[work.model], (64, 128, 256, 512), strict=True):
+        half = size // 2
+        macs += 9 * (size**2 * channels * width + half**2 * width * width) + half**2 * channels * width
+        macs += (blocks - 1) * 2 * 9 * half**2 * width * width
+        size, channels = half, width
+    assert work.flops == 6 * (macs + size**2 * channels * 512)
+
+
+def test_every_network_has_one_usual_size():
+    usual = [work.model for work in works() if work.usual]
+    assert sorted(usual) == sorted({work.model for work in works()})
+
+
+def test_every_fact_names_its_source():
+    assert all(fact.source for fact in (*works(), *peaks(), *instances().values()))

@@ -1,0 +1,82 @@
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study.audit.audit import audit
+from dlperf_study.audit.frames import results_of_dataset
+from dlperf_study.audit.table_file import read_results
+from dlperf_study.dataset.dataset import collect
+from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_run, write_study
+
+ONE, TWO = configuration(), configuration(devices_per_node=2)
+
+
+@pytest.fixture
+def dataset(paths):
+    example_study(paths)
+    return collect(paths)
+
+
+def findings(dataset):
+    return [finding for checked in audit(results_of_dataset(dataset)) for finding in checked.findings]
+
+
+def test_a_sound_study_has_no_finding(dataset):
+    checked = {one.name: one for one in audit(results_of_dataset(dataset))}
+    assert [finding for one in checked.values() for finding in one.findings] == []
+    compared = ("ratios", "efficiency", "task_rates", "run_lists", "far_repetitions", "physical_limits", "falling")
+    for name in (*compared, "interval", "sign"):
+        assert checked[name].examined > 0, name
+    for name in ("world_size", "global_batch"):
+        assert checked[name].examined == 0, f"{name} was reckoned, not measured"
+
+
+def test_every_completed_run_belongs_to_its_configuration(dataset):
+    results = results_of_dataset(dataset)
+    lists = {key: len(runs) for key, runs in results.runs.items()}
+    assert set(lists.values()) == {3}
+    assert set(lists) == {cell.key for cell in results.of("throughput")}
+
+
+def test_a_number_changed_afterwards_is_found(dataset):
+    rows = dataset.configurations.copy()
+    rows.loc[rows["identity"] == TWO.identity, "speedup"] *= 1.01
+    checks = {finding.check for finding in findings(replace(dataset, configurations=rows))}
+    assert checks == {"ratios", "efficiency", "interval"}
+
+
+def test_a_falling_curve_is_found(paths):
+    write_study(paths, [Planned(ONE), Planned(TWO, Recipe(computation_seconds=0.2))])
+    [finding] = [finding for finding in findings(collect(paths)) if finding.check == "falling"]
+    assert "the intervals of their runs do not explain it" in finding.computation
+
+
+def test_a_run_far_from_its_siblings_is_found(paths):
+    write_study(paths, [Planned(ONE, runs=3)])
+    write_run(paths, ONE, 4, Recipe(computation_seconds=0.2))
+    assert {finding.check for finding in findings(collect(paths))} == {"far_repetitions"}
+
+
+def test_an_impossible_rate_is_found(paths):
+    write_study(paths, [Planned(ONE, Recipe(flops_per_sample=1e12))])
+    [finding] = findings(collect(paths))
+    assert finding.check == "physical_limits"
+
+
+def test_two_runs_that_differ_have_no_reciprocal_medians(paths):
+    write_study(paths, [Planned(ONE, runs=1)])
+    write_run(paths, ONE, 2, Recipe(computation_seconds=0.088))
+    assert {finding.check for finding in findings(collect(paths))} <= {"far_repetitions"}
+
+
+def test_nothing_measured_is_nothing_examined(paths):
+    write_study(paths, [Planned(ONE, Recipe(outcome="failed", reason="broken"))])
+    assert {one.examined for one in audit(results_of_dataset(collect(paths)))} == {0}
+
+
+def test_the_csv_of_a_study_can_be_audited_too(dataset, paths):
+    results = read_results(paths.dataset / "configurations.csv")
+    checked = {one.name: one for one in audit(results)}
+    assert [finding for one in checked.values() for finding in one.findings] == []
+    assert checked["ratios"].examined == 6
+    assert checked["falling"].examined == checked["above_linear"].examined > 0

@@ -1,0 +1,41 @@
+"""The page on the audit shows a table and what is found in it."""
+
+import re
+
+from dlperf_study.audit import checks
+from dlperf_study.audit.audit import audit, describe
+from dlperf_study.audit.frames import results_of_sources
+from dlperf_study.audit.table_file import read_results
+from dlperf_study.diagnostic import Severity
+from dlperf_study.paths import PROJECT
+
+PAGE = (PROJECT / "docs" / "audit.md").read_text(encoding="utf-8")
+
+
+def block(language):
+    [text] = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    return text
+
+
+def test_the_example_says_what_it_is_said_to_say(tmp_path):
+    (tmp_path / "table.csv").write_text(block("csv"))
+    _, *findings = describe(audit(read_results(tmp_path / "table.csv"))).split("\n\n")
+    assert findings == [block("text").rstrip()]
+
+
+def test_every_check_is_explained():
+    section = PAGE.split("## The checks\n")[1].split("\n## ")[0]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == list(checks.names())
+
+
+def test_the_numbers_of_the_published_figures_are_those_of_today():
+    section = PAGE.split("## What it finds in the published figures\n")[1]
+    said = {
+        row[0]: [*map(int, row[1:])] for row in re.findall(r"^\| `(\w+)` " + r"\| (\d+) " * 4, section, re.MULTILINE)
+    }
+    checked = audit(results_of_sources())
+    heaviest_first = list(reversed(Severity))
+    found = {one.name: [one.examined, *map(one.count, heaviest_first)] for one in checked if one.findings}
+    assert said == found
+    [idle] = re.findall(r"^These had nothing to examine, .*: (.*)\.$", section, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", idle) == [one.name for one in checked if not one.examined]

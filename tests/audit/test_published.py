@@ -1,0 +1,74 @@
+"""The audit of all published figures: every finding was read, and stands in a golden file."""
+
+from fractions import Fraction
+
+import pytest
+
+from dlperf_study.audit.audit import audit, cited
+from dlperf_study.audit.check import weighed
+from dlperf_study.audit.frames import results_of_frame
+from dlperf_study.published import load
+from tests.golden_file import check
+
+SEEDS = (
+    *("paddle_vgg16_cluster", "dlperf_paddle_plsc", "dlperf_paddle_resnet50"),
+    *("elasticdl_allreduce_wiki", "tensorpack_multigpu"),
+)
+
+
+@pytest.fixture(scope="module")
+def cells():
+    return load()
+
+
+@pytest.fixture(scope="module")
+def checked(cells):
+    return {one.name: one for one in audit(results_of_frame(cells))}
+
+
+def test_every_finding_is_known(checked):
+    found = weighed(finding for one in checked.values() for finding in one.findings)
+    lines = [f"{one.severity} | {one.check} | {one.computation} | {cited(one)}\n" for one in found]
+    check("audit/published.txt", "".join(lines))
+
+
+def test_every_ratio_is_examined(cells, checked):
+    ratios = cells["metric"].isin(["speedup", "efficiency"]) & cells["value"].notna()
+    assert checked["ratios"].examined == ratios.sum() > 600
+
+
+def test_every_ratio_of_the_five_studies_is_right_within_a_unit_or_reported(cells, checked):
+    """Reckoned here once more, in another way: with the values alone, to within one unit of the last digit."""
+    values = cells.set_index("cell")["value"]
+    reported = {finding.cells[0].key for finding in checked["ratios"].findings}
+    ours = cells[cells["source"].isin(SEEDS) & (cells["metric"] == "speedup") & cells["value"].notna()]
+    points = cells[(cells["metric"] == "throughput") & (cells["estimator"] != "run")]
+    for ratio in ours.itertuples():
+        same = points[(points["series"] == ratio.series) & (points["world_size"] == ratio.world_size)]
+        rates = same.loc[same["estimator"] == ratio.estimator, "value"]
+        exact = Fraction(rates.iloc[0]) / Fraction(values[ratio.baseline])
+        off = abs(exact - Fraction(ratio.value))
+        assert off <= Fraction(ratio.resolution) * Fraction("1.0001") or ratio.cell in reported, ratio.cell
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("ratios", "elasticdl_allreduce_wiki/cpu_resnet50/2/Speedup Ratio"),
+        ("above_linear", "dlperf_paddle_plsc/fp32_b128/2 | 16/samples/s"),
+        ("above_linear", "dlperf_paddle_resnet50/fp32_b128/1 | 4/samples/s"),
+        ("falling", "dlperf_paddle_resnet50/fp16_b196_dali/2 | 16/samples/s"),
+        ("falling", "elasticdl_allreduce_wiki/cpu_mobilenet_v2/8/Speed"),
+        ("task_rates", "elasticdl_allreduce_wiki/minikube_mobilenet_v2/2/Speed"),
+        ("stages", "elasticdl_allreduce_wiki/gpu_mobilenet_v2/1 (local)/apply_gradients"),
+        ("instances", "tensorpack_multigpu/v100_tf2/--fake-location=gpu --variable-update=replicated/Results"),
+        ("input_sizes", "paddle_vgg16_cluster/single_node_single_thread/PaddlePaddle v2/256"),
+    ],
+)
+def test_mistakes_of_the_five_studies_are_found(checked, name, cell):
+    assert cell in {one.key for finding in checked[name].findings for one in finding.cells}
+
+
+def test_the_tables_of_the_two_seeds_with_runs_follow_from_them(checked):
+    wrong = {finding.cells[0].get("source") for finding in checked["run_lists"].findings}
+    assert not wrong & set(SEEDS)

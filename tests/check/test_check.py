@@ -1,0 +1,263 @@
+"""What `check` says of a cluster, row by row, and with which exit code."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlperf_study.__main__ import main
+from dlperf_study.check import kubernetes, nodes
+from dlperf_study.check.check import check
+from dlperf_study.check.result import Finding, Verdict, as_table, holds, missing
+from dlperf_study.check.slurm import allocation, refused
+from dlperf_study.cluster.cluster import Cluster, Kubernetes, Slurm
+from dlperf_study.cluster.software import measuring_code, software
+from dlperf_study.guard.probe import unreachable
+from tests.clusters.kubernetes import FakeKubernetes, Scripted, fake_kubernetes
+from tests.command_line import CLUSTER, Workplace
+
+TWO = Cluster("two", 2, 4, "cpu", "a CPU", "ssh", hosts=("one", "two"), shared_files=False)
+GPUS = replace(TWO, device="gpu", device_name="Tesla V100")
+SOFTWARE: dict[str, Any] = {"paddlepaddle": "3.0.0", "torch": "2.13.0", "horovod": "0.28.1", "system": "Linux"}
+
+
+def facts(**changes: Any) -> dict[str, Any]:
+    brought = {"code": "c0de", "software": SOFTWARE}
+    names = ("horovod_torch", "paddle_collective", "paddle_ps", "torch_ddp")
+    return {
+        "hardware": {"host": "one", "cpu_model": "a CPU", "cores": 4},
+        "code": "c0de",
+        "busy_cores": 0.1,
+        "free_memory_bytes": 64e9,
+        "address": {"address": "10.0.0.1", "interface": "eth0"},
+        "work_folder": "/scratch",
+        "free_disk_bytes": 9e9,
+        "is_writable": True,
+        "sees_shared_file": False,
+        "software": dict.fromkeys(names, brought),
+        **changes,
+    }
+
+
+def test_a_node_that_has_all_holds_everywhere() -> None:
+    found = list(nodes.each_node(TWO, "one", facts()))
+    assert {finding.verdict for finding in found} == {Verdict.HOLDS}
+    assert [finding.subject for finding in found] == [
+        f"one: {what}" for what in ("reached", "devices", "idle", "memory", "/scratch", "address")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "changes", "subject", "verdict", "words"),
+    [
+        (replace(TWO, devices_per_node=8), {}, "devices", Verdict.MISSING, "4 × a CPU"),
+        (replace(TWO, device_name="a faster CPU"), {}, "devices", Verdict.NOTE, "'a faster CPU'"),
+        (GPUS, {}, "devices", Verdict.MISSING, "0 × no GPU"),
+        (TWO, {"busy_cores": 3.0}, "idle", Verdict.NOTE, "3.0 cores busy"),
+        (TWO, {"free_memory_bytes": 1e9}, "memory", Verdict.MISSING, "1.0 GB free"),
+        (TWO, {"is_writable": False}, "/scratch", Verdict.MISSING, "can't be made or written"),
+        (TWO, {"free_disk_bytes": 1e6}, "/scratch", Verdict.MISSING, "0.0 GB free"),
+        (TWO, {"address": {"error": "which address?"}}, "address", Verdict.MISSING, "which address?"),
+        (replace(TWO, shared_files=True), {}, "outputs/", Verdict.MISSING, "not the one of this machine"),
+    ],
+)
+def test_what_a_node_lacks(
+    cluster: Cluster, changes: dict[str, Any], subject: str, verdict: Verdict, words: str
+) -> None:
+    found = {f.subject: f for f in nodes.each_node(cluster, "one", facts(**changes))}
+    finding = found.pop(f"one: {subject}")
+    assert finding.verdict is verdict
+    assert words in f"{finding.found} {finding.remedy}"
+    assert {other.verdict for other in found.values()} == {Verdict.HOLDS}
+
+
+def test_gpus_are_counted_and_named() -> None:
+    hardware = {"host": "one", "cpu_model": "a CPU", "cores": 4, "gpu_names": "Tesla V100; " * 3 + "Tesla V100"}
+    found = {f.subject: f for f in nodes.each_node(GPUS, "one", facts(hardware=hardware))}
+    assert found["one: devices"] == holds("one: devices", "4 × Tesla V100")
+
+
+def together(**of_two: Any) -> dict[str, Finding]:
+    told = {"one": facts(), "two": facts(**of_two)}
+    return {finding.subject: finding for finding in nodes.together(TWO, told, {"one": 0.0, "two": 0.2})}
+
+
+def test_nodes_that_bring_the_same_hold_together() -> None:
+    found = together()
+    assert {finding.verdict for finding in found.values()} == {Verdict.HOLDS}
+    assert found["horovod_torch"].found == "horovod 0.28.1, torch 2.13.0 everywhere"
+
+
+def test_another_version_on_one_node_is_named() -> None:
+    other = {"code": "c0de", "software": SOFTWARE | {"torch": "2.12.0"}}
+    found = together(software=facts()["software"] | {"torch_ddp": other})
+    assert found["torch_ddp"].verdict is Verdict.MISSING
+    assert found["torch_ddp"].found == "torch is 2.12.0 on two, other than on one"
+    assert found["paddle_ps"].verdict is Verdict.HOLDS
+
+
+def test_a_python_that_is_named_and_lacks_its_library_is_missing() -> None:
+    software = facts()["software"] | {"torch_ddp": {"code": "c0de", "software": {"system": "Linux"}}}
+    told = {"one": facts(software=software)}
+    for python, verdict in (({"torch_ddp": "/a/python"}, Verdict.MISSING), ({"default": "/a/python"}, Verdict.NOTE)):
+        found = {f.subject: f for f in nodes.together(replace(TWO, python=python), told, {"one": 0.0})}
+        assert (found["torch_ddp"].verdict, found["torch_ddp"].found) == (verdict, "not installed in /a/python")
+
+
+def test_other_code_on_one_node_is_named() -> None:
+    assert together(code="0ther")["measuring code"].found == "other on two than on one"
+
+
+def test_a_framework_that_is_nowhere_is_a_note_unless_it_is_the_last() -> None:
+    nothing = {"code": "c0de", "software": {"system": "Linux"}}
+    told = {"one": facts(software=dict.fromkeys(facts()["software"], nothing))}
+    found = {f.subject: f.verdict for f in nodes.together(TWO, told, {"one": 0.0})}
+    assert (found["torch_ddp"], found["a framework"]) == (Verdict.NOTE, Verdict.MISSING)
+
+
+def test_a_clock_that_is_wrong_is_a_note() -> None:
+    found = {f.subject: f for f in nodes.together(TWO, {"one": facts()}, {"one": -7.04})}
+    assert (found["clocks"].verdict, found["clocks"].found) == (Verdict.NOTE, "one -7.0 s")
+
+
+def test_a_port_that_nobody_listens_on_is_not_reached() -> None:
+    assert unreachable({"nobody": ("127.0.0.1", 1)}) == ["nobody"]
+
+
+def test_the_table_has_what_to_do_below_what_it_is_about() -> None:
+    table = as_table([holds("a", "fine"), missing("much longer", "nothing there", "bring it")])
+    assert table.splitlines() == [
+        "holds    a            fine",
+        "missing  much longer  nothing there",
+        "                      -> bring it",
+    ]
+
+
+def test_this_machine_is_checked_by_the_command_line(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(place.cluster_file)]) == 0
+    printed = capsys.readouterr().out
+    assert "holds    this machine: reached" in printed
+    assert "paddlepaddle 3.0.0 everywhere" in printed
+    assert printed.splitlines()[-1].endswith("nothing is missing")
+
+
+def test_something_missing_makes_the_exit_code_1(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+    place.cluster_file.write_text(CLUSTER.replace("devices_per_node: 2", "devices_per_node: 4096"))
+    assert main(["check", str(place.cluster_file)]) == 1
+    printed = capsys.readouterr().out
+    assert "missing  this machine: devices" in printed
+    assert printed.splitlines()[-1].endswith("missing: 1")
+
+
+@pytest.mark.parametrize("python", ["/nowhere/python", "/bin/false"])
+def test_a_python_that_is_named_and_of_no_use_is_missing(
+    place: Workplace, capsys: pytest.CaptureFixture[str], python: str
+) -> None:
+    place.cluster_file.write_text(CLUSTER + f"python: {{torch_ddp: {python}}}\n")
+    assert main(["check", str(place.cluster_file)]) == 1
+    printed = capsys.readouterr().out
+    assert re.search(rf"^missing  torch_ddp +this machine: {python} .*\n +-> python.torch_ddp in the", printed, re.M)
+    assert printed.splitlines()[-1].endswith("missing: 1")
+
+
+def test_a_command_that_is_not_there_ends_the_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    [finding] = check(TWO)
+    assert (finding.verdict, finding.found) == (Verdict.MISSING, "no ssh here")
+
+
+def test_slurm_is_asked_for_all_nodes_as_a_run_asks() -> None:
+    cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", slurm=Slurm("dgx", "me", ("--constraint=v100",)))
+    argv = allocation(cluster, "a name")
+    assert argv[:3] == ["salloc", "--no-shell", "--job-name=a name"]
+    assert {"--nodes=4", "--partition=dgx", "--account=me", "--constraint=v100", "--gres=gpu:8"} <= set(argv)
+    assert {"--exclusive", "--mem=0", "--immediate=600"} <= set(argv)
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        ("Invalid account or account/partition combination specified", "slurm.account is 'me'"),
+        ("Invalid qos specification", "slurm.options is ['--qos=high'], and `sacctmgr show qos`"),
+        ("job 7: PENDING (PartitionTimeLimit): it can never start", "a check asks for 5 minutes"),
+        ("Requested node configuration is not available", "the cluster file says gpu, devices_per_node: 8"),
+        ("Invalid feature specification", "slurm.options is ['--qos=high']; "),
+        ("something new", "try it by hand: salloc --nodes=4 --gres=gpu:8 --account=me --qos=high true"),
+    ],
+)
+def test_what_slurm_refuses_names_the_key_that_may_be_why(words: str, remedy: str) -> None:
+    cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", slurm=Slurm("", "me", ("--qos=high",)))
+    finding = refused(cluster, words)
+    assert (finding.verdict, finding.found) == (Verdict.MISSING, words)
+    assert finding.remedy.startswith(remedy)
+
+
+@pytest.fixture
+def kubelet() -> Scripted:
+    return Scripted({"trainer-0": {"phase": "Succeeded"}})
+
+
+@pytest.fixture
+def api(kubelet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes]:
+    monkeypatch.setattr(kubernetes, "POLL_SECONDS", 0.02)
+    with fake_kubernetes(tmp_path, kubelet) as served:
+        yield served
+        assert served.objects == {}, "a check leaves nothing"
+
+
+def in_kubernetes(api: FakeKubernetes, **changes: Any) -> dict[str, Finding]:
+    values = {"kubeconfig": str(api.kubeconfig), "images": {"default": "i:1"}, "start_within_seconds": 0.3, **changes}
+    cluster = Cluster("k", 2, 1, "cpu", "a CPU", "kubernetes", shared_files=False, kubernetes=Kubernetes(**values))
+    return {finding.subject: finding for finding in check(cluster)}
+
+
+def test_an_image_that_holds_this_code_holds(api: FakeKubernetes, kubelet: Scripted) -> None:
+    told = {"code": measuring_code(), "software": software() | {"torch": "2.13.0"}}
+    kubelet.logs["trainer-0"] = "a warning\n" + json.dumps(told) + "\n"
+    found = in_kubernetes(api)
+    assert {finding.verdict for finding in found.values()} == {Verdict.HOLDS}
+    assert found["API"].found == "Kubernetes v1.30.0-fake"
+    assert "torch 2.13.0" in found["image i:1"].found
+
+
+@pytest.mark.parametrize(
+    ("status", "log", "words"),
+    [
+        ({"phase": "Succeeded"}, json.dumps({"code": "0ther", "software": {}}), "other measuring code"),
+        ({"phase": "Failed"}, "No module named dlperf_study", "exited with code unknown: No module named dlperf_study"),
+        ({"phase": "Pending"}, "", "not done within 0 s: pod trainer-0: no node has been found for it yet"),
+    ],
+)
+def test_an_image_that_does_not(
+    api: FakeKubernetes, kubelet: Scripted, status: dict[str, Any], log: str, words: str
+) -> None:
+    kubelet.statuses["trainer-0"], kubelet.logs["trainer-0"] = status, log
+    finding = in_kubernetes(api)["image i:1"]
+    assert finding.verdict is Verdict.MISSING
+    assert words in finding.found
+
+
+@pytest.mark.parametrize(("has_operator", "verdict"), [(True, Verdict.HOLDS), (False, Verdict.MISSING)])
+def test_the_operator_is_looked_for_where_it_is_wanted(
+    api: FakeKubernetes, has_operator: bool, verdict: Verdict
+) -> None:
+    api.has_operator = has_operator
+    assert in_kubernetes(api, mpi_operator=True)["mpi-operator"].verdict is verdict
+
+
+def test_what_is_not_allowed_is_listed(api: FakeKubernetes) -> None:
+    api.refusals |= {("create", "jobs"): "", ("get", "pods"): ""}
+    found = in_kubernetes(api)
+    assert found["permissions"].found == "you may not create Job, get Pod/log"
+    assert "image i:1" not in found
+
+
+def test_an_api_that_does_not_answer_is_missing(api: FakeKubernetes, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    nowhere.write_text(api.kubeconfig.read_text().replace("127.0.0.1", "127.0.0.1:1/x"))
+    [finding] = in_kubernetes(api, kubeconfig=str(nowhere)).values()
+    assert (finding.subject, finding.verdict) == ("API", Verdict.MISSING)

@@ -1,0 +1,123 @@
+"""What a cluster file becomes: the cluster, and the examples that come with the package."""
+
+import dataclasses
+import sys
+
+import pytest
+
+from dlperf_study.cluster import cluster_file
+from dlperf_study.cluster.cluster import Kubernetes, Slurm, Ssh
+from dlperf_study.cluster.hardware import cpu_name, gpu_names, usable_cpus
+from dlperf_study.cluster.sections import KubernetesSection, SlurmSection, SshSection
+from dlperf_study.execution.support import load_cluster
+from dlperf_study.paths import PROJECT
+from tests.study.examples import CLUSTER, KUBERNETES, LOCAL, SLURM, SSH, write
+
+
+def test_a_cluster_file_becomes_a_cluster(tmp_path):
+    file = write(tmp_path, CLUSTER, "v100")
+    cluster = load_cluster(file)
+    assert (cluster.name, cluster.launcher, cluster.nodes, cluster.devices_per_node) == (str(file), "slurm", 4, 8)
+    assert (cluster.device, cluster.device_name, cluster.device_peak_flops) == ("gpu", "Tesla V100-SXM2-16GB", 15.7e12)
+    assert (cluster.link, cluster.idle_max_busy_cores, cluster.idle_wait_seconds) == ("100 Gbit/s InfiniBand", 0.5, 60)
+
+
+def test_a_framework_has_the_python_the_file_names_or_this_one(tmp_path):
+    cluster = load_cluster(write(tmp_path, CLUSTER))
+    assert cluster.python_for("horovod_torch") == "/opt/horovod/bin/python"
+    assert cluster.python_for("paddle_collective") == sys.executable
+
+
+def test_local_is_this_machine():
+    cluster = load_cluster("local")
+    gpus = gpu_names()
+    assert (cluster.name, cluster.launcher, cluster.nodes) == ("local", "local", 1)
+    assert cluster.device == ("gpu" if gpus else "cpu")
+    assert cluster.devices_per_node == (len(gpus) or usable_cpus())
+    assert cluster.device_name == (gpus[0] if gpus else cpu_name())
+
+
+def test_auto_counts_gpus(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_file, "gpu_names", lambda: ["A GPU", "A GPU"])
+    text = LOCAL.replace("device: gpu", "device: auto").replace("Tesla V100-SXM2-16GB", "auto")
+    cluster = load_cluster(write(tmp_path, text))
+    assert (cluster.device, cluster.devices_per_node, cluster.device_name) == ("gpu", 2, "A GPU")
+
+
+def test_hosts_are_the_nodes_of_ssh(tmp_path):
+    cluster = load_cluster(write(tmp_path, SSH))
+    assert (cluster.nodes, cluster.hosts, cluster.shared_files) == (2, ("node1", "admin@10.11.0.3"), False)
+    assert (cluster.work_folder, cluster.network_interface) == ("/scratch", "eth0")
+    assert (cluster.environment, cluster.pass_environment) == ({"NCCL_DEBUG": "INFO"}, ("LM_LICENSE_FILE",))
+    assert cluster.container == ("apptainer", "exec", "image.sif")
+    assert cluster.ssh == Ssh()
+
+
+def test_fewer_nodes_than_hosts_may_be_asked_for(tmp_path):
+    assert load_cluster(write(tmp_path, SSH + "nodes: 1\n")).nodes == 1
+
+
+def test_a_file_named_in_a_section_lies_beside_the_cluster_file(tmp_path):
+    (tmp_path / "ssh_config").touch()
+    cluster = load_cluster(write(tmp_path, SSH + "ssh: {config_file: ssh_config}\n"))
+    assert cluster.ssh.config_file == str(tmp_path / "ssh_config")
+
+
+def test_what_slurm_is_told(tmp_path):
+    cluster = load_cluster(write(tmp_path, SLURM))
+    assert cluster.slurm == Slurm(partition="dgx", options=("--exclusive",), jobs_in_queue=2)
+    assert cluster.shared_files
+
+
+def test_what_kubernetes_is_told(tmp_path):
+    cluster = load_cluster(write(tmp_path, KUBERNETES))
+    assert cluster.kubernetes.resources == {"cpu": "8", "memory": "16Gi"}
+    assert cluster.kubernetes.host_paths == ("/data",)
+    assert cluster.kubernetes.image_for("torch_ddp") == "torch:1"
+    assert cluster.kubernetes.image_for("paddle_ps") == "dlperf:1"
+    assert not cluster.shared_files
+    assert cluster.python_for("torch_ddp") == "python", "that of the image"
+
+
+def test_default_is_the_python_of_all_that_have_none_of_their_own(tmp_path):
+    text = CLUSTER.replace("python: {", "python: {default: /opt/all/bin/python, ")
+    cluster = load_cluster(write(tmp_path, text))
+    assert cluster.python_for("horovod_torch") == "/opt/horovod/bin/python"
+    assert cluster.python_for("torch_ddp") == cluster.guard_python == "/opt/all/bin/python"
+
+
+def test_a_section_has_the_defaults_of_its_values():
+    """Two files hold them: this one without pydantic, which training images need not have."""
+    for section, values in ((SshSection, Ssh()), (SlurmSection, Slurm()), (KubernetesSection, Kubernetes())):
+        fields = {name: field for name, field in section.model_fields.items() if not field.is_required()}
+        assert {n: f.default for n, f in fields.items()} == {
+            n: list(v) if isinstance(v := getattr(values, n), tuple) else v for n in fields
+        }
+        assert list(section.model_fields) == [field.name for field in dataclasses.fields(values)]
+
+
+@pytest.mark.parametrize("name", ["ssh", "slurm", "kubernetes"])
+def test_the_examples_are_the_cluster_of_the_published_studies(name):
+    cluster = load_cluster(name)
+    assert (cluster.name, cluster.launcher, cluster.nodes, cluster.devices_per_node) == (name, name, 4, 8)
+    assert (cluster.device, cluster.device_name) == ("gpu", "Tesla V100-SXM2-16GB")
+
+
+def test_there_is_an_example_without_gpus():
+    cluster = load_cluster("cpu_hosts")
+    assert (cluster.launcher, cluster.device, cluster.nodes, cluster.shared_files) == ("ssh", "cpu", 2, False)
+
+
+def test_a_file_of_ours_has_its_name_also_by_its_path(monkeypatch):
+    monkeypatch.chdir(PROJECT)
+    assert load_cluster("params/clusters/ssh.yaml").name == "ssh"
+
+
+def test_pages_call_a_cluster_by_the_name_of_its_file(tmp_path):
+    assert load_cluster(write(tmp_path, CLUSTER, "v100")).title == "v100"
+    assert load_cluster("ssh").title == "ssh"
+
+
+def test_a_path_may_be_given_as_text(tmp_path):
+    file = write(tmp_path, CLUSTER, "v100")
+    assert load_cluster(str(file)).name == str(file)

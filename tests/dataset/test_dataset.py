@@ -1,0 +1,134 @@
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from dlperf_study.columns import DATASET_TABLES, Table, columns_of
+from dlperf_study.dataset.dataset import Dataset, collect
+from dlperf_study.errors import EvidenceError
+from dlperf_study.paths import StudyPaths
+from tests.evidence_factory import Planned, configuration, example_study, write_plan, write_run
+
+ASKED = configuration(devices_per_node=2)
+
+
+@pytest.fixture
+def measured(paths):
+    """Return three runs of one configuration, to be damaged."""
+    runs = [write_run(paths, ASKED, repetition) for repetition in (1, 2, 3)]
+    write_plan(paths, [Planned(ASKED)])
+    return runs
+
+
+def errors(dataset):
+    found = dataset.complaints[dataset.complaints["severity"] == "error"]
+    return list(zip(found["repetition"], found["message"], strict=True))
+
+
+def test_what_is_loaded_is_what_was_collected(paths):
+    plan = example_study(paths)
+    collected, loaded = collect(paths), Dataset.load(paths)
+    assert loaded.plan == plan
+    for table in DATASET_TABLES:
+        pd.testing.assert_frame_equal(getattr(loaded, table), getattr(collected, table))
+
+
+@pytest.mark.parametrize("table", DATASET_TABLES)
+def test_a_table_has_the_columns_and_types_of_the_registry(paths, table):
+    example_study(paths)
+    frame = getattr(collect(paths), table)
+    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {
+        column.name: str(column.dtype_in(table)) for column in columns_of(table)
+    }
+
+
+@pytest.mark.parametrize("table", DATASET_TABLES)
+def test_an_empty_study_has_empty_tables_of_the_same_types(paths, table):
+    write_plan(paths, [Planned(ASKED)])
+    frame = getattr(collect(paths), table)
+    assert list(frame.columns) == [column.name for column in columns_of(table)]
+    assert len(frame) == {Table.CONFIGURATIONS: 1, Table.COMPLAINTS: 1}.get(table, 0)
+
+
+def test_the_csv_holds_the_same_numbers(paths):
+    example_study(paths)
+    dataset = collect(paths)
+    written = pd.read_csv(paths.dataset / "runs.csv")
+    assert written["throughput"].tolist() == pytest.approx(dataset.runs["throughput"].tolist())
+    assert len(pd.read_csv(paths.dataset / "steps.csv")) == len(dataset.steps)
+
+
+def test_steps_are_in_order_and_sum_up_to_the_window(paths, measured):
+    steps = collect(paths).steps
+    one = steps.query("repetition == 2 and rank == 1 and window == 'training'")
+    assert one["step"].tolist() == list(range(ASKED.measured_steps))
+    window = one["seconds"].sum()
+    runs = Dataset.load(paths).runs.set_index("repetition")
+    assert window <= runs.loc[2, "step_seconds"] * ASKED.measured_steps * (1 + 1e-9)
+    assert steps[steps["window"] == "exchange"]["loss"].isna().all()
+
+
+def test_a_truncated_rank_log_is_an_error_and_its_run_is_not_counted(paths, measured):
+    log = measured[1].rank_log(1)
+    log.write_text("\n".join(log.read_text().splitlines()[:-1]))
+    dataset = collect(paths)
+    assert dataset.runs["outcome"].tolist() == ["completed", "failed", "completed"]
+    assert dataset.configurations["runs_completed"].tolist() == [2]
+    ((repetition, message),) = errors(dataset)
+    assert repetition == 2
+    assert "rank-00001.jsonl: truncated" in message
+    assert set(dataset.steps["repetition"]) == {1, 3}
+
+
+def test_an_unreadable_run_file_is_an_error_and_no_row(paths, measured):
+    measured[0].run_file.write_text('{"format": 1')
+    dataset = collect(paths)
+    assert dataset.runs["repetition"].tolist() == [2, 3]
+    ((repetition, message),) = errors(dataset)
+    assert repetition == 1
+    assert "is not JSON" in message
+
+
+def test_a_copied_repetition_is_not_counted(paths, measured):
+    for rank in range(ASKED.world_size):
+        copied = measured[0].rank_log(rank).read_text().replace(f"{ASKED.identity}/1", f"{ASKED.identity}/3")
+        measured[2].rank_log(rank).write_text(copied)
+    dataset = collect(paths)
+    assert dataset.configurations["runs_completed"].tolist() == [2]
+    ((repetition, message),) = errors(dataset)
+    assert repetition == 3
+    assert "a copy is no repetition" in message
+
+
+def test_a_run_without_run_file_was_interrupted(paths, measured):
+    measured[2].run_file.unlink()
+    assert errors(collect(paths)) == [(3, "not counted: interrupted, it has no run.json")]
+
+
+def test_a_configuration_outside_the_plan_is_said_and_not_counted(paths, measured):
+    other = configuration(seed=5)
+    write_run(paths, other, 1)
+    dataset = collect(paths)
+    assert set(dataset.runs["identity"]) == {ASKED.identity}
+    assert dataset.complaints["identity"].tolist() == [other.identity]
+
+
+def test_without_plan_or_dataset_the_message_says_what_to_do(paths):
+    with pytest.raises(EvidenceError, match="plan"):
+        collect(paths)
+    write_plan(paths, [Planned(ASKED)])
+    with pytest.raises(EvidenceError, match="collect"):
+        Dataset.load(paths)
+
+
+def test_collecting_twice_gives_the_same_numbers(paths):
+    example_study(paths)
+    first, second = collect(paths), collect(StudyPaths(paths.folder))
+    pd.testing.assert_frame_equal(first.configurations, second.configurations)
+
+
+def test_reading_needs_no_framework_library():
+    code = "import sys, dlperf_study.dataset.dataset as d; print({'paddle', 'torch', 'horovod'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

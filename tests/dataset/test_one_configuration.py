@@ -1,0 +1,28 @@
+import pytest
+
+from dlperf_study.dataset.dataset import collect, runs_and_steps
+from dlperf_study.errors import EvidenceError
+from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
+
+ONE, TWO = configuration(), configuration(devices_per_node=2)
+
+
+def test_one_configuration_has_the_rows_it_has_in_the_dataset(paths):
+    write_study(paths, [Planned(ONE), Planned(TWO)])
+    runs, steps = runs_and_steps(paths.configuration(TWO.identity))
+    dataset = collect(paths)
+    ours = dataset.runs[dataset.runs["identity"] == TWO.identity].reset_index(drop=True)
+    assert runs.equals(ours)
+    assert len(steps) == (dataset.steps["identity"] == TWO.identity).sum()
+
+
+def test_a_run_that_did_not_complete_is_a_run_without_steps(paths):
+    write_run(paths, ONE, 1, Recipe(outcome="failed", reason="exit 1"))
+    runs, steps = runs_and_steps(paths.configuration(ONE.identity))
+    assert runs["outcome"].tolist() == ["failed"]
+    assert steps.empty
+
+
+def test_without_a_run_there_is_nothing_to_show(paths):
+    with pytest.raises(EvidenceError, match="no run yet"):
+        runs_and_steps(paths.configuration(ONE.identity))

@@ -1,0 +1,88 @@
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.dataset.study_diagnostics import study_complaints
+from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run
+
+ASKED = configuration()
+SMOOTH = Recipe(noise=0.001)
+
+
+@pytest.fixture
+def complaints(paths):
+    """Return a function that writes one run per recipe, and gives the complaints by subject."""
+
+    def make(*recipes, planned=3):
+        asked = replace(ASKED, repeats=planned)
+        for repetition, recipe in enumerate(recipes, 1):
+            write_run(paths, asked, repetition, recipe)
+        plan = write_plan(paths, [Planned(asked)])
+        return {complaint.subject: complaint for complaint in study_complaints(plan, collect(paths).runs)}
+
+    return make
+
+
+def test_runs_alike_raise_no_doubt(complaints):
+    assert complaints(SMOOTH, SMOOTH, SMOOTH) == {}
+
+
+def test_more_runs_than_planned_are_doubted(complaints):
+    found = complaints(SMOOTH, SMOOTH, SMOOTH, SMOOTH)["runs_completed"]
+    assert (found.message, found.severity) == ("4 runs counted, but planned: 3", "doubt")
+
+
+def test_fewer_runs_than_planned_are_doubted(complaints):
+    found = complaints(SMOOTH, SMOOTH, replace(SMOOTH, outcome="failed"))["runs_completed"]
+    assert (found.message, found.severity) == ("2 of 3 runs completed", "doubt")
+
+
+def test_no_run_at_all_is_an_error(complaints):
+    assert complaints()["runs_completed"].severity == "error"
+
+
+def test_a_repetition_far_from_its_siblings_is_named(complaints):
+    found = complaints(SMOOTH, SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
+    assert found.repetition == 3
+    assert "its siblings' median is 40" in found.message
+
+
+def test_of_two_runs_far_apart_neither_is_the_odd_one(complaints):
+    found = complaints(SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
+    assert found.repetition is None
+    assert found.message.startswith("its two runs reach 400.2 and 320.1 samples/s")
+
+
+def test_a_repetition_within_the_spread_of_its_siblings_is_not(complaints):
+    spread = [replace(SMOOTH, computation_seconds=seconds) for seconds in (0.07, 0.08, 0.09, 0.1)]
+    assert "throughput" not in complaints(*spread, planned=4)
+
+
+@pytest.mark.parametrize(
+    ("change", "subject"),
+    [
+        ({"commit": "1" * 40}, "git_commit"),
+        ({"cores": 8}, "cores"),
+        ({"library_version": "3.0.1"}, "library_version"),
+        ({"library_version": "3.0.1"}, "fingerprint"),
+        ({"host": "host-b"}, "host"),
+    ],
+)
+def test_a_mixed_environment_is_doubted(complaints, change, subject):
+    assert subject in complaints(SMOOTH, SMOOTH, replace(SMOOTH, **change))
+
+
+def test_a_run_on_some_of_the_hosts_of_the_largest_is_fine(paths):
+    two = configuration(nodes=2)
+    hosts = {0: "host-a", 1: "host-b"}
+    for repetition in (1, 2, 3):
+        write_run(paths, ASKED, repetition, SMOOTH)
+        run = write_run(paths, two, repetition, SMOOTH)
+        for rank, host in hosts.items():
+            log = run.rank_log(rank)
+            log.write_text(log.read_text().replace('"host-a"', f'"{host}"'))
+    plan = write_plan(paths, [Planned(ASKED), Planned(two)])
+    runs = collect(paths).runs
+    assert "host-a, host-b" in set(runs["host"])
+    assert study_complaints(plan, runs) == []

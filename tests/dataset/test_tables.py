@@ -1,0 +1,87 @@
+"""Tables as files: what is written is read again, whole or piece by piece, and no CSV is longer than can be opened."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dlperf_study.columns import Table
+from dlperf_study.dataset import tables
+
+PIECE = 4
+
+
+def piece(identity: str, windows: tuple[str, ...]) -> pa.Table:
+    return tables.rows_of(
+        Table.STEPS,
+        {
+            "identity": (np.zeros(PIECE, np.int32), [identity]),
+            "repetition": np.full(PIECE, 1),
+            "rank": np.full(PIECE, -1),
+            "window": (np.arange(PIECE) % len(windows), windows),
+            "step": np.arange(PIECE),
+            "seconds": np.arange(1.0, PIECE + 1),
+            "loss": np.array([0.5, np.nan, 0.25, np.nan]),
+        },
+    )
+
+
+def pieces() -> Iterator[pa.Table]:
+    yield piece("one", ("warmup", "training"))
+    yield piece("two", ("training",))
+    yield piece("three", ("left_out", "training", "warmup"))
+
+
+def write(folder: Path) -> None:
+    with closing(tables.Growing(Table.STEPS, folder)) as growing:
+        for rows in pieces():
+            growing.add(rows)
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 2 * PIECE, 1000])
+def test_a_table_written_in_pieces_is_read_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", rows_at_once)
+    write(tmp_path)
+    read = tables.read(Table.STEPS, tmp_path)
+    assert read["identity"].tolist() == ["one"] * PIECE + ["two"] * PIECE + ["three"] * PIECE
+    assert read["window"].tolist()[-PIECE:] == ["left_out", "training", "warmup", "left_out"]
+    assert dict(read.dtypes.astype(str)) == dict(tables.frame_of_rows(Table.STEPS, []).dtypes.astype(str))
+    assert read["loss"].isna().sum() == 2 * 3
+
+
+def test_the_csv_of_a_table_holds_the_same_and_leaves_what_is_missing_empty(tmp_path: Path) -> None:
+    write(tmp_path)
+    lines = (tmp_path / "steps.csv").read_text().splitlines()
+    assert lines[0] == '"identity","repetition","rank","window","step","seconds","loss"'
+    assert lines[1:3] == ['"one",1,-1,"warmup",0,1,0.5', '"one",1,-1,"training",1,2,']
+    assert len(lines) == 1 + 3 * PIECE
+
+
+def test_a_table_without_rows_is_a_table_too(tmp_path: Path) -> None:
+    tables.Growing(Table.STEPS, tmp_path).close()
+    assert tables.read(Table.STEPS, tmp_path).empty
+    assert len((tmp_path / "steps.csv").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(("longest", "has_csv"), [(3 * PIECE, True), (3 * PIECE - 1, False)])
+def test_a_table_that_no_spreadsheet_opens_has_no_csv_and_keeps_no_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longest: int, has_csv: bool
+) -> None:
+    (tmp_path / "steps.csv").write_text("of another day")
+    monkeypatch.setattr(tables, "LONGEST_CSV", longest)
+    write(tmp_path)
+    assert (tmp_path / "steps.csv").exists() == has_csv
+    assert len(tables.read(Table.STEPS, tmp_path)) == 3 * PIECE
+
+
+def test_a_whole_table_obeys_the_same_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pd.concat([one.to_pandas() for one in pieces()], ignore_index=True)
+    monkeypatch.setattr(tables, "LONGEST_CSV", PIECE)
+    tables.write(Table.STEPS, rows, tmp_path)
+    assert not (tmp_path / "steps.csv").exists()

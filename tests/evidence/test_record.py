@@ -1,0 +1,161 @@
+"""What turns a run that ended well into one that does not count, and which words a bad end gets."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.evidence.run import read_run
+from dlperf_study.evidence.run_record import Circumstances, record, write
+from dlperf_study.paths import RunPaths, StudyPaths
+from dlperf_study.study.job import Ending, Outcome
+from tests.evidence_factory import configuration, write_run
+
+ASKED = configuration(devices_per_node=2)
+NODE = {
+    "node": 0,
+    "name": "",
+    "hardware": {"host": "here", "cores": 2},
+    "software": {"python": "3.11"},
+    "variables": {},
+    "load": {"waited_seconds": 0.0, "busy_cores_before": 0.1, "survivors_ended": ["1: sleep"]},
+}
+WELL = Ending(Outcome.COMPLETED, "", 12.5, {"node-0": 0}, 0.2, started="2024-05-01T00:00:00+00:00", nodes=(NODE,))
+BADLY = replace(
+    WELL, outcome=Outcome.FAILED, reason="node-0 exited with code 1", exit_codes={"node-0": 1}, failed_task="node-0"
+)
+Line = dict[str, Any]
+
+
+@pytest.fixture
+def run(tmp_path: Any) -> RunPaths:
+    """A run with whole logs and no record yet."""
+    paths = write_run(StudyPaths(tmp_path), ASKED, 1)
+    paths.run_file.unlink()
+    return paths
+
+
+def recorded(run: RunPaths, ending: Ending = WELL) -> dict[str, Any]:
+    device = json.loads(run.rank_log(0).read_text().splitlines()[0])["device"]
+    cluster = Cluster("local", 1, 2, device=device, device_name="a device")
+    return record(Circumstances(ASKED, 1, "f" * 64, cluster), ending, run)
+
+
+def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 1) -> None:
+    lines = [json.loads(line) for line in run.rank_log(rank).read_text().splitlines()]
+    changed = [line | alter(line) if line["kind"] == kind else line for line in lines]
+    run.rank_log(rank).write_text("".join(json.dumps(line) + "\n" for line in changed))
+
+
+def test_what_is_written_is_what_is_read(run: RunPaths) -> None:
+    facts = recorded(run)
+    write(facts, run)
+    found = read_run(run)
+    assert found.completed
+    assert (found.facts["seconds"], found.facts["ranks_seen"], found.facts["exit_codes"]) == (
+        12.5,
+        [0, 1],
+        {"node-0": 0},
+    )
+    assert "tail" not in facts
+
+
+def test_a_run_that_nobody_saw_start_is_told_with_its_reason(run: RunPaths) -> None:
+    ended = Ending(Outcome.KILLED, "job 7: CANCELLED on h[1-2], and no word of this run", seconds=None)
+    write(recorded(run, ended), run)
+    found = read_run(run)
+    assert (found.outcome, found.reason, found.facts["started"]) == (Outcome.KILLED, ended.reason, None)
+
+
+def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busiest(run: RunPaths) -> None:
+    load = {"waited_seconds": 3.0, "busy_cores_before": 0.0, "survivors_ended": ["2: sleep"]}
+    other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there"}, "load": load}
+    facts = recorded(run, replace(WELL, nodes=(NODE, other)))
+    assert facts["environment"]["hardware"] == {"host": "here", "cores": 2}
+    assert [node["hardware"]["host"] for node in facts["nodes"]] == ["here", "there"]
+    assert facts["load"] == {
+        "waited_seconds": 3.0,
+        "busy_cores_before": 0.1,
+        "survivors_ended": ["1: sleep", "h2: 2: sleep"],
+        "busy_cores_during": 0.2,
+    }
+
+
+def test_a_node_unlike_the_first_is_complained_about(run: RunPaths) -> None:
+    other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there", "cores": 4}}
+    facts = recorded(run, replace(WELL, nodes=(NODE | {"name": "h1"}, other, other | {"hardware": NODE["hardware"]})))
+    assert facts["complaints"] == [{"subject": "nodes", "message": "cores is 4 on h2, but 2 on h1"}]
+    write(facts, run)
+    assert [complaint.subject for complaint in read_run(run).complaints] == ["nodes"]
+
+
+def test_what_no_node_said_is_not_made_up(run: RunPaths) -> None:
+    facts = recorded(run, replace(BADLY, nodes=(), busy_cores=None))
+    assert facts["environment"]["hardware"] == {}
+    assert facts["load"]["waited_seconds"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "alter", "reason"),
+    [
+        ("rank", lambda line: {"run": "another/1"}, "is the log of run another/1"),
+        ("rank", lambda line: {"device": "tpu"}, "but the cluster file says"),
+        ("window", lambda line: {"losses": [float("nan")] * len(line["losses"])}, "a loss is not finite: batch norm"),
+        ("end", lambda line: {"parameter_checksum": line["initial_checksum"]}, "nothing was trained"),
+        ("end", lambda line: {"parameter_checksum": "another"}, "their gradients were not exchanged"),
+    ],
+)
+def test_ranks_that_contradict_make_a_failure(
+    run: RunPaths, kind: str, alter: Callable[[Line], Line], reason: str
+) -> None:
+    assert recorded(run)["outcome"] == "completed"
+    change(run, kind, alter)
+    facts = recorded(run)
+    assert facts["outcome"] == "failed"
+    assert reason in facts["reason"]
+
+
+def test_a_missing_log_makes_a_failure(run: RunPaths) -> None:
+    run.rank_log(1).unlink()
+    facts = recorded(run)
+    assert (facts["outcome"], facts["ranks_seen"], facts["ranks_expected"]) == ("failed", [0], 2)
+    assert facts["reason"].endswith("rank-00001.jsonl: is missing")
+
+
+@pytest.mark.parametrize("text", ["RuntimeError: ResourceExhaustedError: Out of memory error on GPU 0", "MemoryError"])
+def test_out_of_memory_by_the_last_words(run: RunPaths, text: str) -> None:
+    assert recorded(run, BADLY)["outcome"] == "failed"
+    (run.folder / "node-0.log").write_text("LAUNCH INFO\n" + text + "\n")
+    facts = recorded(run, BADLY)
+    assert (facts["outcome"], facts["tail"]["node-0"][-1]) == ("out_of_memory", text)
+
+
+def test_out_of_memory_by_the_kernels_count(run: RunPaths) -> None:
+    killed = Ending(Outcome.FAILED, "node-0 was ended by signal SIGKILL", 2.5, out_of_memory_kills=1)
+    assert recorded(run, killed)["outcome"] == "out_of_memory"
+
+
+def test_the_reason_and_the_tail_show_no_secret(run: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SITE_TOKEN", "hunter2-of-the-driver")
+    monkeypatch.setenv("NCCL_DEBUG", "INFORMATION")
+    words = "OSError: no answer for hunter2-of-the-file, hunter2-of-the-driver, INFORMATION"
+    (run.folder / "node-0.log").write_text(f"{words}\n")
+    cluster = Cluster(
+        *("local", 1, 2, "cpu", "a CPU"), environment={"KEY": "hunter2-of-the-file"}, pass_environment=("SITE_TOKEN",)
+    )
+    facts = record(Circumstances(ASKED, 1, "f" * 64, cluster), BADLY, run)
+    shown = "OSError: no answer for (not recorded), (not recorded), INFORMATION"
+    assert facts["reason"] == f"node-0 exited with code 1: {shown}"
+    assert facts["tail"]["node-0"] == [shown]
+
+
+def test_the_tail_is_the_last_lines_of_every_log(run: RunPaths) -> None:
+    (run.folder / "node-0.log").write_text("".join(f"{number}\n" for number in range(100)))
+    (run.folder / "node-0-rank-0.log").write_bytes(b"\xff broken\n")
+    assert recorded(run, BADLY)["tail"] == {
+        "node-0": [str(number) for number in range(80, 100)],
+        "node-0-rank-0": ["\ufffd broken"],
+    }

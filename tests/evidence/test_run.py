@@ -1,0 +1,292 @@
+import json
+
+import pytest
+
+from dlperf_study.errors import EvidenceError
+from dlperf_study.evidence.rank_log import read_rank_log
+from dlperf_study.evidence.run import read_run
+from dlperf_study.paths import StudyPaths
+from dlperf_study.study.job import Outcome
+from tests.evidence_factory import Recipe, change, configuration, rank_lines, write_lines, write_run
+
+ASKED = configuration(devices_per_node=2)
+EMPTY = {"steps": 0, "seconds": 0.0, "step_seconds": [], "losses": []}
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return write_run(StudyPaths(tmp_path), ASKED, 1)
+
+
+def write_log(path, lines):
+    write_lines(path, lines)
+    return path
+
+
+def lines(rank=0, asked=ASKED):
+    return rank_lines(asked, rank, 1, Recipe())
+
+
+def test_a_whole_run_is_read(paths):
+    run = read_run(paths)
+    assert (run.identity, run.repetition, run.outcome) == (ASKED.identity, 1, Outcome.COMPLETED)
+    assert [log.rank for log in run.ranks] == [0, 1]
+    assert list(run.ranks[0].windows) == ["warmup", "training", "computation", "exchange"]
+
+
+def test_a_window_holds_the_numbers_of_its_line(tmp_path):
+    written = lines()
+    window = read_rank_log(write_log(tmp_path / "log", written)).windows["training"]
+    assert window.step_seconds.tolist() == written[2]["step_seconds"]
+    assert window.losses.tolist() == written[2]["losses"]
+    assert window.mean_seconds == pytest.approx(sum(written[2]["step_seconds"]) / ASKED.measured_steps)
+
+
+def test_only_the_exchange_says_its_bytes(paths):
+    windows = read_run(paths).ranks[0].windows
+    assert {name: window.bytes for name, window in windows.items() if window.bytes} == {"exchange": 4_000_000}
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda whole: whole[:-1], "truncated, it has no end line"),
+        (lambda whole: [], "truncated, it has no end line"),
+        (lambda whole: whole[:2] + whole[3:], "has 3 of 4 windows"),
+        (lambda whole: whole[1:], "its lines are window"),
+        (lambda whole: [whole[0], *[whole[1]] * 4, whole[-1]], "no window twice"),
+        (lambda whole: [*whole[:2], whole[2] | {"step_seconds": [0.1]}, *whole[3:]], "one time and one loss"),
+        (lambda whole: [*whole[:2], whole[2] | {"seconds": 0.5}, *whole[3:]], "lasts 0.5 s but its steps"),
+        (
+            lambda whole: [*whole[:2], whole[2] | {"step_seconds": [0.0] * 20}, *whole[3:]],
+            "step time that is not above 0",
+        ),
+        (lambda whole: [*whole[:3], whole[3] | EMPTY, *whole[4:]], "window computation has no step"),
+        (lambda whole: [*whole[:2], whole[2] | {"losses": ["x"] * 20}, *whole[3:]], "window training"),
+        (lambda whole: [whole[0] | {"host": None}, *whole[1:]], "host is None"),
+        (lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": "0"}], "drain_seconds is '0'"),
+        (
+            lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": -1.5}],
+            "drain_seconds is -1.5; it must be at least 0",
+        ),
+        (lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": float("nan")}], "drain_seconds is nan"),
+        (lambda whole: [whole[0] | {"flops_per_sample": -2e9}, *whole[1:]], "flops_per_sample is -2.*must be above 0"),
+        (lambda whole: [whole[0] | {"flops_per_sample": 0}, *whole[1:]], "flops_per_sample is 0; it must be above 0"),
+        (lambda whole: [whole[0] | {"gradient_bytes": -4}, *whole[1:]], "gradient_bytes is -4; it must be at least 0"),
+        (lambda whole: [whole[0] | {"rank": False}, *whole[1:]], "rank is False, which is not what belongs there"),
+        (lambda whole: [whole[0] | {"format": 9}, *whole[1:]], "format is 9; this program reads format 1"),
+    ],
+)
+def test_a_damaged_rank_log_is_refused(tmp_path, damage, message):
+    with pytest.raises(EvidenceError, match=message):
+        read_rank_log(write_log(tmp_path / "log", damage(lines())))
+
+
+def test_a_log_cut_off_within_a_line_is_refused(tmp_path):
+    path = write_log(tmp_path / "log", lines())
+    path.write_text(path.read_text()[:-30])
+    with pytest.raises(EvidenceError, match="line 6: is not JSON"):
+        read_rank_log(path)
+
+
+def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):
+    paths.rank_log(1).unlink()
+    run = read_run(paths)
+    assert (run.outcome, run.ranks) == (Outcome.FAILED, ())
+    assert "rank-00001.jsonl: is missing" in run.reason
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [configuration(devices_per_node=2, measured_steps=19), configuration(devices_per_node=3)],
+)
+def test_a_log_of_another_run_is_not_counted(paths, asked):
+    write_lines(paths.rank_log(1), lines(rank=1, asked=asked))
+    assert "is the log of run " in read_run(paths).reason
+
+
+def test_a_log_of_another_rank_is_not_counted(paths):
+    write_lines(paths.rank_log(1), lines(rank=0))
+    assert "is the log of rank 0 of 2" in read_run(paths).reason
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"format": 2}, "format is 2; this program reads format 1"),
+        ({"outcome": "fine"}, "outcome is 'fine'; the outcomes are completed, failed"),
+        ({"load": None}, "load is None"),
+        ({"repetition": 2}, "is run 2 of"),
+        ({"configuration_identity": "another"}, "is run 1 of another"),
+        ({"configuration": {}}, "missing study"),
+        ({"configuration": ASKED.as_dict() | {"seed": 9}}, "but its parameters make it paddle_collective-"),
+        ({"complaints": [{"subject": "x"}]}, "message is None"),
+        ({"started": "yesterday"}, "started is 'yesterday', which is not a time"),
+        ({"started": "2024-05-01T10:00:00"}, "started is '2024-05-01T10:00:00', a time without its zone"),
+        ({"started": "2999-01-01T00:00:00+00:00"}, "started is '2999-01-01T00:00:00[+]00:00', which is yet to come"),
+        ({"started": None}, "started is None"),
+        ({"seconds": -3.0}, "seconds is -3.0; it must be at least 0"),
+        ({"repetition": True}, "repetition is True"),
+        ({"exit_codes": None}, "exit_codes is None"),
+    ],
+)
+def test_a_run_file_that_contradicts_itself_is_refused(paths, values, message):
+    change(paths, **values)
+    with pytest.raises(EvidenceError, match=message):
+        read_run(paths)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
+def test_an_unreadable_run_file_is_refused(paths, text):
+    paths.run_file.write_text(text)
+    with pytest.raises(EvidenceError, match=r"run\.json"):
+        read_run(paths)
+
+
+def test_a_run_without_a_run_file_did_not_happen(paths):
+    paths.run_file.unlink()
+    with pytest.raises(EvidenceError, match=r"run\.json: is missing"):
+        read_run(paths)
+
+
+@pytest.mark.parametrize(
+    ("line", "values", "message"),
+    [
+        (4, {"bytes": 40_000_000}, "exchanged 40000000 bytes, but the gradients have 4000000"),
+        (4, {"bytes": "many"}, "exchanged many bytes"),
+        (2, {"seconds": 1e6}, "lasts 1000000.0 s but its steps"),
+        (2, {"seconds": float("inf")}, "lasts inf s but its steps"),
+        (
+            3,
+            {"steps": 1, "seconds": 0.08, "step_seconds": [0.08], "losses": [2.0]},
+            "has 1 steps; asked was",
+        ),
+        (0, {"host": "host-b"}, "the ranks of node 0 ran on host-a, host-b: a node is one host"),
+        (0, {"node": 1, "local_rank": 0}, "is local rank 0 of node 1; rank 1 is local rank 1 of node 0"),
+        (0, {"device": "gpu"}, "trained on cpu, gpu, but the cluster file says cpu"),
+        (0, {"gradient_bytes": 8, "exchange": "push_pull"}, "8"),
+        (0, {"library": "torch"}, "different things of library (paddle, torch)"),
+        (0, {"library_version": "2.0"}, "different things of library_version (3.0.0, 2.0)"),
+        (0, {"parameters": 5}, "different things of parameters (1000000, 5)"),
+        (5, {"parameter_checksum": "other"}, "ended with different parameters"),
+        (5, {"parameter_checksum": "initial"}, "nothing was trained"),
+    ],
+)
+def test_a_rank_that_contradicts_its_run_is_not_counted(paths, line, values, message):
+    damaged = lines(rank=1)
+    damaged[line] = {**damaged[line], **values}
+    write_lines(paths.rank_log(1), damaged)
+    run = read_run(paths)
+    assert run.outcome is Outcome.FAILED
+    assert message in run.reason
+
+
+def test_a_copied_run_does_not_count_as_another_repetition(tmp_path):
+    first = write_run(StudyPaths(tmp_path), ASKED, 1)
+    second = write_run(StudyPaths(tmp_path), ASKED, 2)
+    for rank in range(ASKED.world_size):
+        second.rank_log(rank).write_text(first.rank_log(rank).read_text())
+    assert "is the log of run " in read_run(second).reason
+
+
+@pytest.mark.parametrize("values", [{"load": {"busy_cores_during": "lots"}}, {"environment": {"hardware": 5}}])
+def test_wrong_types_in_a_record_are_one_message(paths, values):
+    change(paths, **values)
+    with pytest.raises(EvidenceError, match=r"run\.json: (load|environment)"):
+        read_run(paths)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"ranks_seen": [0]}, "expects 2 ranks and saw [0], but has the logs of ranks [0, 1]"),
+        ({"ranks_seen": [0, 1, 2]}, "saw [0, 1, 2]"),
+        ({"ranks_expected": 3}, "expects 3 ranks"),
+        ({"exit_codes": {"trainer-0": 0, "trainer-1": 1}}, "exit codes of trainers other than 0 (trainer-1: 1)"),
+        ({"exit_codes": {"node-0": -9}}, "exit codes of trainers other than 0 (node-0: -9)"),
+        ({"exit_codes": {"node-0": None}}, "exit codes of trainers other than 0 (node-0: None)"),
+    ],
+)
+def test_a_completed_run_whose_record_says_otherwise_is_not_counted(paths, values, message):
+    change(paths, **values)
+    run = read_run(paths)
+    assert (run.outcome, run.ranks) == (Outcome.FAILED, ())
+    assert message in run.reason
+
+
+@pytest.mark.parametrize("code", [None, 0, -9])
+def test_how_a_server_ended_does_not_matter(paths, code):
+    change(paths, exit_codes={"server-0": code, "trainer-0": 0, "trainer-1": 0})
+    assert read_run(paths).completed
+
+
+def test_the_log_of_a_rank_too_many_is_not_overlooked(paths):
+    paths.rank_log(2).write_text(paths.rank_log(1).read_text())
+    assert "rank-00002.jsonl is of no rank; asked were 2" in read_run(paths).reason
+
+
+def test_two_nodes_are_two_hosts_or_one(tmp_path):
+    """A cluster's nodes may share a machine; a node's ranks may not be on two."""
+    asked = configuration(nodes=2)
+    paths = write_run(StudyPaths(tmp_path), asked, 1)
+    assert read_run(paths).completed
+    write_lines(paths.rank_log(1), rank_lines(asked, 1, 1, Recipe(host="host-b")))
+    assert read_run(paths).completed
+
+
+@pytest.mark.parametrize("peak", [0, -1e12, float("inf")])
+def test_a_peak_that_nothing_can_be_divided_by_is_refused(paths, peak):
+    cluster = json.loads(paths.run_file.read_text())["cluster"]
+    change(paths, cluster=cluster | {"device_peak_flops": peak})
+    with pytest.raises(EvidenceError, match=r"run\.json: cluster: device_peak_flops is .* it must be above 0"):
+        read_run(paths)
+
+
+def test_a_load_below_nothing_is_refused(paths):
+    load = json.loads(paths.run_file.read_text())["load"]
+    change(paths, load=load | {"busy_cores_during": -0.5})
+    with pytest.raises(EvidenceError, match=r"run\.json: load: busy_cores_during is -0.5; it must be at least 0"):
+        read_run(paths)
+
+
+def write_ranks(paths, asked, alter):
+    """Change the rank line of every rank alike, and the bytes of the exchange with it."""
+    for rank in range(asked.world_size):
+        first, *others = rank_lines(asked, rank, 1, Recipe())
+        first |= alter
+        exchanged = {"bytes": first["gradient_bytes"]}
+        write_lines(paths.rank_log(rank), [first, *(line | exchanged if "bytes" in line else line for line in others)])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "alter", "message"),
+    [
+        ({}, {"exchange": "none"}, "exchange is none in a run of 2 ranks and 0 servers"),
+        (
+            {"devices_per_node": 1, "servers": 1},
+            {"exchange": "none"},
+            "exchange is none in a run of 1 rank and 1",
+        ),
+        ({"devices_per_node": 1}, {"exchange": "all_reduce"}, "exchange is all_reduce in a run of 1 rank"),
+        ({"strategy": "all_reduce"}, {"exchange": "push_pull"}, "push_pull, but the strategy is all_reduce"),
+        ({}, {"gradient_bytes": 2_000_000}, "2000000, which doesn't fit 1000000 parameters of 4 bytes: 4000000"),
+        ({"gradient_compression": "fp16"}, {"gradient_bytes": 4_000_000}, "doesn't fit 1000000 parameters of 2 bytes"),
+        ({"classifier": "sharded"}, {"gradient_bytes": 4_000_004}, "doesn't fit"),
+        ({"classifier": "sharded"}, {"gradient_bytes": 400_000}, ""),
+        ({"gradient_compression": "fp16"}, {}, ""),
+    ],
+)
+def test_what_is_exchanged_fits_what_was_asked(tmp_path, parameters, alter, message):
+    asked = configuration(**({"devices_per_node": 2} | parameters))
+    paths = write_run(StudyPaths(tmp_path), asked, 1)
+    write_ranks(paths, asked, alter)
+    run = read_run(paths)
+    assert run.completed is not bool(message)
+    assert message in run.reason
+
+
+def test_windows_fit_into_the_life_of_their_run(paths):
+    change(paths, seconds=1.0)
+    assert "the windows of rank 0 last 3." in read_run(paths).reason
+    change(paths, seconds=None)
+    assert read_run(paths).completed

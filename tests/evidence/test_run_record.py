@@ -1,0 +1,96 @@
+"""What a failed task says of itself."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.evidence.run_record import MOST_CHARACTERS, with_last_words
+from dlperf_study.paths import RunPaths
+from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.supervision.processes import ending_words
+
+REASON = "node-1 on dls2 exited with code 1"
+TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n'
+
+
+def reason(
+    folder: Path,
+    logs: dict[str, str],
+    reason: str = REASON,
+    outcome: Outcome = Outcome.FAILED,
+    code: int = 1,
+    task: str = "node-1",
+) -> str:
+    """Return the reason that is told where tasks printed these logs, one after another."""
+    for second, (name, text) in enumerate(logs.items()):
+        (folder / f"{name}.log").write_text(text)
+        os.utime(folder / f"{name}.log", (second, second))
+    codes = {"node-0": None, "node-1": code, "horovodrun": code}
+    return with_last_words(Ending(outcome, reason, 1.0, codes, failed_task=task), RunPaths(folder)).reason
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        (f"{TRACEBACK}ValueError: the batch is 3\n", "ValueError: the batch is 3"),
+        (f"{TRACEBACK}dlperf_study.errors.RunError: late\nLAUNCH INFO bye\n", "dlperf_study.errors.RunError: late"),
+        (f"{TRACEBACK}KeyError: 1\n\n{TRACEBACK}RuntimeError: 2\n", "RuntimeError: 2"),
+        ("[1]<stderr>:RuntimeError: gloo\n", "RuntimeError: gloo"),
+        ("FatalError: `Segmentation fault` is detected by the operating system.\n", "FatalError: `Segmentation fault`"),
+        ("/usr/bin/python3: No module named dlperf_study\n", "No module named dlperf_study"),
+        (f"{TRACEBACK}KeyboardInterrupt\n", "KeyboardInterrupt"),
+        (f"{TRACEBACK}ValueError: {'x' * 1000}\n", f"ValueError: {'x' * (MOST_CHARACTERS - 12)}"),
+    ],
+)
+def test_the_last_exception_of_a_task_is_the_reason(tmp_path: Path, printed: str, words: str) -> None:
+    told = reason(tmp_path, {"node-0": "ValueError: of another task\n", "node-1": printed})
+    assert told.startswith(f"{REASON}: {words}")
+    assert len(told) <= len(f"{REASON}: ") + MOST_CHARACTERS
+
+
+def test_of_ranks_the_one_that_fell_silent_first_is_the_cause(tmp_path: Path) -> None:
+    logs = {
+        "node-1-rank-1": "ValueError: the cause\n",
+        "node-1-rank-0": "RuntimeError: connection closed by peer\n",
+        "node-1": "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n",
+    }
+    assert reason(tmp_path, logs) == f"{REASON}: ValueError: the cause"
+
+
+def test_a_rank_that_others_ended_is_not_the_cause(tmp_path: Path) -> None:
+    ended = "RuntimeError: peer has gone\nFatalError: `Termination signal` is detected by the operating system.\n"
+    logs = {"node-1-rank-0": ended, "node-1-rank-1": "ValueError: the cause\n"}
+    assert reason(tmp_path, logs) == f"{REASON}: ValueError: the cause"
+
+
+def test_the_ranks_of_horovodrun_have_logs_of_their_own(tmp_path: Path) -> None:
+    logs = {"rank-0-stderr": "fine\n", "rank-1-stderr": "MemoryError\n", "horovodrun": "RuntimeError: it ended\n"}
+    told = reason(tmp_path, logs, "horovodrun exited with code 1", task="horovodrun")
+    assert told == "horovodrun exited with code 1: MemoryError"
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome", "task"),
+    [
+        (REASON, Outcome.KILLED, "node-1"),
+        ("not finished after 3 s", Outcome.TIMEOUT, ""),
+        ("job 7: NODE_FAIL: node-1 on dls2 exited with code 1", Outcome.FAILED, ""),
+        ("node-0 on dls1 exited with code 1", Outcome.FAILED, "node-0"),
+    ],
+)
+def test_no_other_reason_is_explained_by_an_exception(tmp_path: Path, words: str, outcome: Outcome, task: str) -> None:
+    assert reason(tmp_path, {"node-1": "ValueError: why\n"}, words, outcome, task=task) == words
+
+
+@pytest.mark.parametrize(("code", "is_added"), [(1, True), (241, True), (143, True), (247, False), (-9, False)])
+def test_a_signal_says_more_than_what_others_died_of(tmp_path: Path, code: int, is_added: bool) -> None:
+    """But for the one by which a launcher ends its own ranks."""
+    said = f"node-1 on dls2 {ending_words(code)}"
+    told = reason(tmp_path, {"node-1": "RuntimeError: peer has gone\n"}, said, code=code)
+    assert told == said + (": RuntimeError: peer has gone" if is_added else "")
+
+
+@pytest.mark.parametrize("printed", ["", "on step 3\n", "we saw 3 Errors: none\n", "\n"])
+def test_a_task_that_names_no_exception_adds_nothing(tmp_path: Path, printed: str) -> None:
+    assert reason(tmp_path, {"node-1": printed}) == REASON

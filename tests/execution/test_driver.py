@@ -1,0 +1,35 @@
+from dlperf_study.execution.driver import Progress
+
+
+def test_what_is_said() -> None:
+    said: list[str] = []
+    progress = Progress({"a": 1, "b": 3}, said.append)
+    progress.starts("a")
+    progress.ended("a", "fine")
+    progress.starts("b")
+    progress.ended("b", "run 2 failed: why")
+    assert said == [
+        "[1/2] a: 1 run …",
+        "    fine (0:00 elapsed, about 0:00 left)",
+        "[2/2] b: 3 runs …",
+        "    run 2 failed: why (0:00 elapsed, about 0:00 left)",
+    ]
+
+
+def test_two_at_once_are_told_apart() -> None:
+    said: list[str] = []
+    progress = Progress({"a": 1, "b": 3}, said.append)
+    progress.starts("a")
+    progress.starts("b")
+    progress.says("b", "waits")
+    progress.says("a", "runs")
+    progress.ended("a", "fine")
+    progress.ended("b", "fine")
+    assert said == [
+        "[1/2] a: 1 run …",
+        "[2/2] b: 3 runs …",
+        "    waits",
+        "    a: runs",
+        "    fine (0:00 elapsed, about 0:00 left)",
+        "    b: fine (0:00 elapsed, about 0:00 left)",
+    ]

@@ -1,0 +1,96 @@
+"""What a node says of itself."""
+
+import socket
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from dlperf_study.errors import RunError
+from dlperf_study.guard import node_hardware as node
+from dlperf_study.guard.node_hardware import first_devices, free_ports, hardware, own_address
+
+
+def test_the_hardware_is_flat_and_of_this_machine() -> None:
+    facts = hardware()
+    assert facts["host"] == socket.gethostname()
+    assert facts["memory_bytes"] == psutil.virtual_memory().total
+    assert all(not isinstance(value, dict | list) for value in facts.values())
+
+
+def test_a_port_that_is_taken_is_not_free() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert free_ports([port]) == []
+    assert free_ports([port]) == [port]
+
+
+Interfaces = Callable[..., None]
+
+
+@pytest.fixture
+def interfaces(monkeypatch: pytest.MonkeyPatch) -> Interfaces:
+    """Give this machine other network interfaces, and a name that stands for no address of theirs."""
+
+    def give(name_stands_for: str = "127.0.1.1", **addresses: str) -> None:
+        monkeypatch.setattr(node, "_addresses", lambda: {"lo": "127.0.0.1", **addresses})
+        monkeypatch.setattr(node, "_named_addresses", lambda: [name_stands_for])
+
+    return give
+
+
+def test_the_only_address_is_the_one(interfaces: Interfaces) -> None:
+    interfaces(eth0="10.0.0.1")
+    assert own_address("", {}) == ("10.0.0.1", "eth0")
+
+
+def test_of_several_the_one_ssh_came_by_or_the_name_stands_for(interfaces: Interfaces) -> None:
+    interfaces("10.1.0.1", eth0="10.0.0.1", ib0="10.1.0.1")
+    assert own_address("", {"SSH_CONNECTION": "10.0.0.9 5555 10.0.0.1 22"}) == ("10.0.0.1", "eth0")
+    assert own_address("", {}) == ("10.1.0.1", "ib0")
+    assert own_address("eth0", {}) == ("10.0.0.1", "eth0")
+
+
+def test_a_choice_is_left_to_the_cluster_file(interfaces: Interfaces) -> None:
+    interfaces(eth0="10.0.0.1", ib0="10.1.0.1")
+    with pytest.raises(RunError, match=r"Set network_interface in the cluster file \(eth0, ib0\)"):
+        own_address("", {})
+    with pytest.raises(RunError, match="ib1 has no IPv4 address here; those that have: lo, eth0, ib0"):
+        own_address("ib1", {})
+
+
+@pytest.mark.parametrize(
+    ("allowed", "wanted", "shown"),
+    [
+        (None, 2, "0,1"),
+        ("2,3", 2, "2,3"),
+        ("4,5,6", 2, "4,5"),
+        (" 7, 6", 2, "7,6"),
+        ("GPU-5d5b,GPU-0a1b", 1, "GPU-5d5b"),
+        ("GPU-5d5b,GPU-0a1b", 2, "GPU-5d5b,GPU-0a1b"),
+        ("MIG-c6d4,MIG-cba6", 1, "MIG-c6d4"),
+        ("MIG-GPU-5d5b/7/0", 1, "MIG-GPU-5d5b/7/0"),
+        ("2,3", 0, ""),
+        ("", 0, ""),
+        (None, 0, ""),
+    ],
+)
+def test_a_run_takes_the_first_of_those_it_is_allowed(allowed: str | None, wanted: int, shown: str) -> None:
+    assert first_devices(allowed, wanted) == shown
+
+
+@pytest.mark.parametrize(
+    ("allowed", "wanted", "words"),
+    [
+        ("4", 2, "CUDA_VISIBLE_DEVICES=4 allows 1 GPU here, but the run needs 2"),
+        ("", 1, "CUDA_VISIBLE_DEVICES= allows 0 GPUs here, but the run needs 1"),
+        ("-1", 1, "CUDA_VISIBLE_DEVICES=-1 allows 0 GPUs here, but the run needs 1"),
+        ("0,-1,1", 2, "CUDA_VISIBLE_DEVICES=0,-1,1 allows 1 GPU here, but the run needs 2"),
+        ("MIG-c6d4,MIG-cba6", 2, "CUDA_VISIBLE_DEVICES=MIG-c6d4,MIG-cba6: CUDA shows a process one MIG device only"),
+    ],
+)
+def test_a_run_that_needs_more_than_it_is_allowed_is_told_so(allowed: str, wanted: int, words: str) -> None:
+    with pytest.raises(RunError, match=f"^{words}"):
+        first_devices(allowed, wanted)

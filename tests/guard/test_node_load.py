@@ -1,0 +1,41 @@
+"""How long a node waits until it is quiet."""
+
+import subprocess
+import sys
+
+import pytest
+
+from dlperf_study.guard.messages import Over
+from dlperf_study.guard.node_load import wait_until_idle
+
+
+def unheard() -> None:
+    """Nobody asks to stop."""
+
+
+def cut() -> None:
+    raise Over
+
+
+def test_a_quiet_node_is_not_waited_for() -> None:
+    load = wait_until_idle(1000.0, 60.0, unheard)
+    assert load.waited_seconds < 1
+    assert load.busy_cores_before >= 0
+
+
+@pytest.fixture
+def busy() -> object:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        yield process
+        process.kill()
+
+
+def test_a_busy_node_is_waited_for_but_not_for_ever(busy: object) -> None:
+    load = wait_until_idle(0.05, 0.5, unheard)
+    assert load.waited_seconds >= 0.5
+    assert load.busy_cores_before > 0.05
+
+
+def test_a_run_that_is_over_is_not_waited_for(busy: object) -> None:
+    with pytest.raises(Over):
+        wait_until_idle(0.05, 60.0, cut)

@@ -1,0 +1,236 @@
+"""Identity: stated, proposed and confirmed, never guessed."""
+
+import json
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.errors import DlperfStudyError, IdentityError, LogError
+from dlperf_study.ingest.identification import describe, whose
+from dlperf_study.ingest.identity import problems_of
+from dlperf_study.ingest.identity_file import read_identity
+from tests.ingest.conftest import WriteLog, state
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_a_proposal_is_written_once_and_not_confirmed(folder: Path) -> None:
+    found = whose(folder)
+    assert not found.confirmed
+    sizes = [(one.parameters["nodes"], one.parameters["devices_per_node"]) for one in found.identity.configurations]
+    assert sizes == [(1, 1), (1, 8), (10, 8)]
+    assert {one.parameters["framework"] for one in found.identity.configurations} == {"paddle_resnet50"}
+    text = found.file.read_text().replace("model: r50", "model: resnet50")
+    found.file.write_text(text)
+    again = whose(folder)
+    assert found.file.read_text() == text
+    assert {one.parameters["model"] for one in again.identity.configurations} == {"resnet50"}
+    assert not again.confirmed
+
+
+@pytest.mark.usefixtures("small_archive")
+@pytest.mark.parametrize("name", ["Läufe", "_old", "2020.09", "-x", "a b"])
+def test_a_proposal_of_any_folder_can_be_accepted_later(tmp_path: Path, folder: Path, name: str) -> None:
+    shutil.copytree(folder, tmp_path / name)
+    proposed = whose(tmp_path / name).identity.study
+    assert whose(tmp_path / name, accept=True).identity.study == proposed
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere", "..", "a b", "-x", "a\n"])
+def test_a_name_that_is_no_folder_of_outputs_is_refused_and_nothing_is_written(folder: Path, name: str) -> None:
+    with pytest.raises(IdentityError, match="names no study"):
+        whose(folder, name)
+    assert not (folder / "identity.yaml").exists()
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_accepting_confirms_the_file_as_it_was_edited(folder: Path) -> None:
+    file = whose(folder).file
+    file.write_text(file.read_text().replace("model: r50", "model: resnet50 # mine"))
+    assert whose(folder, accept=True).confirmed
+    identity, confirmed = read_identity(file)
+    assert confirmed
+    assert "resnet50 # mine" in file.read_text()
+    assert identity.configurations[0].parameters["model"] == "resnet50"
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_a_proposal_names_what_nobody_states_and_how_to_confirm(folder: Path, write_log: WriteLog) -> None:
+    write_log("notes.txt")
+    text = describe(whose(folder))
+    for expected in ("10  ", "image_size", "data_source", "notes.txt", "--accept", "confirmed: true"):
+        assert expected in text
+    assert "batch_per_device," not in text.partition("Nobody states")[2]
+
+
+def test_precisions_batches_and_models_never_share_a_configuration(folder: Path, write_log: WriteLog) -> None:
+    for name in ("r50_b128_fp32_1", "r50_b64_fp32_1", "r50_b128_fp16_1", "r101_b128_fp32_1"):
+        write_log(f"1n1g/{name}.log")
+    stated = whose(folder).identity.configurations
+    assert len({one.key for one in stated}) == 4
+    assert {one.parameters["precision"] for one in stated} == {"fp32", "amp_fp16"}
+
+
+def test_a_log_per_node_is_one_run_and_a_second_log_of_a_rank_is_none(folder: Path, write_log: WriteLog) -> None:
+    write_log("2n8g/node0/r50_b128_fp32_1.log")
+    write_log("2n8g/node1/r50_b128_fp32_1.log")
+    [stated] = whose(folder).identity.configurations
+    assert [len(run.logs) for run in stated.runs] == [2]
+
+
+def test_the_same_repetition_twice_is_refused(folder: Path, write_log: WriteLog) -> None:
+    write_log("1n1g/r50_b128_fp32_1.log")
+    write_log("1n1g/old/r50_b128_fp32_1.log")
+    found = whose(folder, accept=True)
+    assert "repetition 1 is there 2 times" in describe(found)
+    with pytest.raises(IdentityError, match=r"repetition 1 is there 2 times: .*old/r50_b128_fp32_1\.log"):
+        found.identity.checked()
+
+
+def test_two_folders_of_one_case_are_not_mixed(folder: Path, write_log: WriteLog) -> None:
+    write_log("july/1n1g/r50_b128_fp32_1.log")
+    write_log("august/1n1g/r50_b128_fp32_1.log")
+    found = whose(folder, accept=True)
+    with pytest.raises(IdentityError, match="state the same") as raised:
+        found.identity.checked()
+    assert "july" in str(raised.value)
+    assert "august" in str(raised.value)
+
+
+def test_a_program_that_is_not_recognised_must_be_stated(folder: Path) -> None:
+    (folder / "1n1g").mkdir()
+    (folder / "1n1g/r50_b128_fp32_1.log").write_text("hello\n")
+    found = whose(folder, accept=True)
+    with pytest.raises(IdentityError, match=r"1n1g \(none of its logs is of one known format\): framework not stated"):
+        found.identity.checked()
+
+
+def test_a_configuration_beside_logs_needs_no_confirmation(folder: Path, write_log: WriteLog) -> None:
+    state(folder / "one")
+    write_log("one/train_1.log")
+    write_log("one/train_2.log")
+    found = whose(folder)
+    assert found.confirmed
+    assert not found.file.exists()
+    [stated] = found.identity.configurations
+    assert [(run.repetition, run.logs) for run in stated.runs] == [(1, ("one/train_1.log",)), (2, ("one/train_2.log",))]
+    assert "image_size" in stated.unstated
+    assert "model" not in stated.unstated
+
+
+def test_equal_configurations_in_several_folders_are_one(folder: Path, write_log: WriteLog) -> None:
+    for repetition in (1, 2):
+        state(folder / f"runs/{repetition}", repetition=repetition)
+        write_log(f"runs/{repetition}/train.log")
+    [stated] = whose(folder).identity.configurations
+    assert [run.repetition for run in stated.runs] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"modell": "x"}, r"unknown key modell; did you mean model\?"),
+        ({"nodes": "1"}, r"nodes is '1', which is not a whole number"),
+        ({"batch_per_device": 0}, r"batch_per_device is 0; it must be at least 1"),
+        ({"repetition": 0}, r"repetition is 0"),
+        ({"tokens_per_sample": 0}, r"tokens_per_sample is 0"),
+        ({"devices_per_process": -8}, r"devices_per_process is -8"),
+    ],
+)
+def test_a_wrong_configuration_file_is_named(
+    folder: Path, write_log: WriteLog, changes: dict[str, object], message: str
+) -> None:
+    state(folder / "one", **changes)
+    write_log("one/train_1.log")
+    with pytest.raises(DlperfStudyError, match=r"one/configuration\.json.*" + message):
+        whose(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"nodes": 1, "nodes": 2}', "can't be read as JSON: 'nodes' stands there twice"),
+        ("[" * 100_000, "can't be read as JSON: maximum recursion depth"),
+        ("{", "can't be read as JSON: Expecting"),
+    ],
+)
+def test_a_configuration_file_that_says_nothing_for_certain_is_named(folder: Path, text: str, message: str) -> None:
+    (folder / "configuration.json").write_text(text)
+    with pytest.raises(IdentityError, match=message):
+        whose(folder)
+
+
+def test_a_configuration_file_that_is_damaged_in_its_archive_is_named(tmp_path: Path) -> None:
+    # So long that its damage is seen when it is read, and not when it is opened.
+    archive, text = tmp_path / "all.zip", json.dumps({"nodes": 1, "devices_per_node": 1}) + " " * 100_000
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("one/configuration.json", text)
+    archive.write_bytes(archive.read_bytes().replace(text.encode(), text.replace("1", "2").encode()))
+    with pytest.raises(IdentityError, match=r"configuration\.json: can't be read as JSON: Bad CRC-32"):
+        whose(archive)
+
+
+def test_what_must_be_stated_and_is_not_is_named(folder: Path, write_log: WriteLog) -> None:
+    state(folder / "one", precision=None, servers=None)
+    write_log("one/train_1.log")
+    with pytest.raises(IdentityError, match="servers, precision not stated"):
+        whose(folder).identity.checked()
+
+
+def test_processes_share_the_devices_of_a_node_evenly(folder: Path, write_log: WriteLog) -> None:
+    state(folder / "one", devices_per_node=8, devices_per_process=3)
+    write_log("one/train_1.log")
+    with pytest.raises(IdentityError, match="devices_per_process is 3, but a node has 8 devices, no multiple"):
+        whose(folder).identity.checked()
+
+
+def test_a_wrong_identity_file_is_named(folder: Path, write_log: WriteLog) -> None:
+    write_log("1n1g/r50_b128_fp32_1.log")
+    file = whose(folder).file
+    file.write_text(file.read_text().replace("nodes: 1\n", "node: 1\n"))
+    with pytest.raises(DlperfStudyError, match=r"identity\.yaml: configurations\[0\]: unknown key node; did you mean"):
+        whose(folder, accept=True)
+
+
+def test_nothing_known_is_an_error_that_says_what_would_help(folder: Path, write_log: WriteLog) -> None:
+    write_log("train.log")
+    with pytest.raises(IdentityError, match=re.escape("train.log): put a configuration.json")):
+        whose(folder, accept=True)
+    with pytest.raises(LogError, match="there is no such folder"):
+        whose(folder / "nowhere")
+
+
+@pytest.mark.usefixtures("small_archive")
+def test_an_archive_is_read_in_place_and_its_proposal_lies_beside_it(folder: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "all.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        for file in sorted(folder.rglob("*.log")):
+            opened.write(file, file.relative_to(folder))
+    found = whose(archive)
+    assert found.file == tmp_path / "all.identity.yaml"
+    assert len(found.identity.configurations) == 3
+    assert found.identity.study == "all"
+
+
+def test_a_proposal_that_cannot_be_kept_is_one_message(tmp_path: Path, folder: Path, write_log: WriteLog) -> None:
+    log = write_log("1n1g/r50_b128_fp32_1.log")
+    # Beside so long a name the file has a place, and the unfinished one, which has a longer name, has none.
+    archive = tmp_path / f"{'x' * 240}.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.write(log, log.relative_to(folder))
+    said = r"identity\.yaml: can't be written, where it says whose logs these are \(File name too long\): ingest a copy"
+    with pytest.raises(IdentityError, match=said):
+        whose(archive)
+
+
+def test_what_contradicts_itself_is_not_kept_as_confirmed(folder: Path, write_log: WriteLog) -> None:
+    for case in ("1n1g", "1N1G"):
+        write_log(f"{case}/r50_b128_fp32_1.log")
+    found = whose(folder, accept=True)
+    assert list(problems_of(found.identity.configurations))
+    assert not found.file.exists()
+    assert not whose(folder).confirmed
+    whose(folder, accept=True)
+    assert "confirmed: false" in found.file.read_text()

@@ -1,0 +1,77 @@
+import pytest
+
+from dlperf_study.ingest.inferred_metadata import below_configuration, conventional, one_run
+
+
+@pytest.mark.parametrize(
+    ("place", "nodes", "devices", "model", "batch", "precision", "repetition", "printer"),
+    [
+        ("1n1g/r50_b128_fp32_1.log", 1, 1, "r50", 128, "fp32", 1, ""),
+        ("10n8g/r50_b128_fp32_12.log.gz", 10, 8, "r50", 128, "fp32", 12, ""),
+        ("1n4g/bert_base_b2_b96_amp_fp16_3.txt", 1, 4, "bert_base_b2", 96, "amp_fp16", 3, ""),
+        ("paddle/2n8g/node1/r50_b128_fp16_2.log", 2, 8, "r50", 128, "fp16", 2, "node1"),
+        ("2n8g/r50_b128_fp16_2/workerlog.3", 2, 8, "r50", 128, "fp16", 2, "workerlog.3"),
+        ("2n8g/r50_b128_fp16_2_rank3.log", 2, 8, "r50", 128, "fp16", 2, "_rank3"),
+        ("2n8g/10.0.0.17/r50_b128_fp16_2.log", 2, 8, "r50", 128, "fp16", 2, "10.0.0.17"),
+        ("archive.zip/1n8g/r50_b128_fp32_1.log", 1, 8, "r50", 128, "fp32", 1, ""),
+        ("1n8g.zip/r50_b128_fp32_1.log", 1, 8, "r50", 128, "fp32", 1, ""),
+    ],
+)
+def test_the_convention_is_read_from_folders_and_files(
+    place: str, nodes: int, devices: int, model: str, batch: int, precision: str, repetition: int, printer: str
+) -> None:
+    said = conventional(place.split("/"))
+    assert said
+    assert (said.nodes, said.devices_per_node, said.model) == (nodes, devices, model)
+    assert (said.batch_per_device, said.precision, said.repetition) == (batch, precision, repetition)
+    assert said.printer == printer
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "r50_b128_fp32_1.log",
+        "1n1g/r50_fp32_1.log",
+        "0n8g/r50_b128_fp32_1.log",
+        "1n8g/r50_b0_fp32_1.log",
+        "r50_b128_fp32_1/1n8g/out.log",
+        "1n8gpu/r50_b128_fp32_1.log",
+        "99999999999999999999n8g/r50_b128_fp32_1.log",
+        "1n8g/r50_b99999999999999999999_fp32_1.log",
+        "1n8g/r50_b128_fp32_99999999999999999999.log",
+    ],
+)
+def test_other_names_say_nothing(place: str) -> None:
+    assert conventional(place.split("/")) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "repetition", "printer"),
+    [
+        ("run_2.log", 2, ""),
+        ("3/stdout", 3, "stdout"),
+        ("3/rank0.log", 3, "rank0"),
+        ("workerlog.1", None, "workerlog.1"),
+        ("train.log", None, ""),
+        ("run_20201125123456.log", 20201125123456, ""),
+        ("run_99999999999999999999.log", None, ""),
+    ],
+)
+def test_below_a_configuration_the_first_name_ends_in_the_repetition(
+    place: str, repetition: int | None, printer: str
+) -> None:
+    assert below_configuration(place.split("/")) == (repetition, printer)
+
+
+def test_logs_are_one_run_only_if_each_names_another_rank_or_node() -> None:
+    assert one_run(["node0", "node1"], devices=16)
+    assert not one_run(["node0", "node0"], devices=16)
+    assert not one_run(["", "node1"], devices=16)
+    assert not one_run(["again", "old"], devices=16)
+    assert not one_run(["rank0", "rank1", "rank2"], devices=2)
+
+
+def test_a_number_of_a_repetition_names_no_rank() -> None:
+    assert not one_run(["weekly/run_1", "weekly/run_2"], devices=16)
+    assert not one_run(["a/Trial-1", "a/Trial-2"], devices=16)
+    assert one_run(["run_1/0", "run_1/1"], devices=16)

@@ -1,0 +1,52 @@
+"""The files below a folder: none is left out without a word, and none is waited for."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.errors import LogError
+from dlperf_study.ingest.identification import describe, whose
+from dlperf_study.ingest.log_files import files_of
+from tests.ingest.conftest import Ingest, WriteLog, reason
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def half_closed() -> Iterator[Path]:
+    """A folder in which one can't be listed. Root may list all, and is nobody meanwhile; nobody enters pytest's own."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        Path(made, "2n8g").mkdir(mode=0)
+        user = os.geteuid()
+        os.seteuid(NOBODY if user == 0 else user)
+        yield Path(made)
+        os.seteuid(user)
+
+
+def test_a_log_that_is_no_file_is_a_run_that_was_lost(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
+    write_log("1n1g/r50_b128_fp32_1.log")
+    os.mkfifo(folder / "1n1g/r50_b128_fp32_2.log")
+    (folder / "1n1g/r50_b128_fp32_3.log").symlink_to(folder / "moved.log")
+    os.mkfifo(folder / "1n1g/more.zip")
+    dataset = ingested()
+    assert reason(dataset, 1) == ""
+    assert "r50_b128_fp32_2.log: can't be read: it is a pipe, a socket or a device" in reason(dataset, 2)
+    assert "r50_b128_fp32_3.log: can't be read: [Errno 2] No such file" in reason(dataset, 3)
+    assert any("not read: 1n1g/more.zip" in message for message in dataset.complaints["message"])
+
+
+def test_a_name_that_is_no_text_is_shown_by_its_bytes(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
+    write_log("1n1g/r50_b128_fp32_1.log")
+    write_log("1n1g/mod\udce9le_b128_fp32_2.log", seed=2)
+    write_log("caf\udce9.txt", seed=3)
+    assert "caf\\xe9.txt" in describe(whose(folder))
+    assert {"r50", "mod\\xe9le"} == set(ingested().runs["model"])
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(half_closed: Path) -> None:
+    with pytest.raises(LogError, match="2n8g: can't be listed, and may hold logs: Permission denied"):
+        files_of(half_closed)

@@ -1,0 +1,209 @@
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dlperf_study.errors import EvidenceError, StudyFileError
+from dlperf_study.plan.plan import Plan, build_plan
+from dlperf_study.study.grid import PartnerRule
+from tests.study.examples import anything_goes, cluster, study
+
+
+def plan_of(example=None, machines=None, unsupported=anything_goes):
+    return build_plan(example or study(), machines or cluster(), unsupported)
+
+
+def test_a_plan_keeps_the_order_of_the_study():
+    plan = plan_of()
+    sizes = [(e.configuration.nodes, e.configuration.devices_per_node) for e in plan.entries]
+    assert sizes == [(1, 1), (1, 4), (2, 1), (2, 4)]
+
+
+def test_factors_are_what_varies_the_studys_own_first():
+    include = ({"nodes": [1], "devices_per_node": [1], "batch_per_device": [64], "compiler": ["xla"]},)
+    assert plan_of(study(include=include)).factors == ("nodes", "devices_per_node", "batch_per_device", "compiler")
+    assert plan_of(study(factors={"devices_per_node": [1, 2], "nodes": [1]})).factors == ("devices_per_node",)
+
+
+def test_every_entry_has_a_baseline_in_the_plan():
+    plan = plan_of(machines=cluster(1, 2))
+    first = plan.entries[0]
+    assert {entry.baseline_identity for entry in plan.entries} == {first.configuration.identity}
+    assert [entry.is_baseline for entry in plan.entries] == [True, False, False, False]
+
+
+def test_a_baseline_that_is_not_in_the_plan_is_an_error():
+    with pytest.raises(StudyFileError) as caught:
+        plan_of(study(baseline=(PartnerRule({"nodes": 3}),)))
+    assert str(caught.value) == (
+        "example.yaml: baseline: nodes 1, devices_per_node 1 is to be compared with nodes 3, devices_per_node 1, "
+        "which no configuration of the study is; add it to factors or include"
+    )
+
+
+def test_an_excluded_baseline_is_an_error():
+    with pytest.raises(StudyFileError, match="which no configuration of the study is"):
+        plan_of(study(exclude=({"nodes": [1], "devices_per_node": [1]},)))
+
+
+COMPARED = {
+    "questions": ("comparison",),
+    "fixed": {"strategy": "all_reduce", "model": "resnet50"},
+    "factors": {"framework": ["paddle_collective", "torch_ddp"], "devices_per_node": [1, 2]},
+    "baseline": (PartnerRule({"devices_per_node": 1}),),
+}
+
+
+def test_every_entry_of_a_comparison_has_a_reference_in_the_plan(tmp_path):
+    plan = plan_of(study(**COMPARED, reference=(PartnerRule({"framework": "paddle_collective"}),)))
+    identities = [entry.configuration.identity for entry in plan.entries]
+    assert [identities.index(entry.reference_identity) for entry in plan.entries] == [0, 1, 0, 1]
+    assert [identities.index(entry.baseline_identity) for entry in plan.entries] == [0, 0, 2, 2]
+    assert [entry.is_reference for entry in plan.entries] == [True, True, False, False]
+    plan.write(tmp_path / "plan.json")
+    assert Plan.read(tmp_path / "plan.json") == plan
+
+
+def test_without_a_comparison_no_entry_has_a_reference():
+    assert {(entry.reference_identity, entry.is_reference) for entry in plan_of().entries} == {(None, False)}
+
+
+def test_a_reference_that_is_not_in_the_plan_is_an_error():
+    with pytest.raises(StudyFileError) as caught:
+        plan_of(study(**COMPARED, reference=(PartnerRule({"framework": "horovod_torch"}),)))
+    assert str(caught.value) == (
+        "example.yaml: reference: framework paddle_collective, devices_per_node 1 is to be compared with framework "
+        "horovod_torch, devices_per_node 1, which no configuration of the study is; add it to factors or include"
+    )
+
+
+def test_a_reference_no_rule_declares_is_an_error():
+    rules = (PartnerRule({"framework": "paddle_collective"}, {"framework": ["torch_ddp"]}),)
+    with pytest.raises(StudyFileError, match="reference: no rule's where matches framework paddle_collective"):
+        plan_of(study(**COMPARED, reference=rules))
+
+
+def test_what_the_cluster_is_too_small_for_is_unsupported():
+    plan = plan_of(study(factors={"nodes": [1, 4], "devices_per_node": [1, 8]}), cluster(1, 2, "local"))
+    assert [entry.unsupported for entry in plan.entries] == [
+        None,
+        "needs 8 devices on 1 node; cluster local has 2 devices on 1 node",
+        "needs 4 devices on 4 nodes; cluster local has 2 devices on 1 node",
+        "needs 32 devices on 4 nodes; cluster local has 2 devices on 1 node",
+    ]
+    assert plan.runnable == plan.entries[:1]
+    assert plan.unsupported == plan.entries[1:]
+
+
+def test_devices_of_several_nodes_do_not_make_one_larger_node():
+    plan = plan_of(study(factors={"nodes": [1], "devices_per_node": [1, 4]}), cluster(4, 2))
+    assert plan.entries[1].unsupported == "needs 4 devices on 1 node; cluster example has 8 devices on 4 nodes"
+
+
+def test_all_reasons_are_given():
+    def refuse(configuration):
+        return "not built" if configuration.devices_per_node == 4 else None
+
+    plan = plan_of(machines=cluster(1, 8), unsupported=refuse)
+    assert [entry.unsupported for entry in plan.entries] == [
+        None,
+        "not built",
+        "needs 2 devices on 2 nodes; cluster example has 8 devices on 1 node",
+        "needs 8 devices on 2 nodes; cluster example has 8 devices on 1 node; not built",
+    ]
+
+
+def test_a_global_batch_that_cannot_be_shared_is_unsupported():
+    strong = study(
+        scaling="strong",
+        factors={"global_batch": [64, 65], "devices_per_node": [1, 2]},
+        baseline=(PartnerRule({"devices_per_node": 1}),),
+    )
+    plan = plan_of(strong)
+    assert [entry.unsupported for entry in plan.entries] == [
+        None,
+        None,
+        None,
+        "global_batch 65 can't be shared equally by 2 devices",
+    ]
+    assert [entry.configuration.batch_per_device for entry in plan.entries] == [64, 32, 65, 0]
+    assert plan.entries[1].baseline_identity == plan.entries[0].configuration.identity
+
+
+def test_global_batches_that_would_be_one_configuration_are_refused():
+    uneven = study(
+        scaling="strong",
+        factors={"global_batch": [64, 65], "devices_per_node": [1, 3]},
+        baseline=(PartnerRule({"devices_per_node": 1}),),
+    )
+    with pytest.raises(StudyFileError) as caught:
+        plan_of(uneven)
+    assert str(caught.value) == (
+        "example.yaml: global_batch 64 and 65 can't be shared equally by 3 devices "
+        "and would be one configuration; exclude all but one"
+    )
+
+
+def test_a_plan_is_read_as_it_was_written(tmp_path):
+    plan = plan_of(machines=cluster(1, 4))
+    file = tmp_path / "example" / "plan.json"
+    plan.write(file)
+    assert Plan.read(file) == plan
+    assert [path.name for path in file.parent.iterdir()] == ["plan.json"]
+
+
+def test_a_plan_names_each_identity(tmp_path):
+    plan = plan_of()
+    plan.write(tmp_path / "plan.json")
+    written = json.loads((tmp_path / "plan.json").read_text())
+    assert [entry["identity"] for entry in written["entries"]] == [e.configuration.identity for e in plan.entries]
+
+
+def test_a_missing_plan_is_an_error(tmp_path):
+    with pytest.raises(EvidenceError, match="there is no plan yet"):
+        Plan.read(tmp_path / "plan.json")
+
+
+DAMAGES = {
+    "truncated": (lambda text: text[:200], "not a plan"),
+    "other format": (lambda text: text.replace('"format": 3', '"format": 1'), "not a plan of format 3"),
+    "a list": (lambda text: "[]", "not a plan of format 3"),
+    "no title": (lambda text: text.replace('"title"', '"heading"'), "a damaged plan"),
+    "no baseline": (lambda text: text.replace('"baseline_identity"', '"baseline"'), "a damaged plan"),
+    "no reference": (lambda text: text.replace('"reference_identity"', '"reference"'), "a damaged plan"),
+    "another identity": (lambda text: text.replace('"image_size": 224', '"image_size": 32'), "another version"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_plan_is_an_error(tmp_path, damage):
+    change, message = DAMAGES[damage]
+    file = tmp_path / "plan.json"
+    plan_of().write(file)
+    file.write_text(change(file.read_text()))
+    with pytest.raises(EvidenceError, match=message):
+        Plan.read(file)
+
+
+def test_five_hundred_configurations_are_planned_within_two_seconds():
+    factors = {"nodes": [1, 2, 4, 8, 16], "devices_per_node": [1, 2, 4, 8], "batch_per_device": list(range(1, 26))}
+    start = time.perf_counter()
+    plan = plan_of(study(factors=factors))
+    assert len(plan.entries) == 500
+    assert time.perf_counter() - start < 2
+
+
+def test_processes_that_only_need_the_values_need_the_standard_library_alone():
+    modules = ("study.configuration", "study.job", "study.grid", "study.study")
+    modules += ("cluster.cluster", "cluster.hardware", "plan.plan", "plan.describe")
+    code = (
+        "import sys; before = set(sys.modules); "
+        + "; ".join(f"import dlperf_study.{module}" for module in modules)
+        + "; "
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before}; "
+        "print(sorted(new - set(sys.stdlib_module_names)))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "['dlperf_study']"

@@ -1,0 +1,240 @@
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.container import ErrorbarContainer
+from matplotlib.lines import Line2D
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.paths import StudyPaths
+from dlperf_study.report import figures
+from dlperf_study.report.figures import style
+from dlperf_study.report.figures.figure import Figure
+from tests.evidence_factory import Planned, Recipe, configuration
+from tests.report.conftest import ALONE, TOGETHER, write_titled
+
+EVERY = (
+    *(
+        figures.overview,
+        figures.scaling,
+        figures.communication,
+        figures.steps,
+        figures.stragglers,
+    ),
+    figures.comparison,
+)
+
+
+def only(built: object) -> Figure:
+    [figure] = built
+    return figure
+
+
+def axes_of(figure: Figure) -> list[Axes]:
+    assert figure.drawing is not None
+    return figure.drawing.axes
+
+
+def lines(axes: Axes, label: str) -> list[Line2D]:
+    return [line for line in axes.get_lines() if line.get_label() == label]
+
+
+def curve(axes: Axes, label: str) -> Line2D:
+    [found] = [c for c in axes.containers if isinstance(c, ErrorbarContainer) and label in c.get_label()]
+    return found.lines[0]
+
+
+def test_a_curve_holds_the_medians_at_their_devices(mixed: Dataset) -> None:
+    drawn = curve(axes_of(only(figures.scaling(mixed)))[0], "collective")
+    rows = mixed.configurations.query("framework == 'paddle_collective'").dropna(subset=["throughput"])
+    assert drawn.get_xdata().tolist() == [1, 2, 4]
+    np.testing.assert_allclose(drawn.get_ydata(), rows["throughput"])
+
+
+def test_every_scaling_panel_has_an_ideal_line(mixed: Dataset) -> None:
+    throughput, speedup, efficiency = axes_of(only(figures.scaling(mixed)))
+    assert all(lines(panel, "ideal") for panel in (throughput, speedup, efficiency))
+    [ideal] = lines(speedup, "ideal")
+    np.testing.assert_allclose(ideal.get_ydata(), ideal.get_xdata())
+    assert set(lines(efficiency, "ideal")[0].get_ydata()) == {1.0}
+
+
+def test_the_ideal_throughput_starts_at_the_baseline(mixed: Dataset) -> None:
+    ideal = lines(axes_of(only(figures.scaling(mixed)))[0], "ideal")[0]
+    baseline = mixed.configurations["baseline_throughput"].iloc[0]
+    np.testing.assert_allclose(ideal.get_ydata(), baseline * np.array([1, 2, 4]))
+
+
+def test_the_ideal_line_starts_at_a_baseline_of_another_series(paths: StudyPaths) -> None:
+    local = configuration(framework="paddle_ps", strategy="local")
+    served = configuration(framework="paddle_ps", strategy="async", devices_per_node=2, servers=1)
+    dataset = write_titled(paths, [Planned(local, ALONE), Planned(served, TOGETHER, baseline=local)])
+    ideals = lines(axes_of(only(figures.scaling(dataset)))[0], "ideal")
+    assert [1, 2] in [list(ideal.get_xdata()) for ideal in ideals]
+
+
+def test_the_legend_gives_the_absolute_baseline(mixed: Dataset) -> None:
+    figure = only(figures.scaling(mixed))
+    assert figure.drawing is not None
+    texts = [text.get_text() for text in figure.drawing.legends[0].get_texts()]
+    assert any("1× = " in text and "samples/s" in text for text in texts)
+    assert any("no baseline measured" in text for text in texts)
+    assert texts[-1] == "ideal"
+
+
+def test_points_without_an_interval_are_open(mixed: Dataset) -> None:
+    throughput = axes_of(only(figures.scaling(mixed)))[0]
+    opened = [line for line in throughput.get_lines() if to_rgba(line.get_markerfacecolor()) == to_rgba("white")]
+    assert [float(x) for line in opened for x in line.get_xdata()] == [4.0]
+
+
+def test_categories_are_never_connected(mixed: Dataset) -> None:
+    overview = axes_of(only(figures.overview(mixed)))[0]
+    connected = [line for line in overview.get_lines() if line.get_linestyle() == "-" and len(line.get_xdata()) > 1]
+    assert all(len(set(line.get_ydata())) == 1 for line in connected)
+
+
+def test_the_overview_shows_every_completed_run(mixed: Dataset) -> None:
+    overview = axes_of(only(figures.overview(mixed)))[0]
+    [dots] = [line for line in overview.get_lines() if line.get_marker() == "o"]
+    assert len(dots.get_xdata()) == (mixed.runs["outcome"] == "completed").sum()
+
+
+def test_bars_are_as_long_as_their_steps(mixed: Dataset) -> None:
+    axes = axes_of(only(figures.communication(mixed)))[0]
+    computation, exposed = axes.containers[:2]
+    ends = [bar.get_x() + bar.get_width() for bar in exposed]
+    assert [bar.get_x() for bar in exposed] == [bar.get_width() for bar in computation]
+    steps = mixed.configurations.dropna(subset=["throughput"])["step_seconds"].to_numpy() * 1e3
+    np.testing.assert_allclose(ends, steps)
+
+
+def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed: Dataset) -> None:
+    long = mixed.configurations.assign(exchange_seconds=2 * mixed.configurations["step_seconds"])
+    axes = axes_of(only(figures.communication(replace(mixed, configurations=long))))[0]
+    [exchanges] = axes.collections
+    left, right = axes.get_xlim()
+    ends = [segment[1][0] for segment in exchanges.get_segments()]
+    assert left == 0
+    assert right > 1.05 * max(ends), "behind the line, its ratio needs room"
+
+
+def test_a_comparison_shows_each_group_under_its_heading_the_reference_first(mixed: Dataset) -> None:
+    rates, times = axes_of(only(figures.comparison(mixed)))
+    labels = [label.get_text() for label in rates.get_yticklabels()]
+    assert labels[:2] == ["1 device", "PaddlePaddle collective · data parallel · fp32"]
+    headings = [label.get_text() for label in rates.get_yticklabels() if label.get_fontweight() == "bold"]
+    assert headings == ["1 device", "fp32 · 2 devices", "4 devices"]
+    assert [one.get_ylim() for one in (rates, times)] == [(len(labels) - 0.5, -0.5)] * 2
+
+
+def test_a_comparison_has_every_run_of_its_configurations_and_connects_none(mixed: Dataset) -> None:
+    rates, times = axes_of(only(figures.comparison(mixed)))
+    [dots] = [line for line in rates.get_lines() if line.get_marker() == "o"]
+    completed = mixed.runs[mixed.runs["outcome"] == "completed"]
+    assert sorted(dots.get_xdata()) == sorted(completed["throughput"])
+    assert all(len(set(line.get_ydata())) == 1 for line in rates.get_lines() if line.get_linestyle() == "-")
+    computation, exposed = times.containers
+    assert [bar.get_x() for bar in exposed] == [bar.get_width() for bar in computation]
+    places = {round(bar.get_y() + bar.get_height() / 2) for bar in computation}
+    assert places == {round(y) for y in dots.get_ydata()}
+
+
+def test_steps_are_relative_to_the_measured_median_and_count_from_the_warm_up(mixed: Dataset) -> None:
+    line = axes_of(only(figures.steps(mixed)))[0].get_lines()[0]
+    x, y = line.get_xdata(), line.get_ydata()
+    assert (x[0], x[-1]) == (-5, 19)
+    assert np.median(y[x >= 0]) == pytest.approx(1)
+    assert y[0] == pytest.approx(3, rel=0.1)
+
+
+def test_the_slowest_rank_is_one(mixed: Dataset) -> None:
+    dots = axes_of(only(figures.stragglers(mixed)))[0].collections
+    shares = np.concatenate([one.get_offsets()[:, 0] for one in dots])
+    assert max(shares) == 1
+    assert min(shares) == pytest.approx(0.95, abs=0.02)
+
+
+def test_one_number_of_devices_is_no_scaling(paths: StudyPaths) -> None:
+    figure = only(figures.scaling(write_titled(paths, [Planned(configuration(), ALONE)])))
+    assert figure.drawing is None
+    assert "no scaling to show" in figure._repr_html_()
+
+
+@pytest.mark.parametrize("build", EVERY)
+def test_a_study_without_completed_runs_has_no_drawing_but_a_reason(paths: StudyPaths, build: object) -> None:
+    dataset = write_titled(paths, [Planned(configuration(), Recipe(outcome="failed", reason="exit 1"), runs=1)])
+    figure = only(build(dataset))
+    assert (figure.drawing, bool(figure.empty)) == (None, True)
+
+
+@pytest.mark.parametrize("build", EVERY)
+def test_a_quick_study_is_labelled_in_the_drawing_itself(paths: StudyPaths, build: object) -> None:
+    asked = [configuration(devices_per_node=count, quick=True) for count in (1, 2)]
+    planned = [Planned(one, TOGETHER, reference=one) for one in asked]
+    figure = only(build(write_titled(paths, planned, quick=True)))
+    assert figure.drawing is not None
+    assert figure.drawing.get_suptitle() == "quick: not for publication"
+    assert "not for publication" in figure.caption
+
+
+@pytest.mark.parametrize("build", EVERY)
+def test_no_text_is_cut_off(mixed: Dataset, build: object) -> None:
+    drawing = only(build(mixed)).drawing
+    assert drawing is not None
+    with style.publication_style():
+        drawing.draw_without_rendering()
+        box = drawing.get_tightbbox()
+    width, height = drawing.get_size_inches()
+    assert (box.x0 > -0.02, box.y0 > -0.02, box.x1 < width + 0.02, box.y1 < height + 0.02) == (True,) * 4
+
+
+def test_saved_twice_the_files_are_the_same(mixed: Dataset, tmp_path: Path) -> None:
+    for folder in ("first", "second"):
+        only(figures.scaling(mixed)).save(StudyPaths(tmp_path / folder))
+    first, second = (sorted((tmp_path / folder / "figures").iterdir()) for folder in ("first", "second"))
+    assert [path.name for path in first] == ["scaling-resnet50.pdf", "scaling-resnet50.svg"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_colour_and_marker_tell_many_series_apart() -> None:
+    looks = {(style.colour(position), style.marker(position)) for position in range(49)}
+    assert len(looks) == 49
+
+
+def test_a_framework_has_one_colour_for_every_model(paths: StudyPaths) -> None:
+    planned = [
+        Planned(configuration(model=model, framework=framework, strategy="all_reduce", devices_per_node=count), ALONE)
+        for model in ("resnet50", "vgg16")
+        for framework in ("paddle_collective", "torch_ddp")
+        for count in (1, 2)
+    ]
+    first, second = (axes_of(figure)[0] for figure in figures.scaling(write_titled(paths, planned)))
+    tones = [[curve(axes, name).get_color() for name in ("Paddle", "DDP")] for axes in (first, second)]
+    assert tones[0] == tones[1]
+    assert len(set(tones[0])) == 2
+
+
+def test_steps_that_hardly_differ_still_have_an_axis_that_can_be_read(paths: StudyPaths) -> None:
+    even = Recipe(0.08, first_step_slowdown=1.3)
+    panel = axes_of(only(figures.steps(write_titled(paths, [Planned(configuration(), even)]))))[0]
+    low, high = panel.get_ylim()
+    assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 3
+
+
+@pytest.mark.parametrize("factor", [1, 4000, 5000, 6650, 9000, 40000])
+def test_the_ticks_of_many_steps_leave_each_other_room(mixed: Dataset, factor: int) -> None:
+    later = replace(mixed, steps=mixed.steps.assign(step=mixed.steps["step"] * factor))
+    figure = only(figures.steps(later))
+    assert figure.drawing is not None
+    figure.drawing.canvas.draw()
+    for panel in (panel for panel in axes_of(figure) if panel.get_visible()):
+        low, high = panel.get_xlim()
+        shown = [label for label in panel.get_xticklabels() if low <= label.get_position()[0] <= high]
+        boxes = [label.get_window_extent() for label in shown]
+        assert len(boxes) >= 3
+        assert all(one.x1 < other.x0 for one, other in pairwise(boxes))

@@ -1,0 +1,135 @@
+"""A report built as a user builds it, opened as a reader opens it: from a disk, in a browser, without a network."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlperf_study.errors import DlperfStudyError, EvidenceError
+from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.report.pages import notebooks, pages
+from dlperf_study.study.study import QUESTIONS
+from tests.report.conftest import mixed_entries, write_titled
+
+PAGES = ("index.html", *(f"{question}.html" for question in QUESTIONS))
+WITHOUT_FIGURES = {"audit.html", "published.html"}
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyPaths]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
+        paths = StudyPaths.of("example")
+        plan = write_titled(paths, mixed_entries()).plan
+        replace(plan, questions=QUESTIONS, quick=True).write(paths.plan_file)
+        assert pages.build("example") == paths.report_page
+        yield paths
+
+
+@pytest.fixture
+def page(chromium: Any) -> Iterator[Any]:
+    """A browser page without a network; it collects what goes wrong."""
+    with chromium.new_context(offline=True) as context:
+        page = context.new_page()
+        page.troubles = []
+        page.on("console", lambda message: page.troubles.append(message.text))
+        page.on("pageerror", lambda error: page.troubles.append(str(error)))
+        page.on("requestfailed", lambda request: page.troubles.append(request.url))
+        page.on("request", lambda request: _note_foreign(page.troubles, request.url))
+        yield page
+
+
+def _note_foreign(troubles: list[str], url: str) -> None:
+    if not url.startswith(("file:", "data:")):
+        troubles.append(url)
+
+
+def test_every_page_the_files_and_the_notebooks_are_there(built: StudyPaths) -> None:
+    assert set(PAGES) <= {path.name for path in built.report.iterdir()}
+    assert {path.suffix for path in built.figures.iterdir()} == {".svg", ".pdf"}
+    assert {path.suffix for path in built.tables.iterdir()} == {".html", ".tex"}
+    assert not built.report.with_name("report.unfinished").exists()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_names_nothing_outside_itself(built: StudyPaths, name: str) -> None:
+    html = (built.report / name).read_text()
+    assert "http://" not in html.replace("http://www.w3.org", "")
+    assert "https://" not in html
+    assert "<script" not in html
+    assert str(Path.home()) not in html
+    assert str(built.folder) not in html
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opens_offline_without_trouble_and_every_figure_has_a_size(
+    built: StudyPaths, page: Any, name: str
+) -> None:
+    page.goto((built.report / name).as_uri())
+    sizes = page.eval_on_selector_all("img", "all => all.map(i => i.complete && i.naturalWidth * i.clientHeight)")
+    assert page.troubles == []
+    assert bool(sizes) == (name not in WITHOUT_FIGURES)
+    assert all(sizes)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_the_window_and_hides_no_column(built: StudyPaths, page: Any, name: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto((built.report / name).as_uri())
+    overflow = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).length"
+    assert page.eval_on_selector_all("html, .scroll", overflow) == 0
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_quick_study_says_so_on_every_page(built: StudyPaths, page: Any, name: str) -> None:
+    page.goto((built.report / name).as_uri())
+    assert page.locator("header .quick").inner_text() == "quick: not for publication"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_follow_the_skeleton(built: StudyPaths, page: Any, name: str) -> None:
+    page.goto((built.report / name).as_uri())
+    assert page.locator("h2").all_inner_texts() == ["Question", "Parameters", "Data", "Result", "Doubts"]
+
+
+def test_code_is_hidden_until_it_is_asked_for(built: StudyPaths, page: Any) -> None:
+    page.goto(built.report_page.as_uri())
+    code = page.locator(".code:not(.parameters)").first
+    assert not code.is_visible()
+    page.get_by_text("code", exact=True).click()
+    assert code.is_visible()
+    page.get_by_text("code", exact=True).click()
+    assert not code.is_visible()
+
+
+def test_the_parameters_are_always_shown(built: StudyPaths, page: Any) -> None:
+    page.goto(built.report_page.as_uri())
+    assert 'study = "example"' in page.locator(".code.parameters").inner_text()
+
+
+def test_pages_lead_to_each_other(built: StudyPaths, page: Any) -> None:
+    page.goto(built.report_page.as_uri())
+    for title in ("Scaling", "Communication", "Comparison", "Quality", "Summary"):
+        page.locator("nav a", has_text=title).click()
+        assert page.locator("h1").inner_text() == title
+
+
+def test_a_study_without_a_plan_is_one_clear_error(paths: StudyPaths) -> None:
+    with pytest.raises(EvidenceError, match="there is no plan yet"):
+        pages.build("example")
+    assert not paths.report.exists()
+
+
+def test_a_failing_notebook_leaves_the_last_good_report(
+    paths: StudyPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_titled(paths, mixed_entries()[:1])
+    paths.report.mkdir()
+    paths.report_page.write_text("the last good report")
+    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "nowhere")
+    with pytest.raises(DlperfStudyError, match=r"(summary|scaling)\.ipynb"):
+        pages.build("example")
+    assert paths.report_page.read_text() == "the last good report"

@@ -1,0 +1,52 @@
+import pytest
+
+from dlperf_study.columns import COLUMNS
+from dlperf_study.report.tables.diagnostics import belongs, merged, without_numbers
+from dlperf_study.study.study import QUESTIONS
+
+
+def test_messages_that_differ_only_in_numbers_are_one_with_their_ranges():
+    said = [f"the step time settles only at step {step} of 20; {share} of it" for step, share in ((9, 0.5), (12, 0.25))]
+    assert merged(said) == "the step time settles only at step 9 to 12 of 20; 0.25 to 0.5 of it"
+
+
+def test_equal_messages_are_said_once():
+    assert merged(["3 servers on a host of 2 cores"] * 3) == "3 servers on a host of 2 cores"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["rank 0 on a computes 2 times as long", "rank 1 on a computes 2 times as long"],
+        ["measured on host-1", "measured on host-2"],
+        ["measured with 3.0.0", "measured with 3.1.0"],
+        ["left by earlier runs: 4000: python", "left by earlier runs: 4001: python"],
+        ["it falls", "it jumped"],
+    ],
+)
+def test_what_names_somebody_or_something_is_no_measurement(said):
+    assert without_numbers(said[0]) != without_numbers(said[1])
+
+
+def test_numbers_with_exponents_are_compared_as_numbers():
+    assert merged(["it takes 9e-05 s", "it takes 0.01 s"]) == "it takes 9e-05 to 0.01 s"
+
+
+def test_what_is_wrong_with_a_trace_stands_beside_the_timeline():
+    assert belongs("trace", "communication")
+
+
+def test_every_subject_has_a_page_and_doubts_about_rates_have_several():
+    for subject in (*COLUMNS, "survivors_ended"):
+        assert any(belongs(subject, question) for question in QUESTIONS)
+    assert [question for question in QUESTIONS if belongs("drain_seconds", question)] == [
+        "scaling",
+        "comparison",
+        "published",
+        "quality",
+    ]
+
+
+def test_doubts_about_a_log_are_about_every_rate_that_was_read_from_it():
+    pages = ["scaling", "comparison", "published", "quality"]
+    assert [question for question in QUESTIONS if belongs("1n8g/r50_b128_fp32_1.log", question)] == pages

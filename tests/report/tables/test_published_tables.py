@@ -1,0 +1,222 @@
+import re
+from collections.abc import Iterator
+
+import pytest
+from matplotlib.container import ErrorbarContainer
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.paths import StudyPaths
+from dlperf_study.published import read_source
+from dlperf_study.report.figures import published_figures
+from dlperf_study.report.figures.charts import IDEAL
+from dlperf_study.report.figures.published_figures import OURS
+from dlperf_study.report.formatting import MISSING, human
+from dlperf_study.report.pages.pages import ANSWERS
+from dlperf_study.report.published_series import NOTHING_NAMED
+from dlperf_study.report.tables import audit_tables, published_tables
+from dlperf_study.report.tables.table import Table
+from tests.evidence_factory import Planned, Recipe, configuration
+from tests.report.conftest import ALONE, TOGETHER, write_titled
+
+SOURCES = ("elasticdl_allreduce_wiki", "dlperf_paddle_plsc", "paddle_vgg16_cluster")
+#: What ElasticDL asked on a cluster's CPUs, in our words.
+CPU_ONLY = {
+    **{"model": "resnet50_convolution_biases", "strategy": "all_reduce", "image_size": 32, "classes": 10},
+    **{"batch_per_device": 64, "threads_per_device": 4, "devices_per_node": 1},
+}
+
+
+#: What DLPerf asked of PLSC.
+ARCFACE = {
+    **{"model": "arcface_resnet50", "strategy": "all_reduce", "image_size": 112, "classes": 85742},
+    **{"batch_per_device": 128, "classifier": "sharded", "sample_ratio": 1.0},
+}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """One and two workers measured, four unsupported, and eight not in the plan; and ArcFace on one device."""
+    one, two, four = (configuration(nodes=nodes, **CPU_ONLY) for nodes in (1, 2, 4))
+    alone = configuration(**ARCFACE)
+    arcface = Planned(alone, ALONE, baseline=alone)
+    unsupported = Planned(four, Recipe(), unsupported="there are 2 nodes")
+    planned = [Planned(one, ALONE), Planned(two, TOGETHER), unsupported, arcface]
+    paths = StudyPaths(tmp_path_factory.mktemp("outputs") / "example")
+    return write_titled(paths, planned, published=SOURCES)
+
+
+def row(table: Table, group: str, devices: str, line: str = "") -> dict[str, tuple[str, str, str]]:
+    """Return one row of a table by its group, its devices and its line: text, interval and note by label."""
+    grouped = zip(table.groups, table.rows, strict=True)
+    [found] = [cells for name, cells in grouped if group in name and cells[1].text == devices and line in cells[0].text]
+    labels = [heading.label for heading in table.headings]
+    return {label: (cell.text, cell.interval, cell.note) for label, cell in zip(labels, found, strict=True)}
+
+
+def test_every_published_throughput_has_a_row(asked: Dataset) -> None:
+    table = published_tables.beside_ours(asked)
+    assert len(table.rows) == 13 + 5 + 36
+    assert {text for text in table.column("Published throughput") if not re.fullmatch(r"\d+(\.\d+)?", text)} == set()
+
+
+def test_the_same_question_stands_in_one_row(asked: Dataset) -> None:
+    cells = row(published_tables.beside_ours(asked), "CPU only: Resnet50", "2")
+    assert cells["Published throughput"] == ("41", "", "no interval: one value printed")
+    assert cells["Published speedup"][0] == "1.54"
+    assert cells["As printed"][0] == "1.57"
+    assert cells["Our throughput"][1].startswith("[")
+    assert cells["Our speedup"][0].startswith("1.5")
+
+
+def test_runs_that_were_printed_give_an_interval(asked: Dataset) -> None:
+    cells = row(published_tables.beside_ours(asked), "ArcFace", "32")
+    text, interval, note = cells["Published speedup"]
+    low, high = (float(end) for end in interval.strip("[]").split(","))
+    assert low < float(text) < high
+    assert cells["Published throughput"][0] == "11084.53"
+    assert note == ""
+
+
+def test_an_efficiency_that_was_printed_is_called_one(asked: Dataset) -> None:
+    cells = row(published_tables.beside_ours(asked), "Accelerate Rate", "20", "Fluid")
+    assert cells["As printed"] == ("78.64%", "", "printed as efficiency")
+
+
+def test_what_was_not_measured_says_why(asked: Dataset) -> None:
+    table = published_tables.beside_ours(asked)
+    assert row(table, "CPU only: Resnet50", "4")["Our throughput"] == (MISSING, "", "unsupported: there are 2 nodes")
+    assert row(table, "CPU only: Resnet50", "8")["Our speedup"][2] == "no configuration of this study asks the same"
+
+
+def test_every_dash_has_a_reason_and_nothing_prints_as_nan(asked: Dataset) -> None:
+    for table in (published_tables.beside_ours(asked), published_tables.communication(asked)):
+        cells = [cell for cells in table.rows for cell in cells]
+        assert [cell for cell in cells if cell.text == MISSING and not cell.note] == []
+        assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
+
+
+def test_a_number_that_the_audit_doubts_leads_to_its_finding(asked: Dataset) -> None:
+    table = published_tables.beside_ours(asked)
+    said = "41 / 26.7 = 1.5356, printed 1.57: it fits no rounding"
+    assert f"audit, doubt: {said}" in _links(table, "CPU only: Resnet50", "2")
+    assert f"audit, doubt: {said}" not in _links(table, "CPU only: Resnet50", "1")
+    assert [text for text in _links(table, "ArcFace", "8") if "17.0% above linear" in text]
+    assert _links(table, "ArcFace", "32") == []
+
+
+def _links(table: Table, group: str, devices: str) -> list[str]:
+    grouped = zip(table.groups, table.rows, strict=True)
+    [found] = [cells for name, cells in grouped if group in name and cells[1].text == devices]
+    return [link.text for cell in found for link in cell.links]
+
+
+def test_every_link_to_the_audit_arrives(asked: Dataset) -> None:
+    pages = {page.file for page in ANSWERS}
+    shown = published_tables.beside_ours(asked)._repr_html_() + published_tables.communication(asked)._repr_html_()
+    targets = re.findall(r'<li><sup>\w+</sup>&nbsp;<a href="([^"#]+)#([^"]+)">audit, \w+: ([^<]+)', shown)
+    _, found = audit_tables.published(asked)
+    rows = re.findall(r'<td id="([^"]+)">.*?</td><td>.*?</td><td>(.*?)(?:<sup>|</td>)', found._repr_html_())
+    assert len(targets) > 5
+    assert {page for page, _, _ in targets} <= pages
+    assert {(anchor, said) for _, anchor, said in targets} <= set(rows)
+
+
+def test_without_a_page_of_the_audit_its_words_stand_alone(paths: StudyPaths) -> None:
+    alone = configuration(**ARCFACE)
+    dataset = write_titled(paths, [Planned(alone, ALONE)], published=("dlperf_paddle_plsc",), questions=("published",))
+    shown = published_tables.beside_ours(dataset)._repr_html_()
+    assert "audit, doubt: from 8 to 16 devices" in shown
+    assert "href" not in shown
+
+
+def test_a_caption_names_both_machines_and_warns(asked: Dataset) -> None:
+    caption = published_tables.beside_ours(asked).caption
+    owed = ("neither is divided by the other", "Tesla V100-SXM2-16GB", "cpu=4", "Constructed CPU", "weak scaling")
+    assert [words for words in owed if words not in caption] == []
+
+
+def test_communication_stands_beside_ours(asked: Dataset) -> None:
+    cells = row(published_tables.communication(asked), "CPU only: Resnet50", "2")
+    assert cells["Communication, as published"][0] == "18%"
+    assert cells["Our computation : communication"][0].startswith("10 : ")
+
+
+def test_sources_say_where_they_come_from_and_what_they_leave_unsaid(asked: Dataset) -> None:
+    table = published_tables.sources(asked)
+    facts: dict[str, list[str]] = {}
+    for word, said in table.rows:
+        facts.setdefault(word.text, []).append(said.text)
+    assert facts["Page"][0] == "github.com/sql-machine-learning/elasticdl/wiki/allreduce-benchmark"
+    assert facts["Inferred"] == [
+        "image_size, classes, batch_per_device / classes, device_name",
+        "image_size",
+        "image_size, classes",
+    ]
+    assert facts["Software"][2].endswith("versions are not stated")
+    assert facts["Not stated"][0] == "link"
+
+
+def test_sources_stand_below_each_other_and_fit_a_page(asked: Dataset) -> None:
+    table = published_tables.sources(asked)
+    assert len(table.headings) == 2
+    assert list(dict.fromkeys(table.groups)) == [read_source(name).title for name in SOURCES]
+
+
+def test_only_what_ours_answers_is_drawn_and_the_caption_names_the_rest(asked: Dataset) -> None:
+    figure = published_figures.speedups(asked)
+    wiki, plsc, vgg16 = (read_source(name).title for name in SOURCES)
+    drawn = [part.get_suptitle() for part in figure.drawing.subfigs]
+    assert drawn == [f"ResNet-50 with convolution biases: {wiki}", f"{human('arcface_resnet50')}: {plsc}"]
+    assert figure.caption.count("Dashed: ours") == figure.caption.count("Bars: intervals") == 1
+    not_drawn = figure.caption.partition("Not drawn, but in the tables")[2]
+    assert f"MobileNetV2: {wiki}" in not_drawn
+    assert f"VGG16 for CIFAR-10: {vgg16}" in not_drawn
+    assert plsc not in not_drawn
+
+
+def test_a_source_that_ours_does_not_answer_has_tables_alone(paths: StudyPaths) -> None:
+    figure = published_figures.speedups(write_titled(paths, [Planned(configuration(), ALONE)]))
+    assert figure.drawing is None
+    assert "what is published stands in the tables alone" in figure._repr_html_()
+
+
+def test_tables_are_shown_as_printed(asked: Dataset) -> None:
+    tables = {table.name: table for table in published_tables.as_printed(asked)}
+    assert len(tables) == 6 + 1 + 4
+    printed = tables["printed-paddle-vgg16-cluster-accelerate-rate"]
+    assert [heading.label for heading in printed.headings] == ["Trainer Count", "20", "40", "80", "100"]
+    assert printed.column("20") == ["263.29 (78.64%)", "326.85 (92.85%)", "-"]
+
+
+def test_a_figure_has_a_line_for_each_published_one_and_ours_dashed(asked: Dataset) -> None:
+    drawing = published_figures.speedups(asked).drawing
+    labels = [text.get_text() for text in drawing.subfigs[0].legends[0].get_texts()]
+    assert labels == ["Minikube: Resnet50", "ASI, CPU only: Resnet50", f"{OURS} · ASI, CPU only: Resnet50", "ideal"]
+    speedup = drawing.axes[0]
+    dashed = [line for line in speedup.get_lines() if line.get_linestyle() == "--" and line.get_label() != IDEAL]
+    assert [list(line.get_xdata()) for line in dashed] == [[1, 2]]
+
+
+def test_only_runs_draw_intervals(asked: Dataset) -> None:
+    cpu, _, arcface, _ = published_figures.speedups(asked).drawing.axes
+    lengths = {bars.get_label(): max(_lengths(bars)) for bars in (*cpu.containers, *arcface.containers)}
+    known = {label for label, length in lengths.items() if length > 0}
+    assert known == {"PLSC", f"{OURS} · ASI, CPU only: Resnet50"}
+    assert lengths["PLSC"] > 0.1
+
+
+def _lengths(bars: ErrorbarContainer) -> Iterator[float]:
+    """Yield the length of each bar of an interval."""
+    yield from (high[1] - low[1] for line in bars[2] for low, high in line.get_segments())
+
+
+def test_a_study_without_sources_says_so(paths: StudyPaths) -> None:
+    dataset = write_titled(paths, [Planned(configuration())], published=())
+    for table in (
+        published_tables.beside_ours(dataset),
+        published_tables.communication(dataset),
+        published_tables.sources(dataset),
+    ):
+        assert NOTHING_NAMED in table._repr_html_()
+    assert list(published_tables.as_printed(dataset)) == []
+    assert NOTHING_NAMED in published_figures.speedups(dataset)._repr_html_()

@@ -1,0 +1,71 @@
+import math
+
+import pandas as pd
+import pytest
+
+from dlperf_study.report import formatting
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "written"),
+    [
+        (412.37, 405.12, 420.93, ("412", "[405, 421]")),
+        (4.2341, 4.2312, 4.2402, ("4.2341", "[4.2312, 4.2402]")),
+        (0.8706, 0.80, 0.95, ("0.87", "[0.80, 0.95]")),
+        (12345.0, 11000.0, 14000.0, ("12\u202f300", "[11\u202f000, 14\u202f000]")),
+        (0.0, -0.31, 0.32, ("0.00", "[\u22120.31, 0.32]")),
+        (0.0001, -0.004, 3.2, ("0.0", "[0.0, 3.2]")),
+        (10.036215, 10.036214, 10.036216, ("10.036", "[10.036, 10.036]")),
+    ],
+)
+def test_digits_follow_the_width_of_the_interval(
+    value: float, low: float, high: float, written: tuple[str, str]
+) -> None:
+    assert formatting.with_interval(value, low, high) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "decision", "written"),
+    [
+        (29.4, 4.9, 120.1, 0, ("29", "[5, 120]")),
+        (29.4, -4.9, 120.1, 0, ("29", "[\u22125, 120]")),
+        (0.94, 0.79, 0.9951, 1, ("0.940", "[0.790, 0.995]")),
+        (1.3, 1.0004, 1.6, 1, ("1.3000", "[1.0004, 1.6000]")),
+        (1.3, 1.0, 1.6, 1, ("1.30", "[1.00, 1.60]")),
+    ],
+)
+def test_no_end_is_rounded_onto_the_decision(
+    value: float, low: float, high: float, decision: float, written: tuple[str, str]
+) -> None:
+    assert formatting.with_interval(value, low, high, decision) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(0.0, "0"), (-2.26, "\u22122.26"), (0.012345, "0.0123"), (1234567.0, "1\u202f230\u202f000")]
+)
+def test_a_bare_value_has_three_digits(value: float, written: str) -> None:
+    assert formatting.plain(value) == written
+
+
+@pytest.mark.parametrize(("value", "written"), [(22780.126, "22\u202f780.13"), (366.0, "366.00"), (0.51234, "0.512")])
+def test_the_rate_of_a_run_has_the_decimals_of_published_tables(value: float, written: str) -> None:
+    assert formatting.rate(value) == written
+
+
+def test_a_count_keeps_all_its_digits() -> None:
+    assert formatting.whole(23_528_522) == "23\u202f528\u202f522"
+
+
+@pytest.mark.parametrize(("value", "written"), [(10 / 3, "10 : 3"), (100.0, "10 : 0.1"), (0.5, "10 : 20")])
+def test_ratios_have_ten_on_the_left(value: float, written: str) -> None:
+    assert formatting.ratio(value) == written
+
+
+@pytest.mark.parametrize("value", [None, math.nan, pd.NA, "", math.inf])
+def test_what_holds_no_value_is_missing(value: object) -> None:
+    assert formatting.is_missing(value)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, "0", False])
+def test_zero_is_a_value(value: object) -> None:
+    assert not formatting.is_missing(value)

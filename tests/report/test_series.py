@@ -1,0 +1,82 @@
+from dlperf_study.paths import StudyPaths
+from dlperf_study.report.series import all_groups
+from tests.evidence_factory import Planned, configuration
+from tests.report.conftest import ALONE, write_titled
+
+Parameters = dict[str, object]
+
+
+def named(**changes: object) -> Parameters:
+    return {"framework": "paddle_collective", "strategy": "all_reduce", **changes}
+
+
+def groups_of(paths: StudyPaths, pairs: list[tuple[Parameters, Parameters]]) -> list[tuple[str, list[str]]]:
+    """Return heading and labels of each group, from pairs of a configuration and its reference."""
+    planned = [Planned(configuration(**own), ALONE, reference=configuration(**other)) for own, other in pairs]
+    return [(group.label, list(group.rows["label"])) for group in all_groups(write_titled(paths, planned))]
+
+
+def test_a_group_is_named_by_what_all_share_and_a_row_by_how_it_differs(paths: StudyPaths) -> None:
+    ours = named()
+    others = [
+        named(framework="horovod_torch"),
+        named(framework="paddle_ps", strategy="async", servers=1),
+        named(framework="torch_ddp", devices_per_node=2),
+    ]
+    assert groups_of(paths, [(others[0], ours), (ours, ours), *((other, ours) for other in others[1:])]) == [
+        (
+            "ResNet-50 · 1 device",
+            [
+                "PaddlePaddle collective · all-reduce",
+                "Horovod (PyTorch)",
+                "PaddlePaddle parameter server · asynchronous · 1 server",
+                "PyTorch DDP · 2 devices",
+            ],
+        )
+    ]
+
+
+def test_groups_that_differ_in_a_factor_say_so(paths: StudyPaths) -> None:
+    pairs = [
+        (named(framework=name, batch_per_device=batch), named(batch_per_device=batch))
+        for batch in (32, 64)
+        for name in ("paddle_collective", "torch_ddp")
+    ]
+    assert groups_of(paths, pairs) == [
+        (f"ResNet-50 · Batch per device {batch} · 1 device", ["PaddlePaddle collective", "PyTorch DDP"])
+        for batch in (32, 64)
+    ]
+
+
+def test_a_reference_alone_is_called_by_its_framework(paths: StudyPaths) -> None:
+    assert groups_of(paths, [(named(), named())]) == [("ResNet-50 · 1 device", ["PaddlePaddle collective"])]
+
+
+def test_what_a_row_has_besides_framework_and_strategy_is_told_apart(paths: StudyPaths) -> None:
+    ours, served = named(), named(framework="paddle_ps", strategy="async", servers=1)
+    spread = named(framework="torch_ddp", nodes=2, precision="fp16")
+    planned = [Planned(configuration(**one), ALONE, reference=configuration(**ours)) for one in (ours, served, spread)]
+    [group] = all_groups(write_titled(paths, planned))
+    assert list(group.rows["besides"]) == ["fp32", "1 server", "fp16 · 2 nodes"]
+
+
+def test_devices_of_several_nodes_are_told_from_those_of_one(paths: StudyPaths) -> None:
+    pairs = [(named(framework=name, nodes=2), named(nodes=2)) for name in ("paddle_collective", "torch_ddp")]
+    wider = (named(framework="torch_ddp", nodes=2, devices_per_node=2), named(nodes=2))
+    assert groups_of(paths, [*pairs, wider]) == [
+        (
+            "ResNet-50 · 2 devices on 2 nodes",
+            ["PaddlePaddle collective", "PyTorch DDP", "PyTorch DDP · 4 devices"],
+        )
+    ]
+
+
+def test_groups_of_one_model_are_its_own(paths: StudyPaths) -> None:
+    both = [configuration(model=model) for model in ("resnet50", "mobilenet_v2")]
+    dataset = write_titled(paths, [Planned(one, ALONE, reference=one) for one in both])
+    assert [group.label for group in all_groups(dataset, "mobilenet_v2")] == ["MobileNetV2 · 1 device"]
+    assert len(all_groups(dataset)) == 2
+
+
+def test_without_references_there_is_no_group(paths: StudyPaths) -> None:
+    assert all_groups(write_titled(paths, [Planned(configuration(), ALONE)])) == []

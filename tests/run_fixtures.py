@@ -1,0 +1,52 @@
+"""Fixtures: runs of a study as files, made without training."""
+
+import json
+
+import pytest
+
+from dlperf_study.evidence.run import read_run
+from dlperf_study.paths import StudyPaths
+from tests.evidence_factory import Recipe, configuration, write_lines, write_run
+
+DEFAULT = {"devices_per_node": 2, "measured_steps": 4, "computation_steps": 2, "exchange_steps": 2}
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return StudyPaths(tmp_path)
+
+
+@pytest.fixture
+def make_run(paths):
+    """Return a function that writes one run, lets its lines be changed, and reads it."""
+
+    def make(changes=None, recipe=None, **parameters):
+        run = write_run(paths, configuration(**parameters), 1, recipe or Recipe())
+        for rank, change in (changes or {}).items():
+            _change(run.rank_log(rank), change)
+        return read_run(run)
+
+    return make
+
+
+@pytest.fixture
+def hand_made_run(make_run):
+    """Return two ranks with times one can reckon with: rank 1 is the slowest in training, rank 0 in computation."""
+
+    def make(exchange="all_reduce", training=(1.0, 1.0, 1.0, 3.0), **parameters):
+        steps = {
+            0: {"training": [1.0, 1.0, 1.0, 2.0], "computation": [0.9, 1.1], "exchange": [0.5, 0.5]},
+            1: {"training": list(training), "computation": [0.7, 0.9], "exchange": [0.7, 0.9]},
+        }
+        return make_run(steps, Recipe(exchange=exchange), **(DEFAULT | parameters))
+
+    return make
+
+
+def _change(path, steps):
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line.get("name") in steps:
+            times = steps[line["name"]]
+            line |= {"step_seconds": times, "seconds": sum(times), "steps": len(times)}
+    write_lines(path, lines)

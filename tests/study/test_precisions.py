@@ -1,0 +1,11 @@
+import pytest
+
+from dlperf_study.study.parameters import our_precision
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"),
+    [("fp16", "amp_fp16"), ("AMP", "amp_fp16"), ("bf16", "amp_bf16"), ("fp32", "fp32"), ("TF32", "TF32")],
+)
+def test_what_others_call_a_precision(word: str, ours: str) -> None:
+    assert our_precision(word) == ours

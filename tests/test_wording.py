@@ -1,0 +1,29 @@
+"""Numbers, names and what a program printed, in sentences."""
+
+import pytest
+
+from dlperf_study.wording import counted, first_of, last_line, rounded
+
+
+@pytest.mark.parametrize(("number", "words"), [(0, "0 devices"), (1, "1 device"), (2, "2 devices")])
+def test_a_noun_has_the_number_of_its_number(number: int, words: str) -> None:
+    assert counted(number, "device") == words
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [([], ""), (["a"], "a"), (["a", "b"], "a; b"), (["a", "b", "c", "d"], "a; b; and 2 more")]
+)
+def test_of_many_names_the_first_are_said_and_how_many_there_are_more(names: list[str], words: str) -> None:
+    assert first_of(names, 2, "; ") == words
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("", ""), ("\n \n", ""), ("why", "why"), ("first\nRunError: why\n\n", "RunError: why")]
+)
+def test_the_last_line_is_the_last_that_says_something(text: str, line: str) -> None:
+    assert last_line(text) == line
+
+
+@pytest.mark.parametrize(("value", "text"), [(19000.4, "19000"), (0.123456, "0.1235"), (1e6, "1000000")])
+def test_a_number_has_four_digits_that_count_and_no_exponent(value: float, text: str) -> None:
+    assert rounded(value) == text
