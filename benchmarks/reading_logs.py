@@ -2,8 +2,8 @@
 
 The loop reads a file line by line and takes one number out of each line by ``re.search``, to have its mean, in one
 process. Ours, the command that anybody types, makes of the same files the whole dataset: every metric, place and time,
-the steady part, the doubts, all tables. Both are measured in turn, in one run. It also says how much memory ours takes
-for few files and for many of one size. Launch from the root of the project:
+the steady part, the diagnostics, all tables. Both are measured in turn, in one run. It also says how much memory ours
+takes for few files and for many of one size. Launch from the root of the project:
 
     python -m benchmarks.reading_logs [MB [FILES]]
 """

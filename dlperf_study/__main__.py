@@ -167,12 +167,12 @@ def _found(paths: StudyPaths) -> str:
     from dlperf_study.wording import counted
 
     # Not the whole dataset: nothing is asked about its steps, of which there may be millions.
-    runs, complaints = (tables.read(table, paths.dataset) for table in (Table.RUNS, Table.COMPLAINTS))
-    severities = complaints["severity"].value_counts()
-    errors, doubts = (counted(severities.get(name, 0), name) for name in ("error", "doubt"))
+    runs, diagnostics = (tables.read(table, paths.dataset) for table in (Table.RUNS, Table.DIAGNOSTICS))
+    severities = diagnostics["severity"].value_counts()
+    errors, diagnostics = (counted(severities.get(name, 0), name) for name in ("error", "warning"))
     completed = int((runs["outcome"] == Outcome.COMPLETED).sum())
     refused = f" and {len(runs) - completed} refused" if Plan.read(paths.plan_file).ingested_from else ""
-    return f"{counted(len(runs), 'run')}, {completed} of them completed{refused}, {errors} and {doubts} about them"
+    return f"{counted(len(runs), 'run')}, {completed} of them completed{refused}, {errors} and {diagnostics} about them"
 
 
 #: What is said of those that go on where they were interrupted.

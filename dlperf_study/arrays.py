@@ -5,12 +5,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-Real = NDArray[np.float64]
-Whole = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def end_to_end(parts: Iterable[Whole]) -> Whole:
+def end_to_end(parts: Iterable[Integers]) -> Integers:
     """Return some columns one after the other; of none, an empty one."""
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
@@ -24,7 +24,7 @@ def any_of(masks: Iterable[Mask], size: int) -> Mask:
 # What is usual around each value of a series.
 
 
-def running_median(values: Real, width: int) -> Real:
+def running_median(values: Floats, width: int) -> Floats:
     """Return the median of the ``width`` values around each; at both ends, that of the first and last ``width``.
 
     ``np.median`` gives the same numbers and takes four times as long, for it looks for NaN in every window.
@@ -33,7 +33,7 @@ def running_median(values: Real, width: int) -> Real:
     before, other = width // 2, (width - 1) // 2
     around = np.partition(np.lib.stride_tricks.sliding_window_view(values, width), sorted({other, before}), axis=1)
     middle = around[:, before] if other == before else (around[:, other] + around[:, before]) / 2
-    median: Real = np.concatenate(
+    median: Floats = np.concatenate(
         (np.full(before, middle[0]), middle, np.full(values.size - before - middle.size, middle[-1]))
     )
     return median

@@ -1,23 +1,23 @@
-"""One doubt about a number: always shown, never dropped."""
+"""One warning about a number: always shown, never dropped."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a complaint or a finding weighs; a note, only of an audit, says what is worth knowing."""
+    """How much a diagnostic or a finding weighs; a note, only of an audit, says what is worth knowing."""
 
     NOTE = "note"
-    DOUBT = "doubt"
+    WARNING = "warning"
     ERROR = "error"
 
 
 @dataclass(frozen=True)
-class Complaint:
+class Diagnostic:
     """What was seen, about which run; no ``identity`` means the whole study, no ``repetition`` all runs."""
 
     subject: str
     message: str
-    severity: Severity = Severity.DOUBT
+    severity: Severity = Severity.WARNING
     identity: str | None = None
     repetition: int | None = None

@@ -109,9 +109,9 @@ class JobPaths:
         """What the job printed."""
         return self.folder / "output.txt"
 
-    def ending(self, index: int) -> Path:
+    def result(self, index: int) -> Path:
         """How one run of the order ended, as the job says it."""
-        return self.folder / f"ending-{index}.json"
+        return self.folder / f"result-{index}.json"
 
     def recorded(self, index: int) -> Path:
         """Exists once whoever ordered this run knows how it ended."""

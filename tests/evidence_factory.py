@@ -50,7 +50,7 @@ class Recipe:
     peak_flops: float | None = PEAK_FLOPS
     flops_per_sample: float | None = FLOPS_PER_SAMPLE
     commit: str = "0" * 40
-    complaints: tuple[Mapping[str, str], ...] = ()
+    diagnostics: tuple[Mapping[str, str], ...] = ()
     nodes: tuple[Mapping[str, str], ...] = ({"name": "", "address": "127.0.0.1", "interface": "lo"},)
 
     @property
@@ -118,7 +118,7 @@ def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str,
             "busy_cores_during": recipe.busy_cores,
             "survivors_ended": [],
         },
-        "complaints": [dict(complaint) for complaint in recipe.complaints],
+        "diagnostics": [dict(diagnostic) for diagnostic in recipe.diagnostics],
         "tail": {} if completed else {"trainer-0": ["the last line it printed"]},
     }
 

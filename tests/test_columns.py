@@ -3,7 +3,7 @@ from dataclasses import fields
 from dlperf_study.columns import COLUMNS, COLUMNS_PAGE, Dtype, Table, as_markdown, columns_of
 from dlperf_study.columns.measured import PRINTED
 from dlperf_study.dataset.run_table import run_row
-from dlperf_study.diagnostic import Complaint
+from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.evidence.run import read_run
 from dlperf_study.paths import StudyPaths
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
@@ -11,9 +11,9 @@ from tests.evidence_factory import configuration, write_run
 
 #: A parameter that nobody stated, of ingested logs, is missing.
 DTYPES = {
-    str: {Dtype.TEXT},
+    str: {Dtype.STRING},
     int: {Dtype.INTEGER, Dtype.OPTIONAL_INTEGER},
-    float: {Dtype.REAL},
+    float: {Dtype.FLOAT},
     bool: {Dtype.FLAG, Dtype.OPTIONAL_FLAG},
 }
 INGESTED = {column.name for column in PRINTED}
@@ -58,5 +58,5 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     assert {name for name, value in row.items() if value is None} == set()
 
 
-def test_the_columns_of_complaints_are_the_fields_of_a_complaint():
-    assert {column.name for column in columns_of(Table.COMPLAINTS)} == {field.name for field in fields(Complaint)}
+def test_the_columns_of_diagnostics_are_the_fields_of_a_diagnostic():
+    assert {column.name for column in columns_of(Table.DIAGNOSTICS)} == {field.name for field in fields(Diagnostic)}

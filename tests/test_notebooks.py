@@ -14,7 +14,7 @@ from dlperf_study.study.study import QUESTIONS
 
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
 STUDY_NOTEBOOKS = ("summary", *QUESTIONS, "explore")
-SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Doubts"]
+SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Diagnostics"]
 MOST_CELLS, MOST_LINES = 30, 10
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

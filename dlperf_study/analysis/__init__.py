@@ -1,1 +1,1 @@
-"""Records to answers: evidence becomes tables, and every number gets its interval and its doubts."""
+"""Records to answers: evidence becomes tables, and every number gets its interval and its diagnostics."""

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.statistics import Interval, coverage, difference_interval, median_interval, ratio_interval
-from dlperf_study.arrays import Real
-from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.arrays import Floats
+from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import BaselineError
 from dlperf_study.plan.plan import Entry
 from dlperf_study.study.grid import Role
@@ -17,7 +17,7 @@ from dlperf_study.study.grid import Role
 
 
 #: The throughputs of the completed runs of each configuration, in samples/s, by identity.
-Throughputs = Mapping[str, Real]
+Throughputs = Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def lies_in(decided: str | None, found: dict[str, Difference], uneven: bool = Fa
     return BOTH if min(computation.low, exchange.low) > 0 else UNCLEAR
 
 
-def network_complaints(configurations: pd.DataFrame) -> Iterator[Complaint]:
+def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
     """Yield an error for every configuration that trains another number of parameters than its reference."""
     parameters = configurations.set_index("identity")["parameters"].dropna().to_dict()
     compared = configurations[["identity", "reference_identity"]].dropna()
@@ -116,7 +116,7 @@ def network_complaints(configurations: pd.DataFrame) -> Iterator[Complaint]:
         own, other = parameters.get(identity), parameters.get(reference)
         if own is not None and other is not None and own != other:
             message = f"rank 0 trains {own:,} parameters and that of its reference {other:,}: not the same network"
-            yield Complaint("relative_throughput", message, Severity.ERROR, identity)
+            yield Diagnostic("relative_throughput", message, Severity.ERROR, identity)
 
 
 def _difference(own: pd.Series, reference: pd.Series, alone: bool) -> Difference:

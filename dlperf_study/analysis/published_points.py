@@ -10,7 +10,7 @@ import pandas as pd
 from dlperf_study.analysis.comparison import itself
 from dlperf_study.analysis.scaling import scaling_columns
 from dlperf_study.analysis.statistics import interval_columns, median_interval, ratio_interval
-from dlperf_study.arrays import Mask, Real
+from dlperf_study.arrays import Floats, Mask
 from dlperf_study.published import Source, load, printed_table, read_source
 
 #: A published result of one metric is told from all others by its line of points and its number of devices.
@@ -26,7 +26,7 @@ ASKED = (
 _NEVER_OURS = ("framework", "strategy")
 #: How sources print what communication takes: a ratio, a share, or the times of which it is one.
 _EXCHANGE = ("computation_to_communication", "communication_share", "report_gradient_seconds", "task_process_seconds")
-_NO_RUNS: Real = np.empty(0)
+_NO_RUNS: Floats = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _ratios(results: pd.DataFrame) -> pd.DataFrame:
     return ratios[[*POINT, "baseline"]].assign(ratio=ratios["metric"], printed_ratio=shown, ratio_cell=ratios["cell"])
 
 
-def _computed(point: Any, known: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, Real]) -> dict[str, Any]:
+def _computed(point: Any, known: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, Floats]) -> dict[str, Any]:
     own = runs.get(point.cell, _NO_RUNS)
     values = {"throughput": point.value, **interval_columns("throughput", median_interval(own)), "is_baseline": False}
     if pd.isna(point.baseline):

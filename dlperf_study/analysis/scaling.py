@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.statistics import Interval, interval_columns
-from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.study import BATCH_OF_SCALING
 from dlperf_study.wording import rounded
@@ -52,8 +52,8 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     return factors
 
 
-def curve_complaints(configurations: pd.DataFrame, scaling: str) -> Iterator[Complaint]:
-    """Yield a complaint for every step of a curve that rises faster than its devices, or falls."""
+def curve_diagnostics(configurations: pd.DataFrame, scaling: str) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for every step of a curve that rises faster than its devices, or falls."""
     measured = configurations[configurations["throughput"].notna()]
     ordered = measured.sort_values("world_size", kind="stable")
     curve = ["world_size", "throughput", "throughput_low", "throughput_high"]
@@ -61,7 +61,7 @@ def curve_complaints(configurations: pd.DataFrame, scaling: str) -> Iterator[Com
     identities = ordered["identity"].tolist()
     for positions in ordered.groupby(series_factors(measured, scaling), sort=False, dropna=False).indices.values():
         for fewer, more in pairwise(positions):
-            yield from _step_complaints(identities[more], points[fewer], points[more])
+            yield from _step_diagnostics(identities[more], points[fewer], points[more])
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,16 @@ def point(devices: int, throughput: float, low: float | None, high: float | None
     return Point(devices, throughput, low, high)
 
 
-def _step_complaints(identity: str, fewer: Point, more: Point) -> Iterator[Complaint]:
+def _step_diagnostics(identity: str, fewer: Point, more: Point) -> Iterator[Diagnostic]:
     seen = f"from {fewer.devices} to {more.devices} devices it goes from "
     seen += f"{rounded(fewer.throughput)} to {rounded(more.throughput)} samples/s"
     if gain(fewer, more) > IMPOSSIBLE_GAIN:
         message = f"{gain(fewer, more):.3g} times linear: {seen}. No cache explains that: one of the two rates is wrong"
-        yield Complaint("speedup", message, Severity.ERROR, identity=identity)
+        yield Diagnostic("speedup", message, Severity.ERROR, identity=identity)
     elif above_linear(fewer, more):
-        yield Complaint("speedup", f"above linear: {seen}. {_innocent(ABOVE_LINEAR)}", identity=identity)
+        yield Diagnostic("speedup", f"above linear: {seen}. {_innocent(ABOVE_LINEAR)}", identity=identity)
     if falls(fewer, more):
-        yield Complaint("throughput", f"falls: {seen}. {_innocent(FALLING)}", identity=identity)
+        yield Diagnostic("throughput", f"falls: {seen}. {_innocent(FALLING)}", identity=identity)
 
 
 #: What makes a curve rise faster than its devices, or fall, although the numbers are right.

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from dlperf_study.arrays import Real, Whole
+from dlperf_study.arrays import Floats, Integers
 
 CONFIDENCE = 0.95
 MINIMUM_RUNS = 3
@@ -18,7 +18,7 @@ RESAMPLES = 4000
 #: Of normal data: standard deviation / median absolute deviation, and standard error of a median / that of a mean.
 DEVIATIONS, MEDIAN_ERROR = 1.4826, 1.2533
 
-Values = Sequence[float] | Real
+Values = Sequence[float] | Floats
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def distinguishable(a: Interval | None, b: Interval | None) -> bool:
     return a is not None and b is not None and (a.high < b.low or b.high < a.low)
 
 
-def median_deviation(values: Real) -> float:
+def median_deviation(values: Floats) -> float:
     """Return the scaled median absolute deviation: the standard deviation of normal data, robust to outliers."""
     return float(DEVIATIONS * np.median(np.abs(values - np.median(values))))
 
@@ -82,25 +82,25 @@ def median_error(deviation: float, count: int) -> float:
     return MEDIAN_ERROR * deviation / float(np.sqrt(count))
 
 
-def _interval_of_two(combined: Callable[[Real, Real], Real], a: Values, b: Values) -> Interval | None:
+def _interval_of_two(combined: Callable[[Floats, Floats], Floats], a: Values, b: Values) -> Interval | None:
     covered = coverage(min(len(a), len(b)))
     if not covered:
         return None
     return _interval(combined(_resampled_medians(a), _resampled_medians(b, seed=1)), covered)
 
 
-def _interval(estimates: Real, covered: float) -> Interval:
+def _interval(estimates: Floats, covered: float) -> Interval:
     low, high = np.quantile(estimates, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Interval(float(low), float(high), covered)
 
 
-def _resampled_medians(values: Values, seed: int = 0) -> Real:
+def _resampled_medians(values: Values, seed: int = 0) -> Floats:
     """Return the medians of RESAMPLES draws with replacement; those of two seeds are independent of each other."""
-    draws: Real = np.median(np.asarray(values, dtype=np.float64)[_draws(len(values), seed)], axis=1)
+    draws: Floats = np.median(np.asarray(values, dtype=np.float64)[_draws(len(values), seed)], axis=1)
     return draws
 
 
 @cache
-def _draws(runs: int, seed: int) -> Whole:
+def _draws(runs: int, seed: int) -> Integers:
     """Return indices [RESAMPLES, runs]; the same for every configuration with as many runs."""
     return np.random.default_rng([seed, runs]).integers(0, runs, size=(RESAMPLES, runs))

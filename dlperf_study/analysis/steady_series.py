@@ -29,7 +29,7 @@ from dlperf_study.analysis.steady_state import (
     settled_at,
     window_of,
 )
-from dlperf_study.arrays import Mask, Real, Whole, running_median
+from dlperf_study.arrays import Floats, Integers, Mask, running_median
 from dlperf_study.wording import counted
 
 NEIGHBOURS = 15
@@ -49,7 +49,7 @@ class Steady:
     settled: bool | None
 
 
-def steady_part(steps: Whole, rates: Real) -> Steady:
+def steady_part(steps: Integers, rates: Floats) -> Steady:
     """Return the steady part of rates printed at some steps, in the order of the lines.
 
     Args:
@@ -75,7 +75,7 @@ def steady_part(steps: Whole, rates: Real) -> Steady:
     return Steady(window_of(positions, rates, kept, reasons), startup, stalls, settled)
 
 
-def two_levels(steady: Steady, rates: Real) -> tuple[float, float] | None:
+def two_levels(steady: Steady, rates: Floats) -> tuple[float, float] | None:
     """Return the two rates of a series whose start-up is no start-up, but a long steady part at another level."""
     if steady.startup < max(LONG_STARTUP * rates.size, MINIMUM_STEPS) or not steady.settled:
         return None
@@ -84,14 +84,14 @@ def two_levels(steady: Steady, rates: Real) -> tuple[float, float] | None:
     return (first, second) if is_steady(before) and abs(first / second - 1) > SLOW else None
 
 
-def _outliers(seconds: Real, level: Real) -> tuple[Mask, Mask]:
+def _outliers(seconds: Floats, level: Floats) -> tuple[Mask, Mask]:
     """Return which lines are slow and which are fast, compared with the level of their neighbourhood."""
     excess = seconds - level
     limit = np.maximum(SLOW * level, OUTLYING * DEVIATIONS * np.median(np.abs(excess)))
     return excess > limit, -excess > limit
 
 
-def _startup(seconds: Real, ordinary: Mask) -> int:
+def _startup(seconds: Floats, ordinary: Mask) -> int:
     """Return how many lines at the beginning are unlike the level of the rest."""
     late = seconds[seconds.size // 3 :][ordinary[seconds.size // 3 :]]
     if late.size < SETTLED:
@@ -103,7 +103,7 @@ def _startup(seconds: Real, ordinary: Mask) -> int:
 
 
 def _reasons(
-    steps: Whole, startup: int, stalls: tuple[Stalls, ...], fast: int, after: int, settled: bool | None
+    steps: Integers, startup: int, stalls: tuple[Stalls, ...], fast: int, after: int, settled: bool | None
 ) -> Iterator[str]:
     """Yield, in words, what was left out and why."""
     if startup:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlperf_study.analysis.statistics import DEVIATIONS, median_deviation, median_error
-from dlperf_study.arrays import Mask, Real, Whole
+from dlperf_study.arrays import Floats, Integers, Mask
 
 # Some lines of a printed series of rates, and the rate of the job in them.
 
@@ -35,7 +35,9 @@ class Window:
     is_full: bool = True
 
 
-def window_of(positions: Whole, rates: Real, kept: Mask, reasons: tuple[str, ...] = (), is_full: bool = True) -> Window:
+def window_of(
+    positions: Integers, rates: Floats, kept: Mask, reasons: tuple[str, ...] = (), is_full: bool = True
+) -> Window:
     """Return the lines ``kept`` of a series as a window; of none, both rates are NaN."""
     if not kept.any():
         return Window(kept, np.nan, np.nan, reasons, is_full)
@@ -45,7 +47,7 @@ def window_of(positions: Whole, rates: Real, kept: Mask, reasons: tuple[str, ...
     return Window(kept, wall, float(rates[kept].mean()), reasons, is_full)
 
 
-def fixed_window(steps: Whole, rates: Real, first_step: int, last_step: int) -> Window:
+def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> Window:
     """Return the lines of first_step ≤ step < last_step, as DLPerf chose them: 20 to 120, PLSC 50 to 150."""
     kept = (steps >= first_step) & (steps < last_step)
     spacing = np.median(np.abs(np.diff(steps))) if steps.size > 1 else 1
@@ -54,14 +56,14 @@ def fixed_window(steps: Whole, rates: Real, first_step: int, last_step: int) -> 
     return window_of(positions_of(steps), rates, kept, (f"steps {first_step} to {last_step - 1}{said}",), is_full)
 
 
-def positions_of(steps: Whole) -> Whole:
+def positions_of(steps: Integers) -> Integers:
     """Return how many steps lie behind each line; where steps start over, the usual distance is taken."""
     distances = np.diff(steps)
     if (distances > 0).all():
         return steps
     usual = np.median(distances[distances > 0]) if (distances > 0).any() else 1
     distances = np.where(distances > 0, distances, usual).astype(np.int64)
-    positions: Whole = np.concatenate((steps[:1], steps[:1] + np.cumsum(distances)))
+    positions: Integers = np.concatenate((steps[:1], steps[:1] + np.cumsum(distances)))
     return positions
 
 
@@ -73,7 +75,7 @@ MINIMUM_STEPS = 9
 CUTS = 20
 
 
-def settled_at(step_seconds: Real) -> int | None:
+def settled_at(step_seconds: Floats) -> int | None:
     """Return the first step from which the window is steady: 0 if all of it is.
 
     None when less than half of it is steady, or it has fewer than 9 steps.
@@ -83,7 +85,7 @@ def settled_at(step_seconds: Real) -> int | None:
     return next((cut for cut in cuts if is_steady(step_seconds[cut:])), None)
 
 
-def is_steady(step_seconds: Real) -> bool:
+def is_steady(step_seconds: Floats) -> bool:
     """Say whether the medians of the three thirds of a window agree."""
     if step_seconds.size < MINIMUM_STEPS:
         return False
@@ -94,7 +96,7 @@ def is_steady(step_seconds: Real) -> bool:
     return bool(drift <= TOLERATED_DRIFT * medians[1] or drift <= _explained(thirds, medians))
 
 
-def _explained(thirds: Real, medians: Real) -> float:
+def _explained(thirds: Floats, medians: Floats) -> float:
     """Return the largest difference of medians that the spread within the thirds explains.
 
     Their spread is told as that of normal values is, by the median deviation.
@@ -123,12 +125,12 @@ NOTICED = 0.01
 class Stalls:
     """Slow lines of like length. ``period_steps`` is None where they come at no regular distance."""
 
-    lines: Whole
+    lines: Integers
     extra_share: float
     period_steps: float | None
 
 
-def families(positions: Whole, seconds: Real, level: Real, slow: Mask) -> Iterator[Stalls]:
+def families(positions: Integers, seconds: Floats, level: Floats, slow: Mask) -> Iterator[Stalls]:
     """Yield the slow lines in families of like length, the longest first; ``level``: what is usual around each line."""
     lines = np.flatnonzero(slow)
     if not lines.size:
@@ -142,7 +144,7 @@ def families(positions: Whole, seconds: Real, level: Real, slow: Mask) -> Iterat
         yield Stalls(members, float(np.median(extra[family])), _period(positions, members))
 
 
-def after_stalls(seconds: Real, slow: Mask, behind: Mask) -> Mask:
+def after_stalls(seconds: Floats, slow: Mask, behind: Mask) -> Mask:
     """Return the lines right after stalls if, together, they differ from the rest by more than chance.
 
     ``behind``: the lines behind the start-up, which alone are looked at.
@@ -157,7 +159,7 @@ def after_stalls(seconds: Real, slow: Mask, behind: Mask) -> Mask:
     return after if differs else np.zeros_like(after)
 
 
-def _period(positions: Whole, lines: Whole) -> float | None:
+def _period(positions: Integers, lines: Integers) -> float | None:
     """Return the distance in steps at which lines come, some perhaps missing; None where they come irregularly.
 
     What stalled a line happened anywhere since the line before, so that distances vary by one line.

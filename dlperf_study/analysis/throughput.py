@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dlperf_study.arrays import Real
+from dlperf_study.arrays import Floats
 from dlperf_study.evidence.rank_log import TRAINING, WARMUP, Window
 from dlperf_study.evidence.run import Run
 
@@ -41,7 +41,7 @@ def mean_of_rates(run: Run) -> float:
     return float(np.mean(run.configuration.global_batch / slowest_training(run).step_seconds))
 
 
-def step_variation(step_seconds: Real) -> float | None:
+def step_variation(step_seconds: Floats) -> float | None:
     """Return standard deviation / mean of the steps of a window; None for a single step."""
     return float(step_seconds.std(ddof=1) / step_seconds.mean()) if step_seconds.size > 1 else None
 

@@ -12,7 +12,7 @@ from dlperf_study.wording import first_of
 # What the checks found, as text for the command line.
 
 
-#: So many cells are cited at most; the first is the one that is doubted.
+#: So many cells are cited at most; the first is the one that is diagnosed.
 MOST_CELLS = 3
 
 

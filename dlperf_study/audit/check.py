@@ -48,7 +48,7 @@ def demand(rate: Cell, work: Work, peak: Peak) -> str:
 
 @dataclass(frozen=True)
 class Finding:
-    """One doubt about numbers: ``computation`` says in words and numbers what was reckoned.
+    """One warning about numbers: ``computation`` says in words and numbers what was reckoned.
 
     ``explanations`` are the innocent ones: what may make the numbers right after all. ``check`` is the name of the
     check, filled in when it is run.
@@ -62,7 +62,7 @@ class Finding:
 
     @property
     def accused(self) -> tuple[str, ...]:
-        """The keys of the numbers it doubts, and of what these summarise; not of the rate a ratio is held against.
+        """The keys of the numbers it diagnostics, and of what these summarise; not of the rate a ratio is held against.
 
         A note without an innocent explanation accuses none: it says what could not be checked.
         """

@@ -219,7 +219,7 @@ def _condition(name: str, place: str, text: str) -> Any:
         return text
     with naming(f"{place}: {name} is "):
         number = finite(text)
-        if name in COLUMNS and COLUMNS[name].dtype is not Dtype.REAL and not number.is_integer():
+        if name in COLUMNS and COLUMNS[name].dtype is not Dtype.FLOAT and not number.is_integer():
             raise TableError(f"{text!r}, which is not a whole number")
         return number
 

@@ -56,7 +56,7 @@ def _load(cluster: Cluster, subject: str, busy_cores: float) -> Finding:
     words = f"{busy_cores:.1f} cores busy"
     if busy_cores > cluster.idle_max_busy_cores:
         remedy = (
-            f"a run waits {cluster.idle_wait_seconds:.0f} s, then starts with a complaint: end what else runs there"
+            f"a run waits {cluster.idle_wait_seconds:.0f} s, then starts with a diagnostic: end what else runs there"
         )
         return note(subject, words, remedy)
     return holds(subject, words)

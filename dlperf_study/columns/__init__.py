@@ -34,7 +34,7 @@ COLUMNS = {
         *measured.MODEL,
         *measured.PLACE,
         *measured.STEPS,
-        *measured.COMPLAINTS,
+        *measured.DIAGNOSTICS,
         *published.WHO,
         *published.COUNTERPARTS,
     )

@@ -10,22 +10,22 @@ class Table(StrEnum):
     RUNS = "runs"
     STEPS = "steps"
     CONFIGURATIONS = "configurations"
-    COMPLAINTS = "complaints"
+    DIAGNOSTICS = "diagnostics"
     PUBLISHED = "published"
 
 
 #: The tables that ``collect`` writes for a study.
-DATASET_TABLES = (Table.RUNS, Table.STEPS, Table.CONFIGURATIONS, Table.COMPLAINTS)
+DATASET_TABLES = (Table.RUNS, Table.STEPS, Table.CONFIGURATIONS, Table.DIAGNOSTICS)
 
 
 class Dtype(StrEnum):
     """What a column holds, as pandas names it; the capitalised ones may be missing, as may texts and reals."""
 
-    TEXT = "str"
+    STRING = "str"
     CATEGORY = "category"
     INTEGER = "int64"
     OPTIONAL_INTEGER = "Int64"
-    REAL = "float64"
+    FLOAT = "float64"
     FLAG = "bool"
     OPTIONAL_FLAG = "boolean"
 
@@ -44,11 +44,11 @@ class Column:
     @property
     def is_number(self) -> bool:
         """Whether it holds numbers."""
-        return self.dtype in (Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.REAL)
+        return self.dtype in (Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.FLOAT)
 
     def dtype_in(self, table: Table) -> Dtype:
         """Return its type in a table; texts repeat on every step, and publications leave numbers unsaid."""
-        if table is Table.STEPS and self.dtype is Dtype.TEXT:
+        if table is Table.STEPS and self.dtype is Dtype.STRING:
             return Dtype.CATEGORY
         if table is Table.PUBLISHED and self.dtype is Dtype.INTEGER:
             return Dtype.OPTIONAL_INTEGER
@@ -63,6 +63,6 @@ PUBLISHED = (Table.PUBLISHED,)
 RP, RCP = (Table.RUNS, *PUBLISHED), (*RC, *PUBLISHED)
 ALL = DATASET_TABLES
 S = (Table.STEPS,)
-P = (Table.COMPLAINTS,)
-TEXT, INT, MAYBE_INT, REAL = Dtype.TEXT, Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.REAL
+P = (Table.DIAGNOSTICS,)
+STRING, INT, MAYBE_INT, FLOAT = Dtype.STRING, Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.FLOAT
 FLAG, MAYBE_FLAG = Dtype.FLAG, Dtype.OPTIONAL_FLAG

@@ -1,10 +1,10 @@
 """Columns on what somebody else measured and printed."""
 
-from dlperf_study.columns.column import INT, PUBLISHED, REAL, TEXT, Column
+from dlperf_study.columns.column import FLOAT, INT, PUBLISHED, STRING, Column
 
 
 def _text(name: str, label: str, definition: str) -> Column:
-    return Column(name, label, "", TEXT, definition, PUBLISHED)
+    return Column(name, label, "", STRING, definition, PUBLISHED)
 
 
 #: Where a number is printed. A cell of a table may hold several; each has a row of its own.
@@ -25,7 +25,7 @@ NUMBER = (
         "value",
         "Value",
         "",
-        REAL,
+        FLOAT,
         "the printed number in the metric's unit; per cent are fractions, a : b is a / b",
         PUBLISHED,
     ),
@@ -34,7 +34,7 @@ NUMBER = (
         "resolution",
         "Resolution",
         "",
-        REAL,
+        FLOAT,
         "what one unit of the last printed digit is worth in the value; of a : b, one unit of b",
         PUBLISHED,
     ),

@@ -11,7 +11,7 @@ from dlperf_study.analysis.scaling import scaling_columns
 from dlperf_study.analysis.statistics import coverage, interval_columns, median_interval
 from dlperf_study.columns import Table
 from dlperf_study.dataset.tables import frame_of_rows
-from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import BaselineError
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.grid import Role
@@ -43,8 +43,8 @@ RATIOS: dict[Role, str] = {"baseline": "speedup", "reference": "relative_through
 
 def configurations_table(
     plan: Plan, runs: pd.DataFrame, traces: Mapping[str, dict[str, float]], uneven: Collection[str | None] = ()
-) -> tuple[pd.DataFrame, list[Complaint]]:
-    """Return the table, and a complaint for every ratio that lacks its baseline or its reference.
+) -> tuple[pd.DataFrame, list[Diagnostic]]:
+    """Return the table, and a diagnostic for every ratio that lacks its baseline or its reference.
 
     ``traces`` holds the columns that a traced run adds, by identity; ``uneven`` the identities of which a rank
     computed much slower than the others.
@@ -87,9 +87,11 @@ def throughputs_of(completed: pd.DataFrame) -> Throughputs:
     }
 
 
-def _ratios(entries: Iterable[Entry], role: Role, throughputs: Throughputs) -> tuple[dict[str, Ratio], list[Complaint]]:
-    """Return the ratios of the measured entries that have a partner, and a complaint where its runs are missing."""
-    ratios, complaints = {}, []
+def _ratios(
+    entries: Iterable[Entry], role: Role, throughputs: Throughputs
+) -> tuple[dict[str, Ratio], list[Diagnostic]]:
+    """Return the ratios of the measured entries that have a partner, and a diagnostic where its runs are missing."""
+    ratios, diagnostics = {}, []
     for entry in entries:
         identity = entry.configuration.identity
         if identity not in throughputs or entry.partner(role) is None:
@@ -97,8 +99,8 @@ def _ratios(entries: Iterable[Entry], role: Role, throughputs: Throughputs) -> t
         try:
             ratios[identity] = throughput_ratio(entry, role, throughputs)
         except BaselineError as error:
-            complaints.append(Complaint(RATIOS[role], str(error), Severity.ERROR, identity))
-    return ratios, complaints
+            diagnostics.append(Diagnostic(RATIOS[role], str(error), Severity.ERROR, identity))
+    return ratios, diagnostics
 
 
 def _asked(entry: Entry) -> dict[str, Any]:

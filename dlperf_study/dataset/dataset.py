@@ -6,16 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.comparison import network_complaints
-from dlperf_study.analysis.scaling import curve_complaints
+from dlperf_study.analysis.comparison import network_diagnostics
+from dlperf_study.analysis.scaling import curve_diagnostics
 from dlperf_study.columns import DATASET_TABLES, Table, columns_of
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table
-from dlperf_study.dataset.run_diagnostics import UNEVEN, run_complaints
+from dlperf_study.dataset.run_diagnostics import UNEVEN, run_diagnostics
 from dlperf_study.dataset.run_table import StepColumns, run_row
-from dlperf_study.dataset.study_diagnostics import study_complaints
+from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.dataset.traces import read_traces
-from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.run import Originals, read_run
 from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
@@ -49,7 +49,7 @@ class Dataset:
     runs: pd.DataFrame
     steps: pd.DataFrame
     configurations: pd.DataFrame
-    complaints: pd.DataFrame
+    diagnostics: pd.DataFrame
 
     @classmethod
     def load(cls, paths: StudyPaths) -> "Dataset":
@@ -70,7 +70,7 @@ def up_to_date(paths: StudyPaths) -> Dataset:
 def collect(paths: StudyPaths) -> Dataset:
     """Read all evidence of a study, write its tables, and return them.
 
-    Broken evidence becomes a complaint of severity error, and its run is not counted.
+    Broken evidence becomes a diagnostic of severity error, and its run is not counted.
 
     Raises:
         EvidenceError: the study has no readable plan, or was not measured but ingested.
@@ -83,17 +83,17 @@ def collect(paths: StudyPaths) -> Dataset:
     reading = _read(paths, plan)
     runs = tables.frame_of_rows(Table.RUNS, reading.rows)
     traces = read_traces(plan, paths, runs)
-    uneven = {complaint.identity for complaint in reading.complaints if complaint.subject == UNEVEN}
-    configurations, partner_complaints = configurations_table(plan, runs, traces.columns, uneven)
-    complaints = [
-        *reading.complaints,
-        *traces.complaints,
-        *study_complaints(plan, runs),
-        *partner_complaints,
-        *network_complaints(configurations),
-        *curve_complaints(configurations, plan.scaling),
+    uneven = {diagnostic.identity for diagnostic in reading.diagnostics if diagnostic.subject == UNEVEN}
+    configurations, partner_diagnostics = configurations_table(plan, runs, traces.columns, uneven)
+    diagnostics = [
+        *reading.diagnostics,
+        *traces.diagnostics,
+        *study_diagnostics(plan, runs),
+        *partner_diagnostics,
+        *network_diagnostics(configurations),
+        *curve_diagnostics(configurations, plan.scaling),
     ]
-    dataset = Dataset(plan, runs, reading.steps.frame(), configurations, complaints_table(complaints))
+    dataset = Dataset(plan, runs, reading.steps.frame(), configurations, diagnostics_table(diagnostics))
     dataset.write(paths)
     return dataset
 
@@ -105,7 +105,7 @@ class _Reading:
     rows: list[dict[str, Any]] = field(default_factory=list)
     steps: StepColumns = field(default_factory=StepColumns)
     originals: Originals = field(default_factory=Originals)
-    complaints: list[Complaint] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
 def _read(paths: StudyPaths, plan: Plan) -> _Reading:
@@ -114,7 +114,7 @@ def _read(paths: StudyPaths, plan: Plan) -> _Reading:
     for identity in (entry.configuration.identity for entry in plan.entries):
         for run_paths in paths.configuration(identity).runs():
             _read_run(identity, run_paths, reading)
-    reading.complaints.extend(_unplanned(paths, plan))
+    reading.diagnostics.extend(_unplanned(paths, plan))
     return reading
 
 
@@ -122,28 +122,28 @@ def _read_run(identity: str, paths: RunPaths, reading: _Reading) -> None:
     try:
         run = reading.originals.checked(read_run(paths))
     except EvidenceError as error:
-        reading.complaints.append(_unreadable(identity, paths, error))
+        reading.diagnostics.append(_unreadable(identity, paths, error))
         return
     reading.rows.append(run_row(run))
     reading.steps.add(run)
-    reading.complaints.extend(run_complaints(run))
+    reading.diagnostics.extend(run_diagnostics(run))
 
 
-def _unreadable(identity: str, paths: RunPaths, error: EvidenceError) -> Complaint:
+def _unreadable(identity: str, paths: RunPaths, error: EvidenceError) -> Diagnostic:
     interrupted = "interrupted, it has no run.json" if not paths.run_file.exists() else str(error)
-    return Complaint("evidence", f"not counted: {interrupted}", Severity.ERROR, identity, int(paths.folder.name))
+    return Diagnostic("evidence", f"not counted: {interrupted}", Severity.ERROR, identity, int(paths.folder.name))
 
 
-def _unplanned(paths: StudyPaths, plan: Plan) -> Iterator[Complaint]:
-    """Yield a complaint for every measured configuration that the plan no longer knows."""
+def _unplanned(paths: StudyPaths, plan: Plan) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for every measured configuration that the plan no longer knows."""
     planned = {entry.configuration.identity for entry in plan.entries}
     for folder in sorted(paths.configurations.glob("*")):
         if folder.name not in planned:
-            yield Complaint("plan", "measured, but not in the plan: not counted", identity=folder.name)
+            yield Diagnostic("plan", "measured, but not in the plan: not counted", identity=folder.name)
 
 
-def complaints_table(complaints: Iterable[Complaint]) -> pd.DataFrame:
-    """Return the table of complaints."""
-    names = [column.name for column in columns_of(Table.COMPLAINTS)]
-    rows = [{name: getattr(complaint, name) for name in names} for complaint in complaints]
-    return tables.frame_of_rows(Table.COMPLAINTS, rows)
+def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
+    """Return the table of diagnostics."""
+    names = [column.name for column in columns_of(Table.DIAGNOSTICS)]
+    rows = [{name: getattr(diagnostic, name) for name in names} for diagnostic in diagnostics]
+    return tables.frame_of_rows(Table.DIAGNOSTICS, rows)

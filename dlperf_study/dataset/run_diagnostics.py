@@ -1,4 +1,4 @@
-"""Doubts about one run, each with what was seen. None of them changes a number."""
+"""Diagnostics about one run, each with what was seen. None of them changes a number."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,17 +17,17 @@ from dlperf_study.analysis.communication import (
 from dlperf_study.analysis.steady_state import MINIMUM_STEPS, settled_at
 from dlperf_study.analysis.throughput import drain_seconds, model_flops_utilisation, slowest_training
 from dlperf_study.dataset.run_table import hosts_of
-from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.evidence.rank_agreement import NO_EXCHANGE
 from dlperf_study.evidence.rank_log import COMPUTATION, EXCHANGE, TRAINING
 from dlperf_study.evidence.run import Run
 from dlperf_study.wording import counted
 
-#: The subject of a complaint about a straggler, which makes a configuration's computation uneven among ranks.
+#: The subject of a diagnostic about a straggler, which makes a configuration's computation uneven among ranks.
 UNEVEN = "load_balance"
 #: A rank is a straggler when its computation takes this many times the median of the other ranks'.
 STRAGGLER = 1.2
-#: Cores that other processes may keep busy before a run is doubted.
+#: Cores that other processes may keep busy before a run is diagnosed.
 BUSY_CORES = 0.25
 #: Share of the window that late updates may take after it.
 DRAIN_SHARE = 0.05
@@ -36,93 +36,93 @@ WAITING = "waiting for a slower rank counts as communication here, and can expla
 OVERHEAD = "no slower rank explains that; hooks, copies and contention, which the exchange alone doesn't have, may"
 
 
-def run_complaints(run: Run) -> list[Complaint]:
-    """Return every doubt about a run, its own complaints first."""
+def run_diagnostics(run: Run) -> list[Diagnostic]:
+    """Return every warning about a run, its own diagnostics first."""
     checks = (*EVERY_RUN, *COMPLETED_RUN) if run.completed else EVERY_RUN
-    found = [*run.complaints, *(complaint for check in checks for complaint in check(run))]
-    return [replace(complaint, identity=run.identity, repetition=run.repetition) for complaint in found]
+    found = [*run.diagnostics, *(diagnostic for check in checks for diagnostic in check(run))]
+    return [replace(diagnostic, identity=run.identity, repetition=run.repetition) for diagnostic in found]
 
 
-def failed(run: Run) -> Iterator[Complaint]:
+def failed(run: Run) -> Iterator[Diagnostic]:
     """A run that did not complete is not counted."""
     if not run.completed:
-        yield Complaint("outcome", f"{run.outcome}, not counted: {run.reason or 'no reason given'}", Severity.ERROR)
+        yield Diagnostic("outcome", f"{run.outcome}, not counted: {run.reason or 'no reason given'}", Severity.ERROR)
 
 
-def busy_machine(run: Run) -> Iterator[Complaint]:
+def busy_machine(run: Run) -> Iterator[Diagnostic]:
     """Other processes computed before or during the run, or earlier runs had left some behind."""
     load = run.facts["load"]
     for when in ("before", "during"):
         busy = load.get(f"busy_cores_{when}") or 0.0
         if busy > BUSY_CORES:
-            yield Complaint("busy_cores", f"other processes kept {busy:.2f} cores busy {when} the run")
+            yield Diagnostic("busy_cores", f"other processes kept {busy:.2f} cores busy {when} the run")
     if load.get("survivors_ended"):
-        yield Complaint(
+        yield Diagnostic(
             "survivors_ended", f"ended before it, left by earlier runs: {', '.join(load['survivors_ended'])}"
         )
 
 
-def too_few_cores(run: Run) -> Iterator[Complaint]:
+def too_few_cores(run: Run) -> Iterator[Diagnostic]:
     """Trainers and servers share cores, so that adding devices adds no computing power."""
     cores, asked = run.facts["environment"].get("hardware", {}).get("cores"), run.configuration
     processes = (asked.world_size + asked.servers) / len(hosts_of(run))
     if cores and processes > cores:
-        yield Complaint("cores", f"{processes:g} trainers and servers on a host of {counted(cores, 'core')}")
+        yield Diagnostic("cores", f"{processes:g} trainers and servers on a host of {counted(cores, 'core')}")
     elif cores and asked.world_size * asked.threads_per_device / len(hosts_of(run)) > cores:
         threads = counted(asked.threads_per_device, "thread")
-        yield Complaint("cores", f"{processes:g} processes of {threads} on {counted(cores, 'core')}")
+        yield Diagnostic("cores", f"{processes:g} processes of {threads} on {counted(cores, 'core')}")
 
 
-def unsteady(run: Run) -> Iterator[Complaint]:
+def unsteady(run: Run) -> Iterator[Diagnostic]:
     """The measured window has not settled, or is too short to tell."""
     window = slowest_training(run)
     settled = settled_at(window.step_seconds)
     if window.steps < MINIMUM_STEPS:
         message = f"{window.steps} measured steps are too few to test for a steady state; {MINIMUM_STEPS} would do"
-        yield Complaint("settled_at_step", message)
+        yield Diagnostic("settled_at_step", message)
     elif settled is None:
-        yield Complaint("settled_at_step", "the step time never settles; more steps would show whether it does")
+        yield Diagnostic("settled_at_step", "the step time never settles; more steps would show whether it does")
     elif settled:
         message = f"the step time settles only at step {settled} of {window.steps}; more warm-up steps would help"
-        yield Complaint("settled_at_step", message)
+        yield Diagnostic("settled_at_step", message)
 
 
-def stragglers(run: Run) -> Iterator[Complaint]:
+def stragglers(run: Run) -> Iterator[Diagnostic]:
     """A rank computes much slower than the others, which wait for it in every step."""
     seconds = np.array([window.mean_seconds for window in computation_windows(run)])
     for rank in range(seconds.size if seconds.size > 1 else 0):
         factor = seconds[rank] / np.median(np.delete(seconds, rank))
         if factor > STRAGGLER:
             host = run.ranks[rank].facts["host"]
-            yield Complaint(UNEVEN, f"rank {rank} on {host} computes {factor:.2f} times as long as the others")
+            yield Diagnostic(UNEVEN, f"rank {rank} on {host} computes {factor:.2f} times as long as the others")
 
 
-def negative_communication(run: Run) -> Iterator[Complaint]:
+def negative_communication(run: Run) -> Iterator[Diagnostic]:
     """The step was faster than its computation alone, by more than the spread of the steps explains."""
     exposed = unclipped_exposed_seconds(run)
     if exposed is not None and exposed < -exposed_noise_seconds(run):
         message = f"the step takes {-exposed:.3g} s less than its computation alone; shown as 0"
-        yield Complaint("exposed_seconds", f"{message}. The machine may have slowed down between the windows")
+        yield Diagnostic("exposed_seconds", f"{message}. The machine may have slowed down between the windows")
 
 
-def negative_overlap(run: Run) -> Iterator[Complaint]:
+def negative_overlap(run: Run) -> Iterator[Diagnostic]:
     """The step waits longer for the exchange than the exchange takes alone."""
     hidden = overlap(run)
     if hidden is not None and hidden < 0:
         message = f"the step waits {1 - hidden:.2f} times as long for the exchange as it takes alone"
         waits_for_ranks = rank_waiting_seconds(run) >= unexplained_waiting_seconds(run)
-        yield Complaint("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
+        yield Diagnostic("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
 
 
-def unknown_overlap(run: Run) -> Iterator[Complaint]:
+def unknown_overlap(run: Run) -> Iterator[Diagnostic]:
     """The step was not longer than its computation alone, so nothing can be said of what it hides."""
     exposed = unclipped_exposed_seconds(run)
     if exposed is not None and exposed < 0 and run.windows(EXCHANGE):
         message = f"the step takes {-exposed:.3g} s less than its computation alone"
-        yield Complaint("overlap", f"not known: {message}, so none of the exchange was seen in it")
+        yield Diagnostic("overlap", f"not known: {message}, so none of the exchange was seen in it")
 
 
-def unmeasured_parts(run: Run) -> Iterator[Complaint]:
+def unmeasured_parts(run: Run) -> Iterator[Diagnostic]:
     """The breakdown was asked for and is not there."""
     asked = run.configuration
     parts = (
@@ -131,27 +131,27 @@ def unmeasured_parts(run: Run) -> Iterator[Complaint]:
     )
     for column, kind, name, steps in parts:
         if steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(name):
-            yield Complaint(column, f"the {kind} window was asked for and is missing", Severity.ERROR)
+            yield Diagnostic(column, f"the {kind} window was asked for and is missing", Severity.ERROR)
 
 
-def impossible_utilisation(run: Run) -> Iterator[Complaint]:
+def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:
     """More FLOPs than the device can do."""
     mfu = model_flops_utilisation(run)
     if mfu is not None and mfu > 1:
         message = f"{mfu:.2f} is above 1: the peak of the device or the FLOPs of the model are wrong"
-        yield Complaint("mfu", message, Severity.ERROR)
+        yield Diagnostic("mfu", message, Severity.ERROR)
 
 
-def infinite_loss(run: Run) -> Iterator[Complaint]:
+def infinite_loss(run: Run) -> Iterator[Diagnostic]:
     """The loss left the numbers, after which a step may be faster or slower than real training."""
     for log in run.ranks:
         wrong = np.flatnonzero(~np.isfinite(log.windows[TRAINING].losses))
         if wrong.size:
             message = f"rank {log.rank}: the loss is not finite from measured step {wrong[0]} on"
-            yield Complaint("final_loss", message, Severity.ERROR)
+            yield Diagnostic("final_loss", message, Severity.ERROR)
 
 
-def late_updates(run: Run) -> Iterator[Complaint]:
+def late_updates(run: Run) -> Iterator[Diagnostic]:
     """Asynchronous updates were still on their way when the clock stopped, so the rate counts work not done."""
     drain = drain_seconds(run)
     window = slowest_training(run).seconds
@@ -159,7 +159,7 @@ def late_updates(run: Run) -> Iterator[Complaint]:
         message = (
             f"late updates took {drain:.3g} s after a window of {window:.3g} s; the throughput counts them as done"
         )
-        yield Complaint("drain_seconds", message)
+        yield Diagnostic("drain_seconds", message)
 
 
 EVERY_RUN = (failed, busy_machine)

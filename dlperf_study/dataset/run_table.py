@@ -9,7 +9,7 @@ import pandas as pd
 from dlperf_study.analysis.communication import communication_of
 from dlperf_study.analysis.steady_state import settled_at
 from dlperf_study.analysis.throughput import slowest_training, throughput_of
-from dlperf_study.arrays import Real, Whole
+from dlperf_study.arrays import Floats, Integers
 from dlperf_study.columns import Table
 from dlperf_study.dataset.tables import frame
 from dlperf_study.evidence.rank_log import Window
@@ -48,24 +48,24 @@ class StepColumns:
         return frame(Table.STEPS, columns)
 
 
-def _repeated_text(texts: Sequence[str], counts: Whole) -> pd.Series:
+def _repeated_text(texts: Sequence[str], counts: Integers) -> pd.Series:
     """Return each text as often as its count, as categories in order of appearance."""
     codes, categories = pd.factorize(np.array(texts, dtype=object))
     return pd.Series(pd.Categorical.from_codes(np.repeat(codes, counts), categories=pd.Index(categories, dtype="str")))
 
 
-def _numbered(counts: Whole) -> Whole:
+def _numbered(counts: Integers) -> Integers:
     """Return 0 … count − 1 for each count, end to end."""
     starts = np.repeat(np.cumsum(counts) - counts, counts)
-    numbers: Whole = np.arange(counts.sum(), dtype=np.int64) - starts
+    numbers: Integers = np.arange(counts.sum(), dtype=np.int64) - starts
     return numbers
 
 
-def _losses(window: Window) -> Real:
+def _losses(window: Window) -> Floats:
     return window.losses if window.losses.size else np.full(window.steps, np.nan)
 
 
-def _joined(parts: list[Real]) -> Real:
+def _joined(parts: list[Floats]) -> Floats:
     return np.concatenate(parts) if parts else np.empty(0)
 
 

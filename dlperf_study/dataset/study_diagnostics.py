@@ -1,4 +1,4 @@
-"""Doubts about the runs of a configuration beside each other, and about all runs of a study."""
+"""Diagnostics about the runs of a configuration beside each other, and about all runs of a study."""
 
 from collections.abc import Iterator
 
@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.statistics import median_deviation
-from dlperf_study.arrays import Real
+from dlperf_study.arrays import Floats
 from dlperf_study.dataset.configuration_table import throughputs_of
-from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.plan.plan import Plan
 from dlperf_study.study.job import Outcome
 from dlperf_study.wording import counted, rounded
@@ -32,8 +32,8 @@ SAME = {
 }
 
 
-def study_complaints(plan: Plan, runs: pd.DataFrame) -> list[Complaint]:
-    """Return the doubts that only several runs together raise."""
+def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
+    """Return the diagnostics that only several runs together raise."""
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     return [
         *missing_runs(plan, completed),
@@ -44,20 +44,20 @@ def study_complaints(plan: Plan, runs: pd.DataFrame) -> list[Complaint]:
     ]
 
 
-def missing_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Complaint]:
+def missing_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Other than the planned number of runs completed; without any, there is no number."""
     counts = completed["identity"].value_counts().to_dict()
     for asked in (entry.configuration for entry in plan.runnable):
         done = counts.get(asked.identity, 0)
         if done < asked.repeats:
-            severity = Severity.DOUBT if done else Severity.ERROR
-            yield Complaint("runs_completed", f"{done} of {asked.repeats} runs completed", severity, asked.identity)
+            severity = Severity.WARNING if done else Severity.ERROR
+            yield Diagnostic("runs_completed", f"{done} of {asked.repeats} runs completed", severity, asked.identity)
         if done > asked.repeats:
             message = f"{counted(done, 'run')} counted, but planned: {asked.repeats}"
-            yield Complaint("runs_completed", message, identity=asked.identity)
+            yield Diagnostic("runs_completed", message, identity=asked.identity)
 
 
-def far_runs(completed: pd.DataFrame) -> Iterator[Complaint]:
+def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """A repetition lies far from the others of its configuration."""
     repetitions = {identity: part.tolist() for identity, part in completed.groupby("identity")["repetition"]}
     for identity, rates in throughputs_of(completed).items():
@@ -65,14 +65,14 @@ def far_runs(completed: pd.DataFrame) -> Iterator[Complaint]:
         if far and rates.size == 2:
             reached = " and ".join(map(rounded, rates))
             message = f"its two runs reach {reached} samples/s; only a third can say which is odd"
-            yield Complaint("throughput", message, identity=identity)
+            yield Diagnostic("throughput", message, identity=identity)
             continue
         for position, middle in far:
             message = f"{rounded(rates[position])} samples/s, but its siblings' median is {rounded(middle)}"
-            yield Complaint("throughput", message, identity=identity, repetition=repetitions[identity][position])
+            yield Diagnostic("throughput", message, identity=identity, repetition=repetitions[identity][position])
 
 
-def far_from_siblings(rates: Real) -> Iterator[tuple[int, float]]:
+def far_from_siblings(rates: Floats) -> Iterator[tuple[int, float]]:
     """Yield the position of each rate that lies far from the others, and their median."""
     for position in range(rates.size if rates.size > 1 else 0):
         siblings = np.delete(rates, position)
@@ -82,7 +82,7 @@ def far_from_siblings(rates: Real) -> Iterator[tuple[int, float]]:
             yield position, middle
 
 
-def mixed_environments(completed: pd.DataFrame) -> Iterator[Complaint]:
+def mixed_environments(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Runs that are compared were not measured in the same environment."""
     for column, within in SAME.items():
         groups = completed[within] if within else pd.Series("the study", completed.index)
@@ -90,24 +90,24 @@ def mixed_environments(completed: pd.DataFrame) -> Iterator[Complaint]:
         for name, different in values[values.map(len) > 1].items():
             listed = ", ".join(map(str, different))
             identity = str(name) if within == "identity" else None
-            yield Complaint(
+            yield Diagnostic(
                 column, f"the runs of {name} were measured with different {column}: {listed}", identity=identity
             )
 
 
-def mixed_hosts(completed: pd.DataFrame) -> Iterator[Complaint]:
+def mixed_hosts(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Runs took other hosts than those of the largest run; a run on some of its hosts is fine."""
     hosts = [set(text.split(", ")) for text in completed["host"].dropna().unique()]
     largest = max(hosts, key=len, default=set())
     others = set().union(*hosts) - largest
     if others:
         message = f"the study was measured on different hosts: {', '.join(sorted(largest | others))}"
-        yield Complaint("host", message)
+        yield Diagnostic("host", message)
 
 
-def uncommitted(completed: pd.DataFrame) -> Iterator[Complaint]:
+def uncommitted(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Runs were measured with files that are in no commit: nobody else can get them."""
     count = int(completed["git_dirty"].fillna(False).astype(bool).sum())
     if count:
         said = "were measured with files, changed or new, that are in no commit: nobody else can repeat them"
-        yield Complaint("git_dirty", f"{count} of {len(completed)} runs {said}")
+        yield Diagnostic("git_dirty", f"{count} of {len(completed)} runs {said}")

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from dlperf_study.arrays import Real
+from dlperf_study.arrays import Floats
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.dataset.study_diagnostics import SAME
-from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.horovod_timeline import LIBRARY, Timeline, TracedRun, read_timeline
 from dlperf_study.evidence.rank_log import TRAINING
@@ -28,7 +28,7 @@ class Traces:
     """The columns of the traced configurations, by identity, and what is wrong with traces."""
 
     columns: dict[str, dict[str, float]] = field(default_factory=dict)
-    complaints: list[Complaint] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
 def read_traces(plan: Plan, paths: StudyPaths, runs: pd.DataFrame) -> Traces:
@@ -57,9 +57,9 @@ def _read(configuration: Configuration, paths: RunPaths, counted: pd.DataFrame, 
         run = _traced_run(paths)
         traces.columns[identity] = _columns(run, _timeline(run, paths))
     except EvidenceError as error:
-        traces.complaints.append(Complaint("trace", str(error), Severity.ERROR, identity))
+        traces.diagnostics.append(Diagnostic("trace", str(error), Severity.ERROR, identity))
     else:
-        traces.complaints.extend(_other_environment(identity, run, counted))
+        traces.diagnostics.extend(_other_environment(identity, run, counted))
 
 
 def _traced_run(paths: RunPaths) -> Run:
@@ -76,11 +76,11 @@ def _timeline(run: Run, paths: RunPaths) -> Timeline:
     return read_timeline(paths.timeline, TracedRun(run.configuration.warmup_steps, longest_steps(run), parameters))
 
 
-def longest_steps(run: Run) -> Real:
+def longest_steps(run: Run) -> Floats:
     """Return, of each training step, the seconds from the first rank that begins it to the last that ends it."""
     steps = np.stack([window.step_seconds for window in run.windows(TRAINING)])
     ends = steps.cumsum(axis=1)
-    longest: Real = ends.max(axis=0) - (ends - steps).min(axis=0)
+    longest: Floats = ends.max(axis=0) - (ends - steps).min(axis=0)
     return longest
 
 
@@ -92,11 +92,11 @@ def _columns(run: Run, timeline: Timeline) -> dict[str, float]:
     }
 
 
-def _other_environment(identity: str, run: Run, counted: pd.DataFrame) -> Iterator[Complaint]:
-    """Yield a doubt for whatever differs between a traced run and those that are counted."""
+def _other_environment(identity: str, run: Run, counted: pd.DataFrame) -> Iterator[Diagnostic]:
+    """Yield a warning for whatever differs between a traced run and those that are counted."""
     row = run_row(run)
     for column in SAME_AS_COUNTED:
         values = list(counted[column].dropna().unique())
         if values and row[column] not in values:
             found = f"{row[column]}, and the counted ones with {', '.join(map(str, values))}"
-            yield Complaint("trace", f"the traced run was measured with {column} {found}", identity=identity)
+            yield Diagnostic("trace", f"the traced run was measured with {column} {found}", identity=identity)

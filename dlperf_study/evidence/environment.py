@@ -37,7 +37,7 @@ def load(nodes: Sequence[Facts], busy_cores_during: float | None) -> dict[str, A
 
 
 def unlike_nodes(nodes: Sequence[Facts]) -> list[dict[str, str]]:
-    """Return a complaint for each way in which a node is not like the first: the slowest sets the pace of all."""
+    """Return a diagnostic for each way in which a node is not like the first: the slowest sets the pace of all."""
     return [
         {"subject": "nodes", "message": f"{name} is {there} on {node['name']}, but {here} on {nodes[0]['name']}"}
         for node in nodes[1:]

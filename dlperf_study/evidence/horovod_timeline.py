@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.arrays import Real
+from dlperf_study.arrays import Floats
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.json_fields import text_of
 
@@ -124,7 +124,7 @@ class TracedRun:
     """
 
     warmup_steps: int
-    longest_seconds: Real
+    longest_seconds: Floats
     parameters: int
 
 

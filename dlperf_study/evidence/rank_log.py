@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dlperf_study.arrays import Real
+from dlperf_study.arrays import Floats
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.json_fields import Object, Types, need, need_not_negative, need_positive, object_of, text_of
 
@@ -23,8 +23,8 @@ class Window:
 
     name: str
     seconds: float
-    step_seconds: Real
-    losses: Real
+    step_seconds: Floats
+    losses: Floats
     bytes: int | None
 
     @property

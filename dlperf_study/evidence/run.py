@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlperf_study.diagnostic import Complaint
+from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.evidence.json_fields import (
     Object,
@@ -43,7 +43,7 @@ class Run:
     reason: str
     facts: Object
     ranks: tuple[RankLog, ...]
-    complaints: tuple[Complaint, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
     @property
     def completed(self) -> bool:
@@ -78,16 +78,16 @@ def read_run(paths: RunPaths) -> Run:
             ranks = _agreeing_logs(paths, facts, configuration)
         except EvidenceError as error:
             outcome, reason = Outcome.FAILED, str(error)
-    return Run(configuration, identity, facts["repetition"], outcome, reason, facts, ranks, _own_complaints(facts))
+    return Run(configuration, identity, facts["repetition"], outcome, reason, facts, ranks, _own_diagnostics(facts))
 
 
 def _agreeing_logs(paths: RunPaths, facts: Object, configuration: Configuration) -> tuple[RankLog, ...]:
     """Return the logs of a run that completed; raises EvidenceError when they contradict its record or each other."""
     logs = rank_logs(paths, configuration)
     device, seconds = facts["cluster"]["device"], facts["seconds"]
-    doubt = _wrong_ranks(facts, configuration) or _wrong_exit(facts)
-    if doubt := doubt or disagreement(logs, configuration, device, seconds):
-        raise EvidenceError(f"{paths.folder}: {doubt}")
+    contradiction = _wrong_ranks(facts, configuration) or _wrong_exit(facts)
+    if contradiction := contradiction or disagreement(logs, configuration, device, seconds):
+        raise EvidenceError(f"{paths.folder}: {contradiction}")
     return logs
 
 
@@ -172,7 +172,7 @@ _RUN_KEYS: dict[str, Types] = {
     "cluster": dict,
     "environment": dict,
     "load": dict,
-    "complaints": list,
+    "diagnostics": list,
 }
 
 
@@ -193,8 +193,8 @@ def _run_facts(path: Path) -> Object:
     for section in facts["environment"].values():
         if not isinstance(section, dict):
             raise EvidenceError(f"{path}: environment holds {section!r}, which is not an object")
-    for complaint in facts["complaints"]:
-        need(complaint, f"{path}: complaints", subject=str, message=str)
+    for diagnostic in facts["diagnostics"]:
+        need(diagnostic, f"{path}: diagnostics", subject=str, message=str)
     return facts
 
 
@@ -214,8 +214,8 @@ def _configuration(facts: Object, paths: RunPaths) -> Configuration:
     return configuration
 
 
-def _own_complaints(facts: Object) -> tuple[Complaint, ...]:
-    return tuple(Complaint(complaint["subject"], complaint["message"]) for complaint in facts["complaints"])
+def _own_diagnostics(facts: Object) -> tuple[Diagnostic, ...]:
+    return tuple(Diagnostic(diagnostic["subject"], diagnostic["message"]) for diagnostic in facts["diagnostics"])
 
 
 # No process measures two runs: a repetition whose log was written by a process of another run is its copy.

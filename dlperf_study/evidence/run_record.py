@@ -18,7 +18,7 @@ from dlperf_study.evidence.rank_log import FORMAT, RankLog, read_rank_log
 from dlperf_study.evidence.run import rank_logs, read_run
 from dlperf_study.paths import RunPaths, write_atomically
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.supervision.processes import PASSED_ON_SIGNALS
 
 # Is there room for evidence?
@@ -50,18 +50,18 @@ _EXCEPTION = re.compile(r"(?:\[\d+\]<\w+>:)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error
 _NO_MODULE = re.compile(r".*: (No module named .*)")
 
 
-def with_last_words(ending: Ending, paths: RunPaths) -> Ending:
+def with_last_words(result: JobResult, paths: RunPaths) -> JobResult:
     """Return the ending of a run; one that says only which task failed says also what that task died of."""
-    words = _last_words(ending, paths) if ending.outcome is Outcome.FAILED else ""
-    return replace(ending, reason=f"{ending.reason}: {words}") if words else ending
+    words = _last_words(result, paths) if result.outcome is Outcome.FAILED else ""
+    return replace(result, reason=f"{result.reason}: {words}") if words else result
 
 
-def _last_words(ending: Ending, paths: RunPaths) -> str:
+def _last_words(result: JobResult, paths: RunPaths) -> str:
     """Return the last exception of the task that ended the run, unless its exit code says already what it died of."""
-    code = ending.exit_codes.get(ending.failed_task)
+    code = result.exit_codes.get(result.failed_task)
     if not code or _explains(code):
         return ""
-    return next(filter(None, map(_exception_in, _logs(ending.failed_task, paths))), "")
+    return next(filter(None, map(_exception_in, _logs(result.failed_task, paths))), "")
 
 
 def _explains(code: int) -> bool:
@@ -113,10 +113,10 @@ class Circumstances:
     cluster: Cluster
 
 
-def record(circumstances: Circumstances, ending: Ending, paths: RunPaths) -> dict[str, Any]:
+def record(circumstances: Circumstances, result: JobResult, paths: RunPaths) -> dict[str, Any]:
     """Return ``run.json``: a run counts as completed only if every rank's log is whole and the ranks agree."""
-    seen, doubt = _check(circumstances, paths, ending.seconds)
-    outcome, reason = _outcome(with_last_words(ending, paths), doubt, paths)
+    seen, contradiction = _check(circumstances, paths, result.seconds)
+    outcome, reason = _outcome(with_last_words(result, paths), contradiction, paths)
     hidden = _variables(circumstances.cluster)
     facts = {
         "format": FORMAT,
@@ -126,16 +126,16 @@ def record(circumstances: Circumstances, ending: Ending, paths: RunPaths) -> dic
         "fingerprint": circumstances.fingerprint,
         "outcome": outcome,
         "reason": without_secrets(reason, hidden),
-        "started": ending.started or None,
-        "seconds": ending.seconds,
-        "exit_codes": ending.exit_codes,
+        "started": result.started or None,
+        "seconds": result.seconds,
+        "exit_codes": result.exit_codes,
         "ranks_expected": circumstances.configuration.world_size,
         "ranks_seen": seen,
         "cluster": _cluster_facts(circumstances.cluster),
-        "environment": environment(ending.nodes),
-        "nodes": list(ending.nodes),
-        "load": load(ending.nodes, ending.busy_cores),
-        "complaints": unlike_nodes(ending.nodes),
+        "environment": environment(result.nodes),
+        "nodes": list(result.nodes),
+        "load": load(result.nodes, result.busy_cores),
+        "diagnostics": unlike_nodes(result.nodes),
     }
     if outcome is Outcome.COMPLETED:
         return facts
@@ -179,7 +179,7 @@ def _check(circumstances: Circumstances, paths: RunPaths, seconds: float | None)
         logs = rank_logs(paths, configuration)
     except EvidenceError as error:
         return seen, str(error)
-    return seen, _doubt(logs, circumstances, seconds)
+    return seen, _contradiction(logs, circumstances, seconds)
 
 
 def _is_whole(log: Path) -> bool:
@@ -190,21 +190,21 @@ def _is_whole(log: Path) -> bool:
     return True
 
 
-def _doubt(logs: Sequence[RankLog], circumstances: Circumstances, seconds: float | None) -> str:
+def _contradiction(logs: Sequence[RankLog], circumstances: Circumstances, seconds: float | None) -> str:
     """Return what is wrong with logs that are whole, or nothing."""
     if not all(math.isfinite(loss) for log in logs for window in log.windows.values() for loss in window.losses):
         return "a loss is not finite: batch normalisation over few values does that; more images or larger ones help"
     return disagreement(logs, circumstances.configuration, circumstances.cluster.device, seconds)
 
 
-def _outcome(ending: Ending, doubt: str, paths: RunPaths) -> tuple[Outcome, str]:
-    if ending.outcome is Outcome.FAILED and (ending.out_of_memory_kills or _ran_out_of_memory(paths)):
-        return Outcome.OUT_OF_MEMORY, ending.reason
-    if ending.outcome is Outcome.COMPLETED and doubt:
-        return Outcome.FAILED, doubt
-    if ending.outcome is Outcome.FAILED and (lack := shortage(paths.folder)):
-        return Outcome.FAILED, f"{ending.reason}; {lack}"
-    return ending.outcome, ending.reason
+def _outcome(result: JobResult, contradiction: str, paths: RunPaths) -> tuple[Outcome, str]:
+    if result.outcome is Outcome.FAILED and (result.out_of_memory_kills or _ran_out_of_memory(paths)):
+        return Outcome.OUT_OF_MEMORY, result.reason
+    if result.outcome is Outcome.COMPLETED and contradiction:
+        return Outcome.FAILED, contradiction
+    if result.outcome is Outcome.FAILED and (lack := shortage(paths.folder)):
+        return Outcome.FAILED, f"{result.reason}; {lack}"
+    return result.outcome, result.reason
 
 
 def _ran_out_of_memory(paths: RunPaths) -> bool:

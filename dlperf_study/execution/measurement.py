@@ -13,7 +13,7 @@ from dlperf_study.evidence.run_record import Circumstances, read, record, write
 from dlperf_study.execution.run import fingerprint, paths_of, trace_is_missing
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.supervision.notebook import Execution, NotebookProcess, first_done
 from dlperf_study.supervision.processes import end_survivors
 from dlperf_study.wording import last_line
@@ -66,10 +66,10 @@ class Measurement:
 
     def finish(self) -> None:
         """End the notebook; runs that it began and could not record, because its kernel died, are recorded here."""
-        ending = self._failure()
+        result = self._failure()
         self.abandon()
-        if ending:
-            self._record_unfinished(ending)
+        if result:
+            self._record_unfinished(result)
         else:
             self._paths.failure.unlink()
 
@@ -114,25 +114,25 @@ class Measurement:
     def _states(self) -> list[str]:
         return sorted(line for job in self._paths.jobs() for line in _lines(job.states))
 
-    def _failure(self) -> Ending | None:
+    def _failure(self) -> JobResult | None:
         """Return how the notebook failed, or None."""
         code = self.process.wait(0)
         if code is None:
             reason = f"the notebook did not end within {self.allotted_seconds:.0f} s"
-            return Ending(Outcome.TIMEOUT, reason, seconds=None)
+            return JobResult(Outcome.TIMEOUT, reason, seconds=None)
         if code == 0:
             return None
         said = last_line(self.process.errors()) or f"the notebook ended with code {code}"
-        return Ending(Outcome.KILLED, said, seconds=None)
+        return JobResult(Outcome.KILLED, said, seconds=None)
 
-    def _record_unfinished(self, ending: Ending) -> None:
+    def _record_unfinished(self, result: JobResult) -> None:
         """Record the runs that were begun and have no record."""
         for repetition in self.repetitions:
             run = self._paths.run(repetition)
             if run.configuration_file.exists() and not run.run_file.exists():
                 wanted = fingerprint(self.configuration, self._cluster)
                 known = Circumstances(self.configuration, repetition, wanted, self._cluster)
-                write(record(known, replace(ending, started=self._begun), run), run)
+                write(record(known, replace(result, started=self._begun), run), run)
 
 
 class Measurements:

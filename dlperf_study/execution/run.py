@@ -117,13 +117,13 @@ def _perform(missing: list[_Asked], cluster: Cluster, timeout_seconds: float) ->
         return
     _need_disk(missing[0].configuration)
     submissions = [_render(asked, cluster) for asked in missing]
-    with closing(launchers.load(cluster.launcher).execute(submissions, cluster, timeout_seconds)) as endings:
-        for asked, ending in zip(missing, endings, strict=True):
+    with closing(launchers.load(cluster.launcher).execute(submissions, cluster, timeout_seconds)) as results:
+        for asked, result in zip(missing, results, strict=True):
             known = Circumstances(
                 asked.configuration, asked.repetition, fingerprint(asked.configuration, cluster), cluster
             )
-            write(record(known, ending, asked.paths), asked.paths)
-            if ending.interrupted:
+            write(record(known, result, asked.paths), asked.paths)
+            if result.interrupted:
                 raise KeyboardInterrupt
 
 

@@ -17,7 +17,7 @@ from dlperf_study.guard.messages import Message
 from dlperf_study.guard.requests import ConductedRun, facts_of, orders_of, question
 from dlperf_study.guard.run_folder import begin, keep_rank_output, unpack
 from dlperf_study.guard.submission import Execute, Place, Submission
-from dlperf_study.study.job import Ending, Outcome, Role
+from dlperf_study.study.job import JobResult, Outcome, Role
 from dlperf_study.supervision.processes import new_mark
 
 #: How long a node may take to answer, besides waiting until it is idle.
@@ -26,7 +26,7 @@ READY_SECONDS = 90.0
 ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
 
 
-def coordinate(submission: Submission, places: Sequence[Place], timeout_seconds: float) -> Ending:
+def coordinate(submission: Submission, places: Sequence[Place], timeout_seconds: float) -> JobResult:
     """Run a submission on the first of these places to its end; no process of it is left anywhere.
 
     The folder of the run is made here, and holds all evidence but the record when this returns. An interrupt ends
@@ -36,17 +36,17 @@ def coordinate(submission: Submission, places: Sequence[Place], timeout_seconds:
     run = ConductedRun(submission, tuple(places[: submission.nodes]), new_mark())
     with Guards(run.mark) as guards:
         verdict = _verdict(run, guards, timeout_seconds)
-        endings = guards.end(ENDING_SECONDS if run.ordered else GIVING_UP_SECONDS)
-    lost = sorted(run.ordered - endings.keys())
+        results = guards.end(ENDING_SECONDS if run.ordered else GIVING_UP_SECONDS)
+    lost = sorted(run.ordered - results.keys())
     _sweep(run, lost)
-    _bring_home(submission, endings)
-    return _ending(run, verdict, endings, lost)
+    _bring_home(submission, results)
+    return _ending(run, verdict, results, lost)
 
 
 def in_turn(places: Callable[[Cluster], Sequence[Place]]) -> Execute:
     """Return what runs submissions one after another on the places of a cluster; it leaves no process on any."""
 
-    def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[Ending]:
+    def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
         for submission in submissions:
             yield coordinate(submission, places(cluster), timeout_seconds)
 
@@ -118,29 +118,29 @@ def _sweep(run: ConductedRun, lost: Sequence[int]) -> None:
         guards.end(GIVING_UP_SECONDS)
 
 
-def _bring_home(submission: Submission, endings: Mapping[int, Message]) -> None:
+def _bring_home(submission: Submission, results: Mapping[int, Message]) -> None:
     """Gather what the nodes wrote in the folder of the run."""
     folder = Path(submission.folder)
     keep_rank_output(folder, submission.rank_output)
-    for ending in endings.values():
-        if ending["files"]:
-            unpack(ending["files"], folder)
+    for result in results.values():
+        if result["files"]:
+            unpack(result["files"], folder)
 
 
-def _ending(run: ConductedRun, verdict: _Verdict, endings: Mapping[int, Message], lost: Sequence[int]) -> Ending:
+def _ending(run: ConductedRun, verdict: _Verdict, results: Mapping[int, Message], lost: Sequence[int]) -> JobResult:
     names = [command.name for command in run.submission.commands] if run.ordered else []
-    codes = {name: code for ending in endings.values() for name, code in ending["exit_codes"].items()}
-    busy = [ending["busy_cores"] for ending in endings.values() if ending["busy_cores"] is not None]
+    codes = {name: code for result in results.values() for name, code in result["exit_codes"].items()}
+    busy = [result["busy_cores"] for result in results.values() if result["busy_cores"] is not None]
     silent = ", ".join(run.places[node].title for node in lost if node != verdict.node)
-    return Ending(
+    return JobResult(
         verdict.outcome,
         verdict.reason + (f"; {silent} did not answer any more" if silent else ""),
         seconds=time.monotonic() - run.began if run.ordered else None,
         exit_codes={name: codes.get(name) for name in names},
         busy_cores=max(busy, default=None),
-        out_of_memory_kills=sum(ending["out_of_memory_kills"] for ending in endings.values()),
+        out_of_memory_kills=sum(result["out_of_memory_kills"] for result in results.values()),
         interrupted=verdict.interrupted,
         started=run.started.isoformat(),
-        nodes=tuple(facts_of(run, node, endings.get(node)) for node in sorted(run.ready)),
+        nodes=tuple(facts_of(run, node, results.get(node)) for node in sorted(run.ready)),
         failed_task="" if silent else verdict.task,
     )

@@ -62,8 +62,8 @@ class Channel:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(CLOSING_SECONDS)
         code = self._process.poll()
-        ending = ending_words(code) if code is not None else "fell silent"
-        words = f"{ending}: {last}" if (last := self._last_words()) else ending
+        result = ending_words(code) if code is not None else "fell silent"
+        words = f"{result}: {last}" if (last := self._last_words()) else result
         outcome = Outcome.KILLED if code is not None and code < 0 else Outcome.FAILED
         who = f"was lost, its {self.place.reach[0]}" if self.place.reach else "the guard of the run"
         return {"kind": "gone", "outcome": outcome, "reason": f"{who} {words}"}
@@ -154,7 +154,7 @@ class Guards:
 
     def end(self, seconds: float) -> dict[int, Message]:
         """Tell all guards to end what runs; return how it ended on each node that answers within ``seconds``."""
-        endings: dict[int, Message] = {}
+        results: dict[int, Message] = {}
         waiting = {node for node, channel in self._channels.items() if not channel.inbox.closed}
         for node in waiting:
             self.say(node, "end")
@@ -162,10 +162,10 @@ class Guards:
         while waiting and (heard := self._hear(deadline)):
             channel, message = heard
             if message["kind"] == "ending":
-                endings[channel.node] = message
+                results[channel.node] = message
             if message["kind"] in ("ending", "gone"):
                 waiting.discard(channel.node)
-        return endings
+        return results
 
     def _hear(self, deadline: float) -> tuple[Channel, Message] | None:
         """Return who said what next, or None when nobody says anything before the deadline."""

@@ -67,10 +67,10 @@ def orders_of(run: ConductedRun) -> dict[int, dict[str, Any]]:
     }
 
 
-def facts_of(run: ConductedRun, node: int, ending: Message | None) -> dict[str, Any]:
+def facts_of(run: ConductedRun, node: int, result: Message | None) -> dict[str, Any]:
     """Return what a node said of itself, and what its guard saw of others during the run."""
     said = run.ready[node]
-    during = {"busy_cores_during": ending["busy_cores"] if ending else None}
+    during = {"busy_cores_during": result["busy_cores"] if result else None}
     facts = {name: said[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
     return {"node": node, "name": run.places[node].name, **facts, "load": said["load"] | during}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.environment_variables import recorded_environment
 from dlperf_study.paths import RunPaths
-from dlperf_study.study.job import Ending, Job, Task, tuples_of_lists
+from dlperf_study.study.job import Job, JobResult, Task, tuples_of_lists
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Place:
 
 
 #: Runs submissions, each within so many seconds; yields one ending per submission, in order.
-Execute = Callable[[Sequence[Submission], Cluster, float], Generator[Ending]]
+Execute = Callable[[Sequence[Submission], Cluster, float], Generator[JobResult]]
 
 
 def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_folder: str = "") -> Submission:

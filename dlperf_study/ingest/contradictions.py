@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dlperf_study.diagnostic import Complaint
+from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.ingest.identity import Stated
 from dlperf_study.logs.parsed_log import Reading
 from dlperf_study.study.configuration import Scalar
@@ -32,12 +32,12 @@ def other_data(reading: Reading, stated: Mapping[str, Scalar]) -> Iterator[str]:
             yield f"{reading.source}: {said}, but its identity says data_source {source}"
 
 
-def unstated_data(readings: Sequence[Reading], stated: Mapping[str, Scalar]) -> Iterator[Complaint]:
+def unstated_data(readings: Sequence[Reading], stated: Mapping[str, Scalar]) -> Iterator[Diagnostic]:
     """Yield that a log names an uncommon source of its samples, and nobody else does."""
     for reading in readings if "data_source" not in stated else ():
         for said, kinds in _claims(reading):
             if kinds in ({SYNTHETIC}, {DALI}):
-                yield Complaint(str(reading.source), f"{said}, and nobody states its data_source")
+                yield Diagnostic(str(reading.source), f"{said}, and nobody states its data_source")
 
 
 def _claims(reading: Reading) -> Iterator[Claim]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dlperf_study.diagnostic import Complaint
+from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.ingest.printed_run import PrintedRun
 from dlperf_study.ingest.rank_completeness import ALLOWED_APART
 from dlperf_study.ingest.rates import Rates
@@ -59,11 +59,11 @@ def _judged(run: PrintedRun, due: int, whose: str, mixed: str) -> PrintedRun:
 
 
 def _of_other_logs(run: PrintedRun, usual: int, runs: int) -> PrintedRun:
-    """Return a run, doubted if it has another number of logs than its siblings: one of a node may be missing."""
+    """Return a run, diagnosed if it has another number of logs than its siblings: one of a node may be missing."""
     if runs < 2 or len(run.logs) == usual:
         return run
     said = f"it is of {counted(len(run.logs), 'log')}, its siblings are of {usual}: is one missing?"
-    return replace(run, complaints=(*run.complaints, Complaint("logs", said)))
+    return replace(run, diagnostics=(*run.diagnostics, Diagnostic("logs", said)))
 
 
 def _last(rates: Rates) -> int:

@@ -7,13 +7,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.analysis.scaling import curve_complaints
+from dlperf_study.analysis.scaling import curve_diagnostics
 from dlperf_study.columns import Table
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table
-from dlperf_study.dataset.dataset import complaints_table
-from dlperf_study.dataset.study_diagnostics import study_complaints
-from dlperf_study.diagnostic import Complaint
+from dlperf_study.dataset.dataset import diagnostics_table
+from dlperf_study.dataset.study_diagnostics import study_diagnostics
+from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import IdentityError
 from dlperf_study.ingest.cross_run_checks import Seen, judged
 from dlperf_study.ingest.identity import Identity, Stated
@@ -21,7 +21,7 @@ from dlperf_study.ingest.ingested_plan import ingested_plan
 from dlperf_study.ingest.log_files import Found
 from dlperf_study.ingest.printed_run import PrintedRun, RunToRead
 from dlperf_study.ingest.read_in_parallel import read_runs
-from dlperf_study.ingest.rows import complaints_of, run_row, steps_of
+from dlperf_study.ingest.rows import diagnostics_of, run_row, steps_of
 from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.wording import counted, first_of
@@ -33,7 +33,7 @@ class _Tables:
 
     steps: tables.Growing
     rows: list[dict[str, Any]] = field(default_factory=list)
-    complaints: list[Complaint] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
 def ingest(
@@ -42,7 +42,7 @@ def ingest(
     """Read the logs of every configuration and write the dataset of a study; return its plan.
 
     ``read`` is told how many bytes of logs were read, run by run. A run that can't be counted becomes a row with the
-    reason, and a complaint of severity error.
+    reason, and a diagnostic of severity error.
 
     Raises:
         IdentityError: the identity contradicts itself, names logs that are not there, or the study is another one.
@@ -56,7 +56,7 @@ def ingest(
     with closing(tables.Growing(Table.STEPS, paths.dataset)) as steps:
         kept = _Tables(steps)
         _read_all(plan, tasks, kept, read)
-    kept.complaints.extend(_unnamed(identity, files))
+    kept.diagnostics.extend(_unnamed(identity, files))
     _write(plan, kept, paths)
     return plan
 
@@ -96,24 +96,29 @@ def _read_all(plan: Plan, tasks: Sequence[RunToRead], kept: _Tables, read: Calla
 def _add(entry: Entry, stated: Stated, runs: Sequence[PrintedRun], kept: _Tables) -> None:
     for run in judged(runs, stated.extras.steps_planned):
         kept.rows.append(run_row(entry, stated, run))
-        kept.complaints.extend(complaints_of(entry, run))
+        kept.diagnostics.extend(diagnostics_of(entry, run))
         if run.rates and not run.refusal:
             kept.steps.add(steps_of(entry, run))
 
 
-def _unnamed(identity: Identity, files: Sequence[Found]) -> Iterator[Complaint]:
-    """Yield a complaint where there are files that the identity names no run of."""
+def _unnamed(identity: Identity, files: Sequence[Found]) -> Iterator[Diagnostic]:
+    """Yield a diagnostic where there are files that the identity names no run of."""
     others = identity.of_no_run(file.place for file in files)
     if others:
-        yield Complaint("logs", f"{counted(len(others), 'file')} of no run, not read: {first_of(others)}")
+        yield Diagnostic("logs", f"{counted(len(others), 'file')} of no run, not read: {first_of(others)}")
 
 
 def _write(plan: Plan, kept: _Tables, paths: StudyPaths) -> None:
     """Write what is not yet written, the plan last: without it there is no study."""
     runs = tables.frame_of_rows(Table.RUNS, kept.rows)
     configurations, lacking = configurations_table(plan, runs, {})
-    found = [*kept.complaints, *study_complaints(plan, runs), *lacking, *curve_complaints(configurations, plan.scaling)]
+    found = [
+        *kept.diagnostics,
+        *study_diagnostics(plan, runs),
+        *lacking,
+        *curve_diagnostics(configurations, plan.scaling),
+    ]
     tables.write(Table.RUNS, runs, paths.dataset)
     tables.write(Table.CONFIGURATIONS, configurations, paths.dataset)
-    tables.write(Table.COMPLAINTS, complaints_table(found), paths.dataset)
+    tables.write(Table.DIAGNOSTICS, diagnostics_table(found), paths.dataset)
     plan.write(paths.plan_file)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import LogError
 from dlperf_study.ingest.contradictions import contradictions, unstated_data, untrained
 from dlperf_study.ingest.identity import LogRun, Stated
@@ -44,7 +44,7 @@ class PrintedRun:
     rates: Rates | None
     ranks_seen: int
     refusal: str
-    complaints: tuple[Complaint, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     prints: Mapping[bytes, str] = field(default_factory=dict)
 
 
@@ -53,7 +53,7 @@ def read_printed(task: RunToRead) -> PrintedRun:
     readings, unreadable = _read(task)
     if not readings:
         return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
-    rates, complaints, contradicted = _job_rates(task, readings)
+    rates, diagnostics, contradicted = _job_rates(task, readings)
     return PrintedRun(
         repetition=task.run.repetition,
         logs=task.run.logs,
@@ -61,7 +61,7 @@ def read_printed(task: RunToRead) -> PrintedRun:
         rates=rates,
         ranks_seen=ranks_seen(readings),
         refusal="; ".join([*_refusals(task, readings, unreadable), *contradicted]),
-        complaints=(*_doubts(task, readings, unreadable), *complaints),
+        diagnostics=(*_diagnostics(task, readings, unreadable), *diagnostics),
         prints={
             _print(one): str(one.source) for one in readings if len(one.series(one.rate_metric)) >= FEWEST_COMPARED
         },
@@ -89,27 +89,27 @@ def _read(task: RunToRead) -> tuple[list[Reading], list[str]]:
 def _refusals(task: RunToRead, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[str]:
     """Yield what keeps a run from being counted, whatever its rates are."""
     for reading in readings:
-        yield from (one.message for one in reading.complaints if one.severity is Severity.ERROR)
+        yield from (one.message for one in reading.diagnostics if one.severity is Severity.ERROR)
     yield from silent_ranks(unreadable, len(readings), task.stated.jobs_devices)
     yield from lost_ranks(readings)
     yield from untrained(readings)
     yield from contradictions(readings, task.stated)
 
 
-def _doubts(task: RunToRead, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[Complaint]:
+def _diagnostics(task: RunToRead, readings: Sequence[Reading], unreadable: Sequence[str]) -> Iterator[Diagnostic]:
     for reading in readings:
-        yield from (one for one in reading.complaints if one.severity is not Severity.ERROR)
-    yield from (Complaint("logs", said) for said in unreadable)
+        yield from (one for one in reading.diagnostics if one.severity is not Severity.ERROR)
+    yield from (Diagnostic("logs", said) for said in unreadable)
     yield from unstated_data(readings, task.stated.parameters)
 
 
-def _job_rates(task: RunToRead, readings: Sequence[Reading]) -> tuple[Rates | None, tuple[Complaint, ...], list[str]]:
-    """Return the rates of the job if its logs hold any, the doubts about them, and why they can't be counted."""
-    complaints: tuple[Complaint, ...] = ()
+def _job_rates(task: RunToRead, readings: Sequence[Reading]) -> tuple[Rates | None, tuple[Diagnostic, ...], list[str]]:
+    """Return the rates of the job if its logs hold any, the diagnostics about them, and why they can't be counted."""
+    diagnostics: tuple[Diagnostic, ...] = ()
     try:
         series = job_series(readings, task.stated.jobs_devices)
-        complaints = series.complaints
+        diagnostics = series.diagnostics
         rates = rates_of(readings, series, task.stated.extras)
     except LogError as error:
-        return None, complaints, [str(error)]
-    return rates, complaints, list(why_not_counted(series, rates))
+        return None, diagnostics, [str(error)]
+    return rates, diagnostics, list(why_not_counted(series, rates))

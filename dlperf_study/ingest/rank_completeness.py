@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dlperf_study.arrays import Whole
+from dlperf_study.arrays import Integers
 from dlperf_study.logs.parsed_log import Reading
 from dlperf_study.logs.rank_merge import Devices
 from dlperf_study.logs.step_index import restarts
@@ -47,6 +47,6 @@ def _lost_in_stream(reading: Reading) -> Iterator[str]:
         yield f"truncated: {fewer} of {counts.size} steps were printed by fewer than {max(usual, first)} ranks"
 
 
-def _usual(counts: Whole) -> int:
+def _usual(counts: Integers) -> int:
     """Return how often most steps are there."""
     return int(np.bincount(counts).argmax()) if counts.size else 1

@@ -7,7 +7,7 @@ import numpy as np
 
 from dlperf_study.analysis.steady_series import Steady, steady_part, two_levels
 from dlperf_study.analysis.steady_state import Window, fixed_window, positions_of
-from dlperf_study.arrays import Mask, Real, Whole
+from dlperf_study.arrays import Floats, Integers, Mask
 from dlperf_study.errors import LogError
 from dlperf_study.ingest.identity import Extras
 from dlperf_study.logs.completeness import is_much
@@ -31,9 +31,9 @@ class Rates:
     """
 
     rule: str
-    step: Whole
-    rate: Real
-    loss: Real
+    step: Integers
+    rate: Floats
+    loss: Floats
     steady: Steady
     fixed: Window
     steps_taken: tuple[int, int]
@@ -94,7 +94,7 @@ def _driven(devices: int | None) -> str:
     return f"; a rank drives {devices} devices" if devices and devices > 1 else ""
 
 
-def _last(rate: Real) -> Steady:
+def _last(rate: Floats) -> Steady:
     """Return the last line alone: a running mean holds all before it."""
     kept = np.zeros(rate.size, dtype=bool)
     kept[-1] = True
@@ -103,7 +103,7 @@ def _last(rate: Real) -> Steady:
     return Steady(Window(kept, last, last, (reason,)), startup=0, stalls=(), settled=None)
 
 
-def _losses(readings: Sequence[Reading], series: JobSeries) -> Real:
+def _losses(readings: Sequence[Reading], series: JobSeries) -> Floats:
     """Return the loss at each step of a series, the mean over ranks; NaN where none is printed."""
     rows = joined([reading.records for reading in readings]).series("loss")
     if not len(rows):
@@ -115,12 +115,12 @@ def _losses(readings: Sequence[Reading], series: JobSeries) -> Real:
     if np.array_equal(known, wanted):
         return means
     index = np.minimum(np.searchsorted(known, wanted), known.size - 1)
-    losses: Real = np.where(known[index] == wanted, means[index], np.nan)
+    losses: Floats = np.where(known[index] == wanted, means[index], np.nan)
     return losses
 
 
-def _keys(epoch: Whole, step: Whole, wide: int) -> Whole:
-    keys: Whole = (epoch + 1) * wide + step + 1
+def _keys(epoch: Integers, step: Integers, wide: int) -> Integers:
+    keys: Integers = (epoch + 1) * wide + step + 1
     return keys
 
 

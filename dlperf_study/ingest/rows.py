@@ -1,4 +1,4 @@
-"""Rows of the tables of runs and steps, and the complaints, of one ingested run."""
+"""Rows of the tables of runs and steps, and the diagnostics, of one ingested run."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ from dlperf_study.analysis.steady_series import LONG_STARTUP
 from dlperf_study.analysis.throughput import step_variation
 from dlperf_study.columns import Table
 from dlperf_study.dataset.tables import Repeated, rows_of
-from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.ingest.identity import Stated
 from dlperf_study.ingest.printed_run import PrintedRun
 from dlperf_study.ingest.rates import Rates, windows_of
@@ -65,18 +65,18 @@ def steps_of(entry: Entry, run: PrintedRun) -> pa.Table:
     return rows_of(Table.STEPS, columns)
 
 
-def complaints_of(entry: Entry, run: PrintedRun) -> Iterator[Complaint]:
-    """Yield every doubt about a run."""
-    for complaint in _complaints(run):
-        yield replace(complaint, identity=entry.configuration.identity, repetition=run.repetition)
+def diagnostics_of(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
+    """Yield every warning about a run."""
+    for diagnostic in _diagnostics(run):
+        yield replace(diagnostic, identity=entry.configuration.identity, repetition=run.repetition)
 
 
-def _complaints(run: PrintedRun) -> Iterator[Complaint]:
+def _diagnostics(run: PrintedRun) -> Iterator[Diagnostic]:
     if run.refusal:
-        yield Complaint("outcome", f"not counted: {run.refusal}", Severity.ERROR)
-    yield from run.complaints
+        yield Diagnostic("outcome", f"not counted: {run.refusal}", Severity.ERROR)
+    yield from run.diagnostics
     if run.rates and not run.refusal:
-        yield from _doubts(run.rates)
+        yield from _rate_diagnostics(run.rates)
 
 
 def _printed(rates: Rates) -> dict[str, Any]:
@@ -105,14 +105,16 @@ def _measurements(global_batch: int, rates: Rates) -> dict[str, Any]:
     }
 
 
-def _doubts(rates: Rates) -> Iterator[Complaint]:
+def _rate_diagnostics(rates: Rates) -> Iterator[Diagnostic]:
     if not rates.steady.settled:
-        yield Complaint("settled_at_step", f"no steady state: {'; '.join(rates.steady.window.reasons)}")
+        yield Diagnostic("settled_at_step", f"no steady state: {'; '.join(rates.steady.window.reasons)}")
     if rates.steady.startup > LONG_STARTUP * rates.rate.size:
         said = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
-        yield Complaint("settled_at_step", f"{said}: do the others speak for the run?")
+        yield Diagnostic("settled_at_step", f"{said}: do the others speak for the run?")
     held = int(rates.fixed.kept.sum())
     if not held or not rates.fixed.is_full:
-        yield Complaint("fixed_window_mean_of_rates", f"DLPerf's window is not full: {rates.fixed.reasons[0]}")
+        yield Diagnostic("fixed_window_mean_of_rates", f"DLPerf's window is not full: {rates.fixed.reasons[0]}")
     elif held < FEWEST_LINES:
-        yield Complaint("fixed_window_mean_of_rates", f"DLPerf's window holds {counted(held, 'line')} of this log only")
+        yield Diagnostic(
+            "fixed_window_mean_of_rates", f"DLPerf's window holds {counted(held, 'line')} of this log only"
+        )

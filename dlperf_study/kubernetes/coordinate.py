@@ -25,7 +25,7 @@ from dlperf_study.guard.submission import Place, Submission
 from dlperf_study.kubernetes import parcel
 from dlperf_study.kubernetes.pods import ENVIRONMENT_FILE, NODE_FOLDER, ORDER_FILE, TOKEN_FILE
 from dlperf_study.kubernetes.serve import PORT
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 
 #: Where the first pod gathers what all of them wrote.
 RUNS_FOLDER = f"{NODE_FOLDER}/evidence/runs"
@@ -66,25 +66,25 @@ class Order:
 class Evidence:
     """What comes home: how the run ended, and the files of its folder."""
 
-    ending: Ending
+    result: JobResult
     files: str
 
     def as_text(self) -> str:
         """Return both as one line of text."""
-        packed = gzip.compress(json.dumps({"ending": self.ending.as_json(), "files": self.files}).encode())
+        packed = gzip.compress(json.dumps({"ending": self.result.as_json(), "files": self.files}).encode())
         return base64.b64encode(packed).decode()
 
     @classmethod
     def from_text(cls, text: str) -> "Evidence":
         """Return what ``as_text`` wrote."""
         values = json.loads(gzip.decompress(base64.b64decode(text)))
-        return cls(Ending.from_json(values["ending"]), values["files"])
+        return cls(JobResult.from_json(values["ending"]), values["files"])
 
-    def write(self, folder: Path) -> Ending:
+    def write(self, folder: Path) -> JobResult:
         """Put the files into the run's folder, and return the ending."""
         if self.files:
             unpack(self.files, folder)
-        return self.ending
+        return self.result
 
 
 def conduct(order: Order, own_address: str) -> Evidence:
@@ -95,10 +95,10 @@ def conduct(order: Order, own_address: str) -> Evidence:
         others = order.pods[1:] if order.conductor_trains else order.pods
         addresses = _meet(others, order.start_within_seconds)
     except RunError as error:
-        return Evidence(Ending(Outcome.FAILED, str(error), seconds=None), "")
+        return Evidence(JobResult(Outcome.FAILED, str(error), seconds=None), "")
     here = [Place(order.pods[0], address=own_address)] if order.conductor_trains else []
-    ending = coordinate(submission, [*here, *_places(others, addresses)], order.timeout_seconds)
-    return Evidence(ending, pack(Path(submission.folder)))
+    result = coordinate(submission, [*here, *_places(others, addresses)], order.timeout_seconds)
+    return Evidence(result, pack(Path(submission.folder)))
 
 
 def _check_image(order: Order, found: Mapping[str, str]) -> None:

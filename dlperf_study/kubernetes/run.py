@@ -17,7 +17,7 @@ from dlperf_study.kubernetes.coordinate import Evidence, Order
 from dlperf_study.kubernetes.manifests import ENVIRONMENT, ORDER, TOKEN
 from dlperf_study.kubernetes.pod_states import End, end_of, has_ended, name_of, waiting_words
 from dlperf_study.kubernetes.pods import CONDUCTOR_LABEL, RUN_LABEL, Manifest
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 
 POLL_SECONDS = 1.0
 #: How long the API may be out of reach, and how long the first pod may need to notice that another has failed.
@@ -61,27 +61,27 @@ class Run:
         waiting = 2 * self.order.start_within_seconds + self.order.submission.idle_wait_seconds
         return self.order.timeout_seconds + waiting + MARGIN_SECONDS
 
-    def perform(self) -> Ending:
+    def perform(self) -> JobResult:
         """Do the run, or follow it if an earlier driver has started it; no object of it is left."""
         began = datetime.now(UTC).isoformat()
         try:
-            ending = self._performed()
+            result = self._performed()
         finally:
             left = self._clean_up()
         if left:
-            ending = replace(ending, reason="; ".join(filter(None, (ending.reason, left))), failed_task="")
-        return replace(ending, started=ending.started or began)
+            result = replace(result, reason="; ".join(filter(None, (result.reason, left))), failed_task="")
+        return replace(result, started=result.started or began)
 
-    def _performed(self) -> Ending:
+    def _performed(self) -> JobResult:
         try:
             make(self)
             return _ending(self, wait(self))
         except Stopped as stopped:
             return _ending_without_evidence(stopped.end)
         except KeyboardInterrupt:
-            return Ending(Outcome.KILLED, "interrupted", seconds=None, interrupted=True)
+            return JobResult(Outcome.KILLED, "interrupted", seconds=None, interrupted=True)
         except (KubernetesError, EvidenceError) as error:
-            return Ending(Outcome.FAILED, str(error), seconds=None)
+            return JobResult(Outcome.FAILED, str(error), seconds=None)
 
     def _clean_up(self) -> str:
         """Delete the objects of the run; return in words that it was not possible."""
@@ -205,7 +205,7 @@ def _filled(manifest: Manifest, order: Order, owner: Manifest) -> Manifest:
     return filled
 
 
-def _ending(run: Run, pod: Manifest) -> Ending:
+def _ending(run: Run, pod: Manifest) -> JobResult:
     """Return how the run ended: what the first pod says, with the files it sends; or how that pod ended itself."""
     log = run.api.log(pod["metadata"]["name"])
     folder = Path(run.order.submission.folder)
@@ -215,5 +215,5 @@ def _ending(run: Run, pod: Manifest) -> Ending:
     return _ending_without_evidence(end_of(pod) or End(Outcome.FAILED, f"pod {name_of(pod)} brought no evidence"))
 
 
-def _ending_without_evidence(end: End) -> Ending:
-    return Ending(end.outcome, end.reason, seconds=None, out_of_memory_kills=int(end.out_of_memory))
+def _ending_without_evidence(end: End) -> JobResult:
+    return JobResult(end.outcome, end.reason, seconds=None, out_of_memory_kills=int(end.out_of_memory))

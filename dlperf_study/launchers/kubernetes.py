@@ -27,7 +27,7 @@ from dlperf_study.kubernetes.manifests import (
 from dlperf_study.kubernetes.pods import NODE_FOLDER, Manifest, Pod, PodRole, pods_of
 from dlperf_study.kubernetes.run import Run, clean_up
 from dlperf_study.launchers._base import Launcher
-from dlperf_study.study.job import Ending, Job, Task
+from dlperf_study.study.job import Job, JobResult, Task
 
 MANIFESTS = "kubernetes.yaml"
 
@@ -51,7 +51,7 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     return replace(submission, files={MANIFESTS: as_yaml(objects)})
 
 
-def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[Ending]:
+def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
     """Run one after another to its end, within ``timeout_seconds`` each; leaves no object behind.
 
     A run that an earlier driver started and did not see the end of is followed.

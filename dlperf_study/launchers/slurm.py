@@ -16,7 +16,7 @@ from dlperf_study.slurm.job import SCRIPT, HandedJob, hand_over, open_jobs
 from dlperf_study.slurm.queue import Refused
 from dlperf_study.slurm.script import devices_and_account, script
 from dlperf_study.slurm.watch import Watch, give_up
-from dlperf_study.study.job import Ending, Job, Outcome
+from dlperf_study.study.job import Job, JobResult, Outcome
 
 #: One run of a job: the job, and which of its runs.
 Part = tuple[HandedJob, int]
@@ -35,7 +35,7 @@ def places(cluster: Cluster) -> tuple[Place, ...]:
 
 def execute(
     submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float
-) -> Generator[Ending, None, None]:
+) -> Generator[JobResult, None, None]:
     """Run all in one job, within ``timeout_seconds`` each; a job of an earlier driver is followed.
 
     An interrupt, and whoever closes this iterator, cancels the job; one who is killed leaves it to Slurm.
@@ -46,7 +46,7 @@ def execute(
         yield from _endings(home, submissions, cluster, timeout_seconds)
     except KeyboardInterrupt:
         cancel(home.folder, cluster)
-        yield Ending(Outcome.KILLED, "interrupted", seconds=None, interrupted=True)
+        yield JobResult(Outcome.KILLED, "interrupted", seconds=None, interrupted=True)
     finally:
         cancel(home.folder, cluster)
 
@@ -64,17 +64,17 @@ def by_hand(cluster: Cluster, place: Place, argv: Sequence[str]) -> Sequence[str
 
 def _endings(
     home: ConfigurationPaths, submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float
-) -> Iterator[Ending]:
+) -> Iterator[JobResult]:
     try:
         parts = _parts(home, submissions, timeout_seconds)
     except Refused as error:
-        yield from (Ending(Outcome.FAILED, f"Slurm refused the job: {error}", seconds=None) for _ in submissions)
+        yield from (JobResult(Outcome.FAILED, f"Slurm refused the job: {error}", seconds=None) for _ in submissions)
         return
     watches = {job.paths: Watch(job, cluster.slurm) for job, _ in parts}
     for job, index in parts:
-        ending = watches[job.paths].ending(index)
+        result = watches[job.paths].result(index)
         try:
-            yield ending
+            yield result
         finally:
             job.paths.recorded(index).touch()
 
@@ -107,7 +107,7 @@ def _followed(jobs: Sequence[HandedJob], submission: Submission) -> Part | None:
     """Return the run of an earlier driver's job that this is, if that job has done it or still may."""
     for job in jobs:
         index = job.index_of(submission)
-        if index is not None and not job.is_recorded(index) and (job.ending(index) or job.lives):
+        if index is not None and not job.is_recorded(index) and (job.result(index) or job.lives):
             return job, index
     return None
 

@@ -1,1 +1,1 @@
-"""One file a format: files to records and complaints."""
+"""One file a format: files to records and diagnostics."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dlperf_study.arrays import Real, running_median
-from dlperf_study.diagnostic import Complaint, Severity
+from dlperf_study.arrays import Floats, running_median
+from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.logs.blocks import Blocks
 from dlperf_study.logs.parsed_log import Reading
 from dlperf_study.logs.step_index import Places
@@ -16,7 +16,7 @@ ALLOWED_SHARE, FEW_LINES = 0.05, 3
 NEIGHBOURS, HOLE = 9, 1.5
 
 
-def losses(reading: Reading, blocks: Blocks, unusable: int, is_cut: bool) -> list[Complaint]:
+def losses(reading: Reading, blocks: Blocks, unusable: int, is_cut: bool) -> list[Diagnostic]:
     """Return what is lost of a log.
 
     ``unusable``: how many lines look like its format but could not be used; ``is_cut``: the last line is one of them,
@@ -24,7 +24,7 @@ def losses(reading: Reading, blocks: Blocks, unusable: int, is_cut: bool) -> lis
     """
     errors = (*_cut_short(blocks, is_cut), *_planned(reading), *_of_unusable(reading, unusable))
     found = (*((message, Severity.ERROR) for message in errors), *_holes(reading))
-    return [Complaint(str(reading.source), message, severity) for message, severity in found]
+    return [Diagnostic(str(reading.source), message, severity) for message, severity in found]
 
 
 def _of_unusable(reading: Reading, count: int) -> Iterator[str]:
@@ -48,10 +48,10 @@ def _holes(reading: Reading) -> Iterator[tuple[str, Severity]]:
         count, whole = int(missing.sum()), int(missing.sum()) + places.step.size
         first = places.step[np.argmax(missing > 0)]
         said = f"holes: {count} of {whole} steps missing, the first behind step {first}"
-        yield said, Severity.ERROR if is_much(count, whole) else Severity.DOUBT
+        yield said, Severity.ERROR if is_much(count, whole) else Severity.WARNING
 
 
-def _distances(places: Places) -> Real:
+def _distances(places: Places) -> Floats:
     """Return how far apart the steps are; where an epoch counts anew, how much later than others it begins."""
     distances = np.diff(places.step).astype(np.float64)
     same_epoch = np.diff(places.epoch) == 0

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dlperf_study.arrays import Real
+from dlperf_study.arrays import Floats
 from dlperf_study.logs.format import Format, Metric, Scope
 from dlperf_study.logs.parsed_log import Reading
 from dlperf_study.logs.records import Records
@@ -22,7 +22,7 @@ MOST_DECIMALS = 9
 SOME = 1000
 
 
-def copies_apart(values: Real, places: Places) -> Iterator[str]:
+def copies_apart(values: Floats, places: Places) -> Iterator[str]:
     """Yield that what several ranks print as the job's rate is not one number."""
     shared = places.counts > 1
     if not shared.any():
@@ -33,7 +33,7 @@ def copies_apart(values: Real, places: Places) -> Iterator[str]:
         yield f"copies of the job's rate lie apart: at most steps the largest is {share:.2f} times the smallest"
 
 
-def same_digits(values: Real, places: Places) -> Iterator[str]:
+def same_digits(values: Floats, places: Places) -> Iterator[str]:
     """Yield that several ranks print the same rate as their own at every step: it may be the job's."""
     fewest = places.counts.min()
     if places.counts.size < FEWEST_STEPS or fewest < 2:
@@ -67,12 +67,12 @@ def _unlike(reading: Reading, rows: Records, batch: int, rate: Metric) -> Iterat
         yield f"{reading.source}: {made}, but its identity makes that {batch}"
 
 
-def _rounding(values: Real) -> float:
+def _rounding(values: Floats) -> float:
     """Return the largest share of a printed number that rounding may have changed, going by its last decimal."""
     tried = (d for d in range(MOST_DECIMALS) if _has_decimals(values[:SOME], d) and _has_decimals(values, d))
     decimals = next(tried, MOST_DECIMALS)
     return float(0.5 * 10.0**-decimals / max(np.median(values), 1e-12))
 
 
-def _has_decimals(values: Real, decimals: int) -> bool:
+def _has_decimals(values: Floats, decimals: int) -> bool:
     return np.allclose(values, values.round(decimals), rtol=0, atol=1e-12)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlperf_study.arrays import Mask, Real, Whole
+from dlperf_study.arrays import Floats, Integers, Mask
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.layouts import ZERO, windows
 
@@ -42,12 +42,12 @@ class Shape:
 class Numbers:
     """A column: the numbers, which rows have one, and which are valid: absent, or a number."""
 
-    values: Real
+    values: Floats
     present: Mask
     valid: Mask
 
 
-def read_numbers(block: Block, starts: Whole, texts: Sequence[bytes | None], counts: Whole) -> Numbers:
+def read_numbers(block: Block, starts: Integers, texts: Sequence[bytes | None], counts: Integers) -> Numbers:
     """Return the numbers at some places of a block.
 
     Args:
@@ -81,7 +81,7 @@ def shape_of(text: bytes) -> Shape | bytes:
     return Shape(sign, len(whole), len(point), len(fraction), exponent_sign, len(exponent))
 
 
-def _read(block: Block, starts: Whole, shape: Shape) -> Real:
+def _read(block: Block, starts: Integers, shape: Shape) -> Floats:
     if not shape.is_exact:
         return _one_by_one(block, starts, shape)
     first = starts + len(shape.sign)
@@ -92,30 +92,30 @@ def _read(block: Block, starts: Whole, shape: Shape) -> Real:
         return np.asarray(sign * mantissa / 10.0**shape.fraction, dtype=np.float64)
     power = _exponents(block, first, shape) - shape.fraction
     scale = np.power(10.0, np.abs(power))
-    values: Real = np.asarray(sign * np.where(power < 0, mantissa / scale, mantissa * scale), dtype=np.float64)
+    values: Floats = np.asarray(sign * np.where(power < 0, mantissa / scale, mantissa * scale), dtype=np.float64)
     far = np.abs(power) > EXACT_POWER
     values[far] = _one_by_one(block, starts[far], shape)
     return values
 
 
-def _exponents(block: Block, first: Whole, shape: Shape) -> Real:
+def _exponents(block: Block, first: Integers, shape: Shape) -> Floats:
     behind = first + shape.mantissa_width + 1 + len(shape.exponent_sign)
     exponents = weighted(block, behind, _powers(shape.exponent))
     return exponents * (-1.0 if shape.exponent_sign == b"-" else 1.0)
 
 
-def _powers(count: int) -> Real:
+def _powers(count: int) -> Floats:
     return np.asarray(10.0 ** np.arange(count)[::-1], dtype=np.float64)
 
 
-def weighted(block: Block, starts: Whole, weights: Real) -> Real:
+def weighted(block: Block, starts: Integers, weights: Floats) -> Floats:
     """Return the sum of digit × weight over the characters from each start on; what is no digit has weight 0."""
     characters = windows(np.frombuffer(block.data, np.uint8), starts, weights.size)
-    total: Real = (characters - np.uint8(ZERO)).astype(np.float64) @ weights
+    total: Floats = (characters - np.uint8(ZERO)).astype(np.float64) @ weights
     return total
 
 
-def _one_by_one(block: Block, starts: Whole, shape: Shape) -> Real:
+def _one_by_one(block: Block, starts: Integers, shape: Shape) -> Floats:
     tail = 1 + len(shape.exponent_sign) + shape.exponent if shape.exponent else 0
     width = len(shape.sign) + shape.mantissa_width + tail
     texts = windows(np.frombuffer(block.data, np.uint8), starts, width).view(f"S{width}").ravel()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dlperf_study.arrays import Mask, Whole, any_of, end_to_end
+from dlperf_study.arrays import Integers, Mask, any_of, end_to_end
 from dlperf_study.errors import LogError
 from dlperf_study.logs.blocks import Block, Blocks
 from dlperf_study.logs.format import Fact, Format, JsonLine, Line
@@ -24,7 +24,7 @@ from dlperf_study.logs.formats import load, names
 from dlperf_study.logs.json_layouts import UNREADABLE
 from dlperf_study.logs.json_lines import object_behind
 from dlperf_study.logs.lines import lines_with
-from dlperf_study.logs.log_diagnostics import OddLines, doubts
+from dlperf_study.logs.log_diagnostics import OddLines, diagnostics
 from dlperf_study.logs.parsed_log import Reading
 from dlperf_study.logs.records import Found, Records, joined
 from dlperf_study.logs.sources import Source
@@ -167,11 +167,11 @@ class _Reader:
         rows = evaluation_apart(rows, self._format)
         rows = rows.where(any_of((~np.isnan(column) for column in rows.values.values()), len(rows)))
         reading = Reading(self._source, self._format, rows, stated, (), blocks.lines)
-        found = doubts(reading, self._unusable, self._not_numbers, blocks, facts, self._is_cut)
-        return replace(reading, complaints=tuple(found))
+        found = diagnostics(reading, self._unusable, self._not_numbers, blocks, facts, self._is_cut)
+        return replace(reading, diagnostics=tuple(found))
 
 
-def _unused(found: Sequence[Found], lines: int) -> Whole:
+def _unused(found: Sequence[Found], lines: int) -> Integers:
     """Return which of a block's lines hold a needle of some kind and were used by none; quicker than a difference."""
     unused = np.zeros(lines, dtype=bool)
     unused[end_to_end(one.candidates for one in found)] = True

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dlperf_study.arrays import Mask, Real, Whole, any_of
+from dlperf_study.arrays import Floats, Integers, Mask, any_of
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.digits import EXACT_DIGITS, read_numbers
 from dlperf_study.logs.format import TRAINING, Entry
@@ -33,7 +33,7 @@ Read = Callable[[bytes], Entry | None]
 UNREADABLE = (ValueError, KeyError, TypeError, RecursionError, OverflowError)
 
 
-def read_alike(read: Read, block: Block, layout: Layout) -> tuple[Found, Whole]:
+def read_alike(read: Read, block: Block, layout: Layout) -> tuple[Found, Integers]:
     """Return what the lines of a layout say, and which lines are left; ``read`` reads one line."""
     nothing = Found.nothing(layout.lines)
     varied = _varied(block, layout)
@@ -110,12 +110,12 @@ class _Tries:
             **{name: self._place([getattr(entry, name) for entry in entries]) for name in PLACES},
         )
 
-    def _place(self, outcomes: Sequence[int]) -> Whole:
+    def _place(self, outcomes: Sequence[int]) -> Integers:
         if max(map(abs, outcomes)) >= 10**EXACT_DIGITS:
             raise _Unlike
         return self._column(outcomes).astype(np.int64)
 
-    def _column(self, outcomes: Sequence[float]) -> Real:
+    def _column(self, outcomes: Sequence[float]) -> Floats:
         """Return one thing that the lines say, given what each try made of it."""
         if np.array_equal(outcomes, list(outcomes[:1]) * TRIES, equal_nan=True):
             return np.full(self._layout.lines.size, float(outcomes[0]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.arrays import Whole, end_to_end
+from dlperf_study.arrays import Integers, end_to_end
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import TRAINING, Entry, JsonLine
 from dlperf_study.logs.json_layouts import UNREADABLE, Read, read_alike
@@ -60,7 +60,7 @@ def _together(parts: Sequence[Found]) -> Found:
     return Found(joined(rows), *(np.sort(end_to_end(getattr(part, name) for part in parts)) for name in names))
 
 
-def _one_by_one(entry_of: Read, block: Block, lines: Whole) -> Found:
+def _one_by_one(entry_of: Read, block: Block, lines: Integers) -> Found:
     """Return what lines say that were candidates before."""
     entries: list[Entry] = []
     read: list[int] = []
@@ -94,7 +94,7 @@ def _fits(entry: Entry) -> bool:
     return max(abs(entry.epoch), abs(entry.step), abs(entry.rank)) < LARGEST
 
 
-def _rows(entries: list[Entry], lines: Whole) -> Records:
+def _rows(entries: list[Entry], lines: Integers) -> Records:
     names = dict.fromkeys(name for entry in entries for name in entry.values)
     values = {name: np.array([entry.values.get(name, np.nan) for entry in entries]) for name in names}
     return records(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dlperf_study.arrays import Mask, Whole
+from dlperf_study.arrays import Integers, Mask
 from dlperf_study.logs.blocks import Block
 
 #: Longer lines are looked at one by one.
@@ -28,11 +28,11 @@ Bytes = NDArray[np.uint8]
 class Layout:
     """Lines of a block, counted from 0, that differ in their digits only; ``text`` is the first of them."""
 
-    lines: Whole
+    lines: Integers
     text: bytes
 
 
-def layouts(block: Block, lines: Whole) -> list[Layout]:
+def layouts(block: Block, lines: Integers) -> list[Layout]:
     """Return some lines of a block by their layout."""
     lengths = (block.ends - block.starts)[lines]
     short = (lengths > 0) & (lengths <= LONGEST)
@@ -47,13 +47,13 @@ def layouts(block: Block, lines: Whole) -> list[Layout]:
     return found
 
 
-def windows(data: Bytes, starts: Whole, width: int) -> Bytes:
+def windows(data: Bytes, starts: Integers, width: int) -> Bytes:
     """Return the ``width`` bytes from each start on; shape (starts, width)."""
     every = np.ndarray((data.size - width + 1,), f"V{width}", data, 0, (1,))
     return every[starts].view(np.uint8).reshape(starts.size, width)
 
 
-def same(values: NDArray[np.uint16]) -> list[Whole]:
+def same(values: NDArray[np.uint16]) -> list[Integers]:
     """Return the indices of equal values, group by group."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
@@ -68,7 +68,7 @@ def _without_digits(data: bytes) -> Bytes:
     return plain
 
 
-def _alike(plain: Bytes, starts: Whole, length: int) -> Iterator[Whole]:
+def _alike(plain: Bytes, starts: Integers, length: int) -> Iterator[Integers]:
     """Yield lines of one length in groups of equal bytes, digits aside."""
     characters = windows(plain, starts, -(-length // _WORD) * _WORD)
     characters[:, length:] = 0

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from dlperf_study.arrays import Mask, Real, Whole, any_of, end_to_end
+from dlperf_study.arrays import Floats, Integers, Mask, any_of, end_to_end
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.digits import Numbers, read_numbers, weighted
 from dlperf_study.logs.format import TRAINING, Line, Metric
@@ -24,7 +24,7 @@ MANY = 0.25
 SAMPLE = 1 << 15
 
 
-def candidate_lines(needles: Iterable[str], block: Block) -> Whole:
+def candidate_lines(needles: Iterable[str], block: Block) -> Integers:
     """Return lines (from 0) among which are all that hold a needle."""
     start = block.data[:SAMPLE]
     if sum(start.count(needle.encode()) for needle in needles) > MANY * start.count(b"\n"):
@@ -32,7 +32,7 @@ def candidate_lines(needles: Iterable[str], block: Block) -> Whole:
     return lines_with(needles, block)
 
 
-def lines_with(needles: Iterable[str], block: Block) -> Whole:
+def lines_with(needles: Iterable[str], block: Block) -> Integers:
     """Return the lines (from 0) that hold a needle."""
     starts = [match.start() for needle in needles for match in re.finditer(re.escape(needle.encode()), block.data)]
     return np.unique(block.line_indices(np.array(starts, dtype=np.int64)))
@@ -52,7 +52,7 @@ _DATE = np.array([1e7, 1e6, 1e5, 1e4, 0, 1e3, 1e2, 0, 1e1, 1e0])
 _CLOCK = np.array([36000.0, 3600.0, 0, 600.0, 60.0, 0, 10.0, 1.0])
 
 
-def ranks_of(block: Block, some: Sequence[Layout]) -> Whole:
+def ranks_of(block: Block, some: Sequence[Layout]) -> Integers:
     """Return the rank that the prefix of each line names, −1 where it names none."""
     matches = [RANK.match(layout.text) for layout in some]
     if not any(matches):
@@ -61,7 +61,7 @@ def ranks_of(block: Block, some: Sequence[Layout]) -> Whole:
     return np.where(np.isnan(ranks), -1, ranks).astype(np.int64)
 
 
-def times_of(block: Block, some: Sequence[Layout]) -> Real:
+def times_of(block: Block, some: Sequence[Layout]) -> Floats:
     """Return the time before each line in seconds since 1970, as if it were UTC; NaN where no date and time stand."""
     matches = [TIME.search(layout.text, 0, LONGEST_PREFIX) for layout in some]
     counts = [layout.lines.size for layout in some]
@@ -76,7 +76,7 @@ def times_of(block: Block, some: Sequence[Layout]) -> Real:
     return seconds
 
 
-def _days(dates: Real) -> Real:
+def _days(dates: Floats) -> Floats:
     """Return numbers like 20211107 as days since 1970; NaN for a date that does not exist."""
     year, month, day = dates // 10000, dates // 100 % 100, dates % 100
     months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
@@ -85,13 +85,13 @@ def _days(dates: Real) -> Real:
     return np.where(exists, days.astype(np.float64), np.nan)
 
 
-def _group(block: Block, some: Sequence[Layout], matches: Sequence[re.Match[bytes] | None], group: int) -> Real:
+def _group(block: Block, some: Sequence[Layout], matches: Sequence[re.Match[bytes] | None], group: int) -> Floats:
     texts = [match[group] if match else None for match in matches]
     counts = np.array([layout.lines.size for layout in some])
     return read_numbers(block, _starts(block, some, matches, group), texts, counts).values
 
 
-def _starts(block: Block, some: Sequence[Layout], matches: Sequence[re.Match[bytes] | None], group: int) -> Whole:
+def _starts(block: Block, some: Sequence[Layout], matches: Sequence[re.Match[bytes] | None], group: int) -> Integers:
     """Return where a group begins in each line; in a line without it, where the line does."""
     offsets = [max(0, match.start(group)) if match else 0 for match in matches]
     return np.concatenate([block.starts[layout.lines] + offset for layout, offset in zip(some, offsets, strict=True)])
@@ -144,7 +144,7 @@ def _match(pattern: Pattern, layout: Layout, block: Block) -> re.Match[bytes] | 
 
 def _columns(
     pattern: Pattern, block: Block, matched: Sequence[tuple[Layout, re.Match[bytes]]]
-) -> tuple[Whole, dict[str, Numbers]]:
+) -> tuple[Integers, dict[str, Numbers]]:
     """Return the lines of all layouts, and of each group that stands in any of them the numbers."""
     lines = end_to_end(layout.lines for layout, _ in matched)
     starts, counts = block.starts[lines], np.array([layout.lines.size for layout, _ in matched])
@@ -182,7 +182,7 @@ def _rows(
     return records(block.first_line + indices, values, training=training, time_seconds=times, **places)
 
 
-def _place(column: Numbers) -> Whole:
+def _place(column: Numbers) -> Integers:
     """Return whole numbers; −1 where there is none, or a larger one than there are steps."""
     return np.where(column.values <= LARGEST_WHOLE, column.values, -1).astype(np.int64)
 
@@ -210,9 +210,9 @@ def _complete(pattern: Pattern, columns: Mapping[str, Numbers], size: int) -> Ma
     return whole
 
 
-def _values(pattern: Pattern, columns: Mapping[str, Numbers]) -> dict[str, Real]:
+def _values(pattern: Pattern, columns: Mapping[str, Numbers]) -> dict[str, Floats]:
     """Return the metrics in their units; of several fields of one metric, the one that is there."""
-    values: dict[str, Real] = {}
+    values: dict[str, Floats] = {}
     for group, metric in pattern.metrics.items():
         if group not in columns:
             continue

@@ -1,24 +1,24 @@
-"""Doubts about one log that was read, each with what was seen. None changes a number; an error refuses the log."""
+"""Diagnostics about one log that was read, each with what was seen. None changes a number; an error refuses the log."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from dlperf_study.diagnostic import Complaint
+from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.logs.blocks import Block, Blocks
 from dlperf_study.logs.completeness import losses
 from dlperf_study.logs.parsed_log import Reading
 from dlperf_study.logs.step_index import restarts
 from dlperf_study.wording import counted
 
-#: How many lines are shown of each kind of doubt, and how much of each.
+#: How many lines are shown of each kind of warning, and how much of each.
 SHOWN_LINES, SHOWN_CHARACTERS = 3, 160
 
 
 @dataclass
 class OddLines:
-    """Lines of one kind of doubt: how many, and the first of them."""
+    """Lines of one kind of warning: how many, and the first of them."""
 
     count: int = 0
     shown: list[str] = field(default_factory=list)
@@ -31,15 +31,15 @@ class OddLines:
             self.shown.append(f"line {block.first_line + index}: {text!r}")
 
 
-def doubts(
+def diagnostics(
     reading: Reading,
     unusable: OddLines,
     not_numbers: OddLines,
     blocks: Blocks,
     facts: Mapping[str, Sequence[str]],
     is_cut: bool,
-) -> list[Complaint]:
-    """Return every doubt about a log; ``is_cut``: its last line has no end, and could not be used."""
+) -> list[Diagnostic]:
+    """Return every warning about a log; ``is_cut``: its last line has no end, and could not be used."""
     messages = (
         *_seen(unusable, "looks like its format but could not be used", "look like its format but could not be used"),
         *_seen(not_numbers, "prints a number that is none (nan)", "print a number that is none (nan)"),
@@ -51,7 +51,7 @@ def doubts(
     source = str(reading.source)
     return [
         *losses(reading, blocks, unusable.count, is_cut),
-        *(Complaint(source, message) for message in messages),
+        *(Diagnostic(source, message) for message in messages),
     ]
 
 

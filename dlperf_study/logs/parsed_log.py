@@ -1,10 +1,10 @@
-"""What one log says: its records, its facts, and every doubt about them."""
+"""What one log says: its records, its facts, and every warning about them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from dlperf_study.diagnostic import Complaint
+from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.logs.format import TRAINING, Format
 from dlperf_study.logs.records import Records
 from dlperf_study.logs.sources import Source
@@ -27,7 +27,7 @@ class Reading:
     format: Format
     records: Records
     facts: Mapping[str, str]
-    complaints: tuple[Complaint, ...]
+    diagnostics: tuple[Diagnostic, ...]
     lines: int
 
     @cached_property

@@ -8,7 +8,7 @@
 | rank, a time, synchronous | batch per device × devices / the slowest rank's time |
 | rank, a time, not synchronous | the sum over all ranks of batch per device / time |
 
-Where ranks step together and only some of them printed, each of these stands for the others, and a complaint says so.
+Where ranks step together and only some of them printed, each of these stands for the others, and a diagnostic says so.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dlperf_study.arrays import Mask, Real, Whole
-from dlperf_study.diagnostic import Complaint
+from dlperf_study.arrays import Floats, Integers, Mask
+from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import LogError
 from dlperf_study.logs.cross_checks import copies_apart, rate_against_time, same_digits
 from dlperf_study.logs.format import Format, Merge, Metric, Scope
@@ -76,7 +76,7 @@ def refuse_several_runs(readings: Sequence[Reading]) -> None:
 
 
 def refuse_contradictions(
-    readings: Sequence[Reading], metric: Metric, values: Real, places: Places, devices: Devices
+    readings: Sequence[Reading], metric: Metric, values: Floats, places: Places, devices: Devices
 ) -> None:
     """Raise LogError where copies of the job's rate lie apart, or a log's own rates and times don't make its batch."""
     format_, batch = readings[0].format, devices.batch_per_device
@@ -87,10 +87,10 @@ def refuse_contradictions(
         raise LogError(said)
 
 
-def rank_complaints(
-    readings: Sequence[Reading], metric: Metric, values: Real, places: Places, devices: Devices
-) -> Iterator[Complaint]:
-    """Yield the doubts about the numbers of ranks.
+def rank_diagnostics(
+    readings: Sequence[Reading], metric: Metric, values: Floats, places: Places, devices: Devices
+) -> Iterator[Diagnostic]:
+    """Yield the diagnostics about the numbers of ranks.
 
     Raises:
         LogError: there are too many of them, or too few of ranks that don't step together.
@@ -99,9 +99,9 @@ def rank_complaints(
     if metric.scope is not Scope.RANK:
         return
     source = str(readings[0].source)
-    yield from (Complaint(source, said) for said in _some_for_all(source, readings[0].format, places, devices))
+    yield from (Diagnostic(source, said) for said in _some_for_all(source, readings[0].format, places, devices))
     if metric.name != "step_seconds":
-        yield from (Complaint(source, said) for said in same_digits(values, places))
+        yield from (Diagnostic(source, said) for said in same_digits(values, places))
 
 
 def _some_for_all(source: str, format_: Format, places: Places, devices: Devices) -> Iterator[str]:
@@ -135,13 +135,13 @@ def _who_printed(places: Places, size: int) -> str:
 class JobSeries:
     """The rate of the whole job at each printed step, in the order of the steps. ``rule``: how it was had, in words."""
 
-    epoch: Whole
-    step: Whole
-    rate: Real
+    epoch: Integers
+    step: Integers
+    rate: Floats
     unit: str
     metric: str
     rule: str
-    complaints: tuple[Complaint, ...]
+    diagnostics: tuple[Diagnostic, ...]
 
 
 def job_series(readings: Sequence[Reading], devices: Devices) -> JobSeries:
@@ -157,10 +157,10 @@ def job_series(readings: Sequence[Reading], devices: Devices) -> JobSeries:
     rows = _distinct(joined([_numbered(reading, k) for k, reading in enumerate(readings)]).series(name))
     values, places = rows.values[name], places_of(rows.epoch, rows.step)
     refuse_contradictions(readings, metric, values, places, devices)
-    complaints = tuple(rank_complaints(readings, metric, values, places, devices))
+    diagnostics = tuple(rank_diagnostics(readings, metric, values, places, devices))
     rule, rate = _merged(format_, metric, values, places, devices)
     unit = metric.unit if name.endswith("throughput") else "samples/s"
-    return JobSeries(places.epoch, places.step, rate, unit, name, rule, complaints)
+    return JobSeries(places.epoch, places.step, rate, unit, name, rule, diagnostics)
 
 
 def _numbered(reading: Reading, index: int) -> Records:
@@ -192,7 +192,7 @@ def _equal(column: NDArray[np.number]) -> Mask:
     return same
 
 
-def _merged(format_: Format, metric: Metric, values: Real, places: Places, devices: Devices) -> tuple[str, Real]:
+def _merged(format_: Format, metric: Metric, values: Floats, places: Places, devices: Devices) -> tuple[str, Floats]:
     """Return the rule in words, and the job's rate of each step."""
     if metric.name == "steps_per_second":
         per_trainer = devices.devices_per_node * devices.batch_per_device
@@ -214,8 +214,8 @@ def _rule_of_job(format_: Format, places: Places) -> Merge:
     return Merge.ONE if places.counts.max() == 1 else Merge.COPIES
 
 
-def _per(batch: int, seconds: Real) -> Real:
+def _per(batch: int, seconds: Floats) -> Floats:
     """Return a batch over times; NaN where a time is 0, which is no time of a step, infinite where it is nearly."""
     with np.errstate(over="ignore"):
-        rates: Real = np.divide(batch, seconds, out=np.full(seconds.size, np.nan), where=seconds != 0)
+        rates: Floats = np.divide(batch, seconds, out=np.full(seconds.size, np.nan), where=seconds != 0)
     return rates

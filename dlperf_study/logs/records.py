@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from dlperf_study.arrays import Mask, Real, Whole
+from dlperf_study.arrays import Floats, Integers, Mask
 from dlperf_study.logs.format import TRAINING
 
 
@@ -20,13 +20,13 @@ class Records:
     of the metric; NaN where the line has none.
     """
 
-    line: Whole
+    line: Integers
     training: Mask
-    rank: Whole
-    epoch: Whole
-    step: Whole
-    time_seconds: Real
-    values: Mapping[str, Real]
+    rank: Integers
+    epoch: Integers
+    step: Integers
+    time_seconds: Floats
+    values: Mapping[str, Floats]
 
     def __len__(self) -> int:
         return self.line.size
@@ -36,7 +36,7 @@ class Records:
         """Whether any row has a number."""
         return any(not np.isnan(column).all() for column in self.values.values())
 
-    def where(self, chosen: Mask | Whole) -> "Records":
+    def where(self, chosen: Mask | Integers) -> "Records":
         """Return some of the rows; all of them as they are."""
         if chosen.dtype == np.bool_ and chosen.all():
             return self
@@ -61,7 +61,7 @@ COLUMNS = tuple(field.name for field in fields(Records) if field.name != "values
 PLACES = ("epoch", "step", "rank")
 
 
-def records(line: Whole, values: Mapping[str, Real], **places: NDArray) -> Records:  # type: ignore[type-arg]
+def records(line: Integers, values: Mapping[str, Floats], **places: NDArray) -> Records:  # type: ignore[type-arg]
     """Return rows; places not given are unknown."""
     size = line.size
     unknown = np.full(size, -1, dtype=np.int64)
@@ -88,7 +88,7 @@ def _concatenated(parts: Sequence[Records]) -> Records:
     return Records(**columns, values={name: np.concatenate([_column(part, name) for part in parts]) for name in names})
 
 
-def _column(part: Records, name: str) -> Real:
+def _column(part: Records, name: str) -> Floats:
     return part.values[name] if name in part.values else np.full(len(part), np.nan)
 
 
@@ -104,12 +104,12 @@ class Found:
     """
 
     rows: Records
-    used: Whole
-    candidates: Whole
-    not_numbers: Whole
+    used: Integers
+    candidates: Integers
+    not_numbers: Integers
 
     @classmethod
-    def nothing(cls, candidates: Whole) -> "Found":
+    def nothing(cls, candidates: Integers) -> "Found":
         """Return that none of some candidates is used."""
         none = candidates[:0]
         return cls(records(none, {}), none, candidates, none)

@@ -20,7 +20,7 @@ from dlperf_study.guard.submission import Place, Submission
 from dlperf_study.paths import JobPaths, write_atomically
 from dlperf_study.slurm import queue
 from dlperf_study.slurm.job import HandedJob, read_job
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 
 # The nodes of an allocation, and how a process of it reaches them.
 
@@ -61,16 +61,16 @@ def main(folder: Path) -> int:
 def _do(job: HandedJob, nodes: Sequence[Place]) -> bool:
     """Do one run after another; return whether Slurm let all come to their end."""
     for index, submission in enumerate(job.submissions):
-        ending = _run(job, submission, nodes)
-        if ending.interrupted:
+        result = _run(job, submission, nodes)
+        if result.interrupted:
             return False
-        write_atomically(job.paths.ending(index), ending.as_json())
+        write_atomically(job.paths.result(index), result.as_json())
     return True
 
 
-def _run(job: HandedJob, submission: Submission, nodes: Sequence[Place]) -> Ending:
+def _run(job: HandedJob, submission: Submission, nodes: Sequence[Place]) -> JobResult:
     if job.code != measuring_code():
-        return Ending(Outcome.FAILED, "the measuring code has changed since the job was submitted", seconds=None)
+        return JobResult(Outcome.FAILED, "the measuring code has changed since the job was submitted", seconds=None)
     further = replace(submission, pass_environment=(*submission.pass_environment, *SLURM_VARIABLES))
     return coordinate(further, nodes, job.timeout_seconds)
 

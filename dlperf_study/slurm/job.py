@@ -10,7 +10,7 @@ from dlperf_study.paths import ConfigurationPaths, JobPaths, write_atomically
 from dlperf_study.slurm import queue
 from dlperf_study.slurm.queue import Phase
 from dlperf_study.slurm.script import allotted_seconds, filled
-from dlperf_study.study.job import Ending
+from dlperf_study.study.job import JobResult
 
 SCRIPT = "job.sbatch"
 
@@ -40,10 +40,10 @@ class HandedJob:
         runs = [(one.folder, one.fingerprint) for one in self.submissions]
         return runs.index(wanted) if wanted in runs else None
 
-    def ending(self, index: int) -> Ending | None:
+    def result(self, index: int) -> JobResult | None:
         """Return how a run ended, once the job has said it."""
-        file = self.paths.ending(index)
-        return Ending.from_json(file.read_text()) if file.exists() else None
+        file = self.paths.result(index)
+        return JobResult.from_json(file.read_text()) if file.exists() else None
 
     def is_recorded(self, index: int) -> bool:
         """Return whether whoever ordered this run knows its ending already."""

@@ -203,9 +203,9 @@ def _command(*argv: str, environment: Mapping[str, str] | None = None) -> str:
         raise Unreachable(f"{argv[0]} did not answer within {COMMAND_SECONDS:.0f} s") from error
     if done.returncode == 0:
         return done.stdout
-    complaint = "; ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
-    away = re.search(r"[Uu]nable to contact|Socket timed out|[Cc]onnection refused|Zero Bytes", complaint)
-    raise (Unreachable if away else Refused)(complaint or f"{argv[0]} exited with code {done.returncode}")
+    diagnostic = "; ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
+    away = re.search(r"[Uu]nable to contact|Socket timed out|[Cc]onnection refused|Zero Bytes", diagnostic)
+    raise (Unreachable if away else Refused)(diagnostic or f"{argv[0]} exited with code {done.returncode}")
 
 
 def _partition(text: str) -> Partition:

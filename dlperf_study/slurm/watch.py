@@ -8,7 +8,7 @@ from dlperf_study.cluster.cluster import Slurm
 from dlperf_study.slurm import queue
 from dlperf_study.slurm.job import HandedJob
 from dlperf_study.slurm.queue import Job, Phase, Unreachable
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 
 #: What another machine wrote may take this long to be seen here.
 SETTLE_SECONDS = 10.0
@@ -54,19 +54,19 @@ class Watch:
         self._seen = Job("PENDING", number=job.number)
         self._since = self._answered = time.monotonic()
 
-    def ending(self, index: int) -> Ending:
+    def result(self, index: int) -> JobResult:
         """Wait for one run of the job; return how it ended."""
         while True:
             # First what the job says, then what Slurm says: a run that Slurm cuts off takes it for a failure.
-            ending = self._job.ending(index)
-            if ending and ending.outcome is Outcome.COMPLETED:
-                return ending
+            result = self._job.result(index)
+            if result and result.outcome is Outcome.COMPLETED:
+                return result
             self._look()
-            if ending and self._seen.state != "COMPLETING":
-                return with_slurms_word(ending, self._seen)
+            if result and self._seen.state != "COMPLETING":
+                return with_slurms_word(result, self._seen)
             if self._verdict:
                 end(self._job)
-                return Ending(*self._verdict, seconds=None)
+                return JobResult(*self._verdict, seconds=None)
             time.sleep(self._poll_seconds)
 
     def _look(self) -> None:
@@ -119,11 +119,11 @@ def verdict(seen: Job, since_seconds: float, patience: Patience) -> Verdict | No
     return None
 
 
-def with_slurms_word(ending: Ending, seen: Job) -> Ending:
+def with_slurms_word(result: JobResult, seen: Job) -> JobResult:
     """Return the ending of a run; where Slurm ended the job, that is why."""
     if seen.state not in OUTCOMES:
-        return ending
-    return replace(ending, outcome=OUTCOMES[seen.state], reason=f"{seen.words()}: {ending.reason}", failed_task="")
+        return result
+    return replace(result, outcome=OUTCOMES[seen.state], reason=f"{seen.words()}: {result.reason}", failed_task="")
 
 
 def end(job: HandedJob) -> None:

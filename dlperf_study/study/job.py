@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Ending:
+class JobResult:
     """How the processes of a run ended.
 
     ``seconds`` is the life of the processes, None when nobody saw it. ``busy_cores`` are the cores that other
@@ -48,7 +48,7 @@ class Ending:
         return json.dumps(asdict(self)) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> "Ending":
+    def from_json(cls, text: str) -> "JobResult":
         """Return what ``as_json`` wrote."""
         values = tuples_of_lists(json.loads(text))
         return cls(**values | {"outcome": Outcome(values["outcome"])})

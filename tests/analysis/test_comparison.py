@@ -82,10 +82,10 @@ def test_alike_within_their_noise_they_are_not_distinguishable_and_nothing_expla
 
 def test_a_reference_without_a_completed_run_is_an_error_said_once(paths):
     row, dataset = compared(paths, paddle_runs=0)
-    about = dataset.complaints[dataset.complaints["subject"] == "relative_throughput"]
-    [complaint] = about.itertuples()
-    assert (complaint.identity, complaint.severity) == (row.name, Severity.ERROR)
-    assert complaint.message == f"no run of its declared reference {PADDLE.identity} completed"
+    about = dataset.diagnostics[dataset.diagnostics["subject"] == "relative_throughput"]
+    [diagnostic] = about.itertuples()
+    assert (diagnostic.identity, diagnostic.severity) == (row.name, Severity.ERROR)
+    assert diagnostic.message == f"no run of its declared reference {PADDLE.identity} completed"
     assert row[["relative_throughput", "verdict", "step_difference_seconds"]].isna().all()
 
 
@@ -94,7 +94,7 @@ def test_without_references_nothing_is_compared_and_nothing_complained_of(paths)
     dataset = collect(paths)
     assert dataset.configurations[["reference_identity", "relative_throughput", "verdict"]].isna().all(axis=None)
     assert not dataset.configurations["is_reference"].any()
-    assert "relative_throughput" not in set(dataset.complaints["subject"])
+    assert "relative_throughput" not in set(dataset.diagnostics["subject"])
 
 
 def test_steps_of_other_global_batches_are_not_compared(paths):
@@ -105,10 +105,10 @@ def test_steps_of_other_global_batches_are_not_compared(paths):
 
 def test_another_number_of_parameters_is_an_error(paths):
     row, dataset = compared(paths, Recipe(parameters=999_999))
-    about = dataset.complaints[dataset.complaints["subject"] == "relative_throughput"]
-    [complaint] = about.itertuples()
-    assert (complaint.identity, complaint.severity) == (row.name, Severity.ERROR)
-    assert "999,999 parameters and that of its reference 1,000,000" in complaint.message
+    about = dataset.diagnostics[dataset.diagnostics["subject"] == "relative_throughput"]
+    [diagnostic] = about.itertuples()
+    assert (diagnostic.identity, diagnostic.severity) == (row.name, Severity.ERROR)
+    assert "999,999 parameters and that of its reference 1,000,000" in diagnostic.message
 
 
 @pytest.mark.parametrize(

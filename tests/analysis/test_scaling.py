@@ -1,6 +1,6 @@
 import pytest
 
-from dlperf_study.analysis.scaling import curve_complaints, efficiency, series_factors
+from dlperf_study.analysis.scaling import curve_diagnostics, efficiency, series_factors
 from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.diagnostic import Severity
@@ -22,48 +22,48 @@ def test_efficiency_is_against_the_devices_of_the_baseline():
     assert efficiency(3.0, 8, 2) == pytest.approx(0.75)
 
 
-def test_a_point_above_linear_is_doubted(paths):
+def test_a_point_above_linear_is_diagnosed(paths):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.08))
-    (complaint,) = curve_complaints(dataset.configurations, "weak")
-    assert complaint.identity == dataset.configurations["identity"][1]
-    assert "above linear: from 1 to 2 devices" in complaint.message
-    assert "cache" in complaint.message
+    (diagnostic,) = curve_diagnostics(dataset.configurations, "weak")
+    assert diagnostic.identity == dataset.configurations["identity"][1]
+    assert "above linear: from 1 to 2 devices" in diagnostic.message
+    assert "cache" in diagnostic.message
 
 
 def test_a_point_far_above_linear_is_an_error_without_excuse(paths):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.02))
-    (complaint,) = curve_complaints(dataset.configurations, "weak")
-    assert complaint.severity is Severity.ERROR
-    assert complaint.message.startswith("5 times linear: from 1 to 2 devices")
-    assert "innocent" not in complaint.message
+    (diagnostic,) = curve_diagnostics(dataset.configurations, "weak")
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.message.startswith("5 times linear: from 1 to 2 devices")
+    assert "innocent" not in diagnostic.message
 
 
 @pytest.mark.parametrize("runs", [1, 3])
-def test_a_point_that_falls_is_doubted_with_and_without_intervals(paths, runs):
+def test_a_point_that_falls_is_diagnosed_with_and_without_intervals(paths, runs):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.3), runs=runs)
-    (complaint,) = curve_complaints(dataset.configurations, "weak")
-    assert "falls: from 1 to 2 devices" in complaint.message
+    (diagnostic,) = curve_diagnostics(dataset.configurations, "weak")
+    assert "falls: from 1 to 2 devices" in diagnostic.message
 
 
-def test_ordinary_scaling_is_not_doubted(paths):
+def test_ordinary_scaling_is_not_diagnosed(paths):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.11), ({"devices_per_node": 4}, 0.13))
-    assert list(curve_complaints(dataset.configurations, "weak")) == []
+    assert list(curve_diagnostics(dataset.configurations, "weak")) == []
 
 
 def test_what_was_repeated_unequally_often_lies_on_one_curve(paths):
     dataset = measured(paths, ({"repeats": 4}, 0.1), ({"devices_per_node": 2, "repeats": 3}, 0.08))
-    assert len(list(curve_complaints(dataset.configurations, "weak"))) == 1
+    assert len(list(curve_diagnostics(dataset.configurations, "weak"))) == 1
 
 
 def test_points_of_different_series_are_not_compared(paths):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2, "model": "vgg16"}, 0.5))
-    assert list(curve_complaints(dataset.configurations, "weak")) == []
+    assert list(curve_diagnostics(dataset.configurations, "weak")) == []
 
 
 def test_under_strong_scaling_the_batch_per_device_changes_along_the_curve(paths):
     points = ({"batch_per_device": 32}, 0.1), ({"batch_per_device": 16, "devices_per_node": 2}, 0.2)
     dataset = measured(paths, *points, scaling="strong")
-    assert len(list(curve_complaints(dataset.configurations, "strong"))) == 1
+    assert len(list(curve_diagnostics(dataset.configurations, "strong"))) == 1
     assert "batch_per_device" in series_factors(dataset.configurations, "weak")
     assert "batch_per_device" not in series_factors(dataset.configurations, "strong")
 
@@ -79,7 +79,7 @@ def test_under_strong_scaling_each_global_batch_is_a_curve_of_its_own(paths):
     factors = series_factors(dataset.configurations, "strong")
     curves = dataset.configurations.groupby(factors)["batch_per_device"].apply(list).tolist()
     assert curves == [[64, 32], [128, 64]]
-    assert list(curve_complaints(dataset.configurations, "strong")) == []
+    assert list(curve_diagnostics(dataset.configurations, "strong")) == []
 
 
 def test_servers_split_curves_only_where_they_vary_at_equal_devices(paths):
@@ -99,7 +99,7 @@ def configurations_of(*parameters):
 def test_a_speedup_without_baseline_is_missing_and_an_error(paths):
     failed = Planned(ONE, Recipe(outcome="failed", reason="no memory"))
     plan = write_study(paths, [failed, Planned(TWO)])
-    table, complaints = configurations_table(plan, collect(paths).runs, {})
+    table, diagnostics = configurations_table(plan, collect(paths).runs, {})
     assert table.loc[1, ["speedup", "efficiency", "baseline_throughput"]].isna().all()
     assert table.loc[1, "throughput"] > 0
-    assert [(complaint.subject, complaint.severity) for complaint in complaints] == [("speedup", "error")]
+    assert [(diagnostic.subject, diagnostic.severity) for diagnostic in diagnostics] == [("speedup", "error")]

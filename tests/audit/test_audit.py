@@ -44,9 +44,9 @@ def test_the_heaviest_comes_first():
     text = describe(audit(results(WRONG)))
     assert "error (ratios): 90 / 100 = 0.9, printed 1.90: it fits no rounding\n" in text
     assert "\n  cells: table/speedup/2; table/throughput/2; table/throughput/1\n  innocent if: " in text
-    assert text.index("error (ratios)") < text.index("doubt (falling)")
+    assert text.index("error (ratios)") < text.index("warning (falling)")
     assert "ratios: Does every printed ratio follow from its own numbers? Ratios: 2; 1 error\n" in text
 
 
 def test_severities_are_ordered():
-    assert list(Severity) == [Severity.NOTE, Severity.DOUBT, Severity.ERROR]
+    assert list(Severity) == [Severity.NOTE, Severity.WARNING, Severity.ERROR]

@@ -12,7 +12,7 @@ from dlperf_study.guard.submission import Command, Submission
 from dlperf_study.launchers import slurm as launcher
 from dlperf_study.slurm.job import SCRIPT
 from dlperf_study.slurm.script import script
-from dlperf_study.study.job import Ending
+from dlperf_study.study.job import JobResult
 
 SLEEP = "touch $FOLDER/started; sleep 600"
 CALLER = """
@@ -47,7 +47,7 @@ def _run(folder: Path, cluster: Cluster, scripts: Sequence[str]) -> Submission:
     )
 
 
-def execute(asked: list[Submission], cluster: Cluster, timeout_seconds: float = 60) -> list[Ending]:
+def execute(asked: list[Submission], cluster: Cluster, timeout_seconds: float = 60) -> list[JobResult]:
     return list(launcher.execute(asked, cluster, timeout_seconds))
 
 

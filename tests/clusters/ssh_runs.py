@@ -6,7 +6,7 @@ from typing import Any
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.submission import Command, Submission
 from dlperf_study.launchers import ssh as launcher
-from dlperf_study.study.job import Ending
+from dlperf_study.study.job import JobResult
 from tests.clusters.ssh_hosts import SshHosts
 
 #: A child in a session of its own, which the death of its parent does not reach.
@@ -25,6 +25,6 @@ def scripts(ssh: SshHosts, folder: Path, *of_nodes: str, **changes: Any) -> Subm
     )
 
 
-def execute(asked: Submission, cluster: Cluster, timeout_seconds: float = 60) -> Ending:
-    [ending] = launcher.execute([asked], cluster, timeout_seconds)
-    return ending
+def execute(asked: Submission, cluster: Cluster, timeout_seconds: float = 60) -> JobResult:
+    [result] = launcher.execute([asked], cluster, timeout_seconds)
+    return result

@@ -17,7 +17,7 @@ from dlperf_study.kubernetes import run as run_module
 from dlperf_study.kubernetes.pods import NODE_FOLDER
 from dlperf_study.launchers import kubernetes as launcher
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Ending, Job, Role, Task
+from dlperf_study.study.job import Job, JobResult, Role, Task
 from tests.clusters.kubernetes import FakeKubernetes, fake_kubernetes
 from tests.clusters.namespaces import Host
 from tests.clusters.pods import Pods
@@ -71,10 +71,10 @@ def script(*of_nodes: str, ports: int = 0) -> Job:
     return Job(tasks, nodes=len(tasks), ports=ports, framework="any")
 
 
-def execute(job: Job, cluster: Cluster, folder: Path, timeout_seconds: float = 60, **changes: Any) -> Ending:
+def execute(job: Job, cluster: Cluster, folder: Path, timeout_seconds: float = 60, **changes: Any) -> JobResult:
     rendered = launcher.render(job, cluster, folder / "runs" / "1")
-    [ending] = launcher.execute([replace(rendered, **changes)], cluster, timeout_seconds)
-    return ending
+    [result] = launcher.execute([replace(rendered, **changes)], cluster, timeout_seconds)
+    return result
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -83,20 +83,24 @@ def test_pods_train_together(
 ) -> None:
     asked = asked_for(framework, 2)
     folder, before = tmp_path / "runs" / "2", traffic(hosts)
-    [ending] = launcher.execute([submission(asked, cluster, folder)], cluster, 100)
+    [result] = launcher.execute([submission(asked, cluster, folder)], cluster, 100)
     told = {log.name: log.read_text()[-1500:] for log in folder.glob("*.log")}
-    assert (ending.outcome, ending.reason) == ("completed", ""), told
+    assert (result.outcome, result.reason) == ("completed", ""), told
     assert traffic(hosts) - before > least_traffic(asked)
     check_trained_together(folder, asked, TRAINERS)
-    assert [node["name"].partition(".")[0] for node in ending.nodes][:2] == TRAINERS
+    assert [node["name"].partition(".")[0] for node in result.nodes][:2] == TRAINERS
     jobs = [made["metadata"]["labels"]["dlperf-study/role"] for made in api.created if made["kind"] == "Job"]
     assert jobs == ["trainer", "trainer", *["server"] * asked.servers]
 
 
 def test_what_every_pod_wrote_comes_home(cluster: Cluster, tmp_path: Path, api: FakeKubernetes) -> None:
     write = "import os, sys; open('../from-' + os.uname().nodename, 'w').write('{host_1} {port_0}'); print('said')"
-    ending = execute(script(write, write, ports=1), cluster, tmp_path)
-    assert (ending.outcome, ending.reason, ending.exit_codes) == ("completed", "", {"node-0": 0, "node-1": 0})
+    result = execute(script(write, write, ports=1), cluster, tmp_path)
+    assert (result.outcome, result.reason, result.exit_codes) == (
+        "completed",
+        "",
+        {"node-0": 0, "node-1": 0},
+    )
     folder = tmp_path / "runs" / "1"
     told = {(folder / f"from-trainer-{k}").read_text() for k in (0, 1)}
     assert len(told) == 1
@@ -115,32 +119,32 @@ def test_a_pod_that_dies_ends_the_run_and_is_named(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    ending = execute(script(started, started), cluster, tmp_path)
+    result = execute(script(started, started), cluster, tmp_path)
     killer.join()
-    assert ending.outcome in ("failed", "killed")
-    assert "trainer-1" in ending.reason
+    assert result.outcome in ("failed", "killed")
+    assert "trainer-1" in result.reason
 
 
 def test_a_run_that_takes_too_long_is_ended_and_its_logs_come_home(cluster: Cluster, tmp_path: Path) -> None:
     waits = "import time; print('waiting', flush=True); time.sleep(600)"
-    ending = execute(script(waits, waits), cluster, tmp_path, timeout_seconds=3)
-    assert (ending.outcome, ending.reason) == ("timeout", "not finished after 3 s")
+    result = execute(script(waits, waits), cluster, tmp_path, timeout_seconds=3)
+    assert (result.outcome, result.reason) == ("timeout", "not finished after 3 s")
     assert (tmp_path / "runs" / "1" / "node-1.log").read_text() == "waiting\n"
 
 
 def test_an_image_with_other_code_is_refused(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launcher, "measuring_code", lambda: "0ther")
-    ending = execute(script("pass"), cluster, tmp_path)
-    assert ending.outcome == "failed"
-    assert "the image has other measuring code" in ending.reason
+    result = execute(script("pass"), cluster, tmp_path)
+    assert result.outcome == "failed"
+    assert "the image has other measuring code" in result.reason
 
 
 def test_a_secret_reaches_the_training_processes_of_all_pods_and_no_file(
     cluster: Cluster, tmp_path: Path, pods: Pods
 ) -> None:
     asks = f"import os; print(os.environ['SOME_API_KEY'] == {SECRET[::-1]!r}[::-1])"
-    ending = execute(script(asks, asks), cluster, tmp_path, environment={"SOME_API_KEY": SECRET})
-    assert (ending.outcome, ending.reason) == ("completed", "")
+    result = execute(script(asks, asks), cluster, tmp_path, environment={"SOME_API_KEY": SECRET})
+    assert (result.outcome, result.reason) == ("completed", "")
     folder = tmp_path / "runs" / "1"
     assert [(folder / f"node-{k}.log").read_text() for k in (0, 1)] == ["True\n", "True\n"]
     assert [file for file in folder.rglob("*") if file.is_file() and SECRET in file.read_text()] == []
@@ -160,8 +164,8 @@ def test_an_interrupt_leaves_nothing(
 
     monkeypatch.setattr(run_module, "wait", interrupted)
     started = f"import time; open('{NODE_FOLDER}/started', 'w'); time.sleep(600)"
-    ending = execute(script(started, started), cluster, tmp_path)
-    assert (ending.outcome, ending.interrupted) == ("killed", True)
+    result = execute(script(started, started), cluster, tmp_path)
+    assert (result.outcome, result.interrupted) == ("killed", True)
 
 
 def test_horovod_trains_as_an_mpi_job_where_the_operator_is(
@@ -171,9 +175,9 @@ def test_horovod_trains_as_an_mpi_job_where_the_operator_is(
     asked = asked_for("horovod_torch", 2)
     folder = tmp_path / "runs" / "1"
     operated = replace(cluster, kubernetes=replace(cluster.kubernetes, mpi_operator=True))
-    [ending] = launcher.execute([submission(asked, operated, folder)], operated, 100)
-    assert (ending.outcome, ending.reason) == ("completed", "")
-    workers = [node["name"].partition(".")[0] for node in ending.nodes]
+    [result] = launcher.execute([submission(asked, operated, folder)], operated, 100)
+    assert (result.outcome, result.reason) == ("completed", "")
+    workers = [node["name"].partition(".")[0] for node in result.nodes]
     assert [name.rpartition("-worker-")[2] for name in workers] == ["0", "1"]
     check_trained_together(folder, asked, workers)
     assert [made["kind"] for made in api.created if made["kind"] != "Pod"] == ["MPIJob", "ConfigMap", "Secret"]

@@ -21,13 +21,16 @@ def test_all_runs_of_a_configuration_are_one_job(tmp_path: Path, slurm_cluster: 
     """Also where the path has a space."""
     text = "hostname; echo {host_0} {host_1} {port_0} $SLURM_JOB_ID $SECRET"
     asked = runs(tmp_path / "a folder", slurm_cluster, [text, text], [text, text])
-    endings = execute(asked, slurm_cluster)
-    assert [(ending.outcome, ending.reason) for ending in endings] == [("completed", ""), ("completed", "")], endings
+    results = execute(asked, slurm_cluster)
+    assert [(result.outcome, result.reason) for result in results] == [
+        ("completed", ""),
+        ("completed", ""),
+    ], results
     names = [host.name for host in slurm.hosts[:2]]
-    for submission, ending in zip(asked, endings, strict=True):
+    for submission, result in zip(asked, results, strict=True):
         logs = [(Path(submission.folder) / f"node-{k}.log").read_text().split() for k in range(2)]
         assert [words[0] for words in logs] == names
-        assert [node["hardware"]["host"] for node in ending.nodes] == names
+        assert [node["hardware"]["host"] for node in result.nodes] == names
         assert logs[0][1:] == logs[1][1:]
         assert logs[0][1:3] == [host.address for host in slurm.hosts[:2]]
         assert len(logs[0]) == 4, "what Slurm sets for its own is no business of training processes"
@@ -41,23 +44,23 @@ def test_all_runs_of_a_configuration_are_one_job(tmp_path: Path, slurm_cluster: 
 def test_ranks_are_shown_as_many_gpus_of_a_node_as_they_ask_for(tmp_path: Path, slurm_cluster: Cluster) -> None:
     shown = runs(tmp_path, replace(slurm_cluster, device="gpu"), [f"echo {{devices_{k}}}" for k in range(2)])
     asked = [replace(one, gpus_per_node=1) for one in shown]
-    [ending] = execute(asked, slurm_cluster)
-    assert ending.outcome is Outcome.COMPLETED, ending
+    [result] = execute(asked, slurm_cluster)
+    assert result.outcome is Outcome.COMPLETED, result
     assert [(Path(asked[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0\n", "0\n"]
 
 
 def test_a_run_has_all_gpus_of_its_nodes(tmp_path: Path, slurm_cluster: Cluster) -> None:
     shown = runs(tmp_path, replace(slurm_cluster, device="gpu"), ["echo $CUDA_VISIBLE_DEVICES"] * 2)
     asked = [replace(one, pass_environment=("CUDA_VISIBLE_DEVICES",)) for one in shown]
-    [ending] = execute(asked, slurm_cluster)
-    assert ending.outcome is Outcome.COMPLETED, ending
+    [result] = execute(asked, slurm_cluster)
+    assert result.outcome is Outcome.COMPLETED, result
     assert [(Path(asked[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0,1\n", "0,1\n"]
 
 
 def test_a_run_that_fails_does_not_keep_the_next_from_being_tried(tmp_path: Path, slurm_cluster: Cluster) -> None:
     asked = runs(tmp_path, slurm_cluster, ["sleep 600", "exit 3"], ["true", "sleep 600"], ["true", "true"])
-    endings = execute(asked, slurm_cluster, timeout_seconds=2)
-    assert [(ending.outcome, ending.reason) for ending in endings] == [
+    results = execute(asked, slurm_cluster, timeout_seconds=2)
+    assert [(result.outcome, result.reason) for result in results] == [
         (Outcome.FAILED, f"node-1 on {PREFIX}2 exited with code 3"),
         (Outcome.TIMEOUT, "not finished after 2 s"),
         (Outcome.COMPLETED, ""),
@@ -79,7 +82,7 @@ def test_a_job_that_does_not_start_is_not_waited_for(
 ) -> None:
     place = replace(slurm_cluster, slurm=replace(slurm_cluster.slurm, **settings))
     begin = time.monotonic()
-    endings = execute(runs(tmp_path, place, ["true"] * nodes, ["true"] * nodes), place)
-    assert [ending.outcome for ending in endings] == [outcome, outcome], endings
-    assert all(words in ending.reason for ending in endings), endings
+    results = execute(runs(tmp_path, place, ["true"] * nodes, ["true"] * nodes), place)
+    assert [result.outcome for result in results] == [outcome, outcome], results
+    assert all(words in result.reason for result in results), results
     assert time.monotonic() - begin < 20

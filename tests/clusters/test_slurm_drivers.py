@@ -29,8 +29,8 @@ def test_a_driver_that_comes_back_follows_its_job(
     (jobs_of(asked)[0] / "job_id.txt").unlink()
     [number] = set(slurm.jobs()) - {busy}
     slurm.command("scancel", busy)
-    [ending] = execute(asked, slurm_cluster)
-    assert ending.outcome is Outcome.COMPLETED, ending
+    [result] = execute(asked, slurm_cluster)
+    assert result.outcome is Outcome.COMPLETED, result
     [job] = jobs_of(asked)
     assert (job / "job_id.txt").read_text().strip() == number
 
@@ -45,7 +45,7 @@ def test_what_a_job_did_while_nobody_watched_is_not_done_again(
     driver.communicate()
     wait_for(lambda: not slurm.jobs(), "the job to end")
     when = (Path(asked[0].folder) / "now.txt").read_text()
-    assert [ending.outcome for ending in execute(asked, slurm_cluster)] == [Outcome.COMPLETED]
+    assert [result.outcome for result in execute(asked, slurm_cluster)] == [Outcome.COMPLETED]
     assert (Path(asked[0].folder) / "now.txt").read_text() == when
     execute(asked, slurm_cluster)
     assert (Path(asked[0].folder) / "now.txt").read_text() != when
@@ -61,8 +61,8 @@ def test_a_job_of_other_code_is_cancelled(tmp_path: Path, slurm_cluster: Cluster
     [number] = set(slurm.jobs()) - {busy}
     slurm.command("scancel", busy)
     slurm.command("scontrol", "hold", number)
-    [ending] = execute([replace(asked[0], fingerprint="f2")], slurm_cluster)
-    assert ending.outcome is Outcome.COMPLETED, ending
+    [result] = execute([replace(asked[0], fingerprint="f2")], slurm_cluster)
+    assert result.outcome is Outcome.COMPLETED, result
     assert slurm.state(number) == "CANCELLED"
 
 
@@ -72,6 +72,10 @@ def test_an_interrupt_cancels_the_job(tmp_path: Path, slurm_cluster: Cluster, sl
     wait_for(lambda: begun(asked[0]), "the run")
     driver.send_signal(signal.SIGINT)
     output, errors = driver.communicate(timeout=60)
-    [ending] = json.loads(output.splitlines()[-1])
-    assert (ending["outcome"], ending["reason"], ending["interrupted"]) == ("killed", "interrupted", True), errors
+    [result] = json.loads(output.splitlines()[-1])
+    assert (result["outcome"], result["reason"], result["interrupted"]) == (
+        "killed",
+        "interrupted",
+        True,
+    ), errors
     assert not slurm.jobs()

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 from tests.clusters.slurm import Slurm
 from tests.clusters.slurm_runs import SLEEP, begun, execute, number_of, runs
 from tests.command_line import LIMIT_SECONDS, wait_for
@@ -24,7 +24,9 @@ ENDS: dict[str, tuple[int, Callable[[Slurm, str], object]]] = {
 
 
 @pytest.fixture(scope="module")
-def endings(slurm: Slurm, slurm_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Ending]]:
+def results(
+    slurm: Slurm, slurm_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[JobResult]]:
     """How two runs of each job ended; all jobs at once, for Slurm takes half a minute to see what has happened."""
     with ThreadPoolExecutor(len(ENDS)) as pool:
         waiting = {}
@@ -43,12 +45,12 @@ def endings(slurm: Slurm, slurm_cluster: Cluster, tmp_path_factory: pytest.TempP
     ("word", "outcome"),
     [("NODE_FAIL", Outcome.FAILED), ("TIMEOUT", Outcome.TIMEOUT), ("CANCELLED", Outcome.KILLED)],
 )
-def test_what_slurm_ends_has_slurm_s_word(endings: dict[str, list[Ending]], word: str, outcome: Outcome) -> None:
+def test_what_slurm_ends_has_slurm_s_word(results: dict[str, list[JobResult]], word: str, outcome: Outcome) -> None:
     """Also the run of the job that had not begun."""
-    assert [ending.outcome for ending in endings[word]] == [outcome, outcome], endings[word]
-    assert all(f": {word}" in ending.reason for ending in endings[word]), endings[word]
+    assert [result.outcome for result in results[word]] == [outcome, outcome], results[word]
+    assert all(f": {word}" in result.reason for result in results[word]), results[word]
 
 
-def test_the_node_that_failed_is_named(endings: dict[str, list[Ending]], slurm: Slurm) -> None:
+def test_the_node_that_failed_is_named(results: dict[str, list[JobResult]], slurm: Slurm) -> None:
     words = f"{slurm.hosts[1].name} is down"
-    assert all(words in ending.reason for ending in endings["NODE_FAIL"]), endings["NODE_FAIL"]
+    assert all(words in result.reason for result in results["NODE_FAIL"]), results["NODE_FAIL"]

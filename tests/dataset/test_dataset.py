@@ -22,7 +22,7 @@ def measured(paths):
 
 
 def errors(dataset):
-    found = dataset.complaints[dataset.complaints["severity"] == "error"]
+    found = dataset.diagnostics[dataset.diagnostics["severity"] == "error"]
     return list(zip(found["repetition"], found["message"], strict=True))
 
 
@@ -48,7 +48,7 @@ def test_an_empty_study_has_empty_tables_of_the_same_types(paths, table):
     write_plan(paths, [Planned(ASKED)])
     frame = getattr(collect(paths), table)
     assert list(frame.columns) == [column.name for column in columns_of(table)]
-    assert len(frame) == {Table.CONFIGURATIONS: 1, Table.COMPLAINTS: 1}.get(table, 0)
+    assert len(frame) == {Table.CONFIGURATIONS: 1, Table.DIAGNOSTICS: 1}.get(table, 0)
 
 
 def test_the_csv_holds_the_same_numbers(paths):
@@ -111,7 +111,7 @@ def test_a_configuration_outside_the_plan_is_said_and_not_counted(paths, measure
     write_run(paths, other, 1)
     dataset = collect(paths)
     assert set(dataset.runs["identity"]) == {ASKED.identity}
-    assert dataset.complaints["identity"].tolist() == [other.identity]
+    assert dataset.diagnostics["identity"].tolist() == [other.identity]
 
 
 def test_without_plan_or_dataset_the_message_says_what_to_do(paths):

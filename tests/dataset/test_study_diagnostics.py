@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.dataset.study_diagnostics import study_complaints
+from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run
 
 ASKED = configuration()
@@ -11,52 +11,52 @@ SMOOTH = Recipe(noise=0.001)
 
 
 @pytest.fixture
-def complaints(paths):
-    """Return a function that writes one run per recipe, and gives the complaints by subject."""
+def diagnostics(paths):
+    """Return a function that writes one run per recipe, and gives the diagnostics by subject."""
 
     def make(*recipes, planned=3):
         asked = replace(ASKED, repeats=planned)
         for repetition, recipe in enumerate(recipes, 1):
             write_run(paths, asked, repetition, recipe)
         plan = write_plan(paths, [Planned(asked)])
-        return {complaint.subject: complaint for complaint in study_complaints(plan, collect(paths).runs)}
+        return {diagnostic.subject: diagnostic for diagnostic in study_diagnostics(plan, collect(paths).runs)}
 
     return make
 
 
-def test_runs_alike_raise_no_doubt(complaints):
-    assert complaints(SMOOTH, SMOOTH, SMOOTH) == {}
+def test_runs_alike_raise_no_warning(diagnostics):
+    assert diagnostics(SMOOTH, SMOOTH, SMOOTH) == {}
 
 
-def test_more_runs_than_planned_are_doubted(complaints):
-    found = complaints(SMOOTH, SMOOTH, SMOOTH, SMOOTH)["runs_completed"]
-    assert (found.message, found.severity) == ("4 runs counted, but planned: 3", "doubt")
+def test_more_runs_than_planned_are_diagnosed(diagnostics):
+    found = diagnostics(SMOOTH, SMOOTH, SMOOTH, SMOOTH)["runs_completed"]
+    assert (found.message, found.severity) == ("4 runs counted, but planned: 3", "warning")
 
 
-def test_fewer_runs_than_planned_are_doubted(complaints):
-    found = complaints(SMOOTH, SMOOTH, replace(SMOOTH, outcome="failed"))["runs_completed"]
-    assert (found.message, found.severity) == ("2 of 3 runs completed", "doubt")
+def test_fewer_runs_than_planned_are_diagnosed(diagnostics):
+    found = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, outcome="failed"))["runs_completed"]
+    assert (found.message, found.severity) == ("2 of 3 runs completed", "warning")
 
 
-def test_no_run_at_all_is_an_error(complaints):
-    assert complaints()["runs_completed"].severity == "error"
+def test_no_run_at_all_is_an_error(diagnostics):
+    assert diagnostics()["runs_completed"].severity == "error"
 
 
-def test_a_repetition_far_from_its_siblings_is_named(complaints):
-    found = complaints(SMOOTH, SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
+def test_a_repetition_far_from_its_siblings_is_named(diagnostics):
+    found = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
     assert found.repetition == 3
     assert "its siblings' median is 40" in found.message
 
 
-def test_of_two_runs_far_apart_neither_is_the_odd_one(complaints):
-    found = complaints(SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
+def test_of_two_runs_far_apart_neither_is_the_odd_one(diagnostics):
+    found = diagnostics(SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
     assert found.repetition is None
     assert found.message.startswith("its two runs reach 400.2 and 320.1 samples/s")
 
 
-def test_a_repetition_within_the_spread_of_its_siblings_is_not(complaints):
+def test_a_repetition_within_the_spread_of_its_siblings_is_not(diagnostics):
     spread = [replace(SMOOTH, computation_seconds=seconds) for seconds in (0.07, 0.08, 0.09, 0.1)]
-    assert "throughput" not in complaints(*spread, planned=4)
+    assert "throughput" not in diagnostics(*spread, planned=4)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_a_repetition_within_the_spread_of_its_siblings_is_not(complaints):
         ({"host": "host-b"}, "host"),
     ],
 )
-def test_a_mixed_environment_is_doubted(complaints, change, subject):
-    assert subject in complaints(SMOOTH, SMOOTH, replace(SMOOTH, **change))
+def test_a_mixed_environment_is_diagnosed(diagnostics, change, subject):
+    assert subject in diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, **change))
 
 
 def test_a_run_on_some_of_the_hosts_of_the_largest_is_fine(paths):
@@ -85,4 +85,4 @@ def test_a_run_on_some_of_the_hosts_of_the_largest_is_fine(paths):
     plan = write_plan(paths, [Planned(ASKED), Planned(two)])
     runs = collect(paths).runs
     assert "host-a, host-b" in set(runs["host"])
-    assert study_complaints(plan, runs) == []
+    assert study_diagnostics(plan, runs) == []

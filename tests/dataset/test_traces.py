@@ -44,22 +44,22 @@ def write_trace(paths, recipe=HOROVOD):
 
 @pytest.fixture
 def collected(paths):
-    """Return a function that gives the row of the configuration and the complaints about its trace."""
+    """Return a function that gives the row of the configuration and the diagnostics about its trace."""
 
     def make(trace=None, counted=HOROVOD):
         write_study(paths, [Planned(ASKED, counted)])
         if trace:
             write_trace(paths, trace)
         dataset = collect(paths)
-        about = dataset.complaints[dataset.complaints["subject"] == "trace"]
+        about = dataset.diagnostics[dataset.diagnostics["subject"] == "trace"]
         return dataset.configurations.iloc[0], list(zip(about["severity"], about["message"], strict=True))
 
     return make
 
 
 def test_a_timeline_that_fits_its_run_becomes_columns(collected):
-    row, complaints = collected(HOROVOD)
-    assert complaints == []
+    row, diagnostics = collected(HOROVOD)
+    assert diagnostics == []
     assert (row.negotiation_seconds, row.all_reduce_seconds) == pytest.approx((0.01, 0.02))
 
 
@@ -71,10 +71,10 @@ def test_no_trace_is_asked_of_a_library_that_writes_none(collected):
     assert collected(counted=Recipe())[1] == []
 
 
-def test_a_trace_of_another_version_is_doubted(collected):
+def test_a_trace_of_another_version_is_diagnosed(collected):
     other = Recipe(library="horovod", library_version="0.27.0")
     ((severity, message),) = collected(other)[1]
-    assert severity == "doubt"
+    assert severity == "warning"
     assert message == "the traced run was measured with library_version 0.27.0, and the counted ones with 0.28.1"
 
 

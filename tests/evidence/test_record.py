@@ -11,7 +11,7 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.evidence.run import read_run
 from dlperf_study.evidence.run_record import Circumstances, record, write
 from dlperf_study.paths import RunPaths, StudyPaths
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 from tests.evidence_factory import configuration, write_run
 
 ASKED = configuration(devices_per_node=2)
@@ -23,7 +23,7 @@ NODE = {
     "variables": {},
     "load": {"waited_seconds": 0.0, "busy_cores_before": 0.1, "survivors_ended": ["1: sleep"]},
 }
-WELL = Ending(Outcome.COMPLETED, "", 12.5, {"node-0": 0}, 0.2, started="2024-05-01T00:00:00+00:00", nodes=(NODE,))
+WELL = JobResult(Outcome.COMPLETED, "", 12.5, {"node-0": 0}, 0.2, started="2024-05-01T00:00:00+00:00", nodes=(NODE,))
 BADLY = replace(
     WELL, outcome=Outcome.FAILED, reason="node-0 exited with code 1", exit_codes={"node-0": 1}, failed_task="node-0"
 )
@@ -38,10 +38,10 @@ def run(tmp_path: Any) -> RunPaths:
     return paths
 
 
-def recorded(run: RunPaths, ending: Ending = WELL) -> dict[str, Any]:
+def recorded(run: RunPaths, result: JobResult = WELL) -> dict[str, Any]:
     device = json.loads(run.rank_log(0).read_text().splitlines()[0])["device"]
     cluster = Cluster("local", 1, 2, device=device, device_name="a device")
-    return record(Circumstances(ASKED, 1, "f" * 64, cluster), ending, run)
+    return record(Circumstances(ASKED, 1, "f" * 64, cluster), result, run)
 
 
 def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 1) -> None:
@@ -64,7 +64,7 @@ def test_what_is_written_is_what_is_read(run: RunPaths) -> None:
 
 
 def test_a_run_that_nobody_saw_start_is_told_with_its_reason(run: RunPaths) -> None:
-    ended = Ending(Outcome.KILLED, "job 7: CANCELLED on h[1-2], and no word of this run", seconds=None)
+    ended = JobResult(Outcome.KILLED, "job 7: CANCELLED on h[1-2], and no word of this run", seconds=None)
     write(recorded(run, ended), run)
     found = read_run(run)
     assert (found.outcome, found.reason, found.facts["started"]) == (Outcome.KILLED, ended.reason, None)
@@ -87,9 +87,9 @@ def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busi
 def test_a_node_unlike_the_first_is_complained_about(run: RunPaths) -> None:
     other = NODE | {"node": 1, "name": "h2", "hardware": {"host": "there", "cores": 4}}
     facts = recorded(run, replace(WELL, nodes=(NODE | {"name": "h1"}, other, other | {"hardware": NODE["hardware"]})))
-    assert facts["complaints"] == [{"subject": "nodes", "message": "cores is 4 on h2, but 2 on h1"}]
+    assert facts["diagnostics"] == [{"subject": "nodes", "message": "cores is 4 on h2, but 2 on h1"}]
     write(facts, run)
-    assert [complaint.subject for complaint in read_run(run).complaints] == ["nodes"]
+    assert [diagnostic.subject for diagnostic in read_run(run).diagnostics] == ["nodes"]
 
 
 def test_what_no_node_said_is_not_made_up(run: RunPaths) -> None:
@@ -134,7 +134,7 @@ def test_out_of_memory_by_the_last_words(run: RunPaths, text: str) -> None:
 
 
 def test_out_of_memory_by_the_kernels_count(run: RunPaths) -> None:
-    killed = Ending(Outcome.FAILED, "node-0 was ended by signal SIGKILL", 2.5, out_of_memory_kills=1)
+    killed = JobResult(Outcome.FAILED, "node-0 was ended by signal SIGKILL", 2.5, out_of_memory_kills=1)
     assert recorded(run, killed)["outcome"] == "out_of_memory"
 
 

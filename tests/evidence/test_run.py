@@ -120,7 +120,7 @@ def test_a_log_of_another_rank_is_not_counted(paths):
         ({"configuration_identity": "another"}, "is run 1 of another"),
         ({"configuration": {}}, "missing study"),
         ({"configuration": ASKED.as_dict() | {"seed": 9}}, "but its parameters make it paddle_collective-"),
-        ({"complaints": [{"subject": "x"}]}, "message is None"),
+        ({"diagnostics": [{"subject": "x"}]}, "message is None"),
         ({"started": "yesterday"}, "started is 'yesterday', which is not a time"),
         ({"started": "2024-05-01T10:00:00"}, "started is '2024-05-01T10:00:00', a time without its zone"),
         ({"started": "2999-01-01T00:00:00+00:00"}, "started is '2999-01-01T00:00:00[+]00:00', which is yet to come"),

@@ -7,7 +7,7 @@ import pytest
 
 from dlperf_study.evidence.run_record import MOST_CHARACTERS, with_last_words
 from dlperf_study.paths import RunPaths
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.supervision.processes import ending_words
 
 REASON = "node-1 on dls2 exited with code 1"
@@ -27,7 +27,7 @@ def reason(
         (folder / f"{name}.log").write_text(text)
         os.utime(folder / f"{name}.log", (second, second))
     codes = {"node-0": None, "node-1": code, "horovodrun": code}
-    return with_last_words(Ending(outcome, reason, 1.0, codes, failed_task=task), RunPaths(folder)).reason
+    return with_last_words(JobResult(outcome, reason, 1.0, codes, failed_task=task), RunPaths(folder)).reason
 
 
 @pytest.mark.parametrize(

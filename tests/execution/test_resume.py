@@ -60,8 +60,8 @@ def test_a_log_that_is_not_whole_is_not_counted_and_complained_about(
     damage(run.rank_log(1))  # type: ignore[operator]
     assert not is_counted(run)
     dataset = collect(place.study)
-    complaints = dataset.complaints.query("severity == 'error'")
-    assert any("rank-00001.jsonl" in message for message in complaints["message"]), complaints
+    diagnostics = dataset.diagnostics.query("severity == 'error'")
+    assert any("rank-00001.jsonl" in message for message in diagnostics["message"]), diagnostics
     outcomes = dict(zip(dataset.runs["identity"], dataset.runs["outcome"], strict=True))
     assert outcomes[place.configuration(TWO).folder.name] == "failed"
     assert list(outcomes.values()).count("completed") == 2

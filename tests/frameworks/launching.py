@@ -9,7 +9,7 @@ from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.launchers import local
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Ending, Role, Task
+from dlperf_study.study.job import JobResult, Role, Task
 
 CLUSTER = Cluster("test", nodes=1, devices_per_node=2, device="cpu", device_name="a CPU")
 RANKS = Path(__file__).with_name("ranks.py")
@@ -37,20 +37,20 @@ def asynchronous(trainers: int, **changes: Any) -> Configuration:
     return configuration(framework="paddle_ps", strategy="async", servers=1, devices_per_node=trainers, **changes)
 
 
-def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = ()) -> Ending:
+def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = ()) -> JobResult:
     """Run the job of a configuration, or ``script`` in every trainer of it."""
     job = frameworks.load(asked.framework).job(asked, CLUSTER)
     tasks = tuple(_with(script, task) if script and task.role is Role.TRAINER else task for task in job.tasks)
     submission = local.render(replace(job, tasks=tasks), CLUSTER, folder)
     files = {"configuration.json": json.dumps(asked.as_dict())}
-    [ending] = local.execute([replace(submission, files=files)], CLUSTER, 100)
-    return ending
+    [result] = local.execute([replace(submission, files=files)], CLUSTER, 100)
+    return result
 
 
 def tell(asked: Configuration, folder: Path, steps: int = 0, script: Path = RANKS) -> list[dict[str, Any]]:
     """Let every trainer run ``script``, which trains ``steps`` steps; return what each rank told."""
-    ending = launch(asked, folder, (str(script), str(steps)))
-    assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+    result = launch(asked, folder, (str(script), str(steps)))
+    assert result.outcome == "completed", (result, [log.read_text()[-2000:] for log in folder.glob("*.log")])
     return [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(asked.world_size)]
 
 

@@ -11,7 +11,7 @@ from dlperf_study.guard import coordinator
 from dlperf_study.guard.coordinator import coordinate
 from dlperf_study.guard.installed_packages import difference
 from dlperf_study.guard.submission import Command, Place, Submission
-from dlperf_study.study.job import Ending
+from dlperf_study.study.job import JobResult
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -44,76 +44,79 @@ def test_an_earlier_attempt_of_a_traced_run_is_kept_where_all_are(tmp_path: Path
     assert (tmp_path / "interrupted" / "1" / "node-0.log").read_text() == "again\n"
 
 
-def run(asked: Submission, *places: Place) -> Ending:
+def run(asked: Submission, *places: Place) -> JobResult:
     return coordinate(asked, places or (ONE, TWO), 30)
 
 
 def test_a_run_is_over_when_the_trainers_of_all_nodes_are(folder: Path) -> None:
-    ending = run(submission(folder, "true", "sleep 1; echo late"))
-    assert (ending.outcome, ending.exit_codes) == ("completed", {"trainer-0": 0, "trainer-1": 0})
+    result = run(submission(folder, "true", "sleep 1; echo late"))
+    assert (result.outcome, result.exit_codes) == ("completed", {"trainer-0": 0, "trainer-1": 0})
     assert (folder / "node-1.log").read_text() == "late\n"
-    assert [(node["node"], node["name"], node["address"]) for node in ending.nodes] == [
+    assert [(node["node"], node["name"], node["address"]) for node in result.nodes] == [
         (0, "one", "127.0.0.1"),
         (1, "two", "127.0.0.1"),
     ]
 
 
 def test_a_server_serves_until_the_trainers_of_other_nodes_are_done(folder: Path) -> None:
-    ending = run(submission(folder, "server: sleep 600", "sleep 0.5"))
-    assert (ending.outcome, ending.exit_codes) == ("completed", {"server-0": None, "trainer-1": 0})
+    result = run(submission(folder, "server: sleep 600", "sleep 0.5"))
+    assert (result.outcome, result.exit_codes) == ("completed", {"server-0": None, "trainer-1": 0})
 
 
 def test_a_server_that_ends_after_the_trainers_of_its_node_is_still_a_failure(folder: Path) -> None:
     asked = submission(folder, "true", "sleep 600")
     server = replace(_command(0, "server: sleep 0.5", folder), log=str(folder / "server.log"))
-    ending = run(replace(asked, commands=(*asked.commands, server)))
-    assert (ending.outcome, ending.reason) == ("failed", "server-0 on one exited with code 0")
+    result = run(replace(asked, commands=(*asked.commands, server)))
+    assert (result.outcome, result.reason) == ("failed", "server-0 on one exited with code 0")
 
 
 def test_a_node_without_a_command_has_a_guard_and_a_way_there(folder: Path) -> None:
-    ending = run(replace(submission(folder, "ssh -o A=b {host_1} 'echo $FOLDER-there; exit 4'; echo $?"), nodes=2))
-    assert ending.outcome == "completed", ending
+    result = run(replace(submission(folder, "ssh -o A=b {host_1} 'echo $FOLDER-there; exit 4'; echo $?"), nodes=2))
+    assert result.outcome == "completed", result
     assert (folder / "node-0.log").read_text() == f"{folder}-there\n4\n"
-    assert [node["load"]["busy_cores_during"] is None for node in ending.nodes] == [False, True]
+    assert [node["load"]["busy_cores_during"] is None for node in result.nodes] == [False, True]
 
 
 def test_a_failure_names_the_node(folder: Path) -> None:
-    ending = run(submission(folder, "sleep 600", "exit 3"))
-    assert (ending.outcome, ending.reason) == ("failed", "trainer-1 on two exited with code 3")
-    assert (ending.failed_task, ending.exit_codes) == ("trainer-1", {"trainer-0": None, "trainer-1": 3})
+    result = run(submission(folder, "sleep 600", "exit 3"))
+    assert (result.outcome, result.reason) == ("failed", "trainer-1 on two exited with code 3")
+    assert (result.failed_task, result.exit_codes) == ("trainer-1", {"trainer-0": None, "trainer-1": 3})
 
 
 def test_too_few_nodes_are_said(folder: Path) -> None:
-    ending = run(submission(folder, "true", "true"), ONE)
-    assert (ending.outcome, ending.reason) == ("failed", "needs 2 nodes, but there are only 1")
-    assert (ending.seconds, ending.exit_codes) == (None, {})
+    result = run(submission(folder, "true", "true"), ONE)
+    assert (result.outcome, result.reason) == ("failed", "needs 2 nodes, but there are only 1")
+    assert (result.seconds, result.exit_codes) == (None, {})
 
 
 def test_a_way_that_does_not_exist_is_said(folder: Path) -> None:
-    ending = run(submission(folder, "true", "true"), ONE, Place("two", ("/no/way",)))
-    assert (ending.outcome, ending.seconds) == ("failed", None)
-    assert ending.reason.startswith("two can't be reached: ")
+    result = run(submission(folder, "true", "true"), ONE, Place("two", ("/no/way",)))
+    assert (result.outcome, result.seconds) == ("failed", None)
+    assert result.reason.startswith("two can't be reached: ")
 
 
 def test_a_node_that_does_not_answer_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator, "READY_SECONDS", 3.0)
-    ending = run(submission(folder, "true", "true"), ONE, Place("two", ("sh", "-c", "cat", "sh")))
-    assert (ending.outcome, ending.reason) == ("failed", "two: not ready within 3 s")
+    result = run(submission(folder, "true", "true"), ONE, Place("two", ("sh", "-c", "cat", "sh")))
+    assert (result.outcome, result.reason) == ("failed", "two: not ready within 3 s")
 
 
 def test_the_last_words_of_what_reaches_a_node_are_told(folder: Path) -> None:
     lost = Place("two", ("sh", "-c", "echo no such road >&2; exit 9", "sh"))
-    ending = run(submission(folder, "true", "true"), ONE, lost)
-    assert (ending.outcome, ending.reason) == ("failed", "two: was lost, its sh exited with code 9: no such road")
-    assert ending.failed_task == ""
+    result = run(submission(folder, "true", "true"), ONE, lost)
+    assert (result.outcome, result.reason) == (
+        "failed",
+        "two: was lost, its sh exited with code 9: no such road",
+    )
+    assert result.failed_task == ""
 
 
 def test_what_nodes_write_apart_is_brought_home_and_removed_there(folder: Path, tmp_path: Path) -> None:
     there = f"{tmp_path}/{{unique}}"
     asked = submission(folder, "cat ../asked.txt; echo kept > ../kept.txt", files={"asked.txt": "asked\n"})
     commands = tuple(replace(command, log=f"{there}/1/{command.name}.log") for command in asked.commands)
-    ending = run(replace(asked, commands=commands, node_folder=there, fingerprint="f"))
-    assert ending.outcome == "completed", ending
+    result = run(replace(asked, commands=commands, node_folder=there, fingerprint="f"))
+    assert result.outcome == "completed", result
     names = {"asked.txt", "kept.txt", "submission.json", "trainer-0.log"}
     assert {file.name for file in folder.iterdir()} == names
     assert (folder / "trainer-0.log").read_text() == "asked\n"
@@ -124,10 +127,10 @@ def test_what_nodes_write_apart_is_brought_home_and_removed_there(folder: Path, 
 def test_ranks_are_shown_those_gpus_that_their_own_node_allows(folder: Path) -> None:
     asked = submission(folder, "echo $SHOWN", "echo $SHOWN", gpus_per_node=2)
     commands = (replace(c, environment={"SHOWN": f"{{devices_{c.node}}}"}) for c in asked.commands)
-    ending = run(replace(asked, commands=tuple(commands)), _allowing("4,5,6"), _allowing("GPU-7f,GPU-81"))
-    assert ending.outcome == "completed", ending
+    result = run(replace(asked, commands=tuple(commands)), _allowing("4,5,6"), _allowing("GPU-7f,GPU-81"))
+    assert result.outcome == "completed", result
     assert [(folder / f"node-{k}.log").read_text() for k in range(2)] == ["4,5\n", "GPU-7f,GPU-81\n"]
-    assert [node["devices"] for node in ending.nodes] == ["4,5", "GPU-7f,GPU-81"]
+    assert [node["devices"] for node in result.nodes] == ["4,5", "GPU-7f,GPU-81"]
 
 
 def test_gpus_that_the_cluster_file_names_come_first(folder: Path) -> None:
@@ -137,9 +140,9 @@ def test_gpus_that_the_cluster_file_names_come_first(folder: Path) -> None:
 
 
 def test_a_node_that_allows_too_few_gpus_is_said(folder: Path) -> None:
-    ending = run(submission(folder, "true", "true", gpus_per_node=2), _allowing("4,5"), _allowing("6"))
+    result = run(submission(folder, "true", "true", gpus_per_node=2), _allowing("4,5"), _allowing("6"))
     reason = "CUDA_VISIBLE_DEVICES=6 allows 1 GPU here, but the run needs 2"
-    assert (ending.outcome, ending.reason, ending.seconds) == ("failed", f"with 6: {reason}", None)
+    assert (result.outcome, result.reason, result.seconds) == ("failed", f"with 6: {reason}", None)
 
 
 def _allowing(gpus: str) -> Place:
@@ -150,20 +153,20 @@ def _allowing(gpus: str) -> Place:
 def test_a_work_folder_that_cant_be_made_is_said(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     there = f"{tmp_path}/file/{{unique}}"
-    ending = run(submission(folder, "true", node_folder=there), ONE)
-    assert ending.outcome == "failed"
-    assert ending.reason.startswith(f"one: work_folder: {tmp_path}/file/"), ending.reason
-    assert ending.reason.endswith(
+    result = run(submission(folder, "true", node_folder=there), ONE)
+    assert result.outcome == "failed"
+    assert result.reason.startswith(f"one: work_folder: {tmp_path}/file/"), result.reason
+    assert result.reason.endswith(
         ": Not a directory; name another work_folder in the cluster file, one that every node can make and write to"
     )
-    assert ending.exit_codes == {"trainer-0": None}
+    assert result.exit_codes == {"trainer-0": None}
 
 
 def test_nodes_that_share_a_work_folder_by_mistake_are_told(folder: Path, tmp_path: Path) -> None:
     there = f"{tmp_path}/shared-{{unique}}"
-    ending = run(submission(folder, "sleep 600", "sleep 600", node_folder=there), ONE, TWO)
-    assert ending.outcome == "failed"
-    assert "was made by another node of this run; name one that is each node's own" in ending.reason
+    result = run(submission(folder, "sleep 600", "sleep 600", node_folder=there), ONE, TWO)
+    assert result.outcome == "failed"
+    assert "was made by another node of this run; name one that is each node's own" in result.reason
 
 
 def test_an_earlier_attempt_is_kept_aside(folder: Path) -> None:

@@ -99,7 +99,7 @@ def state(folder: Path, **changes: object) -> None:
 
 
 def errors_of(dataset: Dataset) -> list[str]:
-    rows = dataset.complaints
+    rows = dataset.diagnostics
     return list(rows.loc[rows["severity"] == "error", "message"])
 
 

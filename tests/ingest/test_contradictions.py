@@ -48,12 +48,12 @@ def test_a_log_with_other_data_than_stated_is_refused(
     assert ("data" in seen) == bool(said)
 
 
-def test_uncommon_data_that_nobody_states_is_doubted(ingested: Ingest, write_log: WriteLog) -> None:
+def test_uncommon_data_that_nobody_states_is_diagnosed(ingested: Ingest, write_log: WriteLog) -> None:
     write_log("1n1g/r50_b128_fp32_1.log", head=("use_dali : 1",))
     write_log("1n1g/r50_b128_fp32_2.log", head=("use_dali : 0",))
-    complaints = ingested().complaints
-    doubts = complaints[complaints["message"].str.contains("nobody states its data_source")]
-    assert doubts["subject"].tolist() == ["1n1g/r50_b128_fp32_1.log"]
+    diagnostics = ingested().diagnostics
+    diagnostics = diagnostics[diagnostics["message"].str.contains("nobody states its data_source")]
+    assert diagnostics["subject"].tolist() == ["1n1g/r50_b128_fp32_1.log"]
 
 
 @pytest.mark.parametrize(("name", "stated", "refused"), [("sample_ratio", 1.0, True), ("sample_ratio", 0.1, False)])

@@ -157,18 +157,18 @@ def test_a_log_of_two_levels_has_no_one_rate(ingested: Ingest, write_log: WriteL
     assert "two levels, so no one rate: 35" in reason(ingested(), 1)
 
 
-def test_a_repetition_with_other_logs_than_its_siblings_is_doubted(ingested: Ingest, write_log: WriteLog) -> None:
+def test_a_repetition_with_other_logs_than_its_siblings_is_diagnosed(ingested: Ingest, write_log: WriteLog) -> None:
     for repetition in (1, 2, 3):
         for node in (0, 1)[: 1 if repetition == 3 else 2]:
             write_log(f"2n1g/node{node}/r50_b128_fp32_{repetition}.log", 1, seed=10 * repetition + node)
-    messages = ingested().complaints["message"].tolist()
+    messages = ingested().diagnostics["message"].tolist()
     assert "it is of 1 log, its siblings are of 2: is one missing?" in messages
 
 
-def test_a_window_of_one_line_is_doubted(folder: Path, ingested: Ingest) -> None:
+def test_a_window_of_one_line_is_diagnosed(folder: Path, ingested: Ingest) -> None:
     (folder / "1n8g").mkdir()
     shutil.copy(SAMPLES / "plsc_2_2_complete_real.log.gz", folder / "1n8g/r50_b128_fp16_1.log.gz")
-    assert "DLPerf's window holds 1 line of this log only" in ingested().complaints["message"].tolist()
+    assert "DLPerf's window holds 1 line of this log only" in ingested().diagnostics["message"].tolist()
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -285,7 +285,7 @@ def test_validation_stalls_of_a_complete_log_are_found(folder: Path, ingested: I
 def test_files_of_no_run_are_said_aloud(ingested: Ingest, write_log: WriteLog) -> None:
     write_log("1n1g/r50_b128_fp32_1.log")
     write_log("1n1g/strange.log")
-    messages = ingested().complaints["message"].tolist()
+    messages = ingested().diagnostics["message"].tolist()
     assert any("1 file of no run, not read: 1n1g/strange.log" in message for message in messages)
 
 
@@ -316,7 +316,7 @@ def test_many_processes_read_what_one_reads(ingested: Ingest, monkeypatch: pytes
     together = ingested()
     assert alone.runs.equals(together.runs)
     assert alone.steps.equals(together.steps)
-    assert alone.complaints.equals(together.complaints)
+    assert alone.diagnostics.equals(together.diagnostics)
 
 
 @pytest.mark.usefixtures("small_archive")

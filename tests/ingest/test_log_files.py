@@ -36,7 +36,7 @@ def test_a_log_that_is_no_file_is_a_run_that_was_lost(folder: Path, ingested: In
     assert reason(dataset, 1) == ""
     assert "r50_b128_fp32_2.log: can't be read: it is a pipe, a socket or a device" in reason(dataset, 2)
     assert "r50_b128_fp32_3.log: can't be read: [Errno 2] No such file" in reason(dataset, 3)
-    assert any("not read: 1n1g/more.zip" in message for message in dataset.complaints["message"])
+    assert any("not read: 1n1g/more.zip" in message for message in dataset.diagnostics["message"])
 
 
 def test_a_name_that_is_no_text_is_shown_by_its_bytes(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:

@@ -16,14 +16,14 @@ from dlperf_study.kubernetes import parcel
 from dlperf_study.kubernetes import run as run_module
 from dlperf_study.kubernetes.coordinate import Evidence
 from dlperf_study.launchers import kubernetes as launcher
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 from tests.clusters.kubernetes import FakeKubernetes, Scripted, fake_kubernetes
 from tests.command_line import wait_for
 from tests.frameworks.launching import configuration
 from tests.launchers.kubernetes_runs import VERSIONS, ended, submission
 
 SECRET = "s3cret-of-this-test"
-COMPLETED = Ending(Outcome.COMPLETED, "", 1.0)
+COMPLETED = JobResult(Outcome.COMPLETED, "", 1.0)
 
 
 @pytest.fixture
@@ -45,17 +45,17 @@ def cluster_of(api: FakeKubernetes, **settings: Any) -> Cluster:
     return Cluster("test", 2, 1, "cpu", "a CPU", "kubernetes", shared_files=False, kubernetes=asked)
 
 
-def execute(api: FakeKubernetes, folder: Path, start_within_seconds: float = 5, **changes: Any) -> Ending:
+def execute(api: FakeKubernetes, folder: Path, start_within_seconds: float = 5, **changes: Any) -> JobResult:
     cluster = cluster_of(api, start_within_seconds=start_within_seconds)
     asked = replace(submission(configuration(nodes=2), cluster, folder), **changes)
-    [ending] = launcher.execute([asked], cluster, 60)
-    return ending
+    [result] = launcher.execute([asked], cluster, 60)
+    return result
 
 
-def succeed(kubelet: Scripted, ending: Ending = COMPLETED) -> None:
+def succeed(kubelet: Scripted, result: JobResult = COMPLETED) -> None:
     """Let the first pod end well, having printed this ending and no files."""
     kubelet.statuses["trainer-0"] = {"phase": "Succeeded"}
-    lines = parcel.lines_of(Evidence(ending, "").as_text())
+    lines = parcel.lines_of(Evidence(result, "").as_text())
     kubelet.logs["trainer-0"] = "\n".join(["a warning", *lines])
 
 
@@ -78,7 +78,7 @@ def begin_and_die(api: FakeKubernetes, folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_ending_comes_from_the_log_of_the_first_pod(api: FakeKubernetes, kubelet: Scripted, tmp_path: Path) -> None:
-    told = Ending(Outcome.COMPLETED, "", 3.5, {"node-0": 0}, started="2026-01-01T00:00:00+00:00")
+    told = JobResult(Outcome.COMPLETED, "", 3.5, {"node-0": 0}, started="2026-01-01T00:00:00+00:00")
     succeed(kubelet, told)
     assert execute(api, tmp_path) == told
 
@@ -116,9 +116,9 @@ def test_a_pod_that_does_not_start_ends_the_run_with_the_reason(
 ) -> None:
     waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "i"'}
     kubelet.statuses["trainer-0"] = {"phase": "Pending", "containerStatuses": [{"state": {"waiting": waiting}}]}
-    ending = execute(api, tmp_path, start_within_seconds=0.1)
-    assert ending.outcome is Outcome.FAILED
-    assert ending.reason.startswith("not started within 0 s: pod trainer-0: ImagePullBackOff: Back-off pulling")
+    result = execute(api, tmp_path, start_within_seconds=0.1)
+    assert result.outcome is Outcome.FAILED
+    assert result.reason.startswith("not started within 0 s: pod trainer-0: ImagePullBackOff: Back-off pulling")
 
 
 def test_a_pod_that_ends_without_evidence_is_named_and_its_words_are_kept(
@@ -126,10 +126,10 @@ def test_a_pod_that_ends_without_evidence_is_named_and_its_words_are_kept(
 ) -> None:
     kubelet.statuses["trainer-0"] = ended(exitCode=1)["status"]
     kubelet.logs["trainer-0"] = "ModuleNotFoundError: No module named 'dlperf_study'\n"
-    ending = execute(api, tmp_path)
-    assert (ending.outcome, ending.seconds) == (Outcome.FAILED, None)
-    assert ending.started, "when it was asked for"
-    assert "pod trainer-0" in ending.reason
+    result = execute(api, tmp_path)
+    assert (result.outcome, result.seconds) == (Outcome.FAILED, None)
+    assert result.started, "when it was asked for"
+    assert "pod trainer-0" in result.reason
     assert "No module named" in (tmp_path / "runs" / "1" / "trainer-0.log").read_text()
 
 
@@ -142,18 +142,18 @@ def test_another_pod_that_fails_ends_the_run_even_if_the_first_does_not_notice(
 
 def test_what_the_api_refuses_is_said(api: FakeKubernetes, tmp_path: Path) -> None:
     api.refusals["POST", "secrets"] = 'secrets is forbidden: User "me" cannot create resource "secrets"'
-    ending = execute(api, tmp_path)
-    assert ending.outcome is Outcome.FAILED
-    assert ending.reason.endswith('/secrets: 403 secrets is forbidden: User "me" cannot create resource "secrets"')
+    result = execute(api, tmp_path)
+    assert result.outcome is Outcome.FAILED
+    assert result.reason.endswith('/secrets: 403 secrets is forbidden: User "me" cannot create resource "secrets"')
 
 
 def test_that_objects_are_left_is_said(api: FakeKubernetes, kubelet: Scripted, tmp_path: Path) -> None:
     succeed(kubelet)
     api.refusals["DELETE", "jobs"] = "jobs is forbidden"
-    ending = execute(api, tmp_path)
-    assert ending.outcome is Outcome.COMPLETED
+    result = execute(api, tmp_path)
+    assert result.outcome is Outcome.COMPLETED
     assert re.match(
-        r"objects labelled dlperf-study/run=dlperf-\w+ may be left: .*: 403 jobs is forbidden", ending.reason
+        r"objects labelled dlperf-study/run=dlperf-\w+ may be left: .*: 403 jobs is forbidden", result.reason
     )
     for key in list(api.objects):
         api.delete(*key)

@@ -17,7 +17,7 @@ from dlperf_study import frameworks, launchers
 from dlperf_study.errors import StudyFileError
 from dlperf_study.guard.submission import Command, Submission
 from dlperf_study.launchers.local import execute, render
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.supervision.processes import RUN_MARK, marked
 from tests.command_line import wait_for
 from tests.conftest import left_over
@@ -52,13 +52,13 @@ def _command(name: str, script: str, folder: Path) -> Command:
     return Command(name, role, ("sh", "-c", script), {"FOLDER": str(folder)}, str(folder / f"{name}.log"))
 
 
-def run(folder: Path, timeout_seconds: float = 30, **scripts: str) -> Ending:
+def run(folder: Path, timeout_seconds: float = 30, **scripts: str) -> JobResult:
     return execute_one(submission(folder, **scripts), timeout_seconds)
 
 
-def execute_one(asked: Submission, timeout_seconds: float = 30) -> Ending:
-    [ending] = execute([asked], CLUSTER, timeout_seconds)
-    return ending
+def execute_one(asked: Submission, timeout_seconds: float = 30) -> JobResult:
+    [result] = execute([asked], CLUSTER, timeout_seconds)
+    return result
 
 
 def test_the_submission_of_a_job() -> None:
@@ -68,15 +68,19 @@ def test_the_submission_of_a_job() -> None:
 
 
 def test_success(tmp_path: Path) -> None:
-    ending = run(tmp_path, one="echo first", two="echo second >&2")
-    assert (ending.outcome, ending.reason, ending.exit_codes) == (Outcome.COMPLETED, "", {"one": 0, "two": 0})
-    assert ending.seconds > 0
+    result = run(tmp_path, one="echo first", two="echo second >&2")
+    assert (result.outcome, result.reason, result.exit_codes) == (
+        Outcome.COMPLETED,
+        "",
+        {"one": 0, "two": 0},
+    )
+    assert result.seconds > 0
     assert ((tmp_path / "one.log").read_text(), (tmp_path / "two.log").read_text()) == ("first\n", "second\n")
 
 
 def test_a_run_is_over_when_its_trainers_are(tmp_path: Path) -> None:
-    ending = run(tmp_path, server="sleep 600", trainer="sleep 0.1")
-    assert (ending.outcome, ending.exit_codes) == (Outcome.COMPLETED, {"server": None, "trainer": 0})
+    result = run(tmp_path, server="sleep 600", trainer="sleep 0.1")
+    assert (result.outcome, result.exit_codes) == (Outcome.COMPLETED, {"server": None, "trainer": 0})
 
 
 @pytest.mark.parametrize(
@@ -84,15 +88,15 @@ def test_a_run_is_over_when_its_trainers_are(tmp_path: Path) -> None:
 )
 def test_a_failure_names_the_task_and_ends_the_others(tmp_path: Path, script: str, reason: str) -> None:
     start = time.monotonic()
-    ending = run(tmp_path, one=script, two=DEEP)
-    assert (ending.outcome, ending.reason, ending.failed_task) == (Outcome.FAILED, reason, "one")
+    result = run(tmp_path, one=script, two=DEEP)
+    assert (result.outcome, result.reason, result.failed_task) == (Outcome.FAILED, reason, "one")
     assert time.monotonic() - start < 15
 
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_server_that_exits_early_is_a_failure(tmp_path: Path, code: int) -> None:
-    ending = run(tmp_path, server=f"exit {code}", trainer="sleep 600")
-    assert (ending.outcome, ending.reason) == (Outcome.FAILED, f"server exited with code {code}")
+    result = run(tmp_path, server=f"exit {code}", trainer="sleep 600")
+    assert (result.outcome, result.reason) == (Outcome.FAILED, f"server exited with code {code}")
 
 
 def test_where_the_queue_has_its_files_is_passed_on_and_is_nobodys_business(
@@ -106,16 +110,16 @@ def test_where_the_queue_has_its_files_is_passed_on_and_is_nobodys_business(
 
 
 def test_a_hanging_task_is_a_timeout(tmp_path: Path) -> None:
-    ending = run(tmp_path, timeout_seconds=1, deaf="trap '' TERM INT; " + DEEP)
-    assert (ending.outcome, ending.reason) == (Outcome.TIMEOUT, "not finished after 1 s")
-    assert 1 <= ending.seconds < 15
+    result = run(tmp_path, timeout_seconds=1, deaf="trap '' TERM INT; " + DEEP)
+    assert (result.outcome, result.reason) == (Outcome.TIMEOUT, "not finished after 1 s")
+    assert 1 <= result.seconds < 15
 
 
 def test_a_command_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
     nowhere = Command("one", "trainer", ("/nowhere/python",), {}, str(tmp_path / "one.log"))
-    ending = execute_one(Submission("local", str(tmp_path), (nowhere,), 0))
-    assert ending.outcome is Outcome.FAILED
-    assert "/nowhere/python" in ending.reason
+    result = execute_one(Submission("local", str(tmp_path), (nowhere,), 0))
+    assert result.outcome is Outcome.FAILED
+    assert "/nowhere/python" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -128,10 +132,10 @@ def test_a_command_that_is_not_there_is_a_failure(tmp_path: Path) -> None:
 def test_the_end_of_the_guard_is_the_end_of_the_run(tmp_path: Path, number: int, reason: str) -> None:
     thread = Thread(target=_signal_guard, args=(tmp_path, number))
     thread.start()
-    ending = run(tmp_path, one=DEEP)
+    result = run(tmp_path, one=DEEP)
     thread.join()
-    assert (ending.outcome, ending.reason, ending.interrupted) == (Outcome.KILLED, reason, False)
-    assert 0 < ending.seconds < 15
+    assert (result.outcome, result.reason, result.interrupted) == (Outcome.KILLED, reason, False)
+    assert 0 < result.seconds < 15
 
 
 def _signal_guard(folder: Path, number: int) -> None:
@@ -152,8 +156,12 @@ def test_an_interrupt_ends_the_run_and_is_told(tmp_path: Path) -> None:
     caller = _caller(tmp_path)
     caller.send_signal(signal.SIGINT)
     output, errors = caller.communicate(timeout=30)
-    ending = json.loads(output)
-    assert (ending["outcome"], ending["reason"], ending["interrupted"]) == ("killed", "interrupted", True), errors
+    result = json.loads(output)
+    assert (result["outcome"], result["reason"], result["interrupted"]) == (
+        "killed",
+        "interrupted",
+        True,
+    ), errors
 
 
 def _caller(folder: Path) -> "subprocess.Popen[str]":
@@ -166,9 +174,9 @@ def _caller(folder: Path) -> "subprocess.Popen[str]":
 
 
 def test_ports_are_free_and_different(tmp_path: Path) -> None:
-    ending = execute_one(submission(tmp_path, ports=3, one="echo {port_0} {port_1} {port_2}"))
+    result = execute_one(submission(tmp_path, ports=3, one="echo {port_0} {port_1} {port_2}"))
     ports = [int(word) for word in (tmp_path / "one.log").read_text().split()]
-    assert ending.outcome is Outcome.COMPLETED
+    assert result.outcome is Outcome.COMPLETED
     assert len(set(ports)) == 3
     assert min(ports) > 1023
 
@@ -205,9 +213,9 @@ def test_what_the_ranks_printed_is_kept_and_scratch_is_not(
 
 
 def test_others_are_not_counted_as_the_run_s_own_load(tmp_path: Path) -> None:
-    ending = run(tmp_path, one="i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
-    assert ending.busy_cores is not None
-    assert ending.busy_cores <= (os.cpu_count() or 1)
+    result = run(tmp_path, one="i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+    assert result.busy_cores is not None
+    assert result.busy_cores <= (os.cpu_count() or 1)
 
 
 def test_an_unknown_launcher_is_answered_with_the_choices() -> None:

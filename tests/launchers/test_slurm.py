@@ -19,7 +19,7 @@ from dlperf_study.slurm.allocation import places, srun
 from dlperf_study.slurm.queue import Job, Partition, Phase, Unreachable, parse_accounting, parse_job, parse_partitions
 from dlperf_study.slurm.script import allotted_seconds, filled, script, slurm_time
 from dlperf_study.slurm.watch import SETTLE_SECONDS, Patience, verdict, with_slurms_word
-from dlperf_study.study.job import Ending, Outcome
+from dlperf_study.study.job import JobResult, Outcome
 from tests.frameworks.launching import configuration
 from tests.golden_file import check
 from tests.shell_program import program
@@ -157,19 +157,21 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("complaint", "expected"),
+    ("diagnostic", "expected"),
     [
         ("slurm_load_jobs error: Invalid job id specified", Job("FORGOTTEN", number="7")),
         ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", Unreachable),
         ("slurm_load_jobs error: Protocol authentication error", Unreachable),
     ],
 )
-def test_who_does_not_answer_has_not_forgotten(scontrol: Path, complaint: str, expected: Job | type[Exception]) -> None:
-    program(scontrol.parent, f"echo '{complaint}' >&2; exit 1", scontrol.name)
+def test_who_does_not_answer_has_not_forgotten(
+    scontrol: Path, diagnostic: str, expected: Job | type[Exception]
+) -> None:
+    program(scontrol.parent, f"echo '{diagnostic}' >&2; exit 1", scontrol.name)
     if isinstance(expected, Job):
         assert queue.job("7") == expected
         return
-    with pytest.raises(expected, match=re.escape(complaint)):
+    with pytest.raises(expected, match=re.escape(diagnostic)):
         queue.job("7")
 
 
@@ -179,15 +181,15 @@ def test_without_slurm_the_message_says_so(scontrol: Path) -> None:
 
 
 def test_where_slurm_ended_a_run_that_is_why() -> None:
-    ending = Ending(Outcome.FAILED, "node-0 on h2 exited with code 1", 3.0, {"node-0": 1}, failed_task="node-0")
-    cut = with_slurms_word(ending, Job("PREEMPTED", "", "h[1-2]", number="7"))
+    result = JobResult(Outcome.FAILED, "node-0 on h2 exited with code 1", 3.0, {"node-0": 1}, failed_task="node-0")
+    cut = with_slurms_word(result, Job("PREEMPTED", "", "h[1-2]", number="7"))
     assert (cut.outcome, cut.reason) == (
         Outcome.KILLED,
         "job 7: PREEMPTED on h[1-2]: node-0 on h2 exited with code 1",
     )
     assert (cut.seconds, cut.exit_codes, cut.failed_task) == (3.0, {"node-0": 1}, "")
     for state in ("RUNNING", "COMPLETED", "FAILED", "FORGOTTEN"):
-        assert with_slurms_word(ending, Job(state)) == ending
+        assert with_slurms_word(result, Job(state)) == result
 
 
 def test_outside_of_a_job_there_are_no_nodes() -> None:

@@ -36,7 +36,7 @@ def test_an_epoch_that_begins_later_than_others_has_a_hole(tmp_path: Path, late:
 
 def test_a_run_that_was_resumed_in_the_middle_of_an_epoch_has_no_hole(tmp_path: Path) -> None:
     text = "".join(IMAGENET.format(epoch, step) for epoch in (4, 5) for step in range(300 * (epoch == 4), 500, 10))
-    assert read_text(tmp_path, text).complaints == ()
+    assert read_text(tmp_path, text).diagnostics == ()
 
 
 def test_steps_that_count_on_through_the_epochs_may_have_a_hole_between_two(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_a_step_beyond_what_the_log_planned_contradicts_it(tmp_path: Path) -> No
 @pytest.mark.parametrize(("last", "truncated"), [(119, False), (60, True)])
 def test_a_log_with_fewer_steps_than_planned_is_truncated(tmp_path: Path, last: int, truncated: bool) -> None:
     text = "max_iter: 120\n" + "".join(elapse(step) for step in range(0, last + 1))
-    complaints = read_text(tmp_path, text).complaints
-    assert [complaint.severity for complaint in complaints] == [Severity.ERROR] * truncated
+    diagnostics = read_text(tmp_path, text).diagnostics
+    assert [diagnostic.severity for diagnostic in diagnostics] == [Severity.ERROR] * truncated
 
 
 @pytest.mark.parametrize(("end", "steps"), [(" sec", [1, 2]), ("", [1])])
@@ -85,10 +85,10 @@ def test_a_number_at_the_very_end_of_a_log_may_lack_digits(tmp_path: Path, end: 
 )
 def test_the_last_line_needs_no_end_where_its_last_number_has_one(tmp_path: Path, line: str) -> None:
     reading = read_text(tmp_path, "".join(map(line.format, range(20))).removesuffix("\n"))
-    assert (len(reading.series("throughput")), reading.complaints) == (20, ())
+    assert (len(reading.series("throughput")), reading.diagnostics) == (20, ())
 
 
 def test_an_object_on_the_last_line_is_whole_whatever_it_holds(tmp_path: Path) -> None:
     line = 'DLLL {{"type": "LOG", "step": {}, "data": {{"{}": 401.3}}}}\n'
     steps = "".join(line.format([0, step], "train.total_ips") for step in range(20))
-    assert read_text(tmp_path, steps + line.format([0], "val.top1").removesuffix("\n")).complaints == ()
+    assert read_text(tmp_path, steps + line.format([0], "val.top1").removesuffix("\n")).diagnostics == ()

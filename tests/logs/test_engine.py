@@ -111,7 +111,7 @@ def test_bytes_that_are_no_text_are_said(tmp_path: Path) -> None:
     assert errors(reading) == ""
 
 
-def test_numbers_that_are_infinite_or_not_above_zero_are_doubted(tmp_path: Path) -> None:
+def test_numbers_that_are_infinite_or_not_above_zero_are_diagnosed(tmp_path: Path) -> None:
     reading = read_text(
         tmp_path, elapse(1) + elapse(2, "inf") + elapse(3, "0.0") + elapse(4, "1e999") + elapse(5, "nan")
     )
@@ -127,7 +127,7 @@ def test_a_step_that_no_program_reaches_is_not_used(tmp_path: Path, digits: int)
     assert list(read_text(tmp_path, text).records.step) == [1, 3]
 
 
-def test_steps_that_start_over_are_doubted(tmp_path: Path) -> None:
+def test_steps_that_start_over_are_diagnosed(tmp_path: Path) -> None:
     text = "".join(elapse(step) for step in (*range(50), *range(20)))
     assert "steps start over 1 time, at line 51" in messages(read_text(tmp_path, text))
 
@@ -152,8 +152,8 @@ def test_damaged_gzip_is_read_as_far_as_it_goes_and_is_truncated(tmp_path: Path)
     path.write_bytes(whole[: len(whole) // 2])
     reading = read(path)
     assert 0 < len(reading.records) < 400
-    assert reading.complaints[0].severity is Severity.ERROR
-    assert "truncated" in reading.complaints[0].message
+    assert reading.diagnostics[0].severity is Severity.ERROR
+    assert "truncated" in reading.diagnostics[0].message
 
 
 def test_the_members_of_a_zip_archive_are_logs_of_their_own(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_log_that_ends_in_an_evaluation_is_one_of_training(tmp_path: Path) -> 
     line = "INFO:root:[step {}]\tmlm_loss=10.38000\tthroughput={}K tks/s\tlr={:.7f} time=2.40, latency=239.6 ms/batch\n"
     trained = "".join(line.format(step, 17.1, 1e-4) for step in range(9, 400, 10))
     reading = read_text(tmp_path, trained + "".join(line.format(step, 40.2, 0) for step in range(9, 200, 10)))
-    assert reading.complaints == ()
+    assert reading.diagnostics == ()
     assert list(reading.series("throughput").step) == list(range(9, 400, 10))
     assert set(reading.series("throughput", VALIDATION).values["throughput"]) == {40200.0}
 

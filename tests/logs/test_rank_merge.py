@@ -18,7 +18,7 @@ def test_copies_of_the_jobs_rate_are_not_added_up() -> None:
     job = series("plsc_2020_8ranks_constructed", 1, 8, 64)
     assert list(job.step) == list(range(0, 80, 10))
     assert job.rate[0] == pytest.approx(1396.49)
-    assert not job.complaints
+    assert not job.diagnostics
 
 
 def test_rates_of_all_ranks_are_added_up() -> None:
@@ -36,7 +36,7 @@ def test_a_time_gives_the_global_batch_over_the_slowest_rank(tmp_path: Path) -> 
 def test_one_rank_stands_for_all_that_step_together_and_that_is_said() -> None:
     job = series("horovod_synthetic_real", 1, 4, 32)
     assert job.rate[0] == pytest.approx(4 * 108.3)
-    assert "1 of 4 ranks printed" in job.complaints[0].message
+    assert "1 of 4 ranks printed" in job.diagnostics[0].message
 
 
 def test_a_total_beside_the_rates_of_ranks_is_said_to_be_the_jobs(tmp_path: Path) -> None:
@@ -48,9 +48,9 @@ def test_how_many_steps_lack_a_rank_is_said_and_not_that_a_rank_is_silent(tmp_pa
     line = "[Pass 0, train batch {}] loss 6.9, elapse 0.25 sec\n"
     readings = [written(tmp_path, f"{rank}.log", "".join(map(line.format, range(9)))) for rank in range(3)]
     readings.append(written(tmp_path, "3.log", "".join(line.format(step) for step in range(9) if step != 4)))
-    [said] = job_series(readings, Devices(1, 4, 128)).complaints
+    [said] = job_series(readings, Devices(1, 4, 128)).diagnostics
     assert said.message.startswith("at 1 of 9 steps only 3 of 4 ranks printed: they stand for all")
-    [said] = job_series(readings, Devices(1, 8, 128)).complaints
+    [said] = job_series(readings, Devices(1, 8, 128)).diagnostics
     assert said.message.startswith("only 4 of 8 ranks printed, and at 1 of 9 steps only 3 of 8 ranks printed: they")
 
 
@@ -147,13 +147,13 @@ def test_copies_of_the_jobs_rate_that_lie_apart_are_refused(tmp_path: Path) -> N
         job_series(far, Devices(1, 8, 128))
 
 
-def test_ranks_that_print_the_very_same_rates_are_doubted(tmp_path: Path) -> None:
+def test_ranks_that_print_the_very_same_rates_are_diagnosed(tmp_path: Path) -> None:
     line = "INFO:root:Epoch[0] Batch [{}]\tSpeed: {}.00 samples/sec\taccuracy=0.2\n"
     same, other = ("".join(line.format(step, 400 + step + more) for step in range(10, 100, 10)) for more in (0, 1))
     ranks = [written(tmp_path, f"{rank}.log", text) for rank, text in enumerate((same, same, other))]
-    [complaint] = job_series(ranks[:2], Devices(1, 2, 128)).complaints
-    assert "2 ranks print digit for digit the same rate" in complaint.message
-    assert job_series(ranks[1:], Devices(1, 2, 128)).complaints == ()
+    [diagnostic] = job_series(ranks[:2], Devices(1, 2, 128)).diagnostics
+    assert "2 ranks print digit for digit the same rate" in diagnostic.message
+    assert job_series(ranks[1:], Devices(1, 2, 128)).diagnostics == ()
 
 
 def test_a_time_of_zero_is_no_rate(tmp_path: Path) -> None:

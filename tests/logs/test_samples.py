@@ -120,7 +120,7 @@ def test_a_log_states_facts_about_its_run(name: str, facts: dict[str, str]) -> N
 def test_facts_that_contradict_each_other_are_not_used() -> None:
     reading = read(sample("two_formats_real"), "oneflow_bert")
     assert "batch_per_device" not in reading.facts
-    assert any("batch_per_device as 128, 24" in complaint.message for complaint in reading.complaints)
+    assert any("batch_per_device as 128, 24" in diagnostic.message for diagnostic in reading.diagnostics)
 
 
 def test_validation_is_kept_apart() -> None:

@@ -47,7 +47,7 @@ def test_what_a_log_says_of_its_own_run_is_that_of_training(name: str, tmp_path:
     path = tmp_path / "some.log"
     path.write_bytes(lines(text))
     reading = read(path)
-    assert (reading.facts, reading.complaints) == (facts, ())
+    assert (reading.facts, reading.diagnostics) == (facts, ())
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_other_versions_are_read_as_well(reading: Reading, name: str) -> None:
     rows = reading.series(reading.rate_metric)
     assert list(rows.step) == [10]
     assert rows.values[reading.rate_metric][0] in (0.25, 4.0)
-    assert not reading.complaints
+    assert not reading.diagnostics
 
 
 #: What other programs print, which looks like one of ours and means something else, or has another unit.

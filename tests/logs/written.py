@@ -27,8 +27,8 @@ def read_text(folder: Path, text: str | bytes, name: str = "") -> Reading:
 
 
 def messages(reading: Reading) -> str:
-    return "\n".join(complaint.message for complaint in reading.complaints)
+    return "\n".join(diagnostic.message for diagnostic in reading.diagnostics)
 
 
 def errors(reading: Reading) -> str:
-    return "\n".join(one.message for one in reading.complaints if one.severity is Severity.ERROR)
+    return "\n".join(one.message for one in reading.diagnostics if one.severity is Severity.ERROR)

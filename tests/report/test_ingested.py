@@ -12,7 +12,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context, figures, tables
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.series import all_series
-from dlperf_study.report.tables.diagnostics import doubt_rows
+from dlperf_study.report.tables.diagnostic_rows import diagnostic_rows
 from dlperf_study.report.tables.table import Cell, Table
 from tests.ingest.conftest import Ingest, WriteLog, folder, ingested, paths, small_archive, write_log
 
@@ -32,7 +32,7 @@ def dataset(small_archive: None, write_log: WriteLog, ingested: Ingest) -> Datas
         tables.scaling,
         tables.stability,
         tables.failures,
-        tables.doubts,
+        tables.diagnostics,
         tables.about,
     ],
 )
@@ -76,11 +76,11 @@ def test_runs_show_what_was_left_out_and_the_window_of_dlperf(dataset: Dataset) 
     assert "the run does not count" in text
 
 
-def test_a_rate_that_some_ranks_printed_for_all_is_doubted_where_it_is_shown(dataset: Dataset) -> None:
+def test_a_rate_that_some_ranks_printed_for_all_is_diagnosed_where_it_is_shown(dataset: Dataset) -> None:
     scaling = tables.scaling(dataset)
-    assert str(scaling).count("doubts about the log of runs 1, 2 and 3") == 2
+    assert str(scaling).count("diagnostics about the log of runs 1, 2 and 3") == 2
     assert "runs 1, 2, 3 and 4" not in str(scaling)
-    assert "only 1 of 8 to 80 ranks printed" in str(tables.doubts(dataset, "scaling"))
+    assert "only 1 of 8 to 80 ranks printed" in str(tables.diagnostics(dataset, "scaling"))
 
 
 def test_the_rule_of_the_format_is_named(dataset: Dataset) -> None:
@@ -98,10 +98,10 @@ def test_a_device_that_was_stated_is_named(dataset: Dataset) -> None:
     assert context.conditions(replace(dataset, runs=runs)).startswith("Printed by other programs on Tesla V100; ")
 
 
-def test_doubts_name_logs_as_they_lie_below_the_folder(dataset: Dataset, folder: Path) -> None:
-    assert str(folder) not in str(dataset.complaints.to_dict())
-    one = dataset.complaints.iloc[[0]].assign(subject="1n1g/r50_b128_fp32_1.log", message="one line is odd")
-    [cells] = doubt_rows(replace(dataset, complaints=one))
+def test_diagnostics_name_logs_as_they_lie_below_the_folder(dataset: Dataset, folder: Path) -> None:
+    assert str(folder) not in str(dataset.diagnostics.to_dict())
+    one = dataset.diagnostics.iloc[[0]].assign(subject="1n1g/r50_b128_fp32_1.log", message="one line is odd")
+    [cells] = diagnostic_rows(replace(dataset, diagnostics=one))
     assert cells[3] == Cell("1n1g/r50_b128_fp32_1.log", code=True)
 
 
@@ -111,8 +111,8 @@ def test_a_reason_names_logs_as_they_are(dataset: Dataset) -> None:
     assert tables.failures(replace(dataset, runs=runs)).column(COLUMNS["reason"].label) == [said]
 
 
-def test_what_is_doubted_of_many_logs_alike_is_said_once(dataset: Dataset) -> None:
-    [cells] = [cells for cells in doubt_rows(dataset) if "stand for all" in cells[4].text]
+def test_what_is_diagnosed_of_many_logs_alike_is_said_once(dataset: Dataset) -> None:
+    [cells] = [cells for cells in diagnostic_rows(dataset) if "stand for all" in cells[4].text]
     assert [cell.text for cell in cells[1:4]] == ["8 devices and 80 devices on 10 nodes", "1, 2, 3", "6 logs"]
     assert cells[4].text == "only 1 of 8 to 80 ranks printed: they stand for all, since the ranks step together"
 

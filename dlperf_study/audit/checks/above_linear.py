@@ -28,7 +28,7 @@ def _examined(fewer: Rate, more: Rate) -> Finding | None:
     certain = above_linear(fewer.point, more.point)
     verdict = "do not explain it" if certain else "may explain it"
     said = f"{_said(fewer, more, excess)}; {bounds_of(fewer, more)} {verdict}"
-    return Finding(Severity.DOUBT if certain else Severity.NOTE, (fewer.cell, more.cell), said, ABOVE_LINEAR)
+    return Finding(Severity.WARNING if certain else Severity.NOTE, (fewer.cell, more.cell), said, ABOVE_LINEAR)
 
 
 def _said(fewer: Rate, more: Rate, excess: float) -> str:

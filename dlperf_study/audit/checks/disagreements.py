@@ -27,7 +27,7 @@ def _examined(cells: list[Cell]) -> Finding | None:
         return _twice(cells)
     quotient = largest.value / least.value
     said = f"{', '.join(f'{cell.text} ({cell.key})' for cell in ordered)}: up to {quotient - 1:.2%} apart"
-    severity = Severity.DOUBT if quotient > 1 + MARGIN else Severity.NOTE
+    severity = Severity.WARNING if quotient > 1 + MARGIN else Severity.NOTE
     return Finding(severity, tuple(ordered), said + _scope(least, quotient), _WHY)
 
 

@@ -22,7 +22,7 @@ def _examined(step: Cell) -> Finding | None:
     if step.value <= LONGEST_SECONDS:
         return None
     said = f"{STEP} is {step.text}, which is {step.value / 60:.3g} minutes. It looks like milliseconds"
-    return Finding(Severity.DOUBT, (step,), said, _WHY)
+    return Finding(Severity.WARNING, (step,), said, _WHY)
 
 
 CHECK = Check("Can a step take that long?", "times of a step", examine)

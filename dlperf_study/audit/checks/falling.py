@@ -21,7 +21,7 @@ def _examined(fewer: Rate, more: Rate) -> Finding | None:
     fall = 1 - more.cell.value / fewer.cell.value
     verdict = "do not explain it" if certain else "may explain the fall, not that nothing was gained"
     said = f"{step(fewer, more)}, a fall of {fall:.1%}; {bounds_of(fewer, more)} {verdict}"
-    return Finding(Severity.DOUBT if certain else Severity.NOTE, (fewer.cell, more.cell), said, FALLING)
+    return Finding(Severity.WARNING if certain else Severity.NOTE, (fewer.cell, more.cell), said, FALLING)
 
 
 CHECK = Check("Does a rate fall as devices are added?", "steps to more devices", examine)

@@ -27,7 +27,7 @@ def _found(runs: list[Cell], far: list[tuple[Cell, float]]) -> Finding:
     )
     said = f"{seen}. That is more than {FAR_SHARE:.0%} and {FAR_DEVIATIONS:g} of their deviations"
     cells = dict.fromkeys([*(run for run, _ in far), *runs])
-    return Finding(Severity.DOUBT, tuple(cells), said, _WHY)
+    return Finding(Severity.WARNING, tuple(cells), said, _WHY)
 
 
 CHECK = Check("Do the runs of a configuration agree?", "lists of runs", examine)

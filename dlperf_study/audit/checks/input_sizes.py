@@ -37,7 +37,7 @@ def _examined(rate: Cell, work: Work, peak: Peak) -> Finding | None:
     smaller = [other for other in works() if other.model == work.model and other.size < work.size]
     fitting = [str(other.size) for other in smaller if needed(rate, other) <= peak.flops]
     ends = f". {' or '.join(fitting)} would be possible" if fitting else ""
-    return Finding(Severity.DOUBT, (rate,), said + ends, (WINOGRAD, _WHY) if possible else (_WHY,))
+    return Finding(Severity.WARNING, (rate,), said + ends, (WINOGRAD, _WHY) if possible else (_WHY,))
 
 
 CHECK = Check("Can an input that is not stated be the usual one?", "networks without a stated input", examine)

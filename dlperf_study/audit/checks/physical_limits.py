@@ -39,7 +39,7 @@ def _found(excesses: list[Excess]) -> Finding:
     cells = tuple(one for one, _, _ in ordered)
     if impossible(rate, work, peak):
         return Finding(Severity.ERROR, cells, demand(rate, work, peak), (_CLOCK,))
-    return Finding(Severity.DOUBT, cells, demand(rate, work, peak), (WINOGRAD, _CLOCK))
+    return Finding(Severity.WARNING, cells, demand(rate, work, peak), (WINOGRAD, _CLOCK))
 
 
 CHECK = Check("Can the devices compute that fast?", "rates of known networks on known devices", examine)

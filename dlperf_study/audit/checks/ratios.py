@@ -45,7 +45,7 @@ def _examined(results: Results, ratio: Cell, rate: Cell, base: Cell) -> Finding 
         return None
     said = f"{_formula(ratio, rate, base)} = {float(exact):.5g}, printed {ratio.text}"
     if _within(ratio, rate, base, truncated=True):
-        return Finding(Severity.DOUBT, (ratio, rate, base), f"{said}: it fits no rounding", (_CUT_OFF, _OTHER_RATES))
+        return Finding(Severity.WARNING, (ratio, rate, base), f"{said}: it fits no rounding", (_CUT_OFF, _OTHER_RATES))
     others = "; ".join(islice(_fitting(results, ratio, rate, base), MOST_FITTING))
     ends = f". It would fit {others}" if others else _per_cent(ratio)
     return Finding(Severity.ERROR, (ratio, rate, base), f"{said}: it fits no rounding{ends}", (_OTHER_RATES,))
@@ -59,7 +59,7 @@ def _without_baseline(results: Results, ratio: Cell, base: Cell | None) -> Findi
         return Finding(Severity.ERROR, (ratio,), said)
     said = f"{ratio.text} is a ratio, but the table does not say to which rate"
     said = f"{said}{_parted(results, ratio)}{_per_cent(ratio)}"
-    return Finding(Severity.DOUBT, (ratio,), said, ("the source may say it in words",))
+    return Finding(Severity.WARNING, (ratio,), said, ("the source may say it in words",))
 
 
 def _parted(results: Results, ratio: Cell) -> str:

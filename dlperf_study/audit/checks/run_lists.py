@@ -55,11 +55,11 @@ def _count(summary: Cell, runs: list[Cell]) -> Finding | None:
     stated, numbers = summary.get("runs"), [_number(run) for run in runs]
     twice = ", ".join(sorted({number for number in numbers if numbers.count(number) > 1}))
     if twice:
-        return Finding(Severity.DOUBT, (summary, *runs), f"run {twice} is in the list more than once", _OTHER_RUNS)
+        return Finding(Severity.WARNING, (summary, *runs), f"run {twice} is in the list more than once", _OTHER_RUNS)
     if not stated or stated == len(runs):
         return None
     said = f"{counted(int(stated), 'run')} stated, and {len(runs)} listed"
-    return Finding(Severity.DOUBT, (summary, *runs), said, _OTHER_RUNS)
+    return Finding(Severity.WARNING, (summary, *runs), said, _OTHER_RUNS)
 
 
 def _number(run: Cell) -> str:

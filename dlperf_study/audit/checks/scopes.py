@@ -31,7 +31,7 @@ def _flat(curve: list[Rate]) -> Finding | None:
         return None
     said = ", ".join(f"{rate.cell.text} on {rate.point.devices}" for rate in curve)
     said = f"{said} devices: the rate hardly changes, as the rate of one device does and that of a job does not"
-    return Finding(Severity.DOUBT, tuple(rate.cell for rate in curve), said, _WHY)
+    return Finding(Severity.WARNING, tuple(rate.cell for rate in curve), said, _WHY)
 
 
 def _examined(curve: list[Rate], position: int) -> Finding | None:
@@ -64,7 +64,7 @@ def _found(fewer: Rate, more: Rate, computation: str, corrected: float, linear: 
         f"{computation} = {corrected:.5g}, which is where {place} leads ({linear:.5g} on {more.point.devices}); "
         f"{more.cell.text} is off by that factor"
     )
-    return Finding(Severity.DOUBT, (fewer.cell, more.cell), said, _WHY)
+    return Finding(Severity.WARNING, (fewer.cell, more.cell), said, _WHY)
 
 
 CHECK = Check("Is every rate of the same scope?", "curves, and their points", examine)

@@ -57,7 +57,7 @@ def _beside_speedup(share: Cell, speedup: Cell) -> Finding | None:
     )
     if speedup.printed.bounds()[0] > high:
         why = ("communication may overlap computation, or computation be faster on more devices",)
-        return Finding(Severity.DOUBT, (share, speedup), said, why)
+        return Finding(Severity.WARNING, (share, speedup), said, why)
     if speedup.printed.bounds()[1] < low * Fraction(1 - LOSS):
         lost = 1 - speedup.value / float(devices * (1 - share.printed.exact))
         return Finding(Severity.NOTE, (share, speedup), f"{said}, so {lost:.0%} more is lost", (_ELSEWHERE,))

@@ -49,7 +49,7 @@ def _copy(copy: Cell, exchange: Cell) -> Finding | None:
         return None
     said = f"copying gradients takes {copy.text} s, the exchange that begins with it {exchange.text} s"
     why = "this table may count copying apart from the exchange; then its exchange is not that of other tables"
-    return Finding(Severity.DOUBT, (copy, exchange), said, (why,))
+    return Finding(Severity.WARNING, (copy, exchange), said, (why,))
 
 
 def _sum(whole: Cell, parts: list[Cell]) -> Finding | None:
@@ -76,7 +76,7 @@ def _change(line: list[Cell]) -> Finding | None:
         return None
     seen = ", ".join(f"{cell.text} s on {cell.world_size}" for cell in line)
     said = f"{line[0].metric} of the same work per device is {seen} devices"
-    return Finding(Severity.DOUBT, tuple(line), said, (_ASYNCHRONOUS,))
+    return Finding(Severity.WARNING, tuple(line), said, (_ASYNCHRONOUS,))
 
 
 CHECK = Check("Do the stages of a task add up?", "stage times", examine)

@@ -41,7 +41,7 @@ def _examined(results: Results, seconds: Cell, rate: Cell, samples: int) -> Find
     said += _other_batch(seconds, rate, samples)
     known = results.rate(rate)
     if _between(known, exact):
-        return Finding(Severity.DOUBT, (rate, seconds), f"{said}; {bounds_of(known)} may explain it", _WHY)
+        return Finding(Severity.WARNING, (rate, seconds), f"{said}; {bounds_of(known)} may explain it", _WHY)
     return Finding(Severity.ERROR, (rate, seconds), said, _WHY)
 
 

@@ -22,7 +22,7 @@ def _examined(share: Cell) -> Finding | None:
         return None
     said = f"{share.metric} is {share.text}, and a share is at most 1"
     if share.metric == MFU and share.value <= FEWER:
-        return Finding(Severity.DOUBT, (share,), said, (WINOGRAD, _PER_CENT))
+        return Finding(Severity.WARNING, (share,), said, (WINOGRAD, _PER_CENT))
     return Finding(Severity.ERROR, (share,), said, (_PER_CENT,))
 
 

@@ -15,7 +15,7 @@ from dlperf_study.report.published_series import NOTHING_NAMED
 from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 
 _WEIGHTS = (
-    "Error: the number contradicts others beside it. Doubt: it is hardly right as it stands. Note: worth knowing; "
+    "Error: the number contradicts others beside it. Warning: it is hardly right as it stands. Note: worth knowing; "
     "nothing need be wrong."
 )
 _INNOCENT = "Nothing was corrected; the letters lead to what would make the numbers right after all."
@@ -87,7 +87,7 @@ def _row(anchor: str, finding: Finding) -> tuple[Cell, ...]:
 
 @dataclass(frozen=True)
 class AuditLinks:
-    """What the audit found in the published numbers a study names, by the key of each number it doubts."""
+    """What the audit found in the published numbers a study names, by the key of each number it diagnostics."""
 
     by_key: Mapping[str, tuple[Link, ...]]
 

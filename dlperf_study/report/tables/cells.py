@@ -1,4 +1,4 @@
-"""Cells of a table of configurations or runs: a value with its interval and doubts, or why it is missing."""
+"""Cells of a table of configurations or runs: a value with its interval and diagnostics, or why it is missing."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dlperf_study.dataset.configuration_table import RATIOS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import formatting
 from dlperf_study.report.formatting import Unit, human, is_missing, listed, unit_of
-from dlperf_study.report.tables.diagnostics import is_file, merged, without_numbers
+from dlperf_study.report.tables.diagnostic_rows import is_file, merged, without_numbers
 from dlperf_study.report.tables.missing import DIFFERENCES, why_missing, why_no_interval
 from dlperf_study.report.tables.table import Cell, Heading
 from dlperf_study.study.grid import Role
@@ -48,7 +48,7 @@ PARTS_OF = dict.fromkeys(("computation_seconds", "exposed_seconds", "exchange_se
 PARTS_OF |= dict.fromkeys(("negotiation_seconds", "all_reduce_seconds"), "traced_step_seconds")
 #: The value of each ratio and difference at which neither is faster.
 DECISIONS = {"speedup": 1.0, "relative_throughput": 1.0, **dict.fromkeys(DIFFERENCES, 0.0)}
-#: What a reader must know of a number, besides complaints about itself.
+#: What a reader must know of a number, besides diagnostics about itself.
 ALSO_ABOUT = {"throughput": ("settled_at_step",)}
 AGAINST_BASELINE = "Against baseline"
 RATE_UNIT = COLUMNS["throughput"].unit
@@ -121,18 +121,18 @@ def _value_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     value = getattr(row, name)
     if is_missing(value):
         return Cell.missing(why_missing(dataset, row, name))
-    doubts = _doubts(dataset, row, name)
+    diagnostics = _diagnostics(dataset, row, name)
     role = COMPARED_WITH.get(name)
     if role and getattr(row, f"is_{role}"):
-        return Cell(BY_DEFINITION[name], note="; ".join(doubts))
+        return Cell(BY_DEFINITION[name], note="; ".join(diagnostics))
     if name not in INTERVALS:
-        return Cell(_beside_interval(row, name, value / unit.size, unit), note="; ".join(doubts))
+        return Cell(_beside_interval(row, name, value / unit.size, unit), note="; ".join(diagnostics))
     low, high = (getattr(row, end) for end in INTERVALS[name])
     if is_missing(low) or is_missing(high):
-        return Cell(formatting.plain(value / unit.size), note="; ".join([why_no_interval(row, role), *doubts]))
+        return Cell(formatting.plain(value / unit.size), note="; ".join([why_no_interval(row, role), *diagnostics]))
     ends = (low / unit.size, high / unit.size)
     text, interval = formatting.with_interval(value / unit.size, *ends, decision=DECISIONS.get(name))
-    return Cell(text, interval, "; ".join(doubts))
+    return Cell(text, interval, "; ".join(diagnostics))
 
 
 def _beside_interval(row: Any, name: str, value: float, unit: Unit) -> str:
@@ -143,28 +143,28 @@ def _beside_interval(row: Any, name: str, value: float, unit: Unit) -> str:
     )
 
 
-def _doubts(dataset: Dataset, row: Any, name: str) -> list[str]:
-    """Return the complaints about one number, those of several runs together and with their numbers."""
+def _diagnostics(dataset: Dataset, row: Any, name: str) -> list[str]:
+    """Return the diagnostics about one number, those of several runs together and with their numbers."""
     subjects = (name, *ALSO_ABOUT.get(name, ()))
-    complaints = dataset.complaints
-    about = complaints[(complaints["identity"] == row.identity) & complaints["subject"].isin(subjects)]
+    diagnostics = dataset.diagnostics
+    about = diagnostics[(diagnostics["identity"] == row.identity) & diagnostics["subject"].isin(subjects)]
     alike = about.groupby(about["message"].map(without_numbers), sort=False)
     said = [": ".join(filter(None, (_of_runs(part), merged(part["message"])))) for _, part in alike]
-    return [*said, *_doubtful_logs(dataset, row)] if name == "throughput" else said
+    return [*said, *_uncertain_logs(dataset, row)] if name == "throughput" else said
 
 
-def _doubtful_logs(dataset: Dataset, row: Any) -> Iterator[str]:
-    """Yield which runs that count have doubtful logs; what is doubted may be long, and stands among all doubts."""
-    runs, complaints = dataset.runs, dataset.complaints
+def _uncertain_logs(dataset: Dataset, row: Any) -> Iterator[str]:
+    """Yield which counted runs have logs with diagnostics; their texts may be long and are listed with all others."""
+    runs, diagnostics = dataset.runs, dataset.diagnostics
     counted = runs.loc[(runs["identity"] == row.identity) & (runs["outcome"] == Outcome.COMPLETED), "repetition"]
-    of_logs = (complaints["identity"] == row.identity) & complaints["subject"].map(is_file).astype(bool)
-    about = complaints[of_logs & complaints["repetition"].isin(counted)]
+    of_logs = (diagnostics["identity"] == row.identity) & diagnostics["subject"].map(is_file).astype(bool)
+    about = diagnostics[of_logs & diagnostics["repetition"].isin(counted)]
     if len(about):
-        yield f"doubts about the log of {_of_runs(about)}"
+        yield f"diagnostics about the log of {_of_runs(about)}"
 
 
-def _of_runs(complaints: pd.DataFrame) -> str:
-    runs = [str(run) for run in complaints["repetition"].dropna().unique()]
+def _of_runs(diagnostics: pd.DataFrame) -> str:
+    runs = [str(run) for run in diagnostics["repetition"].dropna().unique()]
     return f"run{'s' * (len(runs) > 1)} {listed(runs)}" if runs else ""
 
 

@@ -89,7 +89,7 @@ def _why_no_difference(dataset: Dataset, row: Any, column: str) -> str:
 
 
 def _why_no_trace(dataset: Dataset, row: Any) -> str:
-    about = dataset.complaints[dataset.complaints["subject"] == "trace"]
+    about = dataset.diagnostics[dataset.diagnostics["subject"] == "trace"]
     return "; ".join(about.loc[about["identity"] == row.identity, "message"]) or "no traced run was found"
 
 

@@ -16,7 +16,7 @@ from dlperf_study.report.formatting import human, is_missing, listed, plain, uni
 from dlperf_study.report.series import all_groups, configuration_labels
 from dlperf_study.report.tables.answers import ALONE, cautions
 from dlperf_study.report.tables.cells import AGAINST_BASELINE, defined, factor_column
-from dlperf_study.report.tables.diagnostics import PUBLISHED, doubt_rows
+from dlperf_study.report.tables.diagnostic_rows import PUBLISHED, diagnostic_rows
 from dlperf_study.report.tables.missing import TRACED_COLUMNS
 from dlperf_study.report.tables.rows import labelled_series, of_configurations, of_groups, of_runs, words
 from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -56,8 +56,8 @@ _TRACE_MISSING = (
 )
 _NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."
 _NO_RUN = "No run completed."
-_NO_DOUBT = "No check of this study's own runs had anything to complain about."
-_NO_DOUBT_HERE = "No complaint is about what this page shows; the summary lists those about anything else."
+_NO_DIAGNOSTIC = "No check of this study's own runs had anything to complain about."
+_NO_DIAGNOSTIC_HERE = "No diagnostic is about what this page shows; the summary lists those about anything else."
 _OWN_MEDIANS = "Each column is a median over the runs of its own, so the columns of a row need not add up."
 _NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
 SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the global batch is fixed"}
@@ -156,13 +156,16 @@ def unsupported(dataset: Dataset) -> Table:
     return Table("unsupported", said.absent_title, caption, headings, cells, empty=said.none_absent)
 
 
-def doubts(dataset: Dataset, topic: str = "") -> Table:
-    """Return all complaints, or those of one topic's page; where runs differ only in numbers they share a row."""
+def diagnostics(dataset: Dataset, topic: str = "") -> Table:
+    """Return all diagnostics, or those of one topic's page; where runs differ only in numbers they share a row."""
     headings = tuple(map(_heading, ("severity", "identity", "repetition", "subject", "message")))
     published = _NOT_THE_PUBLISHED * (topic == PUBLISHED)
     caption = f"{COLUMNS['severity'].definition.capitalize()}.{published}{context.quick_label(dataset)}"
-    name, empty = f"doubts-{topic}" if topic else "doubts", _NO_DOUBT if dataset.complaints.empty else _NO_DOUBT_HERE
-    return Table(name, "Doubts", caption, headings, tuple(doubt_rows(dataset, topic)), empty=empty)
+    name, empty = (
+        f"diagnostics-{topic}" if topic else "diagnostics",
+        _NO_DIAGNOSTIC if dataset.diagnostics.empty else _NO_DIAGNOSTIC_HERE,
+    )
+    return Table(name, "Diagnostics", caption, headings, tuple(diagnostic_rows(dataset, topic)), empty=empty)
 
 
 def about(dataset: Dataset) -> Table:
@@ -195,9 +198,9 @@ def places(dataset: Dataset) -> Table:
 
 def _traced(dataset: Dataset) -> pd.DataFrame:
     """Return the configurations that were traced, also where nothing can be read from the trace."""
-    complaints, rows = dataset.complaints, dataset.configurations
-    doubted = rows["identity"].isin(complaints.loc[complaints["subject"] == "trace", "identity"])
-    return rows[doubted | rows["negotiation_seconds"].notna()]
+    diagnostics, rows = dataset.diagnostics, dataset.configurations
+    diagnosed = rows["identity"].isin(diagnostics.loc[diagnostics["subject"] == "trace", "identity"])
+    return rows[diagnosed | rows["negotiation_seconds"].notna()]
 
 
 def _computation_note(dataset: Dataset) -> list[str]:
@@ -205,7 +208,7 @@ def _computation_note(dataset: Dataset) -> list[str]:
 
 
 def _parameters(dataset: Dataset) -> Iterator[str]:
-    """Yield how many parameters each model has; runs of one model that disagree are an error among the doubts."""
+    """Yield how many parameters each model has; runs of one model that disagree are an error among the diagnostics."""
     for model, rows in context.measured(dataset).groupby("model", sort=False):
         counts = listed([whole(count) for count in sorted(rows["parameters"].dropna().unique())])
         yield f"{human(model)}: {counts or 'an unknown number of'} parameters on rank 0."

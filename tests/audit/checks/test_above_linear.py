@@ -6,13 +6,13 @@ def test_linear_and_below_is_fine():
     assert examined("above_linear", [rate("100"), rate("200", 2), rate("390", 4)]) == [None, None]
 
 
-def test_rounding_is_no_reason_for_doubt():
+def test_rounding_is_no_reason_for_warning():
     assert found("above_linear", [rate("1"), rate("3", 2)]) == []
 
 
-def test_far_above_linear_is_doubted():
+def test_far_above_linear_is_diagnosed():
     [finding] = found("above_linear", [rate("2545.3", 8), rate("5953.84", 16)])
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert finding.computation.startswith("from 8 to 16 devices the rate goes from 2545.3 to 5953.84: 2.339 times")
     assert "17.0% above linear" in finding.computation
     assert finding.explanations
@@ -31,10 +31,10 @@ def test_what_errors_may_explain_is_worth_a_note():
     assert "errors of 3%, assumed where no runs are listed, may explain it" in finding.computation
 
 
-def test_runs_that_agree_make_the_same_step_doubtful():
+def test_runs_that_agree_make_the_same_step_uncertain():
     lists = runs(["887.1", "887.2", "887.3"]) + runs(["3597.9", "3598.0", "3598.1"], 4)
     [finding] = found("above_linear", [rate("887.17"), rate("3598.0", 4), *lists])
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert "the intervals of their runs do not explain it" in finding.computation
 
 

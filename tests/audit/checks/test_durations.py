@@ -8,5 +8,5 @@ def test_a_step_of_seconds_is_one():
 
 def test_a_step_of_minutes_looks_like_milliseconds():
     [finding] = found("durations", [number("step_seconds", "320")])
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert finding.computation == "step_seconds is 320, which is 5.33 minutes. It looks like milliseconds"

@@ -17,9 +17,9 @@ def test_a_fall_that_errors_may_explain_is_worth_a_note():
     assert "may explain the fall, not that nothing was gained" in finding.computation
 
 
-def test_a_fall_that_errors_do_not_explain_is_doubted():
+def test_a_fall_that_errors_do_not_explain_is_diagnosed():
     [finding] = found("falling", [rate("6862.17", 8), rate("6018.46", 16)])
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert "assumed where no runs are listed, do not explain it" in finding.computation
 
 
@@ -29,8 +29,8 @@ def test_a_fall_within_the_intervals_of_runs_is_worth_a_note():
     assert finding.severity is Severity.NOTE
 
 
-def test_a_fall_beyond_the_intervals_of_runs_is_doubted():
+def test_a_fall_beyond_the_intervals_of_runs_is_diagnosed():
     lists = runs(["679", "680", "681"], 4) + runs(["647", "648", "649"], 8)
     [finding] = found("falling", [rate("680", 4), rate("648", 8), *lists])
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert "the intervals of their runs do not explain it" in finding.computation

@@ -10,9 +10,9 @@ def test_a_rate_the_devices_reach():
     assert examined("physical_limits", [rate("352.72", **V100), rate("9348.17", 32, **V100)]) == [None, None]
 
 
-def test_a_rate_only_a_faster_algorithm_reaches_is_doubted():
+def test_a_rate_only_a_faster_algorithm_reaches_is_diagnosed():
     [finding] = found("physical_limits", [rate("700", **V100)])
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert "1.09 times the peak of 15,700" in finding.computation
     assert "Winograd" in finding.explanations[0]
 

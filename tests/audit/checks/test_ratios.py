@@ -36,10 +36,10 @@ def test_rounded_rates_explain_a_ratio():
     assert found("ratios", rows) == []
 
 
-def test_a_ratio_that_fits_only_cut_off_rates_is_doubted():
+def test_a_ratio_that_fits_only_cut_off_rates_is_diagnosed():
     rows = [rate("26.7"), ratio("speedup", "1", 1), rate("41", 2), ratio("speedup", "1.57", 2)]
     [finding] = found("ratios", rows)
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert "1.5356, printed 1.57" in finding.computation
     assert "cut off" in finding.explanations[0]
 
@@ -73,7 +73,7 @@ def test_the_mean_of_ratios_would_fit():
 
 def test_a_baseline_must_be_declared():
     [finding] = found("ratios", [number("speedup", "3.85", 4), rate("352.72", 4)])
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert finding.computation == "3.85 is a ratio, but the table does not say to which rate"
 
 
@@ -97,12 +97,12 @@ def test_of_several_rows_of_one_that_with_fewest_devices_is_the_baseline():
 
 def test_of_several_rows_of_one_none_is_the_baseline_if_fewer_devices_have_another_ratio():
     findings = found("ratios", curve("speedup", "0.50", "1.00", "1.00"))
-    assert {finding.severity for finding in findings} == {Severity.DOUBT}
+    assert {finding.severity for finding in findings} == {Severity.WARNING}
 
 
 def test_a_relative_throughput_of_one_at_several_sizes_names_no_baseline():
     findings = found("ratios", curve("relative_throughput", "1.00", "1.00"))
-    assert {finding.severity for finding in findings} == {Severity.DOUBT}
+    assert {finding.severity for finding in findings} == {Severity.WARNING}
 
 
 def test_an_efficiency_without_a_row_of_one_is_relative_to_a_single_device():

@@ -43,7 +43,7 @@ def test_a_number_from_nowhere_is_wrong():
 def test_a_run_may_be_listed_once():
     twice = [row | {"repetition": 1} for row in runs(LIST)]
     [finding] = found("run_lists", [rate("397.78"), *twice])
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert finding.computation == "run 1 is in the list more than once"
 
 

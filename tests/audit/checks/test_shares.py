@@ -33,7 +33,7 @@ def test_a_speedup_that_communication_allows():
 
 def test_a_speedup_that_communication_forbids():
     [finding] = found("shares", beside("4.00"))
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert "8 devices can be at most 2.66 times as fast as one; printed 4.00" in finding.computation
 
 

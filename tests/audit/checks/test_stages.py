@@ -40,12 +40,12 @@ def test_parts_that_leave_something_out_are_worth_a_note():
 
 def test_copying_that_takes_longer_than_the_exchange():
     [finding] = found("stages", task(tensor_numpy_seconds="7.79"))
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert finding.computation == "copying gradients takes 7.79 s, the exchange that begins with it 7.25026 s"
 
 
 def test_the_same_work_takes_as_long_on_any_number_of_devices():
     assert found("stages", [number("apply_gradients_seconds", text, n) for n, text in ((1, "0.6"), (2, "0.71"))]) == []
     [finding] = found("stages", [number("apply_gradients_seconds", text, n) for n, text in ((1, "5.59"), (2, "0.6"))])
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert "5.59 s on 1, 0.6 s on 2 devices" in finding.computation

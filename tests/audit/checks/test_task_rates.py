@@ -22,9 +22,9 @@ def test_another_rate_contradicts_the_time():
     assert finding.computation == "6400 samples in 143.789 s are 44.51 samples/s, printed 54.7, 22.9% more"
 
 
-def test_a_rate_that_errors_may_explain_is_doubted():
+def test_a_rate_that_errors_may_explain_is_diagnosed():
     [finding] = found("task_rates", [TASK, rate("44.7", 2)])
-    assert finding.severity is Severity.DOUBT
+    assert finding.severity is Severity.WARNING
     assert "printed 44.7, 0.4% more; errors of 3%, assumed where no runs are listed, may" in finding.computation
 
 

@@ -14,7 +14,7 @@ def test_a_share_is_at_most_the_whole(metric, printed):
     ("metric", "printed", "severity"),
     [
         ("mfu", "31", Severity.ERROR),
-        ("mfu", "120%", Severity.DOUBT),
+        ("mfu", "120%", Severity.WARNING),
         ("communication_share", "1.2", Severity.ERROR),
     ],
 )

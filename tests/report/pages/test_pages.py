@@ -92,7 +92,7 @@ def test_a_quick_study_says_so_on_every_page(built: StudyPaths, page: Any, name:
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_follow_the_skeleton(built: StudyPaths, page: Any, name: str) -> None:
     page.goto((built.report / name).as_uri())
-    assert page.locator("h2").all_inner_texts() == ["Question", "Parameters", "Data", "Result", "Doubts"]
+    assert page.locator("h2").all_inner_texts() == ["Question", "Parameters", "Data", "Result", "Diagnostics"]
 
 
 def test_code_is_hidden_until_it_is_asked_for(built: StudyPaths, page: Any) -> None:

@@ -23,7 +23,7 @@ def test_what_was_found_says_how_and_where(paths: StudyPaths) -> None:
     _, found = audit_tables.own(write_titled(paths, [Planned(ONE), Planned(TWO, SLOW)]))
     [row] = [row for row in found.rows if row[1].text == "falling"]
     severity, _, computation, cells = (cell.text for cell in row)
-    assert severity == "doubt"
+    assert severity == "warning"
     assert computation.startswith("from 1 to 2 devices the rate goes from")
     assert cells == f"example / {ONE.identity} / throughput; example / {TWO.identity} / throughput"
     assert row[2].note.startswith("Innocent if: more processes than cores; or ")

@@ -95,11 +95,11 @@ def test_every_dash_has_a_reason_and_nothing_prints_as_nan(asked: Dataset) -> No
         assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
 
 
-def test_a_number_that_the_audit_doubts_leads_to_its_finding(asked: Dataset) -> None:
+def test_a_number_that_the_audit_diagnostics_leads_to_its_finding(asked: Dataset) -> None:
     table = published_tables.beside_ours(asked)
     said = "41 / 26.7 = 1.5356, printed 1.57: it fits no rounding"
-    assert f"audit, doubt: {said}" in _links(table, "CPU only: Resnet50", "2")
-    assert f"audit, doubt: {said}" not in _links(table, "CPU only: Resnet50", "1")
+    assert f"audit, warning: {said}" in _links(table, "CPU only: Resnet50", "2")
+    assert f"audit, warning: {said}" not in _links(table, "CPU only: Resnet50", "1")
     assert [text for text in _links(table, "ArcFace", "8") if "17.0% above linear" in text]
     assert _links(table, "ArcFace", "32") == []
 
@@ -125,7 +125,7 @@ def test_without_a_page_of_the_audit_its_words_stand_alone(paths: StudyPaths) ->
     alone = configuration(**ARCFACE)
     dataset = write_titled(paths, [Planned(alone, ALONE)], published=("dlperf_paddle_plsc",), questions=("published",))
     shown = published_tables.beside_ours(dataset)._repr_html_()
-    assert "audit, doubt: from 8 to 16 devices" in shown
+    assert "audit, warning: from 8 to 16 devices" in shown
     assert "href" not in shown
 
 

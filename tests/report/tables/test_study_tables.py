@@ -96,32 +96,34 @@ def test_servers_are_shown(mixed: Dataset) -> None:
     assert cell(tables.scaling(mixed), "2", COLUMNS["servers"].label, "asynchronous").text == "1"
 
 
-def test_every_complaint_is_on_the_summary_and_on_a_page(mixed: Dataset) -> None:
-    everything = set(tables.doubts(mixed).rows)
-    assert everything == {row for question in QUESTIONS for row in tables.doubts(mixed, question).rows} != set()
+def test_every_diagnostic_is_on_the_summary_and_on_a_page(mixed: Dataset) -> None:
+    everything = set(tables.diagnostics(mixed).rows)
+    assert everything == {row for question in QUESTIONS for row in tables.diagnostics(mixed, question).rows} != set()
 
 
-def test_a_page_without_doubts_does_not_speak_for_all(paths: StudyPaths) -> None:
+def test_a_page_without_diagnostics_does_not_speak_for_all(paths: StudyPaths) -> None:
     clean = write_titled(paths, [Planned(configuration())])
-    assert clean.complaints.empty
-    assert "own runs had anything to complain about." in tables.doubts(clean, "scaling")._repr_html_()
+    assert clean.diagnostics.empty
+    assert "own runs had anything to complain about." in tables.diagnostics(clean, "scaling")._repr_html_()
     said = {"subject": "trace", "message": "it is cut", "severity": "error"}
-    odd = replace(clean, complaints=clean.complaints.reindex([0]).assign(**said))
-    assert "No complaint is about what this page shows; the summary" in tables.doubts(odd, "scaling")._repr_html_()
-    assert "it is cut" in tables.doubts(odd)._repr_html_()
+    odd = replace(clean, diagnostics=clean.diagnostics.reindex([0]).assign(**said))
+    assert (
+        "No diagnostic is about what this page shows; the summary" in tables.diagnostics(odd, "scaling")._repr_html_()
+    )
+    assert "it is cut" in tables.diagnostics(odd)._repr_html_()
 
 
-def test_a_doubt_about_every_run_is_one_row(paths: StudyPaths) -> None:
+def test_a_warning_about_every_run_is_one_row(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(configuration(devices_per_node=2), Recipe(cores=1, busy_cores=1.5))])
-    table = tables.doubts(dataset)
+    table = tables.diagnostics(dataset)
     [row] = [row for row in table.rows if row[3].text == COLUMNS["cores"].label]
     assert row[2].text == "1, 2, 3"
 
 
 @pytest.mark.parametrize("question", ["scaling", "comparison", "quality"])
-def test_a_doubt_about_cores_is_shown_wherever_there_are_rates(paths: StudyPaths, question: str) -> None:
+def test_a_warning_about_cores_is_shown_wherever_there_are_rates(paths: StudyPaths, question: str) -> None:
     dataset = write_titled(paths, [Planned(configuration(devices_per_node=2), Recipe(cores=1))])
-    assert COLUMNS["cores"].label in tables.doubts(dataset, question).column(COLUMNS["subject"].label)
+    assert COLUMNS["cores"].label in tables.diagnostics(dataset, question).column(COLUMNS["subject"].label)
 
 
 def test_a_comparison_stands_beside_the_absolute_throughput_of_its_reference(mixed: Dataset) -> None:
@@ -158,14 +160,14 @@ def test_a_comparison_without_breakdown_or_interval_gives_the_reason(paths: Stud
     assert "1 completed run: an interval needs 3" in notes[2]
 
 
-def test_a_complaint_is_flagged_beside_its_number(paths: StudyPaths) -> None:
+def test_a_diagnostic_is_flagged_beside_its_number(paths: StudyPaths) -> None:
     one, two = (configuration(devices_per_node=count) for count in (1, 2))
     dataset = write_titled(paths, [Planned(one, TOGETHER), Planned(two, Recipe(computation_seconds=0.01))])
     flagged = [cell.note for row in tables.scaling(dataset).rows for cell in row]
     assert any("linear: from 1 to 2 devices" in note for note in flagged)
 
 
-def test_a_doubted_baseline_is_flagged_too(paths: StudyPaths) -> None:
+def test_a_diagnosed_baseline_is_flagged_too(paths: StudyPaths) -> None:
     one, two = (configuration(devices_per_node=count) for count in (1, 2))
     planned = [Planned(two, Recipe(computation_seconds=0.01)), Planned(one, TOGETHER)]
     [flagged] = [
@@ -229,7 +231,7 @@ def test_a_quick_study_is_labelled_on_every_table(paths: StudyPaths) -> None:
         tables.stability,
         tables.failures,
         tables.unsupported,
-        tables.doubts,
+        tables.diagnostics,
     )
     captions = [build(dataset).caption for build in (*every, tables.about, tables.places)]
     assert [caption for caption in captions if "not for publication" not in caption] == []
@@ -295,8 +297,10 @@ def traced(paths: StudyPaths, changes: dict[str, object], message: str = "") -> 
         dataset.configurations.loc[two, name] = value
     identity = dataset.configurations.loc[two, "identity"].iloc[0]
     about = {"identity": identity, "subject": "trace", "message": message, "severity": "error"}
-    dataset.complaints.loc[len(dataset.complaints), list(about)] = list(about.values())
-    return tables.timeline(replace(dataset, complaints=dataset.complaints if message else dataset.complaints.iloc[:-1]))
+    dataset.diagnostics.loc[len(dataset.diagnostics), list(about)] = list(about.values())
+    return tables.timeline(
+        replace(dataset, diagnostics=dataset.diagnostics if message else dataset.diagnostics.iloc[:-1])
+    )
 
 
 def test_a_timeline_has_a_caption_of_its_own(paths: StudyPaths) -> None:

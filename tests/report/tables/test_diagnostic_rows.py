@@ -1,7 +1,7 @@
 import pytest
 
 from dlperf_study.columns import COLUMNS
-from dlperf_study.report.tables.diagnostics import belongs, merged, without_numbers
+from dlperf_study.report.tables.diagnostic_rows import belongs, merged, without_numbers
 from dlperf_study.study.study import QUESTIONS
 
 
@@ -36,7 +36,7 @@ def test_what_is_wrong_with_a_trace_stands_beside_the_timeline():
     assert belongs("trace", "communication")
 
 
-def test_every_subject_has_a_page_and_doubts_about_rates_have_several():
+def test_every_subject_has_a_page_and_diagnostics_about_rates_have_several():
     for subject in (*COLUMNS, "survivors_ended"):
         assert any(belongs(subject, question) for question in QUESTIONS)
     assert [question for question in QUESTIONS if belongs("drain_seconds", question)] == [
@@ -47,6 +47,6 @@ def test_every_subject_has_a_page_and_doubts_about_rates_have_several():
     ]
 
 
-def test_doubts_about_a_log_are_about_every_rate_that_was_read_from_it():
+def test_diagnostics_about_a_log_are_about_every_rate_that_was_read_from_it():
     pages = ["scaling", "comparison", "published", "quality"]
     assert [question for question in QUESTIONS if belongs("1n8g/r50_b128_fp32_1.log", question)] == pages

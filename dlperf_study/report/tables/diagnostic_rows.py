@@ -1,4 +1,4 @@
-"""Where a complaint is shown, and how those of many runs become one line."""
+"""Where a diagnostic is shown, and how those of many runs become one line."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,9 +15,9 @@ from dlperf_study.report.tables.table import Cell
 from dlperf_study.wording import counted
 
 QUALITY, PUBLISHED = "quality", "published"
-#: What is wrong with a run and makes its throughput doubtful: on the page on quality, and wherever there are rates.
+#: What is wrong with a run and makes its throughput uncertain: on the page on quality, and wherever there are rates.
 _OF_THE_RATE = ("cores", "drain_seconds", "settled_at_step")
-#: The subjects of complaints that belong on a page; on that on quality belongs what has no other page.
+#: The subjects of diagnostics that belong on a page; on that on quality belongs what has no other page.
 TOPICS = {
     "scaling": {"throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu", *_OF_THE_RATE},
     "communication": {*EXCHANGE_COLUMNS, "computation_seconds", "step_seconds", "exchange", "trace"},
@@ -25,14 +25,14 @@ TOPICS = {
     PUBLISHED: {"throughput", "speedup", "efficiency", "computation_to_communication", *_OF_THE_RATE},
     "comparison": {"throughput", "relative_throughput", "computation_seconds", "exposed_seconds", *_OF_THE_RATE},
 }
-#: The pages on which doubts about logs are shown too: their rates were read from these.
+#: The pages on which diagnostics about logs are shown too: their rates were read from these.
 _WITH_RATES = (QUALITY, *(topic for topic, subjects in TOPICS.items() if subjects.issuperset(_OF_THE_RATE)))
 #: A number that measures something: no part of a name or version, no process, and no rank, which says who it was.
 _NUMBER = re.compile(r"(?<![\w.-])(?<!rank )\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w:-]|\.\w)")
 
 
 def belongs(subject: str, topic: str) -> bool:
-    """Say whether complaints about a subject are shown on the page of a topic; every subject has a page."""
+    """Say whether diagnostics about a subject are shown on the page of a topic; every subject has a page."""
     if is_file(subject):
         return topic in _WITH_RATES
     if topic != QUALITY:
@@ -57,12 +57,12 @@ def _range(numbers: tuple[str, ...]) -> str:
     return low if float(low) == float(high) else f"{low} to {high}"
 
 
-def doubt_rows(dataset: Dataset, topic: str = "") -> Iterator[tuple[Cell, ...]]:
-    """Yield a row for complaints of one severity and subject that differ only in numbers, errors first.
+def diagnostic_rows(dataset: Dataset, topic: str = "") -> Iterator[tuple[Cell, ...]]:
+    """Yield a row for diagnostics of one severity and subject that differ only in numbers, errors first.
 
     Those about columns are told apart by configuration. What is wrong with many logs alike is said once for all.
     """
-    rows = dataset.complaints.fillna({"identity": ""}).sort_values("severity", key=_errors_first, kind="stable")
+    rows = dataset.diagnostics.fillna({"identity": ""}).sort_values("severity", key=_errors_first, kind="stable")
     rows = rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)] if topic else rows
     files = rows["subject"].map(is_file).astype(bool)
     keys = [
@@ -73,10 +73,10 @@ def doubt_rows(dataset: Dataset, topic: str = "") -> Iterator[tuple[Cell, ...]]:
     ]
     labels = configuration_labels(dataset)
     for _, group in rows.groupby(keys, sort=False):
-        yield _doubt_row(labels, group)
+        yield _diagnostic_row(labels, group)
 
 
-def _doubt_row(labels: dict[str, str], group: pd.DataFrame) -> tuple[Cell, ...]:
+def _diagnostic_row(labels: dict[str, str], group: pd.DataFrame) -> tuple[Cell, ...]:
     where = listed([labels.get(identity, identity) or "study" for identity in group["identity"].unique()])
     runs = ", ".join(str(value) for value in sorted(group["repetition"].dropna().unique())) or "all"
     first = Cell(group["severity"].iloc[0])
@@ -88,12 +88,12 @@ def _errors_first(severities: pd.Series) -> pd.Series:
 
 
 def is_file(subject: str) -> bool:
-    """Say whether a complaint is about a file: no column and no window has such letters in its name."""
+    """Say whether a diagnostic is about a file: no column and no window has such letters in its name."""
     return "." in subject or "/" in subject
 
 
 def _subject(subjects: pd.Series) -> Cell:
-    """Return what is doubted: a column by its label, a file by its name, several by their number."""
+    """Return what is diagnosed: a column by its label, a file by its name, several by their number."""
     first, *others = subjects.unique()
     if others:
         return Cell(counted(len(others) + 1, "log"))
