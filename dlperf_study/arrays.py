@@ -10,7 +10,7 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def end_to_end(parts: Iterable[Integers]) -> Integers:
+def concatenated(parts: Iterable[Integers]) -> Integers:
     """Return some columns one after the other; of none, an empty one."""
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from dlperf_study.arrays import any_of, end_to_end
+from dlperf_study.arrays import any_of, concatenated
 
 
 def test_any_of_some_masks_and_of_none() -> None:
@@ -10,5 +10,5 @@ def test_any_of_some_masks_and_of_none() -> None:
 
 
 def test_columns_end_to_end_and_none_of_them() -> None:
-    assert end_to_end([np.array([3]), np.array([1, 2])]).tolist() == [3, 1, 2]
-    assert (end_to_end([]).tolist(), end_to_end([]).dtype) == ([], np.dtype(np.int64))
+    assert concatenated([np.array([3]), np.array([1, 2])]).tolist() == [3, 1, 2]
+    assert (concatenated([]).tolist(), concatenated([]).dtype) == ([], np.dtype(np.int64))

@@ -11,7 +11,7 @@ from dlperf_study.arrays import Floats
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import BaselineError
 from dlperf_study.plan.plan import Entry
-from dlperf_study.study.grid import Role
+from dlperf_study.study.grid import Denominator
 
 # Ratios of throughputs to those of a declared partner: a speedup over a baseline, or a framework against another.
 
@@ -26,18 +26,18 @@ class Ratio:
 
     value: float
     interval: Interval | None
-    partner_throughput: float
-    partner_interval: Interval | None
+    denominator_throughput: float
+    denominator_interval: Interval | None
 
 
-def throughput_ratio(entry: Entry, role: Role, throughputs: Throughputs) -> Ratio:
+def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) -> Ratio:
     """Return the throughput of a measured configuration over that of its declared partner.
 
     Raises:
         BaselineError: no run of the partner completed.
 
     """
-    identity, partner = entry.configuration.identity, str(entry.partner(role))
+    identity, partner = entry.configuration.identity, str(entry.denominator(role))
     own, other = throughputs[identity], throughputs.get(partner, np.empty(0))
     if not other.size:
         raise BaselineError(f"no run of its declared {role} {partner} completed")

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from dlperf_study.audit.cell import Cell
-from dlperf_study.study.parameters import our_precision
+from dlperf_study.study.parameters import canonical_precision
 
 # What the checks know of devices, machines and networks; every line of these tables names its source.
 
@@ -121,7 +121,7 @@ def peak_of(rate: Cell) -> Peak | None:
 
 def _known_peak(device: str, precision: str) -> Peak | None:
     """Return the peak of the device whose name is in that of another, in a precision by any of its names."""
-    same = our_precision(precision).lower()
+    same = canonical_precision(precision).lower()
     return next((peak for peak in peaks() if peak.precision == same and _names(device, peak.device)), None)
 
 

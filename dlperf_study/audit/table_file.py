@@ -18,7 +18,7 @@ from dlperf_study.columns import COLUMNS, Dtype
 from dlperf_study.errors import PublishedError, TableError
 from dlperf_study.published.lines import NO_NUMBER, resolution_of, value_of
 from dlperf_study.published.source import METRICS
-from dlperf_study.study.strict_yaml import shown
+from dlperf_study.study.strict_yaml import display_path
 from dlperf_study.wording import counted, first_of, unknown
 
 # The numbers of a table as people write them: 1,024.5 is one, and some words stand for none.
@@ -131,7 +131,7 @@ def read_results(path: Path) -> Results:
 
     """
     mistakes = Mistakes()
-    with naming(f"{shown(path)}: "):
+    with naming(f"{display_path(path)}: "):
         table = _read(path, mistakes)
         if table.empty:
             mistakes.refuse()

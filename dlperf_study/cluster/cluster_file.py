@@ -10,7 +10,7 @@ from dlperf_study.cluster.cluster import DEFAULT, Cluster, Kubernetes, Slurm, Ss
 from dlperf_study.cluster.hardware import cpu_name, gpu_names, usable_cpus
 from dlperf_study.cluster.sections import AUTO, KEYS, ClusterFile
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.strict_yaml import PARAMS, find_file, read_mapping, shown
+from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
 from dlperf_study.study.validation import validate
 from dlperf_study.wording import unknown
 
@@ -94,9 +94,9 @@ def read_cluster(name_or_path: str | Path, launchers: Collection[str]) -> Cluste
     Raises StudyFileError for any mistake in the file.
     """
     path = find_file("cluster", name_or_path)
-    file = validate(ClusterFile, read_mapping(path), shown(path), KEYS)
+    file = validate(ClusterFile, read_mapping(path), display_path(path), KEYS)
     if problem := contradiction(file, launchers):
-        raise StudyFileError(f"{shown(path)}: {problem}")
+        raise StudyFileError(f"{display_path(path)}: {problem}")
     return Cluster(
         name=_name(path.resolve()),
         nodes=file.nodes or len(file.hosts),
@@ -104,7 +104,7 @@ def read_cluster(name_or_path: str | Path, launchers: Collection[str]) -> Cluste
         idle_wait_seconds=file.idle.wait_seconds,
         python=_pythons(file),
         shared_files=SHARED_FILES.get(file.launcher, bool(file.shared_files)),
-        **_devices_of(file, shown(path)),
+        **_devices_of(file, display_path(path)),
         **_sections(file, path),
         **{name: _frozen(getattr(file, name)) for name in AS_WRITTEN},
     )
@@ -148,7 +148,7 @@ def _values(section: BaseModel | None, path: Path, *files: str) -> dict[str, Any
     found = {name: str(path.resolve().parent / Path(values[name]).expanduser()) for name in files if values[name]}
     for name, file in found.items():
         if not Path(file).is_file():
-            raise StudyFileError(f"{shown(path)}: {name} is {values[name]!r}; there is no file {file}")
+            raise StudyFileError(f"{display_path(path)}: {name} is {values[name]!r}; there is no file {file}")
     return {name: _frozen(value) for name, value in (values | found).items()}
 
 

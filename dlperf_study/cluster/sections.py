@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from dlperf_study.study.parameters import MOST_DEVICES_PER_NODE, MOST_NODES
+from dlperf_study.study.parameters import MAX_DEVICES_PER_NODE, MAX_NODES
 from dlperf_study.study.validation import Section
 
 AUTO = "auto"
@@ -41,9 +41,9 @@ def _option(text: str) -> str:
 def _number_or_auto(value: Any) -> int | None:
     if value == AUTO:
         return None
-    if type(value) is int and 1 <= value <= MOST_DEVICES_PER_NODE:
+    if type(value) is int and 1 <= value <= MAX_DEVICES_PER_NODE:
         return value
-    raise ValueError(f"it must be a whole number from 1 to {MOST_DEVICES_PER_NODE}, or auto")
+    raise ValueError(f"it must be a whole number from 1 to {MAX_DEVICES_PER_NODE}, or auto")
 
 
 Text = Annotated[str, Field(min_length=1)]
@@ -65,7 +65,7 @@ Quantity = Annotated[
 NumberOrAuto = Annotated[
     int | None,
     BeforeValidator(
-        _number_or_auto, json_schema_input_type=Annotated[int, Field(ge=1, le=MOST_DEVICES_PER_NODE)] | Literal["auto"]
+        _number_or_auto, json_schema_input_type=Annotated[int, Field(ge=1, le=MAX_DEVICES_PER_NODE)] | Literal["auto"]
     ),
 ]
 
@@ -74,7 +74,7 @@ class IdleSection(Section):
     """How quiet a machine must be before a run starts."""
 
     max_busy_cores: float = Field(
-        default=0.5, gt=0, le=MOST_DEVICES_PER_NODE, description="cores other processes may keep busy"
+        default=0.5, gt=0, le=MAX_DEVICES_PER_NODE, description="cores other processes may keep busy"
     )
     wait_seconds: float = Field(default=20.0, ge=0, le=DAY_SECONDS, description="how long to wait for that")
 
@@ -129,7 +129,7 @@ class ClusterFile(Section):
 
     launcher: str = Field(min_length=1, description="how processes are started: a file in dlperf_study/launchers")
     hosts: list[HostName] = Field(default=[], description="one name per node, as ssh takes it; with launcher ssh")
-    nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] | None = Field(
+    nodes: Annotated[int, Field(ge=1, le=MAX_NODES)] | None = Field(
         default=None, description="machines; left out: as many as hosts"
     )
     devices_per_node: NumberOrAuto = Field(description="devices of each; auto: what this machine has")

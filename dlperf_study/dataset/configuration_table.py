@@ -14,7 +14,7 @@ from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import BaselineError
 from dlperf_study.plan.plan import Entry, Plan
-from dlperf_study.study.grid import Role
+from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
 
 #: Columns of the runs whose median over the completed runs stands in this table under the same name.
@@ -38,7 +38,7 @@ MEDIANS = [
 #: Those that count something: whole numbers even between two runs that disagree.
 COUNTS = {"parameters": 0, "gradient_bytes": 0}
 #: The column of the ratio to a partner.
-RATIOS: dict[Role, str] = {"baseline": "speedup", "reference": "relative_throughput"}
+RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
 
 
 def configurations_table(
@@ -88,13 +88,13 @@ def throughputs_of(completed: pd.DataFrame) -> Throughputs:
 
 
 def _ratios(
-    entries: Iterable[Entry], role: Role, throughputs: Throughputs
+    entries: Iterable[Entry], role: Denominator, throughputs: Throughputs
 ) -> tuple[dict[str, Ratio], list[Diagnostic]]:
     """Return the ratios of the measured entries that have a partner, and a diagnostic where its runs are missing."""
     ratios, diagnostics = {}, []
     for entry in entries:
         identity = entry.configuration.identity
-        if identity not in throughputs or entry.partner(role) is None:
+        if identity not in throughputs or entry.denominator(role) is None:
             continue
         try:
             ratios[identity] = throughput_ratio(entry, role, throughputs)
@@ -136,8 +136,8 @@ def _throughput(rates: Any) -> dict[str, Any]:
 def _scaling(entry: Entry, found: Ratio, devices: dict[str, int]) -> dict[str, Any]:
     sizes = devices[entry.configuration.identity], devices[entry.baseline_identity]
     return {
-        "baseline_throughput": found.partner_throughput,
-        **interval_columns("baseline", found.partner_interval),
+        "baseline_throughput": found.denominator_throughput,
+        **interval_columns("baseline", found.denominator_interval),
         **scaling_columns(found.value, found.interval, *sizes),
     }
 
@@ -148,7 +148,7 @@ def _comparison(entry: Entry, found: Ratio, completed: pd.DataFrame, uneven: Col
     parts = differences(*(completed[completed["identity"] == identity] for identity in pair))
     names = {part: part.replace("_seconds", "_difference_seconds") for part in parts}
     return {
-        "reference_throughput": found.partner_throughput,
+        "reference_throughput": found.denominator_throughput,
         "relative_throughput": found.value,
         **interval_columns("relative_throughput", found.interval),
         "verdict": decided,

@@ -78,7 +78,7 @@ def run_row(run: Run) -> dict[str, Any]:
     return {
         "identity": run.identity,
         "repetition": run.repetition,
-        **run.configuration.as_shown(),
+        **run.configuration.displayed_values(),
         "world_size": run.configuration.world_size,
         "global_batch": run.configuration.global_batch,
         **_life(run),

@@ -28,7 +28,7 @@ from dlperf_study.evidence.rank_log import (
 )
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Outcome, Role
+from dlperf_study.study.job import Outcome, TaskRole
 from dlperf_study.wording import counted
 
 
@@ -101,7 +101,7 @@ def _wrong_ranks(facts: Object, configuration: Configuration) -> str:
 
 def _wrong_exit(facts: Object) -> str:
     """Return which trainer of a completed run did not end well, or nothing; servers are ended, not awaited."""
-    trainers = {task: code for task, code in facts["exit_codes"].items() if not task.startswith(Role.SERVER)}
+    trainers = {task: code for task, code in facts["exit_codes"].items() if not task.startswith(TaskRole.SERVER)}
     failed = [f"{task}: {code}" for task, code in trainers.items() if code != 0]
     return f"it says completed, but has exit codes of trainers other than 0 ({', '.join(failed)})" if failed else ""
 

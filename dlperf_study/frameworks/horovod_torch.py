@@ -12,7 +12,7 @@ from dlperf_study.frameworks import _common, _torch_common
 from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node
 from dlperf_study.frameworks._torch_common import TorchTrainer
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, Role, Task
+from dlperf_study.study.job import Job, Task, TaskRole
 
 SETTINGS = ("fusion_mib", "cycle_time_ms", "hierarchical")
 MIB = 2**20
@@ -53,7 +53,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     gpus = gpus_per_node(configuration, cluster)
     if gpus and configuration.nodes > 1:
         environment[GPUS_OF_NODES] = " ".join(f"{{devices_{node}}}" for node in range(configuration.nodes))
-    task = Task(name="horovodrun", role=Role.TRAINER, node=0, argv=argv, environment=environment)
+    task = Task(name="horovodrun", role=TaskRole.TRAINER, node=0, argv=argv, environment=environment)
     return Job((task,), nodes=configuration.nodes, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
 
 

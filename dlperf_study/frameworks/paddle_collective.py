@@ -21,7 +21,7 @@ from dlperf_study.frameworks._base import (
 )
 from dlperf_study.models._base import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, Role, Task
+from dlperf_study.study.job import Job, Task, TaskRole
 
 STRATEGIES = ("all_reduce",)
 #: The launcher's own files: one per rank of the node.
@@ -51,7 +51,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     tasks = tuple(
         Task(
             name=f"node-{node}",
-            role=Role.TRAINER,
+            role=TaskRole.TRAINER,
             node=node,
             argv=(
                 *(python, "-m", "paddle.distributed.launch"),

@@ -34,7 +34,7 @@ from dlperf_study.frameworks._base import (
 )
 from dlperf_study.frameworks._paddle_static import StaticProgram, connect
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, Role, Task
+from dlperf_study.study.job import Job, Task, TaskRole
 
 STRATEGIES = ("local", "async")
 LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
@@ -88,7 +88,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     Ports: one per server, one per trainer, one for the rendezvous of the trainers.
     """
     if configuration.strategy == "local":
-        return Job((_task(configuration, cluster, "trainer-0", Role.TRAINER, 0, {}),))
+        return Job((_task(configuration, cluster, "trainer-0", TaskRole.TRAINER, 0, {}),))
     servers, trainers = _places(configuration)
     shared = {
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(servers),
@@ -96,8 +96,8 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
         "PADDLE_TRAINERS_NUM": str(len(trainers)),
         "PADDLE_WITH_GLOO": "1",
     } | _rendezvous(configuration, port=len(servers) + len(trainers))
-    server_tasks = (_member(configuration, cluster, Role.SERVER, k, e, shared) for k, e in enumerate(servers))
-    trainer_tasks = (_member(configuration, cluster, Role.TRAINER, k, e, shared) for k, e in enumerate(trainers))
+    server_tasks = (_member(configuration, cluster, TaskRole.SERVER, k, e, shared) for k, e in enumerate(servers))
+    trainer_tasks = (_member(configuration, cluster, TaskRole.TRAINER, k, e, shared) for k, e in enumerate(trainers))
     tasks = (*server_tasks, *trainer_tasks)
     return Job(tasks, nodes=configuration.nodes, ports=len(servers) + len(trainers) + 1)
 
@@ -124,19 +124,29 @@ def _rendezvous(configuration: Configuration, port: int) -> dict[str, str]:
 
 
 def _member(
-    configuration: Configuration, cluster: ClusterView, role: Role, index: int, endpoint: str, shared: dict[str, str]
+    configuration: Configuration,
+    cluster: ClusterView,
+    role: TaskRole,
+    index: int,
+    endpoint: str,
+    shared: dict[str, str],
 ) -> Task:
     host, port = endpoint.split(":")
     node = int(host.removesuffix("}").rpartition("_")[2])
-    own = {"POD_IP": host, "PADDLE_PORT": port, "TRAINING_ROLE": "PSERVER" if role is Role.SERVER else "TRAINER"}
-    if role is Role.TRAINER:
+    own = {"POD_IP": host, "PADDLE_PORT": port, "TRAINING_ROLE": "PSERVER" if role is TaskRole.SERVER else "TRAINER"}
+    if role is TaskRole.TRAINER:
         own["PADDLE_TRAINER_ID"] = str(index)
     own |= network_environment(configuration, cluster, node)
     return _task(configuration, cluster, f"{role}-{index}", role, node, shared | own)
 
 
 def _task(
-    configuration: Configuration, cluster: ClusterView, name: str, role: Role, node: int, environment: dict[str, str]
+    configuration: Configuration,
+    cluster: ClusterView,
+    name: str,
+    role: TaskRole,
+    node: int,
+    environment: dict[str, str],
 ) -> Task:
     argv = (cluster.python_for("paddle_ps"), "-u", "-m", "dlperf_study.worker")
     # The new intermediate representation can't run the send operators of parameter servers.

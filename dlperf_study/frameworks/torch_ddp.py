@@ -10,7 +10,7 @@ from dlperf_study.frameworks import _common, _torch_common
 from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node, network_environment
 from dlperf_study.frameworks._torch_common import ELEMENT_BYTES, TorchTrainer
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, Role, Task
+from dlperf_study.study.job import Job, Task, TaskRole
 
 #: The launcher's own files below its log folder: one folder per attempt and rank, one file per stream.
 RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/.*/attempt_0/(?P<rank>\d+)/(?P<stream>stdout|stderr)\.log"
@@ -32,7 +32,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     tasks = tuple(
         Task(
             name=f"node-{node}",
-            role=Role.TRAINER,
+            role=TaskRole.TRAINER,
             node=node,
             argv=(
                 *(python, "-m", "torch.distributed.run"),

@@ -17,7 +17,7 @@ from dlperf_study.guard.messages import Message
 from dlperf_study.guard.requests import ConductedRun, facts_of, orders_of, question
 from dlperf_study.guard.run_folder import begin, keep_rank_output, unpack
 from dlperf_study.guard.submission import Execute, Place, Submission
-from dlperf_study.study.job import JobResult, Outcome, Role
+from dlperf_study.study.job import JobResult, Outcome, TaskRole
 from dlperf_study.supervision.processes import new_mark
 
 #: How long a node may take to answer, besides waiting until it is idle.
@@ -67,7 +67,7 @@ def _verdict(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Verd
     try:
         _prepare(run, guards)
         _start(run, guards)
-        trainers = {command.node for command in run.submission.commands if command.role == Role.TRAINER}
+        trainers = {command.node for command in run.submission.commands if command.role == TaskRole.TRAINER}
         guards.gather("done", trainers, timeout_seconds)
     except BadNews as news:
         return _Verdict(news.outcome, news.reason, news.node, news.task)

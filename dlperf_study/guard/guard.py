@@ -27,7 +27,7 @@ from dlperf_study.guard.remote_shell import install
 from dlperf_study.guard.run_folder import keep_rank_output, pack, write_files
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
-from dlperf_study.study.job import Outcome, Role
+from dlperf_study.study.job import Outcome, TaskRole
 from dlperf_study.supervision.processes import RUN_MARK, end_marked, ending_words
 
 POLL_SECONDS = 0.05
@@ -159,9 +159,9 @@ class _Guard:
         """Return what there is to say of the processes: one failed, or the trainers of this node are done."""
         codes = [(one, one.process.poll()) for one in self._started]
         for one, code in codes:
-            if code not in (None, 0) or (code == 0 and one.role == Role.SERVER):
+            if code not in (None, 0) or (code == 0 and one.role == TaskRole.SERVER):
                 return "failed", {"outcome": Outcome.FAILED, "task": one.name, "reason": ending_words(code)}
-        trainers = [code for one, code in codes if one.role == Role.TRAINER]
+        trainers = [code for one, code in codes if one.role == TaskRole.TRAINER]
         return ("done", {}) if trainers and all(code == 0 for code in trainers) else None
 
     def _pack(self) -> str:

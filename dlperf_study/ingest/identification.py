@@ -13,7 +13,7 @@ from dlperf_study.ingest.inferred_metadata import proposed
 from dlperf_study.ingest.log_files import CONFIGURATION_FILE, IDENTITY_FILE, Found, files_of, stem
 from dlperf_study.plan.describe import table
 from dlperf_study.study.configuration import FIELD_NAMES
-from dlperf_study.study.grid import in_words
+from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameters import PARAMETERS
 from dlperf_study.wording import counted, first_of
 
@@ -99,7 +99,7 @@ def _lines(found: Whose) -> Iterator[str]:
     yield ""
     everywhere = [name for name in _TELLING if all(name in stated.unstated for stated in configurations)]
     yield f"Nobody states, and so missing: {', '.join(everywhere)}"
-    yield f"Scaling: {found.identity.scaling}. Baseline: the same with {in_words(found.identity.baseline)}"
+    yield f"Scaling: {found.identity.scaling}. Baseline: the same with {format_values(found.identity.baseline)}"
     others = found.identity.of_no_run(file.place for file in found.files)
     if others:
         yield f"{counted(len(others), 'file')} of no run: {first_of(others)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from dlperf_study.errors import IdentityError
 from dlperf_study.logs.rank_merge import Devices
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration, Scalar
-from dlperf_study.study.grid import in_words
+from dlperf_study.study.grid import format_values
 from dlperf_study.wording import counted
 
 #: What must be stated of every configuration: without it no rate is a job's, and no two can be compared.
@@ -147,7 +147,7 @@ def _same(configurations: Sequence[Stated]) -> Iterator[str]:
             continue
         other = seen.setdefault(stated.configuration(UNSTATED).identity, stated)
         if other is not stated:
-            said = in_words({name: stated.parameters[name] for name in NEEDED})
+            said = format_values({name: stated.parameters[name] for name in NEEDED})
             places = f"{_first_log(other)} and {_first_log(stated)}"
             yield f"{stated.source}: {places} state the same ({said}): state in what they differ, or part them"
 

@@ -12,7 +12,7 @@ from dlperf_study.ingest.identity import EXTRAS, Extras, Identity, LogRun, State
 from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Values
-from dlperf_study.study.strict_yaml import read_mapping, shown
+from dlperf_study.study.strict_yaml import display_path, read_mapping
 from dlperf_study.study.validation import Section, validate
 
 HEAD = """\
@@ -72,9 +72,9 @@ def read_identity(path: Path) -> tuple[Identity, bool]:
 
     """
     keys = {"": tuple(IdentityFile.model_fields), "baseline": tuple(PARAMETERS)}
-    file = validate(IdentityFile, read_mapping(path), shown(path), keys)
+    file = validate(IdentityFile, read_mapping(path), display_path(path), keys)
     configurations = tuple(
-        stated_of(content, f"{shown(path)}: configurations[{index}]")
+        stated_of(content, f"{display_path(path)}: configurations[{index}]")
         for index, content in enumerate(file.configurations)
     )
     return Identity(file.study, file.scaling, file.baseline, configurations), file.confirmed

@@ -11,7 +11,7 @@ from dlperf_study.ingest.log_files import Found, stem
 from dlperf_study.logs.blocks import Blocks
 from dlperf_study.logs.format_detection import recognised, the_one
 from dlperf_study.study.configuration import Scalar
-from dlperf_study.study.parameters import our_precision
+from dlperf_study.study.parameters import canonical_precision
 
 # What names of files and folders tell: DLPerf's convention, and which rank or node printed a log.
 
@@ -152,7 +152,7 @@ def _parameters(said: Conventional, program: str) -> Mapping[str, Scalar]:
         "devices_per_node": said.devices_per_node,
         "servers": NO_SERVERS,
         "batch_per_device": said.batch_per_device,
-        "precision": our_precision(said.precision),
+        "precision": canonical_precision(said.precision),
     }
     return {"framework": program, **known} if program else known
 

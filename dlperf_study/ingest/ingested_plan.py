@@ -7,7 +7,7 @@ from pathlib import Path
 from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, Stated
 from dlperf_study.plan.plan import Entry, Plan, varying
 from dlperf_study.study.configuration import Configuration, Scalar
-from dlperf_study.study.grid import in_words
+from dlperf_study.study.grid import format_values
 from dlperf_study.study.study import Question
 
 #: What printed rates can answer; what part of a step is communication they don't say.
@@ -23,7 +23,7 @@ def ingested_plan(identity: Identity, folder: Path) -> Plan:
         study=identity.study,
         cluster=UNSTATED,
         title=f"Logs ingested from {folder.name}",
-        about=f"Rates that other programs printed; declared baseline: {in_words(identity.baseline)}.",
+        about=f"Rates that other programs printed; declared baseline: {format_values(identity.baseline)}.",
         scaling=identity.scaling,
         questions=QUESTIONS,
         factors=varying(configurations, ()),

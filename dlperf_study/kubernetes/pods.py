@@ -7,7 +7,7 @@ from typing import Any
 
 from dlperf_study.cluster import software
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.study.job import Job, Role
+from dlperf_study.study.job import Job, TaskRole
 
 Manifest = dict[str, Any]
 
@@ -55,7 +55,7 @@ def pods_of(job: Job) -> tuple[Pod, ...]:
     The first conducts the run, beside what it trains.
     """
     trainers = [Pod(PodRole.TRAINER, node, conducts=node == 0) for node in range(job.nodes)]
-    servers = sorted({task.node for task in job.tasks if task.role is Role.SERVER})
+    servers = sorted({task.node for task in job.tasks if task.role is TaskRole.SERVER})
     return (*trainers, *(Pod(PodRole.SERVER, node) for node in servers))
 
 

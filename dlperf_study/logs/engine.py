@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dlperf_study.arrays import Integers, Mask, any_of, end_to_end
+from dlperf_study.arrays import Integers, Mask, any_of, concatenated
 from dlperf_study.errors import LogError
 from dlperf_study.logs.blocks import Block, Blocks
 from dlperf_study.logs.format import Fact, Format, JsonLine, Line
@@ -135,7 +135,7 @@ class _Reader:
         unused = _unused(found, block.ends.size)
         self._is_cut = block.is_cut and bool(unused.size)
         self._unusable.add(block, unused.tolist())
-        self._not_numbers.add(block, end_to_end(one.not_numbers for one in found).tolist())
+        self._not_numbers.add(block, concatenated(one.not_numbers for one in found).tolist())
 
     def _whole(self, kind: int, found: Found, is_cut: bool) -> Found:
         """Return what lines of one kind say; nothing where the last line lacks a number that others of it have."""
@@ -174,8 +174,8 @@ class _Reader:
 def _unused(found: Sequence[Found], lines: int) -> Integers:
     """Return which of a block's lines hold a needle of some kind and were used by none; quicker than a difference."""
     unused = np.zeros(lines, dtype=bool)
-    unused[end_to_end(one.candidates for one in found)] = True
-    unused[end_to_end(one.used for one in found)] = False
+    unused[concatenated(one.candidates for one in found)] = True
+    unused[concatenated(one.used for one in found)] = False
     return np.flatnonzero(unused)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.arrays import Integers, end_to_end
+from dlperf_study.arrays import Integers, concatenated
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import TRAINING, Entry, JsonLine
 from dlperf_study.logs.json_layouts import UNREADABLE, Read, read_alike
@@ -49,7 +49,7 @@ def read_json_lines(line: JsonLine, block: Block, some: Sequence[Layout]) -> Fou
 
     holding = [layout for layout in some if any(needle.encode() in layout.text for needle in line.needles)]
     alike = [read_alike(entry_of, block, layout) for layout in holding]
-    left = np.sort(end_to_end(lines for _, lines in alike))
+    left = np.sort(concatenated(lines for _, lines in alike))
     return _together([*(found for found, _ in alike), _one_by_one(entry_of, block, left)])
 
 
@@ -57,7 +57,7 @@ def _together(parts: Sequence[Found]) -> Found:
     """Return several parts as one; the metrics come in the order of the lines."""
     rows = sorted((part.rows for part in parts if len(part.rows)), key=lambda rows: int(rows.line[0]))
     names = ("used", "candidates", "not_numbers")
-    return Found(joined(rows), *(np.sort(end_to_end(getattr(part, name) for part in parts)) for name in names))
+    return Found(joined(rows), *(np.sort(concatenated(getattr(part, name) for part in parts)) for name in names))
 
 
 def _one_by_one(entry_of: Read, block: Block, lines: Integers) -> Found:

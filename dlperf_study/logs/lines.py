@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from dlperf_study.arrays import Floats, Integers, Mask, any_of, end_to_end
+from dlperf_study.arrays import Floats, Integers, Mask, any_of, concatenated
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.digits import Numbers, read_numbers, weighted
 from dlperf_study.logs.format import TRAINING, Line, Metric
@@ -120,7 +120,7 @@ def read_lines(line: Line, block: Block, some: Sequence[Layout]) -> Found:
     """Return what the lines of one kind say, given the layouts of a block's candidate lines."""
     needles = [needle.encode() for needle in line.needles]
     counts = [sum(map(layout.text.count, needles)) for layout in some]
-    candidates = end_to_end(layout.lines for layout, count in zip(some, counts, strict=True) if count)
+    candidates = concatenated(layout.lines for layout, count in zip(some, counts, strict=True) if count)
     pattern = compiled(line)
     single = [layout for layout, count in zip(some, counts, strict=True) if count == 1]
     matched = [(layout, match) for layout in single if (match := _match(pattern, layout, block))]
@@ -146,7 +146,7 @@ def _columns(
     pattern: Pattern, block: Block, matched: Sequence[tuple[Layout, re.Match[bytes]]]
 ) -> tuple[Integers, dict[str, Numbers]]:
     """Return the lines of all layouts, and of each group that stands in any of them the numbers."""
-    lines = end_to_end(layout.lines for layout, _ in matched)
+    lines = concatenated(layout.lines for layout, _ in matched)
     starts, counts = block.starts[lines], np.array([layout.lines.size for layout, _ in matched])
     columns = {}
     for group in pattern.groups:
@@ -173,7 +173,7 @@ def _rows(
     line: Line, pattern: Pattern, block: Block, columns: Mapping[str, Numbers], some: Sequence[Layout]
 ) -> Records:
     """Return a row per line."""
-    indices = end_to_end(layout.lines for layout in some)
+    indices = concatenated(layout.lines for layout in some)
     values = _values(pattern, columns)
     times = values.pop("time_seconds") if "time_seconds" in values else times_of(block, some)
     places = {name: _place(columns[name]) for name in PLACES if name in columns}

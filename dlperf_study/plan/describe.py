@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from dlperf_study.plan.plan import Entry, Plan
-from dlperf_study.study.grid import ROLES, Role
+from dlperf_study.study.grid import DENOMINATORS, Denominator
 
 #: What there is none of without the partner.
-RATIOS: dict[Role, str] = {"baseline": "speedup", "reference": "comparison"}
+RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
 
 
 def describe(plan: Plan) -> str:
@@ -36,11 +36,11 @@ def _row(plan: Plan, entry: Entry) -> tuple[str, ...]:
 def _mark(plan: Plan, entry: Entry) -> str:
     """Return what an entry is to others, and which of its own partners can't run here."""
     runnable = {other.configuration.identity for other in plan.runnable}
-    return "; ".join(filter(None, (_mark_of(entry, role, runnable) for role in ROLES)))
+    return "; ".join(filter(None, (_mark_of(entry, role, runnable) for role in DENOMINATORS)))
 
 
-def _mark_of(entry: Entry, role: Role, runnable: set[str]) -> str:
-    partner = entry.partner(role)
+def _mark_of(entry: Entry, role: Denominator, runnable: set[str]) -> str:
+    partner = entry.denominator(role)
     if partner == entry.configuration.identity:
         return role
     return "" if partner is None or partner in runnable else f"no {RATIOS[role]}: its {role} can't run here"

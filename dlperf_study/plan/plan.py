@@ -10,7 +10,7 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration, Scalar
-from dlperf_study.study.grid import Point, Role
+from dlperf_study.study.grid import Denominator, Point
 from dlperf_study.study.study import Study
 
 FORMAT = 3
@@ -35,7 +35,7 @@ class Entry:
     @property
     def parameters(self) -> dict[str, Scalar | None]:
         """Every parameter by name, as pages show it; None where nobody stated it."""
-        return self.configuration.as_shown() | dict.fromkeys(self.unstated)
+        return self.configuration.displayed_values() | dict.fromkeys(self.unstated)
 
     @property
     def is_baseline(self) -> bool:
@@ -47,7 +47,7 @@ class Entry:
         """Whether others are compared with this configuration as their reference."""
         return self.configuration.identity == self.reference_identity
 
-    def partner(self, role: Role) -> str | None:
+    def denominator(self, role: Denominator) -> str | None:
         """Return the identity of the declared baseline or reference."""
         return {"baseline": self.baseline_identity, "reference": self.reference_identity}[role]
 
@@ -141,12 +141,12 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
     )
 
 
-def _partners(role: Role, study: Study, points: Sequence[Point], cluster: Cluster) -> list[str]:
+def _partners(role: Denominator, study: Study, points: Sequence[Point], cluster: Cluster) -> list[str]:
     """Return the identity of each point's partner, which must be one of the points."""
-    partners = [study.partner_of(point, role) for point in points]
+    partners = [study.denominator_of(point, role) for point in points]
     for point, partner in zip(points, partners, strict=True):
         if partner not in points:
-            raise study.missing_partner(point, role)
+            raise study.missing_denominator(point, role)
     return [study.configuration(partner, cluster.name).identity for partner in partners]
 
 

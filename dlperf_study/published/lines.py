@@ -10,7 +10,7 @@ from typing import Any
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.errors import PublishedError
 from dlperf_study.published.source import ESTIMATORS, FACTS, METRICS, ROLES, SCOPES, Source
-from dlperf_study.study.strict_yaml import shown
+from dlperf_study.study.strict_yaml import display_path
 from dlperf_study.wording import unknown
 
 # Printed text to a number, and how much of it is rounding.
@@ -83,9 +83,9 @@ def read_lines(source: Source, path: Path) -> Iterator[dict[str, Any]]:
     """
     with open(path, encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file, strict=True)
-        _check_head(tuple(reader.fieldnames or ()), shown(path))
+        _check_head(tuple(reader.fieldnames or ()), display_path(path))
         for fields in reader:
-            yield _line(source, fields, f"{shown(path)}, line {reader.line_num}")
+            yield _line(source, fields, f"{display_path(path)}, line {reader.line_num}")
 
 
 def _check_head(head: tuple[str, ...], place: str) -> None:

@@ -10,7 +10,7 @@ from dlperf_study.columns import COLUMNS, Table, columns_of
 from dlperf_study.columns.published import NUMBER, PLACE
 from dlperf_study.errors import PublishedError, StudyFileError
 from dlperf_study.study.configuration import Scalar
-from dlperf_study.study.strict_yaml import read_mapping, shown
+from dlperf_study.study.strict_yaml import display_path, read_mapping
 from dlperf_study.study.study import SOURCES_FOLDER, source_names
 from dlperf_study.study.validation import Section, validate
 from dlperf_study.wording import unknown
@@ -115,6 +115,6 @@ def read_source(name: str) -> Source:
         raise PublishedError(unknown("there is no published source", name, "sources", source_names()))
     path = SOURCES_FOLDER / f"{name}.yaml"
     try:
-        return validate(Source, read_mapping(path), shown(path), _KEYS)
+        return validate(Source, read_mapping(path), display_path(path), _KEYS)
     except StudyFileError as error:
         raise PublishedError(str(error)) from None

@@ -103,7 +103,7 @@ class Configuration:
         """Return the parameters in order of declaration."""
         return asdict(self)
 
-    def as_shown(self) -> dict[str, Scalar]:
+    def displayed_values(self) -> dict[str, Scalar]:
         """Return the parameters with the cluster called as on pages: not by the folder of its file."""
         return self.as_dict() | {"cluster": cluster_title(self.cluster)}
 

@@ -22,33 +22,33 @@ def matches(point: Point, where: Levels) -> bool:
     return all(point.get(name) in values for name, values in where.items())
 
 
-def in_words(values: Mapping[str, object]) -> str:
+def format_values(values: Mapping[str, object]) -> str:
     """Return names and values as messages show them."""
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def where_in_words(where: Levels) -> str:
+def format_condition(where: Levels) -> str:
     """Return a condition as messages show it."""
-    return in_words({name: " or ".join(map(str, values)) for name, values in where.items()})
+    return format_values({name: " or ".join(map(str, values)) for name, values in where.items()})
 
 
 # Partners: which other point of a study each point is compared with. Standard library only.
 
 
 #: ``baseline``: what a speedup is measured against; ``reference``: what a framework is compared with.
-Role = Literal["baseline", "reference"]
-ROLES: tuple[Role, ...] = get_args(Role)
+Denominator = Literal["baseline", "reference"]
+DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
 
 
 @dataclass(frozen=True)
-class PartnerRule:
+class DenominatorRule:
     """Points that match ``where`` are compared with the same point with ``values`` put in."""
 
     values: Mapping[str, Scalar]
     where: Levels = field(default_factory=dict)
 
 
-Rules = tuple[PartnerRule, ...]
+Rules = tuple[DenominatorRule, ...]
 
 
 def partner(rules: Rules, point: Point) -> Point | None:

@@ -59,7 +59,7 @@ def tuples_of_lists(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-class Role(StrEnum):
+class TaskRole(StrEnum):
     """What a task does for the run."""
 
     TRAINER = "trainer"
@@ -78,7 +78,7 @@ class Task:
     """
 
     name: str
-    role: Role
+    role: TaskRole
     node: int
     argv: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)

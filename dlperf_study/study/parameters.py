@@ -17,7 +17,7 @@ from dlperf_study.study.configuration import Scalar
 _OURS = {"fp16": "amp_fp16", "amp": "amp_fp16", "bf16": "amp_bf16"}
 
 
-def our_precision(word: str) -> str:
+def canonical_precision(word: str) -> str:
     """Return our word for a precision; any word that is not known stays as it is."""
     return _OURS.get(word.lower(), word)
 
@@ -43,9 +43,9 @@ def _unless_between(value: float) -> float:
 
 #: Generous bounds, far above what is built: what lies beyond is a slip of the keyboard, which would otherwise
 #: fill a disk, a memory or a week before anybody says so.
-MOST_NODES, MOST_DEVICES_PER_NODE, MOST_STEPS = 10_000, 4_096, 1_000_000
+MAX_NODES, MAX_DEVICES_PER_NODE, MAX_STEPS = 10_000, 4_096, 1_000_000
 #: How many points the levels of one grid may give.
-MOST_POINTS = 10_000
+MAX_POINTS = 10_000
 
 DataSource = Literal["synthetic_device", "synthetic_host", "python_queue", "python_dataset", "zmq", "files", "dali"]
 
@@ -55,9 +55,9 @@ PARAMETERS: dict[str, Any] = {
     "model": _name("network: a file in dlperf_study/models"),
     "image_size": _whole(1, 16_384, "height and width of an image, pixels"),
     "classes": _whole(2, 100_000_000, "classes of the classifier"),
-    "nodes": _whole(1, MOST_NODES, "nodes"),
-    "devices_per_node": _whole(1, MOST_DEVICES_PER_NODE, "devices, and so training processes, per node"),
-    "servers": _whole(0, MOST_NODES, "parameter servers, all nodes together"),
+    "nodes": _whole(1, MAX_NODES, "nodes"),
+    "devices_per_node": _whole(1, MAX_DEVICES_PER_NODE, "devices, and so training processes, per node"),
+    "servers": _whole(0, MAX_NODES, "parameter servers, all nodes together"),
     "batch_per_device": _whole(1, 1_000_000, "samples per step and device; weak scaling only"),
     "global_batch": _whole(1, 100_000_000, "samples per step, all devices together; strong scaling only"),
     "precision": _one_of(Literal["fp32", "amp_fp16", "amp_bf16"], "number format of the computation"),
@@ -76,15 +76,15 @@ PARAMETERS: dict[str, Any] = {
     "data_source": _one_of(DataSource, "where the samples come from"),
     "classifier": _one_of(Literal["replicated", "sharded"], "how the last layer lies on the devices"),
     "sample_ratio": Annotated[float, Field(gt=0, le=1, description="share of the classes sampled in a step")],
-    "threads_per_device": _whole(1, MOST_DEVICES_PER_NODE, "CPU threads of a training process"),
+    "threads_per_device": _whole(1, MAX_DEVICES_PER_NODE, "CPU threads of a training process"),
     "seed": _whole(0, 2**32 - 1, "seed of parameters and data"),
 }
 
 MEASUREMENT: dict[str, Any] = {
-    "warmup_steps": _whole(1, MOST_STEPS, "steps before the measured ones"),
-    "measured_steps": _whole(1, MOST_STEPS, "measured steps"),
-    "computation_steps": _whole(0, MOST_STEPS, "steps without exchange; 0: not measured"),
-    "exchange_steps": _whole(0, MOST_STEPS, "exchanges without computation; 0: not measured"),
+    "warmup_steps": _whole(1, MAX_STEPS, "steps before the measured ones"),
+    "measured_steps": _whole(1, MAX_STEPS, "measured steps"),
+    "computation_steps": _whole(0, MAX_STEPS, "steps without exchange; 0: not measured"),
+    "exchange_steps": _whole(0, MAX_STEPS, "exchanges without computation; 0: not measured"),
     "trace_steps": _whole(0, 1_000, "steps of one more run, never counted, in which Horovod writes its timeline"),
     "repeats": _whole(1, 1_000, "runs of each configuration; an interval needs 3"),
     "timeout_seconds": _whole(1, 30 * 24 * 3600, "after which a run is ended"),
@@ -118,8 +118,8 @@ class _Keys:
 def _countable(levels: dict[str, list[Scalar]]) -> dict[str, list[Scalar]]:
     """Refuse a grid that nobody could list, let alone measure."""
     points = math.prod(map(len, levels.values()))
-    if points > MOST_POINTS:
-        raise ValueError(f"its levels give {points:,} points; the most are {MOST_POINTS:,}")
+    if points > MAX_POINTS:
+        raise ValueError(f"its levels give {points:,} points; the most are {MAX_POINTS:,}")
     return levels
 
 

@@ -147,7 +147,7 @@ def _beside(path: Path) -> str:
     return closest(str(path), map(str, path.parent.glob("*.y*ml"))) if path.parent.is_dir() else ""
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return a path as messages name it: from the project's folder, where it lies in it."""
     return str(path.resolve().relative_to(PROJECT) if path.resolve().is_relative_to(PROJECT) else path)
 
@@ -161,11 +161,11 @@ def read_mapping(path: Path) -> dict[str, Any]:
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=StrictLoader)
     except yaml.MarkedYAMLError as error:
-        raise StudyFileError(f"{shown(path)}{_place(error.problem_mark)}: {_problem(error)}") from None
+        raise StudyFileError(f"{display_path(path)}{_place(error.problem_mark)}: {_problem(error)}") from None
     except (UnicodeDecodeError, yaml.reader.ReaderError) as error:
-        raise StudyFileError(f"{shown(path)}: not a text in UTF-8: {error}") from None
+        raise StudyFileError(f"{display_path(path)}: not a text in UTF-8: {error}") from None
     if not isinstance(content, dict):
-        raise StudyFileError(f"{shown(path)}: holds {_kind(content)}; it must be a mapping of keys to values")
+        raise StudyFileError(f"{display_path(path)}: holds {_kind(content)}; it must be a mapping of keys to values")
     return content
 
 

@@ -8,16 +8,16 @@ from dlperf_study.errors import StudyFileError
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration, Scalar
 from dlperf_study.study.grid import (
-    ROLES,
+    DENOMINATORS,
+    Denominator,
     Levels,
     Point,
-    Role,
     Rules,
-    in_words,
+    format_condition,
+    format_values,
     matches,
     partner,
     points_of,
-    where_in_words,
 )
 
 # What the report of a study may be asked; each question is answered by a page. Standard library only.
@@ -106,7 +106,7 @@ class Study:
         points = list(self._all_different())
         for index, where in enumerate(self.exclude):
             if not any(matches(point, where) for point in points):
-                raise self._error(f"exclude[{index}] ({where_in_words(where)}) matches no configuration of the study")
+                raise self._error(f"exclude[{index}] ({format_condition(where)}) matches no configuration of the study")
         kept = [point for point in points if not any(matches(point, where) for where in self.exclude)]
         if not kept:
             raise self._error("exclude leaves no configuration")
@@ -125,7 +125,7 @@ class Study:
         run = {"study": self.name, "cluster": cluster, "quick": self.quick}
         return Configuration.from_mapping({**run, **given, **self.measurement}, self.source)
 
-    def partner_of(self, point: Point, role: Role) -> Point:
+    def denominator_of(self, point: Point, role: Denominator) -> Point:
         """Return the point that the first matching rule declares as baseline or as reference.
 
         Raises StudyFileError when no rule matches, and when that partner would have another partner itself.
@@ -135,18 +135,18 @@ class Study:
             raise self._error(f"{role}: the {role} of {self._short(point)} has another {role} itself")
         return found
 
-    def missing_partner(self, point: Point, role: Role) -> StudyFileError:
+    def missing_denominator(self, point: Point, role: Denominator) -> StudyFileError:
         """Return the error for a point whose partner is not in the plan."""
         return self._error(
-            f"{role}: {self._short(point)} is to be compared with {self._short(self.partner_of(point, role))}, "
+            f"{role}: {self._short(point)} is to be compared with {self._short(self.denominator_of(point, role))}, "
             "which no configuration of the study is; add it to factors or include"
         )
 
-    def rules(self, role: Role) -> Rules:
+    def rules(self, role: Denominator) -> Rules:
         """Return the rules that declare the partners of one role; none where the study has no such partners."""
         return {"baseline": self.baseline, "reference": self.reference}[role]
 
-    def _put_in(self, point: Point, role: Role) -> Point:
+    def _put_in(self, point: Point, role: Denominator) -> Point:
         found = partner(self.rules(role), point)
         if found is None:
             raise self._error(f"{role}: no rule's where matches {self._short(point)}")
@@ -177,7 +177,7 @@ class Study:
         """Return the part of a point that the study varies, in words."""
         names = [*self.factors, *(name for included in self.include for name in included)]
         names += [name for rule in self._every_rule() for name in rule.values]
-        return in_words({name: point[name] for name in dict.fromkeys(names) if name in point})
+        return format_values({name: point[name] for name in dict.fromkeys(names) if name in point})
 
     def _check_roles(self) -> None:
         if len(set(self.questions)) < len(self.questions):
@@ -222,7 +222,7 @@ class Study:
             raise self._error(f"published is given, but questions lacks {PUBLISHED}; add the question or leave it out")
 
     def _every_rule(self) -> Rules:
-        return tuple(rule for role in ROLES for rule in self.rules(role))
+        return tuple(rule for role in DENOMINATORS for rule in self.rules(role))
 
     def _error(self, message: str) -> StudyFileError:
         return StudyFileError(f"{self.source}: {message}")

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.grid import ROLES, PartnerRule, Rules
+from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Choices, Factors, Measurement, Values
-from dlperf_study.study.strict_yaml import PARAMS, find_file, read_mapping, shown
+from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
 from dlperf_study.study.study import Question, Study, source_names
 from dlperf_study.study.validation import Section, validate
 from dlperf_study.wording import closest
@@ -85,7 +85,7 @@ class StudyFile(Section):
 KEYS = {
     "": tuple(StudyFile.model_fields),
     "quick": tuple(QuickSection.model_fields),
-    **dict.fromkeys(ROLES, tuple(RuleSection.model_fields)),
+    **dict.fromkeys(DENOMINATORS, tuple(RuleSection.model_fields)),
     "measurement": tuple(MEASUREMENT),
     **dict.fromkeys(("fixed", "factors", "include", "exclude", "values", "where"), tuple(PARAMETERS)),
 }
@@ -99,19 +99,20 @@ def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
     path = find_file("study", name_or_path)
     _check_name(path)
     content = read_mapping(path)
-    full = _study(path.stem, shown(path), content, quick=False)
-    small = _study(path.stem + QUICK_SUFFIX, f"{shown(path)} (quick)", _merged(content), quick=True)
+    full = _study(path.stem, display_path(path), content, quick=False)
+    small = _study(path.stem + QUICK_SUFFIX, f"{display_path(path)} (quick)", _merged(content), quick=True)
     return small if quick else full
 
 
 def _check_name(path: Path) -> None:
-    """Refuse a name that is no folder's, or that of one of our own studies: both would write to the same folder."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", path.stem):
-        raise StudyFileError(f"{shown(path)}: a study's name is made of lower-case letters, digits and underscores")
-    ours = PARAMS / "studies" / f"{path.stem}.yaml"
+    """Refuse a name that can't be a folder's, and that of a study of this package: both would share a folder."""
+    name, file = path.stem, display_path(path)
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise StudyFileError(f"{file}: a study's name is made of lower-case letters, digits and underscores")
+    ours = PARAMS / "studies" / f"{name}.yaml"
     if ours.is_file() and ours != path.resolve():
         raise StudyFileError(
-            f"{shown(path)}: its name is that of {shown(ours)}, and both would write to outputs/{path.stem}; rename it"
+            f"{file}: its name is that of {display_path(ours)}, and both would write to outputs/{name}; rename it"
         )
 
 
@@ -137,7 +138,7 @@ def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Stud
 
 
 def _rules(sections: list[RuleSection]) -> Rules:
-    return tuple(PartnerRule(section.values, section.where) for section in sections)
+    return tuple(DenominatorRule(section.values, section.where) for section in sections)
 
 
 def _merged(content: dict[str, Any]) -> dict[str, Any]:

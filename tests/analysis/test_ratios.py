@@ -5,7 +5,7 @@ from dlperf_study.analysis.comparison import throughput_ratio
 from dlperf_study.analysis.statistics import Interval
 from dlperf_study.errors import BaselineError
 from dlperf_study.plan.plan import Entry
-from dlperf_study.study.grid import ROLES
+from dlperf_study.study.grid import DENOMINATORS
 from tests.evidence_factory import configuration
 
 ONE, TWO, OTHER = configuration(), configuration(devices_per_node=2), configuration(framework="torch_ddp")
@@ -20,12 +20,12 @@ def test_a_ratio_is_that_of_medians_and_carries_its_partner():
     found = throughput_ratio(ENTRY, "baseline", {TWO.identity: rates(150, 180, 190), ONE.identity: rates(90, 100, 120)})
     assert found.value == pytest.approx(180 / 100)
     assert (found.interval.low, found.interval.high) == pytest.approx((150 / 120, 190 / 90))
-    assert (found.partner_throughput, found.partner_interval) == (100, Interval(90, 120, 0.75))
+    assert (found.denominator_throughput, found.denominator_interval) == (100, Interval(90, 120, 0.75))
 
 
 def test_each_role_has_its_partner():
     known = {TWO.identity: rates(180), ONE.identity: rates(100), OTHER.identity: rates(90)}
-    assert [throughput_ratio(ENTRY, role, known).partner_throughput for role in ROLES] == [100, 90]
+    assert [throughput_ratio(ENTRY, role, known).denominator_throughput for role in DENOMINATORS] == [100, 90]
 
 
 def test_too_few_runs_give_a_ratio_without_interval():
@@ -34,10 +34,10 @@ def test_too_few_runs_give_a_ratio_without_interval():
     assert found.interval is None
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", DENOMINATORS)
 @pytest.mark.parametrize("measured", [True, False])
 def test_without_a_measured_partner_there_is_no_ratio(role, measured):
-    partner = ENTRY.partner(role)
+    partner = ENTRY.denominator(role)
     with pytest.raises(BaselineError, match=f"no run of its declared {role} {partner} completed"):
         throughput_ratio(ENTRY, role, {TWO.identity: rates(180)} | ({partner: rates()} if measured else {}))
 

@@ -17,7 +17,7 @@ from dlperf_study.kubernetes import run as run_module
 from dlperf_study.kubernetes.pods import NODE_FOLDER
 from dlperf_study.launchers import kubernetes as launcher
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, JobResult, Role, Task
+from dlperf_study.study.job import Job, JobResult, Task, TaskRole
 from tests.clusters.kubernetes import FakeKubernetes, fake_kubernetes
 from tests.clusters.namespaces import Host
 from tests.clusters.pods import Pods
@@ -67,7 +67,9 @@ def submission(asked: Configuration, cluster: Cluster, folder: Path) -> Submissi
 
 def script(*of_nodes: str, ports: int = 0) -> Job:
     """Return a job of one Python program per node."""
-    tasks = tuple(Task(f"node-{k}", Role.TRAINER, k, (sys.executable, "-c", text)) for k, text in enumerate(of_nodes))
+    tasks = tuple(
+        Task(f"node-{k}", TaskRole.TRAINER, k, (sys.executable, "-c", text)) for k, text in enumerate(of_nodes)
+    )
     return Job(tasks, nodes=len(tasks), ports=ports, framework="any")
 
 

@@ -9,7 +9,7 @@ from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.launchers import local
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import JobResult, Role, Task
+from dlperf_study.study.job import JobResult, Task, TaskRole
 
 CLUSTER = Cluster("test", nodes=1, devices_per_node=2, device="cpu", device_name="a CPU")
 RANKS = Path(__file__).with_name("ranks.py")
@@ -40,7 +40,7 @@ def asynchronous(trainers: int, **changes: Any) -> Configuration:
 def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = ()) -> JobResult:
     """Run the job of a configuration, or ``script`` in every trainer of it."""
     job = frameworks.load(asked.framework).job(asked, CLUSTER)
-    tasks = tuple(_with(script, task) if script and task.role is Role.TRAINER else task for task in job.tasks)
+    tasks = tuple(_with(script, task) if script and task.role is TaskRole.TRAINER else task for task in job.tasks)
     submission = local.render(replace(job, tasks=tasks), CLUSTER, folder)
     files = {"configuration.json": json.dumps(asked.as_dict())}
     [result] = local.execute([replace(submission, files=files)], CLUSTER, 100)

@@ -10,7 +10,7 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import StudyFileError
 from dlperf_study.frameworks.horovod_torch import GPUS_OF_NODES, show_own_gpus
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Role
+from dlperf_study.study.job import TaskRole
 from tests.frameworks.launching import asynchronous, configuration
 from tests.golden_file import check
 
@@ -54,7 +54,7 @@ def test_horovod_shows_a_rank_the_gpus_of_its_own_node() -> None:
 def test_servers_and_trainers_share_one_list_of_ports() -> None:
     job = frameworks.load("paddle_ps").job(asynchronous(2), CPUS)
     assert job.ports == 1 + 2 + 1
-    assert [task.role for task in job.tasks] == [Role.SERVER, Role.TRAINER, Role.TRAINER]
+    assert [task.role for task in job.tasks] == [TaskRole.SERVER, TaskRole.TRAINER, TaskRole.TRAINER]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from dlperf_study.plan.describe import describe
 from dlperf_study.plan.plan import build_plan
-from dlperf_study.study.grid import PartnerRule
+from dlperf_study.study.grid import DenominatorRule
 from tests.study.examples import cluster, study
 
 
@@ -45,8 +45,8 @@ def test_references_are_marked_and_those_that_cannot_run_are_missed():
         questions=("comparison",),
         fixed={"strategy": "all_reduce", "model": "resnet50"},
         factors={"framework": ["paddle_ps", "torch_ddp"], "devices_per_node": [1, 2]},
-        baseline=(PartnerRule({"devices_per_node": 1}),),
-        reference=(PartnerRule({"framework": "paddle_ps"}),),
+        baseline=(DenominatorRule({"devices_per_node": 1}),),
+        reference=(DenominatorRule({"framework": "paddle_ps"}),),
     )
     text = describe(build_plan(example, cluster(), refuse))
     assert "1  paddle_ps  1                 baseline; reference" in text.splitlines()

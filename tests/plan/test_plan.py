@@ -7,7 +7,7 @@ import pytest
 
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.plan.plan import Plan, build_plan
-from dlperf_study.study.grid import PartnerRule
+from dlperf_study.study.grid import DenominatorRule
 from tests.study.examples import anything_goes, cluster, study
 
 
@@ -36,7 +36,7 @@ def test_every_entry_has_a_baseline_in_the_plan():
 
 def test_a_baseline_that_is_not_in_the_plan_is_an_error():
     with pytest.raises(StudyFileError) as caught:
-        plan_of(study(baseline=(PartnerRule({"nodes": 3}),)))
+        plan_of(study(baseline=(DenominatorRule({"nodes": 3}),)))
     assert str(caught.value) == (
         "example.yaml: baseline: nodes 1, devices_per_node 1 is to be compared with nodes 3, devices_per_node 1, "
         "which no configuration of the study is; add it to factors or include"
@@ -52,12 +52,12 @@ COMPARED = {
     "questions": ("comparison",),
     "fixed": {"strategy": "all_reduce", "model": "resnet50"},
     "factors": {"framework": ["paddle_collective", "torch_ddp"], "devices_per_node": [1, 2]},
-    "baseline": (PartnerRule({"devices_per_node": 1}),),
+    "baseline": (DenominatorRule({"devices_per_node": 1}),),
 }
 
 
 def test_every_entry_of_a_comparison_has_a_reference_in_the_plan(tmp_path):
-    plan = plan_of(study(**COMPARED, reference=(PartnerRule({"framework": "paddle_collective"}),)))
+    plan = plan_of(study(**COMPARED, reference=(DenominatorRule({"framework": "paddle_collective"}),)))
     identities = [entry.configuration.identity for entry in plan.entries]
     assert [identities.index(entry.reference_identity) for entry in plan.entries] == [0, 1, 0, 1]
     assert [identities.index(entry.baseline_identity) for entry in plan.entries] == [0, 0, 2, 2]
@@ -72,7 +72,7 @@ def test_without_a_comparison_no_entry_has_a_reference():
 
 def test_a_reference_that_is_not_in_the_plan_is_an_error():
     with pytest.raises(StudyFileError) as caught:
-        plan_of(study(**COMPARED, reference=(PartnerRule({"framework": "horovod_torch"}),)))
+        plan_of(study(**COMPARED, reference=(DenominatorRule({"framework": "horovod_torch"}),)))
     assert str(caught.value) == (
         "example.yaml: reference: framework paddle_collective, devices_per_node 1 is to be compared with framework "
         "horovod_torch, devices_per_node 1, which no configuration of the study is; add it to factors or include"
@@ -80,7 +80,7 @@ def test_a_reference_that_is_not_in_the_plan_is_an_error():
 
 
 def test_a_reference_no_rule_declares_is_an_error():
-    rules = (PartnerRule({"framework": "paddle_collective"}, {"framework": ["torch_ddp"]}),)
+    rules = (DenominatorRule({"framework": "paddle_collective"}, {"framework": ["torch_ddp"]}),)
     with pytest.raises(StudyFileError, match="reference: no rule's where matches framework paddle_collective"):
         plan_of(study(**COMPARED, reference=rules))
 
@@ -119,7 +119,7 @@ def test_a_global_batch_that_cannot_be_shared_is_unsupported():
     strong = study(
         scaling="strong",
         factors={"global_batch": [64, 65], "devices_per_node": [1, 2]},
-        baseline=(PartnerRule({"devices_per_node": 1}),),
+        baseline=(DenominatorRule({"devices_per_node": 1}),),
     )
     plan = plan_of(strong)
     assert [entry.unsupported for entry in plan.entries] == [
@@ -136,7 +136,7 @@ def test_global_batches_that_would_be_one_configuration_are_refused():
     uneven = study(
         scaling="strong",
         factors={"global_batch": [64, 65], "devices_per_node": [1, 3]},
-        baseline=(PartnerRule({"devices_per_node": 1}),),
+        baseline=(DenominatorRule({"devices_per_node": 1}),),
     )
     with pytest.raises(StudyFileError) as caught:
         plan_of(uneven)

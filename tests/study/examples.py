@@ -5,7 +5,7 @@ from textwrap import dedent
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.grid import PartnerRule
+from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.study import Study
 
 #: Those that come with the package.
@@ -79,7 +79,7 @@ def study(**changes: object) -> Study:
         "scaling": "weak",
         "fixed": {"framework": "paddle_collective", "strategy": "all_reduce", "model": "resnet50"},
         "factors": {"nodes": [1, 2], "devices_per_node": [1, 4]},
-        "baseline": (PartnerRule({"nodes": 1, "devices_per_node": 1}),),
+        "baseline": (DenominatorRule({"nodes": 1, "devices_per_node": 1}),),
     }
     return Study(**{**values, **changes})  # type: ignore[arg-type]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from dlperf_study.study.parameters import our_precision
+from dlperf_study.study.parameters import canonical_precision
 
 
 @pytest.mark.parametrize(
@@ -8,4 +8,4 @@ from dlperf_study.study.parameters import our_precision
     [("fp16", "amp_fp16"), ("AMP", "amp_fp16"), ("bf16", "amp_bf16"), ("fp32", "fp32"), ("TF32", "TF32")],
 )
 def test_what_others_call_a_precision(word: str, ours: str) -> None:
-    assert our_precision(word) == ours
+    assert canonical_precision(word) == ours

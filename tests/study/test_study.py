@@ -1,7 +1,7 @@
 import pytest
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.grid import PartnerRule
+from dlperf_study.study.grid import DenominatorRule
 from tests.study.examples import study
 
 
@@ -55,7 +55,7 @@ def test_an_include_that_duplicates_is_an_error():
 def test_a_baseline_is_the_same_point_with_the_values_put_in():
     example = study()
     last = example.points()[-1]
-    assert example.partner_of(last, "baseline") == {**last, "nodes": 1, "devices_per_node": 1}
+    assert example.denominator_of(last, "baseline") == {**last, "nodes": 1, "devices_per_node": 1}
 
 
 SERIES = {
@@ -66,20 +66,20 @@ SERIES = {
         {"framework": ["paddle_ps"], "strategy": ["async"], "servers": [1], "devices_per_node": [1, 2]},
     ),
 }
-PS_RULE = PartnerRule({"strategy": "local", "servers": 0, "devices_per_node": 1}, {"framework": ["paddle_ps"]})
+PS_RULE = DenominatorRule({"strategy": "local", "servers": 0, "devices_per_node": 1}, {"framework": ["paddle_ps"]})
 
 
 def test_each_series_has_its_own_baseline():
-    example = study(**SERIES, baseline=(PS_RULE, PartnerRule({"devices_per_node": 1})))
+    example = study(**SERIES, baseline=(PS_RULE, DenominatorRule({"devices_per_node": 1})))
     points = example.points()
-    baselines = [points.index(example.partner_of(point, "baseline")) for point in points]
+    baselines = [points.index(example.denominator_of(point, "baseline")) for point in points]
     assert baselines == [0, 0, 2, 2, 2]
 
 
 def test_a_point_no_rule_matches_is_an_error():
     example = study(**SERIES, baseline=(PS_RULE,))
     with pytest.raises(StudyFileError) as caught:
-        example.partner_of(example.points()[0], "baseline")
+        example.denominator_of(example.points()[0], "baseline")
     assert str(caught.value) == (
         "example.yaml: baseline: no rule's where matches framework paddle_collective, strategy all_reduce, "
         "devices_per_node 1, servers 0"
@@ -88,12 +88,12 @@ def test_a_point_no_rule_matches_is_an_error():
 
 def test_a_baseline_with_another_baseline_is_an_error():
     rules = (
-        PartnerRule({"devices_per_node": 1}, {"devices_per_node": [4]}),
-        PartnerRule({"nodes": 2}, {"devices_per_node": [1]}),
+        DenominatorRule({"devices_per_node": 1}, {"devices_per_node": [4]}),
+        DenominatorRule({"nodes": 2}, {"devices_per_node": [1]}),
     )
     example = study(baseline=rules)
     with pytest.raises(StudyFileError, match="the baseline of nodes 1, devices_per_node 4 has another baseline itself"):
-        example.partner_of(example.points()[1], "baseline")
+        example.denominator_of(example.points()[1], "baseline")
 
 
 def test_a_configuration_has_the_studys_name_the_cluster_and_the_measurement():

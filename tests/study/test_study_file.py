@@ -1,6 +1,6 @@
 """What a study file becomes: the study, its quick variant, and every study that comes with the package."""
 
-from dlperf_study.study.grid import PartnerRule
+from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study import MEASUREMENT_NAMES, PARAMETER_NAMES
@@ -12,7 +12,7 @@ def test_a_valid_file_becomes_a_study(tmp_path):
     study = load_study(write(tmp_path))
     assert (study.name, study.scaling, study.quick, study.questions) == ("example", "weak", False, ("scaling",))
     assert study.factors == {"model": ["resnet50", "mobilenet_v2"], "devices_per_node": [1, 2]}
-    assert study.baseline == (PartnerRule({"devices_per_node": 1}),)
+    assert study.baseline == (DenominatorRule({"devices_per_node": 1}),)
 
 
 def test_a_baseline_may_be_given_as_rules(tmp_path):
@@ -21,17 +21,17 @@ def test_a_baseline_may_be_given_as_rules(tmp_path):
     )
     study = load_study(write(tmp_path, STUDY.replace("baseline: {devices_per_node: 1}", rules)))
     assert study.baseline == (
-        PartnerRule({"devices_per_node": 2}, {"model": ["resnet50"]}),
-        PartnerRule({"devices_per_node": 1}),
+        DenominatorRule({"devices_per_node": 2}, {"model": ["resnet50"]}),
+        DenominatorRule({"devices_per_node": 1}),
     )
 
 
 def test_a_reference_may_be_given_as_values_or_as_rules(tmp_path):
     compared = STUDY.replace("[scaling]", "[comparison]")
     values = compared + "reference: {framework: torch_ddp}\n"
-    assert load_study(write(tmp_path, values)).reference == (PartnerRule({"framework": "torch_ddp"}),)
+    assert load_study(write(tmp_path, values)).reference == (DenominatorRule({"framework": "torch_ddp"}),)
     rules = compared + "reference: [{where: {model: resnet50}, values: {framework: paddle_ps}}, {values: {}}]\n"
-    expected = (PartnerRule({"framework": "paddle_ps"}, {"model": ["resnet50"]}), PartnerRule({}))
+    expected = (DenominatorRule({"framework": "paddle_ps"}, {"model": ["resnet50"]}), DenominatorRule({}))
     assert load_study(write(tmp_path, rules)).reference == expected
 
 
@@ -51,7 +51,7 @@ def test_quick_merges_mappings_by_key_and_replaces_lists(tmp_path):
     assert quick.fixed == {"framework": "paddle_collective", "strategy": "all_reduce", "image_size": 32}
     assert quick.factors == {"model": ["mobilenet_v2"], "devices_per_node": [1, 2]}
     assert quick.include == ()
-    assert quick.baseline == (PartnerRule({"devices_per_node": 1, "nodes": 1}),)
+    assert quick.baseline == (DenominatorRule({"devices_per_node": 1, "nodes": 1}),)
     assert quick.measurement == {"warmup_steps": 7, "repeats": 1}
 
 

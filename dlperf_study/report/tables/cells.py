@@ -16,7 +16,7 @@ from dlperf_study.report.formatting import Unit, human, is_missing, listed, unit
 from dlperf_study.report.tables.diagnostic_rows import is_file, merged, without_numbers
 from dlperf_study.report.tables.missing import DIFFERENCES, why_missing, why_no_interval
 from dlperf_study.report.tables.table import Cell, Heading
-from dlperf_study.study.grid import Role
+from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
 
 #: The columns that hold the ends of a column's interval. A partner has its interval in its own row.
@@ -25,7 +25,7 @@ INTERVALS = {
     for name in ("throughput", "speedup", "efficiency", "relative_throughput", *DIFFERENCES)
 }
 #: The partner to which a column compares; a missing interval may be the partner's fault.
-COMPARED_WITH: dict[str, Role] = {
+COMPARED_WITH: dict[str, Denominator] = {
     **dict.fromkeys(("speedup", "efficiency"), "baseline"),
     **dict.fromkeys(("relative_throughput", "verdict", *DIFFERENCES, "difference_lies_in"), "reference"),
 }
@@ -192,7 +192,7 @@ def _against_reference(dataset: Dataset) -> ColumnOfCells:
     return ColumnOfCells(heading, lambda row: _verdict_cell(dataset, row, "reference"))
 
 
-def _verdict_cell(dataset: Dataset, row: Any, role: Role) -> Cell:
+def _verdict_cell(dataset: Dataset, row: Any, role: Denominator) -> Cell:
     """Return whether a row is faster than its partner, from the interval of the ratio to it."""
     ratio = RATIOS[role]
     if getattr(row, f"is_{role}"):

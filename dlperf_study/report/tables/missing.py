@@ -7,12 +7,12 @@ from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import completed_runs
 from dlperf_study.report.formatting import human, is_missing
-from dlperf_study.study.grid import Role
+from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
 from dlperf_study.wording import counted
 
 #: The columns that are missing where the partner has no completed run.
-_NEED_PARTNER: dict[str, Role] = {
+_NEED_PARTNER: dict[str, Denominator] = {
     **dict.fromkeys(("baseline_throughput", "speedup", "efficiency"), "baseline"),
     **dict.fromkeys(("reference_throughput", "relative_throughput"), "reference"),
 }
@@ -61,14 +61,14 @@ def why_not_measured(dataset: Dataset, row: Any) -> str:
     return f"no run completed: {'; '.join(dict.fromkeys(ends))}" if ends else "not run yet"
 
 
-def why_no_interval(row: Any, role: Role | None = None) -> str:
+def why_no_interval(row: Any, role: Denominator | None = None) -> str:
     """Return why a measured value, or what compares it with a partner, has no interval."""
     if row.runs_completed < MINIMUM_RUNS or role is None:
         return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
     return f"its {role} has fewer than {MINIMUM_RUNS} completed runs: no interval"
 
 
-def _why_no_partner(dataset: Dataset, row: Any, role: Role) -> str:
+def _why_no_partner(dataset: Dataset, row: Any, role: Denominator) -> str:
     partner = _partner(dataset, row, role)
     if partner is None:
         return f"no {role} is declared"
@@ -93,7 +93,7 @@ def _why_no_trace(dataset: Dataset, row: Any) -> str:
     return "; ".join(about.loc[about["identity"] == row.identity, "message"]) or "no traced run was found"
 
 
-def _partner(dataset: Dataset, row: Any, role: Role) -> Any:
+def _partner(dataset: Dataset, row: Any, role: Denominator) -> Any:
     """Return the row of a declared partner, which is always in the plan, or None where none is declared."""
     identity, rows = getattr(row, f"{role}_identity"), dataset.configurations
     return None if is_missing(identity) else next(rows[rows["identity"] == identity].itertuples())
