@@ -25,16 +25,18 @@ PACKAGES = (
     *("papermill", "nbclient", "ipykernel", "jupyterlab", "pandas"),
 )
 #: The code that measures. Reports may change without a new measurement.
-MEASURING = ("worker", "frameworks", "models", "launchers")
+MEASURING = ("worker", "frameworks", "models", "launchers", "guard", "slurm", "kubernetes")
+MEASURING_FILES = ("evidence/rank_log_writer.py",)
 
 
 @cache
 def measuring_code() -> str:
     """Return a digest of the source of all measuring code."""
     digest = hashlib.sha256()
-    for room in MEASURING:
-        for file in sorted((PROJECT / "dlperf_study" / room).rglob("*.py")):
-            digest.update(file.name.encode() + file.read_bytes())
+    package = PROJECT / "dlperf_study"
+    files = [file for room in MEASURING for file in sorted((package / room).rglob("*.py"))]
+    for file in (*files, *(package / name for name in MEASURING_FILES)):
+        digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
 
 

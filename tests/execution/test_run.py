@@ -60,7 +60,9 @@ def test_a_change_of_the_measuring_code(code: Path, room: str, change: Callable[
     assert digest() != before
 
 
-@pytest.mark.parametrize("file", ["report/pages.py", "analysis/runs.py", "columns/measured.py", "__main__.py"])
+@pytest.mark.parametrize(
+    "file", ["report/pages/pages.py", "dataset/run_table.py", "columns/measured.py", "__main__.py"]
+)
 def test_a_change_of_the_reading_code(code: Path, file: str) -> None:
     before = digest()
     _append(code / file)

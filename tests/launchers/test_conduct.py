@@ -11,7 +11,7 @@ def reason(code: str = "", **libraries: str) -> str:
     """Return why a run ends that was planned with these libraries; its pods never answer."""
     asked = Submission("kubernetes", "/runs/1", (), 0)
     order = Order(asked, ("nobody.invalid",), False, code or measuring_code(), libraries, 1.0, 0.0)
-    return conduct(order, "127.0.0.1").ending.reason
+    return conduct(order, "127.0.0.1").result.reason
 
 
 @pytest.mark.parametrize("package", ["paddlepaddle", "paddlepaddle-gpu"])
