@@ -89,16 +89,16 @@ def study(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Try everything that runs on a cluster will need, and say what to do about what is missing."""
     from dlperf_study.check.check import check as try_everything
-    from dlperf_study.check.result import Verdict, as_table
+    from dlperf_study.check.result import CheckStatus, as_table
     from dlperf_study.execution.support import load_cluster
     from dlperf_study.guard.probes import queue_seconds
 
     cluster = load_cluster(options.cluster)
     if cluster.has_queue:
         _say(f"what is tried waits in the queue, at most {queue_seconds(cluster):.0f} s …")
-    findings = list(try_everything(cluster))
-    _say(as_table(findings))
-    lacking = sum(finding.verdict is Verdict.MISSING for finding in findings)
+    results = list(try_everything(cluster))
+    _say(as_table(results))
+    lacking = sum(result.status is CheckStatus.MISSING for result in results)
     _say(f"{cluster.name}: " + (f"missing: {lacking}" if lacking else "nothing is missing"))
     return 1 if lacking else 0
 

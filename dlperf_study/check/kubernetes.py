@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Iterator
 
-from dlperf_study.check.result import Finding, holds, missing
+from dlperf_study.check.result import CheckResult, holds, missing
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import measuring_code, training_libraries
 from dlperf_study.errors import DlperfStudyError
@@ -24,7 +24,7 @@ PERMISSIONS = (
 )
 
 
-def check_kubernetes(cluster: Cluster) -> Iterator[Finding]:
+def check_kubernetes(cluster: Cluster) -> Iterator[CheckResult]:
     """Yield what was found; every image is started once, on a node as a trainer gets it."""
     try:
         api = Api(cluster.kubernetes)
@@ -41,7 +41,7 @@ def check_kubernetes(cluster: Cluster) -> Iterator[Finding]:
         yield _image(api, cluster, image)
 
 
-def _permissions(api: Api) -> Finding:
+def _permissions(api: Api) -> CheckResult:
     lacking = [
         f"{verb} {kind}{f'/{part}' if part else ''}"
         for verb, kind, part in PERMISSIONS
@@ -53,13 +53,13 @@ def _permissions(api: Api) -> Finding:
     return holds("permissions", f"all that a run needs, in namespace {api.namespace}")
 
 
-def _operator(api: Api) -> Finding:
+def _operator(api: Api) -> CheckResult:
     if api.knows("MPIJob"):
         return holds("mpi-operator", "MPIJob v2beta1 is there")
     return missing("mpi-operator", "no MPIJob v2beta1", "install the mpi-operator, or say mpi_operator: false")
 
 
-def _image(api: Api, cluster: Cluster, image: str) -> Finding:
+def _image(api: Api, cluster: Cluster, image: str) -> CheckResult:
     """Return what an image holds, as it says when started."""
     name = f"dlperf-check-{uuid.uuid4().hex[:10]}"
     subject = f"image {image}"
@@ -86,7 +86,7 @@ def _log(api: Api, labels: str, seconds: float) -> str:
     raise KubernetesError(f"not done within {seconds:.0f} s: {waiting_words(pods) or 'it runs, or was never made'}")
 
 
-def _said(subject: str, log: str) -> Finding:
+def _said(subject: str, log: str) -> CheckResult:
     try:
         told = json.loads(last_line(log))
     except ValueError:

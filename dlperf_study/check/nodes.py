@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dlperf_study import frameworks
-from dlperf_study.check.result import Finding, Verdict, holds, missing, note
+from dlperf_study.check.result import CheckResult, CheckStatus, holds, missing, note
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.guard.installed_packages import other_versions
+from dlperf_study.guard.installed_packages import different_versions
 
 Facts = Mapping[str, Any]
 
@@ -15,7 +15,7 @@ MOST_SECONDS_APART = 1.0
 LEAST_MEMORY_BYTES, LEAST_DISK_BYTES = 2e9, 2e8
 
 
-def each_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[Finding]:
+def each_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResult]:
     """Yield what one node has and lacks."""
     yield holds(f"{name}: reached", f"{facts['hardware']['host']}, {facts['hardware']['cpu_model']}")
     yield _devices(cluster, f"{name}: devices", facts["hardware"])
@@ -26,18 +26,18 @@ def each_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[Finding]:
         yield _address(f"{name}: address", facts["address"])
 
 
-def together(cluster: Cluster, told: Mapping[str, Facts], offsets: Mapping[str, float]) -> Iterator[Finding]:
+def together(cluster: Cluster, told: Mapping[str, Facts], offsets: Mapping[str, float]) -> Iterator[CheckResult]:
     """Yield whether all nodes would run the same."""
     yield _code(told)
     found = [_framework(cluster, name, told) for name in frameworks.names()]
     yield from found
-    if not any(finding.verdict is Verdict.HOLDS for finding in found):
+    if not any(result.status is CheckStatus.HOLDS for result in found):
         yield missing("a framework", "none can train", "install one on every node: docs/clusters.md")
     if not cluster.is_this_machine:
         yield _clocks(offsets)
 
 
-def _devices(cluster: Cluster, subject: str, hardware: Facts) -> Finding:
+def _devices(cluster: Cluster, subject: str, hardware: Facts) -> CheckResult:
     if cluster.device == "cpu":
         found, name = hardware["cores"], hardware["cpu_model"]
     else:
@@ -52,7 +52,7 @@ def _devices(cluster: Cluster, subject: str, hardware: Facts) -> Finding:
     return holds(subject, words)
 
 
-def _load(cluster: Cluster, subject: str, busy_cores: float) -> Finding:
+def _load(cluster: Cluster, subject: str, busy_cores: float) -> CheckResult:
     words = f"{busy_cores:.1f} cores busy"
     if busy_cores > cluster.idle_max_busy_cores:
         remedy = (
@@ -62,14 +62,14 @@ def _load(cluster: Cluster, subject: str, busy_cores: float) -> Finding:
     return holds(subject, words)
 
 
-def _enough(subject: str, what: str, found_bytes: float, least_bytes: float) -> Finding:
+def _enough(subject: str, what: str, found_bytes: float, least_bytes: float) -> CheckResult:
     words = f"{found_bytes / 1e9:.1f} GB {what}"
     if found_bytes < least_bytes:
         return missing(subject, words, f"a run needs at least {least_bytes / 1e9:.1f} GB")
     return holds(subject, words)
 
 
-def _folder(cluster: Cluster, name: str, facts: Facts) -> Finding:
+def _folder(cluster: Cluster, name: str, facts: Facts) -> CheckResult:
     """Return whether a node can write, or sees what this machine writes."""
     if not cluster.is_this_machine and cluster.shared_files:
         if facts["sees_shared_file"]:
@@ -85,13 +85,13 @@ def _folder(cluster: Cluster, name: str, facts: Facts) -> Finding:
     return _enough(subject, "free", facts["free_disk_bytes"], LEAST_DISK_BYTES)
 
 
-def _address(subject: str, found: Mapping[str, str]) -> Finding:
+def _address(subject: str, found: Mapping[str, str]) -> CheckResult:
     if "error" in found:
         return missing(subject, found["error"], "set network_interface in the cluster file")
     return holds(subject, f"{found['address']} on {found['interface']}")
 
 
-def _code(told: Mapping[str, Facts]) -> Finding:
+def _code(told: Mapping[str, Facts]) -> CheckResult:
     first, *_ = told
     others = [name for name, facts in told.items() if facts["code"] != told[first]["code"]]
     if others:
@@ -101,7 +101,7 @@ def _code(told: Mapping[str, Facts]) -> Finding:
     return holds("measuring code", f"the same everywhere ({told[first]['code'][:12]})")
 
 
-def _framework(cluster: Cluster, framework: str, told: Mapping[str, Facts]) -> Finding:
+def _framework(cluster: Cluster, framework: str, told: Mapping[str, Facts]) -> CheckResult:
     """Return whether a framework's libraries are there, at the same versions, in the Python the cluster file names."""
     first, *_ = told
     brought = {name: facts["software"][framework] for name, facts in told.items()}
@@ -114,13 +114,13 @@ def _framework(cluster: Cluster, framework: str, told: Mapping[str, Facts]) -> F
     if not (versions := _versions(brought[first], distributions)):
         return _not_installed(cluster, framework)
     for name, one in brought.items():
-        for package, there, _ in other_versions(one["software"], brought[first]["software"]):
+        for package, there, _ in different_versions(one["software"], brought[first]["software"]):
             words = f"{package} is {there} on {name}, other than on {first}"
             return missing(framework, words, "install the same lock file everywhere")
     return holds(framework, f"{versions} everywhere")
 
 
-def _not_installed(cluster: Cluster, framework: str) -> Finding:
+def _not_installed(cluster: Cluster, framework: str) -> CheckResult:
     """Return that nobody has a framework's library: a mistake where the file names a Python for it, else a choice."""
     words = f"not installed in {cluster.python_for(framework)}"
     if framework in cluster.python:
@@ -139,7 +139,7 @@ def _versions(brought: Facts, distributions: tuple[str, ...]) -> str:
     return ", ".join(f"{name} {software[name]}" for name in distributions if name in software)
 
 
-def _clocks(offsets: Mapping[str, float]) -> Finding:
+def _clocks(offsets: Mapping[str, float]) -> CheckResult:
     far = {name: seconds for name, seconds in offsets.items() if abs(seconds) > MOST_SECONDS_APART}
     if far:
         words = ", ".join(f"{name} {seconds:+.1f} s" for name, seconds in far.items())

@@ -12,13 +12,13 @@ from typing import Any
 
 from dlperf_study import frameworks, launchers
 from dlperf_study.check.nodes import each_node, together
-from dlperf_study.check.result import Finding, holds, missing, note, untried
+from dlperf_study.check.result import CheckResult, holds, missing, note, untried
 from dlperf_study.cluster import software
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.messages import Message
 from dlperf_study.guard.probes import Probes, probes
 from dlperf_study.guard.requests import PORTS
-from dlperf_study.guard.submission import Place
+from dlperf_study.guard.submission import Node
 from dlperf_study.launchers._base import Launcher
 from dlperf_study.paths import outputs_folder
 from dlperf_study.wording import last_line
@@ -37,16 +37,16 @@ REACH_SECONDS = 30
 AT_ONCE = 4
 
 
-def ways(cluster: Cluster, places: Sequence[Place], asked: Probes, told: Mapping[str, Message]) -> Iterator[Finding]:
+def ways(cluster: Cluster, nodes: Sequence[Node], asked: Probes, told: Mapping[str, Message]) -> Iterator[CheckResult]:
     """Yield whether the nodes that were reached reach each other; ``told`` is what each of them said."""
-    if len(places) == 1:
+    if len(nodes) == 1:
         return
     yield _ports(asked, told)
     if launchers.load(cluster.launcher).peers_by_ssh:
-        yield from _by_ssh(places, told)
+        yield from _by_ssh(nodes, told)
 
 
-def _ports(asked: Probes, told: Mapping[str, Message]) -> Finding:
+def _ports(asked: Probes, told: Mapping[str, Message]) -> CheckResult:
     """Return whether every node reaches every other, at the address and on such ports as a run uses."""
     if len(told) < 2:
         return untried(_BETWEEN, "fewer than two nodes were reached")
@@ -67,21 +67,19 @@ def _ports(asked: Probes, told: Mapping[str, Message]) -> Finding:
     return holds(_BETWEEN, f"every node reaches every other over {', '.join(interfaces)}")
 
 
-def _by_ssh(places: Sequence[Place], told: Mapping[str, Message]) -> Iterator[Finding]:
+def _by_ssh(nodes: Sequence[Node], told: Mapping[str, Message]) -> Iterator[CheckResult]:
     """Yield whether the first node reaches each other by ssh, as horovodrun does."""
-    first, *others = places
+    first, *others = nodes
     if first.name not in told:
         yield untried(f"ssh from {first.name}", f"{first.name} was not reached")
         return
-    reached = [place for place in others if place.name in told]
+    reached = [node for node in others if node.name in told]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield from pool.map(lambda place: _ssh(first, place), reached)
-    yield from (
-        untried(_way(first, place), f"{place.name} was not reached") for place in others if place not in reached
-    )
+        yield from pool.map(lambda node: _ssh(first, node), reached)
+    yield from (untried(_way(first, node), f"{node.name} was not reached") for node in others if node not in reached)
 
 
-def _ssh(first: Place, second: Place) -> Finding:
+def _ssh(first: Node, second: Node) -> CheckResult:
     text = shlex.join((*second.shell_argv(), "true"))
     try:
         done = subprocess.run([*first.shell_argv(), text], capture_output=True, text=True, timeout=REACH_SECONDS)
@@ -92,11 +90,11 @@ def _ssh(first: Place, second: Place) -> Finding:
     return holds(_way(first, second), "as Horovod needs it")
 
 
-def _way(first: Place, second: Place) -> str:
+def _way(first: Node, second: Node) -> str:
     return f"ssh from {first.name} to {second.name}"
 
 
-def commands(launcher: Launcher) -> Finding:
+def commands(launcher: Launcher) -> CheckResult:
     """Return whether this machine has the commands that a launcher needs."""
     subject = f"launcher {launcher.name}"
     if lacking := [command for command in launcher.commands if not shutil.which(command)]:
@@ -104,24 +102,24 @@ def commands(launcher: Launcher) -> Finding:
     return holds(subject, ", ".join(launcher.commands) or "needs no program")
 
 
-def on_places(cluster: Cluster, there: Sequence[Place]) -> Iterator[Finding]:
+def on_nodes(cluster: Cluster, there: Sequence[Node]) -> Iterator[CheckResult]:
     """Yield what is found on as many of these nodes as the cluster file says, and between them."""
-    places = there[: cluster.nodes]
-    yield _number(cluster, places)
-    with probes(places) as asked, _shared_file(cluster) as shared_file:
+    nodes = there[: cluster.nodes]
+    yield _number(cluster, nodes)
+    with probes(nodes) as asked, _shared_file(cluster) as shared_file:
         told = asked.ask("facts", **_question(cluster, shared_file))
-        for place in places:
-            yield from _node(cluster, place, asked, told)
+        for node in nodes:
+            yield from _node(cluster, node, asked, told)
         if told:
             yield from together(cluster, told, asked.clock_offsets())
-        yield from ways(cluster, places, asked, told)
+        yield from ways(cluster, nodes, asked, told)
 
 
-def _number(cluster: Cluster, places: Sequence[Place]) -> Finding:
-    if len(places) < cluster.nodes:
-        found = f"{len(places)} of the {cluster.nodes} in the cluster file"
+def _number(cluster: Cluster, nodes: Sequence[Node]) -> CheckResult:
+    if len(nodes) < cluster.nodes:
+        found = f"{len(nodes)} of the {cluster.nodes} in the cluster file"
         return missing("nodes", found, "lower nodes in the cluster file, or name a partition that has as many")
-    return holds("nodes", ", ".join(place.name for place in places if place.name) or "this machine")
+    return holds("nodes", ", ".join(node.name for node in nodes if node.name) or "this machine")
 
 
 def _question(cluster: Cluster, shared_file: Path | None) -> dict[str, Any]:
@@ -134,18 +132,18 @@ def _question(cluster: Cluster, shared_file: Path | None) -> dict[str, Any]:
     }
 
 
-def _node(cluster: Cluster, place: Place, asked: Probes, told: Mapping[str, Message]) -> Iterator[Finding]:
+def _node(cluster: Cluster, node: Node, asked: Probes, told: Mapping[str, Message]) -> Iterator[CheckResult]:
     """Yield what a node says of itself, or why it says nothing."""
-    if place.title in told:
-        yield from each_node(cluster, place.title, told[place.title])
+    if node.title in told:
+        yield from each_node(cluster, node.title, told[node.title])
     else:
-        yield missing(f"{place.title}: reached", asked.lost[place.title], _by_hand(cluster, place))
+        yield missing(f"{node.title}: reached", asked.lost[node.title], _by_hand(cluster, node))
 
 
-def _by_hand(cluster: Cluster, place: Place) -> str:
+def _by_hand(cluster: Cluster, node: Node) -> str:
     """Return what a person may try where this package failed: how they would go there themselves."""
-    question = (place.python, "-m", software.MODULE)
-    return f"try it by hand: {shlex.join(launchers.load(cluster.launcher).by_hand(cluster, place, question))}"
+    question = (node.python, "-m", software.MODULE)
+    return f"try it by hand: {shlex.join(launchers.load(cluster.launcher).by_hand(cluster, node, question))}"
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class CheckStatus(StrEnum):
     """Whether a study can run with what was found."""
 
     HOLDS = "holds"
@@ -15,41 +15,41 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """One thing a run needs: what was found of it and, where a person can mend it, what to do."""
 
     subject: str
-    verdict: Verdict
+    status: CheckStatus
     found: str
     remedy: str = ""
 
 
-def holds(subject: str, found: str) -> Finding:
+def holds(subject: str, found: str) -> CheckResult:
     """Return that something is as a run needs it."""
-    return Finding(subject, Verdict.HOLDS, found)
+    return CheckResult(subject, CheckStatus.HOLDS, found)
 
 
-def note(subject: str, found: str, remedy: str) -> Finding:
+def note(subject: str, found: str, remedy: str) -> CheckResult:
     """Return that something may spoil some runs, or their numbers."""
-    return Finding(subject, Verdict.NOTE, found, remedy)
+    return CheckResult(subject, CheckStatus.NOTE, found, remedy)
 
 
-def untried(subject: str, because: str) -> Finding:
+def untried(subject: str, because: str) -> CheckResult:
     """Return that nothing is known of something, because what it needs is missing."""
-    return Finding(subject, Verdict.UNTRIED, because)
+    return CheckResult(subject, CheckStatus.UNTRIED, because)
 
 
-def missing(subject: str, found: str, remedy: str) -> Finding:
+def missing(subject: str, found: str, remedy: str) -> CheckResult:
     """Return that no run can do without something."""
-    return Finding(subject, Verdict.MISSING, found, remedy)
+    return CheckResult(subject, CheckStatus.MISSING, found, remedy)
 
 
-def as_table(findings: Sequence[Finding]) -> str:
-    """Return the findings as text, what to do below what it is about."""
-    width = max((len(finding.subject) for finding in findings), default=0)
+def as_table(results: Sequence[CheckResult]) -> str:
+    """Return the results as text, what to do below what it is about."""
+    width = max((len(result.subject) for result in results), default=0)
     lines = []
-    for finding in findings:
-        lines.append(f"{finding.verdict:<8} {finding.subject:<{width}}  {finding.found}")
-        if finding.remedy:
-            lines.append(f"{'':<8} {'':<{width}}  -> {finding.remedy}")
+    for result in results:
+        lines.append(f"{result.status:<8} {result.subject:<{width}}  {result.found}")
+        if result.remedy:
+            lines.append(f"{'':<8} {'':<{width}}  -> {result.remedy}")
     return "\n".join(lines)

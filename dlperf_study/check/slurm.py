@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from dlperf_study import launchers
-from dlperf_study.check.reachability import commands, on_places
-from dlperf_study.check.result import Finding, holds, missing
+from dlperf_study.check.reachability import commands, on_nodes
+from dlperf_study.check.result import CheckResult, holds, missing
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import RunError
 from dlperf_study.guard.probes import queue_seconds
-from dlperf_study.guard.submission import Place
+from dlperf_study.guard.submission import Node
 from dlperf_study.slurm import queue
-from dlperf_study.slurm.allocation import places
-from dlperf_study.slurm.queue import Job, Phase
+from dlperf_study.slurm.allocation import allocated_nodes
+from dlperf_study.slurm.queue import Phase, QueuedJob
 from dlperf_study.slurm.script import WHOLE_NODES, devices_and_account
 
 #: How long a check may have the nodes, and how often it asks whether it has them.
@@ -30,7 +30,7 @@ class NoNodes(RunError):
     """Slurm gives no nodes; the message is its own."""
 
 
-def check_slurm(cluster: Cluster) -> Iterator[Finding]:
+def check_slurm(cluster: Cluster) -> Iterator[CheckResult]:
     """Yield what was found; nodes are tried inside of a job that has them all."""
     yield (found := commands(launchers.load(cluster.launcher)))
     if not found.remedy:
@@ -39,15 +39,15 @@ def check_slurm(cluster: Cluster) -> Iterator[Finding]:
         yield from _in_a_job(cluster)
 
 
-def _in_a_job(cluster: Cluster) -> Iterator[Finding]:
+def _in_a_job(cluster: Cluster) -> Iterator[CheckResult]:
     try:
         with allocated(cluster) as nodes:
-            yield from on_places(cluster, nodes)
+            yield from on_nodes(cluster, nodes)
     except NoNodes as error:
         yield refused(cluster, str(error))
 
 
-def partition(cluster: Cluster) -> Finding:
+def partition(cluster: Cluster) -> CheckResult:
     """Return whether Slurm has the partition of the cluster file, and enough nodes in it."""
     try:
         there = queue.partitions()
@@ -65,17 +65,17 @@ def partition(cluster: Cluster) -> Finding:
 
 
 @contextmanager
-def allocated(cluster: Cluster) -> Iterator[tuple[Place, ...]]:
+def allocated(cluster: Cluster) -> Iterator[tuple[Node, ...]]:
     """Allocate all nodes of a cluster for a while, unless this process is in a job: then its nodes are taken.
 
     Raises NoNodes where it gives none.
     """
     if "SLURM_JOB_ID" in os.environ:
-        yield places(cluster.guard_python)
+        yield allocated_nodes(cluster.guard_python)
         return
     name = f"dlperf-check-{uuid.uuid4().hex[:10]}"
     try:
-        yield places(cluster.guard_python, _job(cluster, name))
+        yield allocated_nodes(cluster.guard_python, _job(cluster, name))
     finally:
         queue.cancel_named(name)
 
@@ -111,7 +111,7 @@ def _job(cluster: Cluster, name: str) -> Mapping[str, str]:
     raise NoNodes("; ".join(re.findall("error: (.*)", said)) or said.strip() or "salloc gives none and says nothing")
 
 
-def _watch(salloc: "subprocess.Popen[str]", name: str) -> Job | None:
+def _watch(salloc: "subprocess.Popen[str]", name: str) -> QueuedJob | None:
     """Wait until nodes are given or refused; return the job as it was last seen to wait, if it had to."""
     waited = None
     while salloc.poll() is None:
@@ -123,7 +123,7 @@ def _watch(salloc: "subprocess.Popen[str]", name: str) -> Job | None:
     return waited
 
 
-def refused(cluster: Cluster, words: str) -> Finding:
+def refused(cluster: Cluster, words: str) -> CheckResult:
     """Return that Slurm gives no nodes, and which key of the cluster file may be why."""
     key = next((advice(cluster) for said, advice in _ADVICE.items() if re.search(said, words, re.IGNORECASE)), "")
     hand = shlex.join(["salloc", *_by_hand(cluster), "true"])

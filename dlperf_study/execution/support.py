@@ -10,8 +10,8 @@ from dlperf_study.cluster.cluster import DEFAULT, Cluster
 from dlperf_study.cluster.cluster_file import read_cluster
 from dlperf_study.errors import RunError, StudyFileError, UnsupportedError
 from dlperf_study.frameworks._base import Framework
-from dlperf_study.guard.installed_packages import HERE, CannotAnswer, brought_by
-from dlperf_study.guard.submission import Place
+from dlperf_study.guard.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
+from dlperf_study.guard.submission import Node
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.wording import unknown
 
@@ -65,7 +65,7 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, source: str
     framework = frameworks.load(configuration.framework)
     try:
         version = library_version(framework, cluster)
-    except CannotAnswer as error:
+    except UnusablePython as error:
         return f"the Python for {framework.name} can't be used: {error}"
     return framework.unsupported(configuration, cluster, version)
 
@@ -81,7 +81,7 @@ def library_version(framework: Framework, cluster: Cluster) -> str | None:
     """Return the version of the framework's library in the Python the cluster names for it, or None.
 
     Those of the libraries beside it follow: ``0.28.1 with torch 2.13.0``.
-    Raises CannotAnswer when that Python has not this package, UnsupportedError when it can't be run or reached.
+    Raises UnusablePython when that Python has not this package, UnsupportedError when it can't be run or reached.
     """
     versions = _versions(framework, cluster)
     found = next((versions[name] for name in framework.distributions if name in versions), None)
@@ -91,32 +91,32 @@ def library_version(framework: Framework, cluster: Cluster) -> str | None:
 
 def _versions(framework: Framework, cluster: Cluster) -> Mapping[str, str]:
     """Return versions by package, as ``library_version`` needs them, and raise as it does."""
-    python, place = _python(framework, cluster)
+    python, node = _python(framework, cluster)
     try:
-        answer = _asked(python, (*framework.distributions, *framework.beside), place)
+        answer = _asked(python, (*framework.distributions, *framework.beside), node)
     except RunError as error:
         raise UnsupportedError(f"cluster {cluster.name}: the Python for {framework.name}: {error}") from error
-    if isinstance(answer, CannotAnswer):
-        raise CannotAnswer(str(answer))
+    if isinstance(answer, UnusablePython):
+        raise UnusablePython(str(answer))
     return answer
 
 
-def _python(framework: Framework, cluster: Cluster) -> tuple[tuple[str, ...], Place]:
+def _python(framework: Framework, cluster: Cluster) -> tuple[tuple[str, ...], Node]:
     """Return the argv of the Python to ask, and where: on this machine if it is here, else where the launcher says.
 
     That nodes have the same versions is seen to when a run starts; so a plan or a report needs no node to answer.
     """
     python = cluster.planning_python_for(framework.name)
     if shutil.which(python):
-        return (python,), HERE
-    return (*cluster.container, python), launchers.load(cluster.launcher).asked(cluster)
+        return (python,), LOCAL_NODE
+    return (*cluster.container, python), launchers.load(cluster.launcher).representative_node(cluster)
 
 
 @cache
-def _asked(python: tuple[str, ...], packages: tuple[str, ...], place: Place) -> Mapping[str, str] | CannotAnswer:
+def _asked(python: tuple[str, ...], packages: tuple[str, ...], node: Node) -> Mapping[str, str] | UnusablePython:
     """Ask a Python for versions, once; no library is imported there."""
     try:
-        versions: dict[str, str] = brought_by(python, packages, place)["software"]
-    except CannotAnswer as error:
+        versions: dict[str, str] = installed_packages(python, packages, node)["software"]
+    except UnusablePython as error:
         return error
     return versions

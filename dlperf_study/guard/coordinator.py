@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.guard.guards import BadNews, Guards, Late
-from dlperf_study.guard.installed_packages import difference
+from dlperf_study.guard.guards import Guards, NodeTimeout, RunFailed
+from dlperf_study.guard.installed_packages import version_mismatch
 from dlperf_study.guard.messages import Message
-from dlperf_study.guard.requests import ConductedRun, facts_of, orders_of, question
+from dlperf_study.guard.requests import ConductedRun, node_facts, prepare_request, start_requests
 from dlperf_study.guard.run_folder import begin, keep_rank_output, unpack
-from dlperf_study.guard.submission import Execute, Place, Submission
+from dlperf_study.guard.submission import Execute, Node, Submission
 from dlperf_study.study.job import JobResult, Outcome, TaskRole
 from dlperf_study.supervision.processes import new_mark
 
@@ -26,14 +26,14 @@ READY_SECONDS = 90.0
 ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
 
 
-def coordinate(submission: Submission, places: Sequence[Place], timeout_seconds: float) -> JobResult:
-    """Run a submission on the first of these places to its end; no process of it is left anywhere.
+def coordinate(submission: Submission, nodes: Sequence[Node], timeout_seconds: float) -> JobResult:
+    """Run a submission on the first of these nodes to its end; no process of it is left anywhere.
 
     The folder of the run is made here, and holds all evidence but the record when this returns. An interrupt ends
     the run; the ending says so, and the caller raises once it is on disk.
     """
     begin(submission)
-    run = ConductedRun(submission, tuple(places[: submission.nodes]), new_mark())
+    run = ConductedRun(submission, tuple(nodes[: submission.nodes]), new_mark())
     with Guards(run.mark) as guards:
         verdict = _verdict(run, guards, timeout_seconds)
         results = guards.end(ENDING_SECONDS if run.ordered else GIVING_UP_SECONDS)
@@ -43,12 +43,12 @@ def coordinate(submission: Submission, places: Sequence[Place], timeout_seconds:
     return _ending(run, verdict, results, lost)
 
 
-def in_turn(places: Callable[[Cluster], Sequence[Place]]) -> Execute:
-    """Return what runs submissions one after another on the places of a cluster; it leaves no process on any."""
+def in_turn(nodes: Callable[[Cluster], Sequence[Node]]) -> Execute:
+    """Return what runs submissions one after another on the nodes of a cluster; it leaves no process on any."""
 
     def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
         for submission in submissions:
-            yield coordinate(submission, places(cluster), timeout_seconds)
+            yield coordinate(submission, nodes(cluster), timeout_seconds)
 
     return execute
 
@@ -69,9 +69,9 @@ def _verdict(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Verd
         _start(run, guards)
         trainers = {command.node for command in run.submission.commands if command.role == TaskRole.TRAINER}
         guards.gather("done", trainers, timeout_seconds)
-    except BadNews as news:
+    except RunFailed as news:
         return _Verdict(news.outcome, news.reason, news.node, news.task)
-    except Late:
+    except NodeTimeout:
         return _Verdict(Outcome.TIMEOUT, f"not finished after {timeout_seconds:.0f} s")
     except KeyboardInterrupt:
         return _Verdict(Outcome.KILLED, "interrupted", interrupted=True)
@@ -81,26 +81,26 @@ def _verdict(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Verd
 def _prepare(run: ConductedRun, guards: Guards) -> None:
     """Let every node get ready, and see that all will run the same."""
     submission = run.submission
-    if len(run.places) < submission.nodes:
-        raise BadNews(Outcome.FAILED, f"needs {submission.nodes} nodes, but there are only {len(run.places)}")
-    asked = question(submission)
-    for node, place in enumerate(run.places):
+    if len(run.nodes) < submission.nodes:
+        raise RunFailed(Outcome.FAILED, f"needs {submission.nodes} nodes, but there are only {len(run.nodes)}")
+    asked = prepare_request(submission)
+    for node, place in enumerate(run.nodes):
         guards.open(node, place)
         guards.say(node, "prepare", **asked)
     patience = READY_SECONDS + submission.idle_wait_seconds
     try:
-        run.ready = guards.gather("ready", range(len(run.places)), patience)
-    except Late as late:
-        slow = ", ".join(run.places[node].title for node in late.nodes)
-        raise BadNews(Outcome.FAILED, f"{slow}: not ready within {patience:.0f} s") from late
+        run.ready = guards.gather("ready", range(len(run.nodes)), patience)
+    except NodeTimeout as late:
+        slow = ", ".join(run.nodes[node].title for node in late.nodes)
+        raise RunFailed(Outcome.FAILED, f"{slow}: not ready within {patience:.0f} s") from late
     said = [run.ready[node] for node in sorted(run.ready)]
-    if words := difference(said, [place.name for place in run.places], submission.python):
-        raise BadNews(Outcome.FAILED, words)
+    if words := version_mismatch(said, [place.name for place in run.nodes], submission.python):
+        raise RunFailed(Outcome.FAILED, words)
 
 
 def _start(run: ConductedRun, guards: Guards) -> None:
     """Tell every node what to start."""
-    orders = orders_of(run)
+    orders = start_requests(run)
     run.began, run.started = time.monotonic(), datetime.now(UTC)
     for node, order in orders.items():
         run.ordered.add(node)
@@ -112,8 +112,8 @@ def _sweep(run: ConductedRun, lost: Sequence[int]) -> None:
     with Guards(run.mark) as guards:
         try:
             for node in lost:
-                guards.open(node, run.places[node])
-        except BadNews:
+                guards.open(node, run.nodes[node])
+        except RunFailed:
             return
         guards.end(GIVING_UP_SECONDS)
 
@@ -131,7 +131,7 @@ def _ending(run: ConductedRun, verdict: _Verdict, results: Mapping[int, Message]
     names = [command.name for command in run.submission.commands] if run.ordered else []
     codes = {name: code for result in results.values() for name, code in result["exit_codes"].items()}
     busy = [result["busy_cores"] for result in results.values() if result["busy_cores"] is not None]
-    silent = ", ".join(run.places[node].title for node in lost if node != verdict.node)
+    silent = ", ".join(run.nodes[node].title for node in lost if node != verdict.node)
     return JobResult(
         verdict.outcome,
         verdict.reason + (f"; {silent} did not answer any more" if silent else ""),
@@ -141,6 +141,6 @@ def _ending(run: ConductedRun, verdict: _Verdict, results: Mapping[int, Message]
         out_of_memory_kills=sum(result["out_of_memory_kills"] for result in results.values()),
         interrupted=verdict.interrupted,
         started=run.started.isoformat(),
-        nodes=tuple(facts_of(run, node, results.get(node)) for node in sorted(run.ready)),
+        nodes=tuple(node_facts(run, node, results.get(node)) for node in sorted(run.ready)),
         failed_task="" if silent else verdict.task,
     )

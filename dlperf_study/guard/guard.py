@@ -19,8 +19,8 @@ from typing import Any
 
 from dlperf_study.cluster.environment_variables import SLURM_VARIABLES, passed_environment, recorded_environment
 from dlperf_study.errors import RunError
-from dlperf_study.guard.installed_packages import brought_by
-from dlperf_study.guard.messages import Conversation, Message, Over
+from dlperf_study.guard.installed_packages import installed_packages
+from dlperf_study.guard.messages import CoordinatorConnection, Message, RunStopped
 from dlperf_study.guard.node_hardware import allowed_gpus, first_devices, free_ports, hardware, own_address
 from dlperf_study.guard.node_load import LoadMeter, wait_until_idle
 from dlperf_study.guard.remote_shell import install
@@ -42,9 +42,9 @@ def main() -> None:
     """Prepare the node, start the commands, watch them, end them, and say how it went."""
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    conversation = Conversation(sys.argv[1])
+    conversation = CoordinatorConnection(sys.argv[1])
     guard = _Guard(conversation)
-    with suppress(Over):
+    with suppress(RunStopped):
         try:
             guard.prepare(conversation.wait_for("prepare"))
             guard.start(conversation.wait_for("start"))
@@ -74,7 +74,7 @@ class _Terminated(Exception):
 class _Guard:
     """What runs on this node for one run."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: CoordinatorConnection) -> None:
         self._conversation = conversation
         self._environment: dict[str, str] = {}
         self._order: Message = {}
@@ -96,7 +96,7 @@ class _Guard:
             devices=first_devices(gpus, asked["gpus_per_node"]),
             hardware=hardware(gpus),
             variables=recorded_environment({k: v for k, v in self._environment.items() if k not in PRIVATE}),
-            **brought_by(asked["python"]),
+            **installed_packages(asked["python"]),
         )
 
     def start(self, order: Message) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from dlperf_study.guard.messages import HEARTBEAT_SECONDS, Inbox, Message, line
-from dlperf_study.guard.submission import Place
+from dlperf_study.guard.submission import Node
 from dlperf_study.study.job import Outcome
 from dlperf_study.supervision.processes import GUARD, ending_words
 from dlperf_study.wording import last_line
@@ -28,7 +28,7 @@ class Channel:
     Raises OSError when the command that reaches the node can't be started.
     """
 
-    def __init__(self, node: int, place: Place, mark: str, module: str = GUARD) -> None:
+    def __init__(self, node: int, place: Node, mark: str, module: str = GUARD) -> None:
         self.node, self.place = node, place
         self._mark = mark
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 closed by close
@@ -87,7 +87,7 @@ class Channel:
         return last_line(self._errors.read().decode(errors="replace"))
 
 
-class BadNews(Exception):
+class RunFailed(Exception):
     """The run is over before it is done: how, why, on which node it began, if on one, and by which task, if by one."""
 
     def __init__(self, outcome: Outcome, reason: str, node: int | None = None, task: str = "") -> None:
@@ -95,7 +95,7 @@ class BadNews(Exception):
         self.outcome, self.reason, self.node, self.task = outcome, reason, node, task
 
 
-class Late(Exception):
+class NodeTimeout(Exception):
     """Not everybody has answered in time; ``nodes`` have not."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
@@ -121,12 +121,12 @@ class Guards:
         for channel in self._channels.values():
             channel.close()
 
-    def open(self, node: int, place: Place) -> None:
-        """Start the guard of a node; raises BadNews when the command that reaches it is not there."""
+    def open(self, node: int, place: Node) -> None:
+        """Start the guard of a node; raises RunFailed when the command that reaches it is not there."""
         try:
             self._channels[node] = Channel(node, place, self._mark)
         except OSError as error:
-            raise BadNews(Outcome.FAILED, f"{place.name or 'the guard'} can't be reached: {error}", node) from error
+            raise RunFailed(Outcome.FAILED, f"{place.name or 'the guard'} can't be reached: {error}", node) from error
 
     def say(self, node: int, kind: str, **values: object) -> None:
         """Tell the guard of a node something."""
@@ -135,18 +135,18 @@ class Guards:
     def gather(self, kind: str, nodes: Iterable[int], seconds: float) -> dict[int, Message]:
         """Return the first message of this kind from each of these nodes, in order of node.
 
-        Raises BadNews as soon as any node has failed or is lost, and Late after ``seconds``.
+        Raises RunFailed as soon as any node has failed or is lost, and NodeTimeout after ``seconds``.
         """
         found: dict[int, Message] = {}
         missing = set(nodes)
         deadline = time.monotonic() + seconds
         while missing:
             if not (heard := self._hear(deadline)):
-                raise Late(sorted(missing))
+                raise NodeTimeout(sorted(missing))
             channel, message = heard
             if message["kind"] in ("failed", "gone"):
                 task = message.get("task", "")
-                raise BadNews(Outcome(message["outcome"]), channel.of(message["reason"], task), channel.node, task)
+                raise RunFailed(Outcome(message["outcome"]), channel.of(message["reason"], task), channel.node, task)
             if message["kind"] == kind:
                 found[channel.node] = message
                 missing.discard(channel.node)

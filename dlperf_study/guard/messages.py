@@ -55,11 +55,11 @@ class Inbox:
 # A guard's side of the pipe to its coordinator: what it hears is also its lifeline.
 
 
-class Over(Exception):
+class RunStopped(Exception):
     """Nothing more is to be done here than to end what runs."""
 
 
-class Conversation:
+class CoordinatorConnection:
     """What the coordinator of a run and the guard of one of its nodes say to each other."""
 
     def __init__(self, mark: str) -> None:
@@ -76,27 +76,27 @@ class Conversation:
     def hear(self, seconds: float = 0.0) -> Message | None:
         """Return what the coordinator said next, or None when it says nothing within ``seconds``.
 
-        Raises Over when it says that the run is over, went away, or has been silent for too long.
+        Raises RunStopped when it says that the run is over, went away, or has been silent for too long.
         """
         self._heard.extend(m for m in self._inbox.receive(seconds) if m["kind"] != "heartbeat")
         if self._heard:
             message = self._heard.popleft()
             if message["kind"] == "end":
-                raise Over
+                raise RunStopped
             return message
         if self._inbox.closed or time.monotonic() - self._inbox.last_heard > SILENCE_SECONDS:
-            raise Over
+            raise RunStopped
         return None
 
     def wait_for(self, kind: str) -> Message:
-        """Return the next message of this kind; raises Over as ``hear`` does."""
+        """Return the next message of this kind; raises RunStopped as ``hear`` does."""
         while True:
             message = self.hear(1.0)
             if message and message["kind"] == kind:
                 return message
 
     def check(self) -> None:
-        """Raise Over if that is what was said meanwhile; for use while something else is waited for."""
+        """Raise RunStopped if that is what was said meanwhile; for use while something else is waited for."""
         if message := self.hear():
             self._heard.appendleft(message)
 

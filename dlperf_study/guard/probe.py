@@ -18,7 +18,7 @@ import psutil
 
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import RunError
-from dlperf_study.guard.installed_packages import brought_by
+from dlperf_study.guard.installed_packages import installed_packages
 from dlperf_study.guard.messages import Inbox, Message, line
 from dlperf_study.guard.node_hardware import allowed_gpus, hardware, own_address
 from dlperf_study.guard.node_load import cores_busy
@@ -88,7 +88,7 @@ def _address(interface: str) -> dict[str, str]:
 
 def _software(python: Sequence[str]) -> dict[str, Any]:
     try:
-        return brought_by(python)
+        return installed_packages(python)
     except RunError as error:
         return {"error": str(error)}
 

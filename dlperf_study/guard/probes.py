@@ -8,7 +8,7 @@ from typing import Any
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.guards import Channel
 from dlperf_study.guard.messages import Message
-from dlperf_study.guard.submission import Place
+from dlperf_study.guard.submission import Node
 from dlperf_study.supervision.processes import new_mark
 
 PROBE = "dlperf_study.guard.probe"
@@ -52,14 +52,14 @@ class Probes:
 
 
 @contextmanager
-def probes(places: Sequence[Place]) -> Iterator[Probes]:
+def probes(nodes: Sequence[Node]) -> Iterator[Probes]:
     """Start a probe at each place; at the end none is left."""
     mark = new_mark()
     channels: dict[str, Channel] = {}
     lost: dict[str, str] = {}
     opened: list[Channel] = []
     try:
-        for number, place in enumerate(places):
+        for number, place in enumerate(nodes):
             try:
                 channels[place.title] = Channel(number, place, mark, PROBE)
             except OSError as error:

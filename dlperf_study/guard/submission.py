@@ -79,7 +79,7 @@ class Submission:
 
 
 @dataclass(frozen=True)
-class Place:
+class Node:
     """How a node is reached: ``reach`` is what a command is put behind to run there, nothing for this machine.
 
     ``shell``: a shell at the other end reads the words again. ``address`` is what other nodes know it by; left

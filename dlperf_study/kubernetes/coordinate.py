@@ -21,7 +21,7 @@ from dlperf_study.cluster.software import measuring_code, software, training_lib
 from dlperf_study.errors import RunError
 from dlperf_study.guard.coordinator import coordinate
 from dlperf_study.guard.run_folder import pack, unpack
-from dlperf_study.guard.submission import Place, Submission
+from dlperf_study.guard.submission import Node, Submission
 from dlperf_study.kubernetes import parcel
 from dlperf_study.kubernetes.pods import ENVIRONMENT_FILE, NODE_FOLDER, ORDER_FILE, TOKEN_FILE
 from dlperf_study.kubernetes.serve import PORT
@@ -96,7 +96,7 @@ def conduct(order: Order, own_address: str) -> Evidence:
         addresses = _meet(others, order.start_within_seconds)
     except RunError as error:
         return Evidence(JobResult(Outcome.FAILED, str(error), seconds=None), "")
-    here = [Place(order.pods[0], address=own_address)] if order.conductor_trains else []
+    here = [Node(order.pods[0], address=own_address)] if order.conductor_trains else []
     result = coordinate(submission, [*here, *_places(others, addresses)], order.timeout_seconds)
     return Evidence(result, pack(Path(submission.folder)))
 
@@ -114,9 +114,9 @@ def _check_image(order: Order, found: Mapping[str, str]) -> None:
             raise RunError(f"the image has {name} {here[name]}, but the study was planned with {planned[name]}")
 
 
-def _places(pods: Sequence[str], addresses: Sequence[str]) -> list[Place]:
+def _places(pods: Sequence[str], addresses: Sequence[str]) -> list[Node]:
     reach = (sys.executable, "-m", f"{__package__}.reach", TOKEN_FILE)
-    return [Place(pod, (*reach, address), address=address) for pod, address in zip(pods, addresses, strict=True)]
+    return [Node(pod, (*reach, address), address=address) for pod, address in zip(pods, addresses, strict=True)]
 
 
 def _meet(pods: Sequence[str], seconds: float) -> list[str]:

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.guard.submission import Execute, Place, Submission
+from dlperf_study.guard.submission import Execute, Node, Submission
 from dlperf_study.study.job import Job
 
 
-def this_machine(cluster: Cluster) -> Place:
-    """Return the place to ask for libraries where the cluster's Python is also the Python here."""
-    return Place()
+def this_machine(cluster: Cluster) -> Node:
+    """Return the node to ask for libraries where the cluster's Python is also the Python here."""
+    return Node()
 
 
-def as_it_is(cluster: Cluster, place: Place, argv: Sequence[str]) -> Sequence[str]:
+def as_it_is(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
     """Return a command as it is typed on this machine."""
     return argv
 
@@ -25,13 +25,13 @@ def nothing_to_cancel(folder: Path, cluster: Cluster) -> None:
 
 @dataclass(frozen=True)
 class Launcher:
-    """One place to run.
+    """One node to run.
 
-    ``render(job, cluster, folder)`` is pure. ``places(cluster)`` are its nodes, in order. ``cancel(folder, cluster)``
-    ends what works for the configuration of this folder. ``asked(cluster)`` is where a plan asks for libraries whose
-    Python is not on this machine.
+    ``render(job, cluster, folder)`` is pure. ``nodes(cluster)`` are its nodes, in order. ``cancel(folder, cluster)``
+    ends what works for the configuration of this folder. ``representative_node(cluster)`` is the node that a plan asks
+    for installed packages, where the Python that trains is not on this machine.
 
-    ``commands`` must be on this machine, and ``commands_from`` says what brings them. ``by_hand(cluster, place, argv)``
+    ``commands`` must be on this machine, and ``commands_from`` says what brings them. ``by_hand(cluster, node, argv)``
     is how a person would run a command on a node. ``peers_by_ssh``: the first node reaches the others by ssh, so it
     needs a key of its own.
     """
@@ -39,10 +39,10 @@ class Launcher:
     name: str
     render: Callable[[Job, Cluster, Path], Submission]
     execute: Execute
-    places: Callable[[Cluster], Sequence[Place]]
+    nodes: Callable[[Cluster], Sequence[Node]]
     cancel: Callable[[Path, Cluster], None] = nothing_to_cancel
-    asked: Callable[[Cluster], Place] = this_machine
+    representative_node: Callable[[Cluster], Node] = this_machine
     commands: tuple[str, ...] = ()
     commands_from: str = ""
-    by_hand: Callable[[Cluster, Place, Sequence[str]], Sequence[str]] = as_it_is
+    by_hand: Callable[[Cluster, Node, Sequence[str]], Sequence[str]] = as_it_is
     peers_by_ssh: bool = False

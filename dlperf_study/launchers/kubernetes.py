@@ -14,7 +14,7 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.environment_variables import travelling_environment
 from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.errors import StudyFileError
-from dlperf_study.guard.submission import Place, Submission, fill, submission_of
+from dlperf_study.guard.submission import Node, Submission, fill, submission_of
 from dlperf_study.kubernetes.api import Api
 from dlperf_study.kubernetes.coordinate import Order
 from dlperf_study.kubernetes.manifests import (
@@ -61,7 +61,7 @@ def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds
         yield _run(submission, cluster, timeout_seconds, api).perform()
 
 
-def places(cluster: Cluster) -> tuple[Place, ...]:
+def nodes(cluster: Cluster) -> tuple[Node, ...]:
     """Return nothing: a pod can't be reached before there is a run."""
     return ()
 
@@ -112,4 +112,4 @@ def _by_pod(job: Job, pods: Sequence[Pod]) -> Job:
     return replace(job, nodes=len(pods), tasks=tuple(map(moved, job.tasks)))
 
 
-LAUNCHER = Launcher("kubernetes", render, execute, places, cancel)
+LAUNCHER = Launcher("kubernetes", render, execute, nodes, cancel)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.coordinator import in_turn
-from dlperf_study.guard.submission import Place, Submission, submission_of
+from dlperf_study.guard.submission import Node, Submission, submission_of
 from dlperf_study.launchers._base import Launcher
 from dlperf_study.study.job import Job
 
@@ -14,10 +14,10 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     return submission_of("local", job, cluster, folder)
 
 
-def places(cluster: Cluster) -> tuple[Place, ...]:
+def nodes(cluster: Cluster) -> tuple[Node, ...]:
     """Return this machine."""
-    return (Place(python=cluster.guard_python),)
+    return (Node(python=cluster.guard_python),)
 
 
-execute = in_turn(places)
-LAUNCHER = Launcher("local", render, execute, places)
+execute = in_turn(nodes)
+LAUNCHER = Launcher("local", render, execute, nodes)

@@ -8,18 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.guard.submission import Place, Submission, submission_of
+from dlperf_study.guard.submission import Node, Submission, submission_of
 from dlperf_study.launchers._base import Launcher
 from dlperf_study.paths import ConfigurationPaths
 from dlperf_study.slurm import allocation
-from dlperf_study.slurm.job import SCRIPT, HandedJob, hand_over, open_jobs
+from dlperf_study.slurm.job import SCRIPT, SubmittedJob, open_jobs, submit_job
 from dlperf_study.slurm.queue import Refused
 from dlperf_study.slurm.script import devices_and_account, script
 from dlperf_study.slurm.watch import Watch, give_up
 from dlperf_study.study.job import Job, JobResult, Outcome
 
 #: One run of a job: the job, and which of its runs.
-Part = tuple[HandedJob, int]
+Part = tuple[SubmittedJob, int]
 
 
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
@@ -28,9 +28,9 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     return replace(rendered, files={SCRIPT: script(rendered.paths.home.folder.name, job.nodes, cluster)})
 
 
-def places(cluster: Cluster) -> tuple[Place, ...]:
+def nodes(cluster: Cluster) -> tuple[Node, ...]:
     """Return the nodes of the job that this process belongs to; raises RunError outside of one."""
-    return allocation.places(cluster.guard_python)
+    return allocation.allocated_nodes(cluster.guard_python)
 
 
 def execute(
@@ -57,9 +57,9 @@ def cancel(folder: Path, cluster: Cluster) -> None:
         give_up(job)
 
 
-def by_hand(cluster: Cluster, place: Place, argv: Sequence[str]) -> Sequence[str]:
+def by_hand(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
     """Return how a person runs a command on a node, in a job of its own."""
-    return ("srun", f"--nodelist={place.name}", *devices_and_account(cluster), *argv)
+    return ("srun", f"--nodelist={node.name}", *devices_and_account(cluster), *argv)
 
 
 def _endings(
@@ -99,11 +99,11 @@ def _parts(home: ConfigurationPaths, submissions: Sequence[Submission], timeout_
 def _handed_over(submissions: Sequence[Submission], timeout_seconds: float) -> list[Part]:
     if not submissions:
         return []
-    job = hand_over(submissions, timeout_seconds)
+    job = submit_job(submissions, timeout_seconds)
     return [(job, index) for index in range(len(submissions))]
 
 
-def _followed(jobs: Sequence[HandedJob], submission: Submission) -> Part | None:
+def _followed(jobs: Sequence[SubmittedJob], submission: Submission) -> Part | None:
     """Return the run of an earlier driver's job that this is, if that job has done it or still may."""
     for job in jobs:
         index = job.index_of(submission)
@@ -113,7 +113,7 @@ def _followed(jobs: Sequence[HandedJob], submission: Submission) -> Part | None:
 
 
 LAUNCHER = Launcher(
-    *("slurm", render, execute, places, cancel),
+    *("slurm", render, execute, nodes, cancel),
     commands=("sbatch", "srun", "salloc", "scontrol", "squeue", "scancel"),
     commands_from="run this where Slurm's commands are",
     by_hand=by_hand,

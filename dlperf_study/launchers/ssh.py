@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.coordinator import in_turn
-from dlperf_study.guard.submission import Place, Submission, submission_of
+from dlperf_study.guard.submission import Node, Submission, submission_of
 from dlperf_study.launchers._base import Launcher
 from dlperf_study.study.job import Job
 
@@ -25,34 +25,34 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     return submission_of("ssh", job, cluster, folder, "" if cluster.shared_files else apart)
 
 
-def places(cluster: Cluster) -> tuple[Place, ...]:
+def nodes(cluster: Cluster) -> tuple[Node, ...]:
     """Return the hosts, in the order of the cluster file."""
     return tuple(_place(cluster, host) for host in cluster.hosts)
 
 
-def first_host(cluster: Cluster) -> Place:
+def first_host(cluster: Cluster) -> Node:
     """Return where to ask for libraries: all hosts must have the same."""
-    return places(cluster)[0]
+    return nodes(cluster)[0]
 
 
-def by_hand(cluster: Cluster, place: Place, argv: Sequence[str]) -> Sequence[str]:
+def by_hand(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
     """Return how a person runs a command on a host, without the options that only a program needs."""
-    return (*_ssh(cluster), place.name, shlex.join(argv))
+    return (*_ssh(cluster), node.name, shlex.join(argv))
 
 
-def _place(cluster: Cluster, host: str) -> Place:
+def _place(cluster: Cluster, host: str) -> Node:
     options = [word for option in OPTIONS for word in ("-o", option)]
-    return Place(host, (*_ssh(cluster), *options, host), cluster.guard_python, shell=True)
+    return Node(host, (*_ssh(cluster), *options, host), cluster.guard_python, shell=True)
 
 
 def _ssh(cluster: Cluster) -> tuple[str, ...]:
     return ("ssh", "-F", cluster.ssh.config_file) if cluster.ssh.config_file else ("ssh",)
 
 
-execute = in_turn(places)
+execute = in_turn(nodes)
 LAUNCHER = Launcher(
-    *("ssh", render, execute, places),
-    asked=first_host,
+    *("ssh", render, execute, nodes),
+    representative_node=first_host,
     commands=("ssh",),
     commands_from="install an ssh client (openssh-client)",
     by_hand=by_hand,

@@ -16,22 +16,22 @@ from dlperf_study.cluster.environment_variables import SLURM_VARIABLES
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import RunError
 from dlperf_study.guard.coordinator import coordinate
-from dlperf_study.guard.submission import Place, Submission
+from dlperf_study.guard.submission import Node, Submission
 from dlperf_study.paths import JobPaths, write_atomically
 from dlperf_study.slurm import queue
-from dlperf_study.slurm.job import HandedJob, read_job
+from dlperf_study.slurm.job import SubmittedJob, read_job
 from dlperf_study.study.job import JobResult, Outcome
 
 # The nodes of an allocation, and how a process of it reaches them.
 
 
-def places(python: str = sys.executable, environment: Mapping[str, str] = os.environ) -> tuple[Place, ...]:
+def allocated_nodes(python: str = sys.executable, environment: Mapping[str, str] = os.environ) -> tuple[Node, ...]:
     """Return the nodes of the job that this process belongs to, in Slurm's order; raises RunError outside of one."""
     try:
         number, nodes = environment["SLURM_JOB_ID"], environment["SLURM_JOB_NODELIST"]
     except KeyError as error:
         raise RunError(f"Slurm names nodes only inside of a job, and {error.args[0]} is not set") from error
-    return tuple(Place(name, srun(number, name), python) for name in queue.host_names(nodes))
+    return tuple(Node(name, srun(number, name), python) for name in queue.host_names(nodes))
 
 
 def srun(number: str, node: str) -> tuple[str, ...]:
@@ -53,12 +53,12 @@ def main(folder: Path) -> int:
     """Do the runs of the job in this folder; return the exit code: 0 when each has an ending."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return 0 if _do(read_job(JobPaths(folder)), places()) else CUT_OFF
+        return 0 if _do(read_job(JobPaths(folder)), allocated_nodes()) else CUT_OFF
     except KeyboardInterrupt:
         return CUT_OFF
 
 
-def _do(job: HandedJob, nodes: Sequence[Place]) -> bool:
+def _do(job: SubmittedJob, nodes: Sequence[Node]) -> bool:
     """Do one run after another; return whether Slurm let all come to their end."""
     for index, submission in enumerate(job.submissions):
         result = _run(job, submission, nodes)
@@ -68,7 +68,7 @@ def _do(job: HandedJob, nodes: Sequence[Place]) -> bool:
     return True
 
 
-def _run(job: HandedJob, submission: Submission, nodes: Sequence[Place]) -> JobResult:
+def _run(job: SubmittedJob, submission: Submission, nodes: Sequence[Node]) -> JobResult:
     if job.code != measuring_code():
         return JobResult(Outcome.FAILED, "the measuring code has changed since the job was submitted", seconds=None)
     further = replace(submission, pass_environment=(*submission.pass_environment, *SLURM_VARIABLES))

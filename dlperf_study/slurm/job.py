@@ -16,7 +16,7 @@ SCRIPT = "job.sbatch"
 
 
 @dataclass(frozen=True)
-class HandedJob:
+class SubmittedJob:
     """Runs that one job does one after another; ``code`` is a digest of the code that was to measure them."""
 
     paths: JobPaths
@@ -65,10 +65,10 @@ class HandedJob:
         return allotted_seconds(self.submissions, self.timeout_seconds)
 
 
-def hand_over(submissions: Sequence[Submission], timeout_seconds: float) -> HandedJob:
+def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> SubmittedJob:
     """Submit one job for these runs; raises RunError when Slurm doesn't take it."""
     paths = submissions[0].paths.home.next_job()
-    job = HandedJob(paths, tuple(submissions), timeout_seconds, measuring_code())
+    job = SubmittedJob(paths, tuple(submissions), timeout_seconds, measuring_code())
     order = {
         "code": job.code,
         "timeout_seconds": timeout_seconds,
@@ -87,14 +87,14 @@ def _files_of_a_run(submission: Submission) -> dict[str, str]:
     return {name: text for name, text in submission.files.items() if name != SCRIPT}
 
 
-def read_job(paths: JobPaths) -> HandedJob:
+def read_job(paths: JobPaths) -> SubmittedJob:
     """Return the job that lies in a folder."""
     order = json.loads(paths.order.read_text())
     submissions = tuple(Submission.from_json(json.dumps(one)) for one in order["submissions"])
-    return HandedJob(paths, submissions, order["timeout_seconds"], order["code"])
+    return SubmittedJob(paths, submissions, order["timeout_seconds"], order["code"])
 
 
-def open_jobs(home: ConfigurationPaths) -> Iterator[HandedJob]:
+def open_jobs(home: ConfigurationPaths) -> Iterator[SubmittedJob]:
     """Yield the jobs of a configuration of which somebody still waits for something, the latest first."""
     for paths in reversed(home.jobs()):
         if paths.order.exists() and not (job := read_job(paths)).is_done_with:

@@ -22,7 +22,7 @@ PHASES = {
 #: Reasons for waiting that no waiting cures, in the words of ``squeue``.
 NEVER = re.compile(
     r"PartitionNodeLimit|PartitionTimeLimit|PartitionConfig|BadConstraints|DependencyNeverSatisfied"
-    r"|Invalid(Account|QOS)|AccountNotAllowed|QOSNotAllowed|(QOS|Assoc)\w*Per(Job|JobLimit)|(QOS|Assoc)\w*TimeLimit"
+    r"|Invalid(Account|QOS)|AccountNotAllowed|QOSNotAllowed|(QOS|Assoc)\w*Per(QueuedJob|JobLimit)|(QOS|Assoc)\w*TimeLimit"
 )
 HELD = re.compile(r"JobHeld(User|Admin)|JobHoldMaxRequeue|held")
 
@@ -37,7 +37,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True)
-class Job:
+class QueuedJob:
     """A job as Slurm sees it; ``state`` and ``reason`` are Slurm's words."""
 
     state: str
@@ -88,9 +88,9 @@ class Refused(RunError):
     """Slurm does not do what it is asked; the message is its own."""
 
 
-def parse_job(text: str) -> Job:
+def parse_job(text: str) -> QueuedJob:
     """Return the job in one line of ``scontrol -o show job``, where ``(null)`` and ``None`` mean nothing."""
-    return Job(_field(text, "JobState"), _field(text, "Reason"), _field(text, "NodeList"))
+    return QueuedJob(_field(text, "JobState"), _field(text, "Reason"), _field(text, "NodeList"))
 
 
 def parse_partitions(text: str) -> tuple[Partition, ...]:
@@ -98,7 +98,7 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
     return tuple(map(_partition, filter(None, text.splitlines())))
 
 
-def parse_accounting(text: str) -> Job | None:
+def parse_accounting(text: str) -> QueuedJob | None:
     """Return the job in the lines of ``sacct --parsable2 --format=State,Reason,NodeList``; the first is the job's.
 
     None when accounting has no line for it, or none with a state.
@@ -108,7 +108,7 @@ def parse_accounting(text: str) -> Job | None:
         return None
     state, reason, nodes = (_value(word) for word in first.split("|"))
     # "CANCELLED by 1000" names the user behind the state.
-    return Job(state.partition(" ")[0], reason, nodes) if state else None
+    return QueuedJob(state.partition(" ")[0], reason, nodes) if state else None
 
 
 def submit(script: Path, variables: Mapping[str, str], further: Sequence[str]) -> str:
@@ -131,13 +131,13 @@ def find(comment: str) -> str | None:
     return next((number for number, _, text in found if text == comment), None)
 
 
-def named(name: str) -> Job | None:
+def named(name: str) -> QueuedJob | None:
     """Return the job with this name, if one waits or runs."""
     found = _command("squeue", "--noheader", f"--name={name}", "--format=%T|%r|%N|%i").strip()
     if not found:
         return None
     state, reason, nodes, number = found.split("|")
-    return Job(state, _value(reason), nodes, number=number)
+    return QueuedJob(state, _value(reason), nodes, number=number)
 
 
 def partitions() -> tuple[Partition, ...]:
@@ -145,7 +145,7 @@ def partitions() -> tuple[Partition, ...]:
     return parse_partitions(_command("scontrol", "--all", "--oneliner", "show", "partition"))
 
 
-def job(number: str) -> Job:
+def job(number: str) -> QueuedJob:
     """Return what Slurm knows of a job, from its accounting where it has one and nothing else.
 
     Raises Unreachable when Slurm does not answer.
@@ -155,7 +155,7 @@ def job(number: str) -> Job:
     except Refused as error:
         if "Invalid job id" not in str(error):
             raise Unreachable(str(error)) from error
-        found = _accounting(number) or Job("FORGOTTEN")
+        found = _accounting(number) or QueuedJob("FORGOTTEN")
     return replace(found, number=number, down=_down(found.nodes) if found.state == "NODE_FAIL" else ())
 
 
@@ -180,7 +180,7 @@ def _down(node_list: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_command(*words).split()))
 
 
-def _accounting(number: str) -> Job | None:
+def _accounting(number: str) -> QueuedJob | None:
     """Return what the accounting remembers; None when there is none, or it has never heard of the job."""
     try:
         return parse_accounting(

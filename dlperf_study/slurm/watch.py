@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from dlperf_study.cluster.cluster import Slurm
 from dlperf_study.slurm import queue
-from dlperf_study.slurm.job import HandedJob
-from dlperf_study.slurm.queue import Job, Phase, Unreachable
+from dlperf_study.slurm.job import SubmittedJob
+from dlperf_study.slurm.queue import Phase, QueuedJob, Unreachable
 from dlperf_study.study.job import JobResult, Outcome
 
 #: What another machine wrote may take this long to be seen here.
@@ -45,13 +45,13 @@ class Patience:
 class Watch:
     """Looks at one job until its runs have ended."""
 
-    def __init__(self, job: HandedJob, settings: Slurm) -> None:
+    def __init__(self, job: SubmittedJob, settings: Slurm) -> None:
         self._job = job
         self._poll_seconds = settings.poll_seconds
         self._patience = Patience(settings.start_within_seconds, job.allotted_seconds + ENDING_SECONDS)
         self._verdict: Verdict | None = None
         self._words = ""
-        self._seen = Job("PENDING", number=job.number)
+        self._seen = QueuedJob("PENDING", number=job.number)
         self._since = self._answered = time.monotonic()
 
     def result(self, index: int) -> JobResult:
@@ -103,7 +103,7 @@ class Watch:
         print(line, flush=True)
 
 
-def verdict(seen: Job, since_seconds: float, patience: Patience) -> Verdict | None:
+def verdict(seen: QueuedJob, since_seconds: float, patience: Patience) -> Verdict | None:
     """Return how a run ends of which the job has said nothing so far, or None while there is hope.
 
     ``since_seconds`` is how long the job has been in its phase.
@@ -119,14 +119,14 @@ def verdict(seen: Job, since_seconds: float, patience: Patience) -> Verdict | No
     return None
 
 
-def with_slurms_word(result: JobResult, seen: Job) -> JobResult:
+def with_slurms_word(result: JobResult, seen: QueuedJob) -> JobResult:
     """Return the ending of a run; where Slurm ended the job, that is why."""
     if seen.state not in OUTCOMES:
         return result
     return replace(result, outcome=OUTCOMES[seen.state], reason=f"{seen.words()}: {result.reason}", failed_task="")
 
 
-def end(job: HandedJob) -> None:
+def end(job: SubmittedJob) -> None:
     """Cancel a job that still lives, and wait until it has left its nodes."""
     deadline = time.monotonic() + CANCEL_SECONDS
     if job.lives:
@@ -135,14 +135,14 @@ def end(job: HandedJob) -> None:
         time.sleep(CANCEL_POLL_SECONDS)
 
 
-def give_up(job: HandedJob) -> None:
+def give_up(job: SubmittedJob) -> None:
     """End a job, and expect nothing of it any more."""
     end(job)
     for index in range(len(job.submissions)):
         job.paths.recorded(index).touch()
 
 
-def _verdict_on_waiting(seen: Job, since_seconds: float, patience: Patience) -> Verdict | None:
+def _verdict_on_waiting(seen: QueuedJob, since_seconds: float, patience: Patience) -> Verdict | None:
     if seen.is_held:
         return Outcome.FAILED, f"{seen.words()}: it is held, so it would wait for ever"
     if seen.can_never_start:

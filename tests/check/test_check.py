@@ -12,7 +12,7 @@ import pytest
 from dlperf_study.__main__ import main
 from dlperf_study.check import kubernetes, nodes
 from dlperf_study.check.check import check
-from dlperf_study.check.result import Finding, Verdict, as_table, holds, missing
+from dlperf_study.check.result import CheckResult, CheckStatus, as_table, holds, missing
 from dlperf_study.check.slurm import allocation, refused
 from dlperf_study.cluster.cluster import Cluster, Kubernetes, Slurm
 from dlperf_study.cluster.software import measuring_code, software
@@ -45,34 +45,34 @@ def facts(**changes: Any) -> dict[str, Any]:
 
 def test_a_node_that_has_all_holds_everywhere() -> None:
     found = list(nodes.each_node(TWO, "one", facts()))
-    assert {finding.verdict for finding in found} == {Verdict.HOLDS}
-    assert [finding.subject for finding in found] == [
+    assert {result.status for result in found} == {CheckStatus.HOLDS}
+    assert [result.subject for result in found] == [
         f"one: {what}" for what in ("reached", "devices", "idle", "memory", "/scratch", "address")
     ]
 
 
 @pytest.mark.parametrize(
-    ("cluster", "changes", "subject", "verdict", "words"),
+    ("cluster", "changes", "subject", "status", "words"),
     [
-        (replace(TWO, devices_per_node=8), {}, "devices", Verdict.MISSING, "4 × a CPU"),
-        (replace(TWO, device_name="a faster CPU"), {}, "devices", Verdict.NOTE, "'a faster CPU'"),
-        (GPUS, {}, "devices", Verdict.MISSING, "0 × no GPU"),
-        (TWO, {"busy_cores": 3.0}, "idle", Verdict.NOTE, "3.0 cores busy"),
-        (TWO, {"free_memory_bytes": 1e9}, "memory", Verdict.MISSING, "1.0 GB free"),
-        (TWO, {"is_writable": False}, "/scratch", Verdict.MISSING, "can't be made or written"),
-        (TWO, {"free_disk_bytes": 1e6}, "/scratch", Verdict.MISSING, "0.0 GB free"),
-        (TWO, {"address": {"error": "which address?"}}, "address", Verdict.MISSING, "which address?"),
-        (replace(TWO, shared_files=True), {}, "outputs/", Verdict.MISSING, "not the one of this machine"),
+        (replace(TWO, devices_per_node=8), {}, "devices", CheckStatus.MISSING, "4 × a CPU"),
+        (replace(TWO, device_name="a faster CPU"), {}, "devices", CheckStatus.NOTE, "'a faster CPU'"),
+        (GPUS, {}, "devices", CheckStatus.MISSING, "0 × no GPU"),
+        (TWO, {"busy_cores": 3.0}, "idle", CheckStatus.NOTE, "3.0 cores busy"),
+        (TWO, {"free_memory_bytes": 1e9}, "memory", CheckStatus.MISSING, "1.0 GB free"),
+        (TWO, {"is_writable": False}, "/scratch", CheckStatus.MISSING, "can't be made or written"),
+        (TWO, {"free_disk_bytes": 1e6}, "/scratch", CheckStatus.MISSING, "0.0 GB free"),
+        (TWO, {"address": {"error": "which address?"}}, "address", CheckStatus.MISSING, "which address?"),
+        (replace(TWO, shared_files=True), {}, "outputs/", CheckStatus.MISSING, "not the one of this machine"),
     ],
 )
 def test_what_a_node_lacks(
-    cluster: Cluster, changes: dict[str, Any], subject: str, verdict: Verdict, words: str
+    cluster: Cluster, changes: dict[str, Any], subject: str, status: CheckStatus, words: str
 ) -> None:
     found = {f.subject: f for f in nodes.each_node(cluster, "one", facts(**changes))}
-    finding = found.pop(f"one: {subject}")
-    assert finding.verdict is verdict
-    assert words in f"{finding.found} {finding.remedy}"
-    assert {other.verdict for other in found.values()} == {Verdict.HOLDS}
+    result = found.pop(f"one: {subject}")
+    assert result.status is status
+    assert words in f"{result.found} {result.remedy}"
+    assert {other.status for other in found.values()} == {CheckStatus.HOLDS}
 
 
 def test_gpus_are_counted_and_named() -> None:
@@ -81,31 +81,34 @@ def test_gpus_are_counted_and_named() -> None:
     assert found["one: devices"] == holds("one: devices", "4 × Tesla V100")
 
 
-def together(**of_two: Any) -> dict[str, Finding]:
+def together(**of_two: Any) -> dict[str, CheckResult]:
     told = {"one": facts(), "two": facts(**of_two)}
-    return {finding.subject: finding for finding in nodes.together(TWO, told, {"one": 0.0, "two": 0.2})}
+    return {result.subject: result for result in nodes.together(TWO, told, {"one": 0.0, "two": 0.2})}
 
 
 def test_nodes_that_bring_the_same_hold_together() -> None:
     found = together()
-    assert {finding.verdict for finding in found.values()} == {Verdict.HOLDS}
+    assert {result.status for result in found.values()} == {CheckStatus.HOLDS}
     assert found["horovod_torch"].found == "horovod 0.28.1, torch 2.13.0 everywhere"
 
 
 def test_another_version_on_one_node_is_named() -> None:
     other = {"code": "c0de", "software": SOFTWARE | {"torch": "2.12.0"}}
     found = together(software=facts()["software"] | {"torch_ddp": other})
-    assert found["torch_ddp"].verdict is Verdict.MISSING
+    assert found["torch_ddp"].status is CheckStatus.MISSING
     assert found["torch_ddp"].found == "torch is 2.12.0 on two, other than on one"
-    assert found["paddle_ps"].verdict is Verdict.HOLDS
+    assert found["paddle_ps"].status is CheckStatus.HOLDS
 
 
 def test_a_python_that_is_named_and_lacks_its_library_is_missing() -> None:
     software = facts()["software"] | {"torch_ddp": {"code": "c0de", "software": {"system": "Linux"}}}
     told = {"one": facts(software=software)}
-    for python, verdict in (({"torch_ddp": "/a/python"}, Verdict.MISSING), ({"default": "/a/python"}, Verdict.NOTE)):
+    for python, status in (
+        ({"torch_ddp": "/a/python"}, CheckStatus.MISSING),
+        ({"default": "/a/python"}, CheckStatus.NOTE),
+    ):
         found = {f.subject: f for f in nodes.together(replace(TWO, python=python), told, {"one": 0.0})}
-        assert (found["torch_ddp"].verdict, found["torch_ddp"].found) == (verdict, "not installed in /a/python")
+        assert (found["torch_ddp"].status, found["torch_ddp"].found) == (status, "not installed in /a/python")
 
 
 def test_other_code_on_one_node_is_named() -> None:
@@ -115,13 +118,13 @@ def test_other_code_on_one_node_is_named() -> None:
 def test_a_framework_that_is_nowhere_is_a_note_unless_it_is_the_last() -> None:
     nothing = {"code": "c0de", "software": {"system": "Linux"}}
     told = {"one": facts(software=dict.fromkeys(facts()["software"], nothing))}
-    found = {f.subject: f.verdict for f in nodes.together(TWO, told, {"one": 0.0})}
-    assert (found["torch_ddp"], found["a framework"]) == (Verdict.NOTE, Verdict.MISSING)
+    found = {f.subject: f.status for f in nodes.together(TWO, told, {"one": 0.0})}
+    assert (found["torch_ddp"], found["a framework"]) == (CheckStatus.NOTE, CheckStatus.MISSING)
 
 
 def test_a_clock_that_is_wrong_is_a_note() -> None:
     found = {f.subject: f for f in nodes.together(TWO, {"one": facts()}, {"one": -7.04})}
-    assert (found["clocks"].verdict, found["clocks"].found) == (Verdict.NOTE, "one -7.0 s")
+    assert (found["clocks"].status, found["clocks"].found) == (CheckStatus.NOTE, "one -7.0 s")
 
 
 def test_a_port_that_nobody_listens_on_is_not_reached() -> None:
@@ -166,8 +169,8 @@ def test_a_python_that_is_named_and_of_no_use_is_missing(
 
 def test_a_command_that_is_not_there_ends_the_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    [finding] = check(TWO)
-    assert (finding.verdict, finding.found) == (Verdict.MISSING, "no ssh here")
+    [result] = check(TWO)
+    assert (result.status, result.found) == (CheckStatus.MISSING, "no ssh here")
 
 
 def test_slurm_is_asked_for_all_nodes_as_a_run_asks() -> None:
@@ -191,9 +194,9 @@ def test_slurm_is_asked_for_all_nodes_as_a_run_asks() -> None:
 )
 def test_what_slurm_refuses_names_the_key_that_may_be_why(words: str, remedy: str) -> None:
     cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", slurm=Slurm("", "me", ("--qos=high",)))
-    finding = refused(cluster, words)
-    assert (finding.verdict, finding.found) == (Verdict.MISSING, words)
-    assert finding.remedy.startswith(remedy)
+    result = refused(cluster, words)
+    assert (result.status, result.found) == (CheckStatus.MISSING, words)
+    assert result.remedy.startswith(remedy)
 
 
 @pytest.fixture
@@ -209,17 +212,17 @@ def api(kubelet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
         assert served.objects == {}, "a check leaves nothing"
 
 
-def in_kubernetes(api: FakeKubernetes, **changes: Any) -> dict[str, Finding]:
+def in_kubernetes(api: FakeKubernetes, **changes: Any) -> dict[str, CheckResult]:
     values = {"kubeconfig": str(api.kubeconfig), "images": {"default": "i:1"}, "start_within_seconds": 0.3, **changes}
     cluster = Cluster("k", 2, 1, "cpu", "a CPU", "kubernetes", shared_files=False, kubernetes=Kubernetes(**values))
-    return {finding.subject: finding for finding in check(cluster)}
+    return {result.subject: result for result in check(cluster)}
 
 
 def test_an_image_that_holds_this_code_holds(api: FakeKubernetes, kubelet: Scripted) -> None:
     told = {"code": measuring_code(), "software": software() | {"torch": "2.13.0"}}
     kubelet.logs["trainer-0"] = "a warning\n" + json.dumps(told) + "\n"
     found = in_kubernetes(api)
-    assert {finding.verdict for finding in found.values()} == {Verdict.HOLDS}
+    assert {result.status for result in found.values()} == {CheckStatus.HOLDS}
     assert found["API"].found == "Kubernetes v1.30.0-fake"
     assert "torch 2.13.0" in found["image i:1"].found
 
@@ -236,17 +239,17 @@ def test_an_image_that_does_not(
     api: FakeKubernetes, kubelet: Scripted, status: dict[str, Any], log: str, words: str
 ) -> None:
     kubelet.statuses["trainer-0"], kubelet.logs["trainer-0"] = status, log
-    finding = in_kubernetes(api)["image i:1"]
-    assert finding.verdict is Verdict.MISSING
-    assert words in finding.found
+    result = in_kubernetes(api)["image i:1"]
+    assert result.status is CheckStatus.MISSING
+    assert words in result.found
 
 
-@pytest.mark.parametrize(("has_operator", "verdict"), [(True, Verdict.HOLDS), (False, Verdict.MISSING)])
+@pytest.mark.parametrize(("has_operator", "status"), [(True, CheckStatus.HOLDS), (False, CheckStatus.MISSING)])
 def test_the_operator_is_looked_for_where_it_is_wanted(
-    api: FakeKubernetes, has_operator: bool, verdict: Verdict
+    api: FakeKubernetes, has_operator: bool, status: CheckStatus
 ) -> None:
     api.has_operator = has_operator
-    assert in_kubernetes(api, mpi_operator=True)["mpi-operator"].verdict is verdict
+    assert in_kubernetes(api, mpi_operator=True)["mpi-operator"].status is status
 
 
 def test_what_is_not_allowed_is_listed(api: FakeKubernetes) -> None:
@@ -259,5 +262,5 @@ def test_what_is_not_allowed_is_listed(api: FakeKubernetes) -> None:
 def test_an_api_that_does_not_answer_is_missing(api: FakeKubernetes, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     nowhere.write_text(api.kubeconfig.read_text().replace("127.0.0.1", "127.0.0.1:1/x"))
-    [finding] = in_kubernetes(api, kubeconfig=str(nowhere)).values()
-    assert (finding.subject, finding.verdict) == ("API", Verdict.MISSING)
+    [result] = in_kubernetes(api, kubeconfig=str(nowhere)).values()
+    assert (result.subject, result.status) == ("API", CheckStatus.MISSING)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.check.check import check
-from dlperf_study.check.result import Finding, Verdict
+from dlperf_study.check.result import CheckResult, CheckStatus
 from dlperf_study.cluster.cluster import Cluster, Ssh
 from dlperf_study.cluster.hardware import cpu_name
 from dlperf_study.guard.requests import PORTS
@@ -35,28 +35,28 @@ def cluster(ssh: SshHosts) -> Cluster:
     )
 
 
-def found(cluster: Cluster) -> dict[str, Finding]:
-    return {finding.subject: finding for finding in check(cluster)}
+def found(cluster: Cluster) -> dict[str, CheckResult]:
+    return {result.subject: result for result in check(cluster)}
 
 
 def test_hosts_are_reached_and_reach_each_other(cluster: Cluster, ssh: SshHosts) -> None:
     rows = found(cluster)
-    assert [row for row in rows.values() if row.verdict is Verdict.MISSING] == []
+    assert [row for row in rows.values() if row.status is CheckStatus.MISSING] == []
     for host in ssh.hosts[:2]:
         assert rows[f"{host.name}: reached"].found.startswith(f"{host.name}, ")
         assert rows[f"{host.name}: address"].found == f"{host.address} on eth0"
-    assert rows["ports between nodes"].verdict is Verdict.HOLDS
+    assert rows["ports between nodes"].status is CheckStatus.HOLDS
     assert rows["paddle_collective"].found.endswith("everywhere")
-    assert rows["clocks"].verdict is Verdict.HOLDS
+    assert rows["clocks"].status is CheckStatus.HOLDS
     assert not ssh.left()
 
 
 def test_a_host_that_is_not_there_is_named_and_nothing_is_said_of_ways_to_it(cluster: Cluster) -> None:
     rows = found(replace(cluster, hosts=(cluster.hosts[0], "nowhere")))
-    assert rows["nowhere: reached"].verdict is Verdict.MISSING
-    assert rows[f"{cluster.hosts[0]}: reached"].verdict is Verdict.HOLDS
+    assert rows["nowhere: reached"].status is CheckStatus.MISSING
+    assert rows[f"{cluster.hosts[0]}: reached"].status is CheckStatus.HOLDS
     ways = [rows["ports between nodes"], rows[f"ssh from {cluster.hosts[0]} to nowhere"]]
-    assert [row.verdict for row in ways] == [Verdict.UNTRIED] * 2
+    assert [row.status for row in ways] == [CheckStatus.UNTRIED] * 2
 
 
 def test_the_way_to_try_it_by_hand_is_short_and_works(cluster: Cluster, tmp_path: Path) -> None:
@@ -72,11 +72,11 @@ def test_the_way_to_try_it_by_hand_is_short_and_works(cluster: Cluster, tmp_path
 
 def test_a_wrong_key_is_said_of_the_way_from_here_only(cluster: Cluster, ssh: SshHosts) -> None:
     rows = found(replace(cluster, ssh=Ssh(str(ssh.config_with_wrong_key))))
-    assert {name for name, row in rows.items() if row.verdict is Verdict.MISSING} == {
+    assert {name for name, row in rows.items() if row.status is CheckStatus.MISSING} == {
         f"{name}: reached" for name in cluster.hosts
     }
     assert "Permission denied" in rows[f"{cluster.hosts[0]}: reached"].found
-    assert rows[f"ssh from {cluster.hosts[0]}"].verdict is Verdict.UNTRIED
+    assert rows[f"ssh from {cluster.hosts[0]}"].status is CheckStatus.UNTRIED
 
 
 def test_files_that_are_not_shared_are_found_out(
@@ -84,17 +84,17 @@ def test_files_that_are_not_shared_are_found_out(
 ) -> None:
     monkeypatch.setenv("DLPERF_STUDY_OUTPUTS", str(ssh.hidden))
     rows = found(replace(cluster, shared_files=True))
-    assert rows[f"{cluster.hosts[0]}: outputs/"].verdict is Verdict.MISSING
+    assert rows[f"{cluster.hosts[0]}: outputs/"].status is CheckStatus.MISSING
     monkeypatch.setenv("DLPERF_STUDY_OUTPUTS", str(tmp_path / "outputs"))
     rows = found(replace(cluster, shared_files=True))
-    assert rows[f"{cluster.hosts[0]}: outputs/"].verdict is Verdict.HOLDS
+    assert rows[f"{cluster.hosts[0]}: outputs/"].status is CheckStatus.HOLDS
     assert list((tmp_path / "outputs").iterdir()) == []
 
 
 def test_another_interface_than_there_is_is_missing(cluster: Cluster) -> None:
     rows = found(replace(cluster, network_interface="ib0"))
     assert "network_interface ib0 has no IPv4 address here" in rows[f"{cluster.hosts[0]}: address"].found
-    assert rows["ports between nodes"].verdict is Verdict.UNTRIED
+    assert rows["ports between nodes"].status is CheckStatus.UNTRIED
 
 
 def test_ports_of_a_run_that_are_closed_are_told_from_those_that_are_open(cluster: Cluster, ssh: SshHosts) -> None:
@@ -105,7 +105,7 @@ def test_ports_of_a_run_that_are_closed_are_told_from_those_that_are_open(cluste
         row = found(cluster)["ports between nodes"]
     finally:
         subprocess.run(["ip", "-n", first.name, "rule", "delete", *rule], check=True)
-    assert row.verdict is Verdict.MISSING
+    assert row.status is CheckStatus.MISSING
     assert re.fullmatch(rf"no answer: {second.name} port \d+ from {first.name}", row.found)
     assert "20000 to 32767" in row.remedy
 

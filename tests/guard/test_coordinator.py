@@ -9,15 +9,15 @@ import pytest
 from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.guard import coordinator
 from dlperf_study.guard.coordinator import coordinate
-from dlperf_study.guard.installed_packages import difference
-from dlperf_study.guard.submission import Command, Place, Submission
+from dlperf_study.guard.installed_packages import version_mismatch
+from dlperf_study.guard.submission import Command, Node, Submission
 from dlperf_study.study.job import JobResult
 
 pytestmark = pytest.mark.timeout(60)
 
 #: A login shell that greets, which is none of what a guard says.
 GREETING = ("sh", "-c", 'echo Welcome; exec "$@"', "sh")
-ONE, TWO = Place("one", GREETING), Place("two", ("env",))
+ONE, TWO = Node("one", GREETING), Node("two", ("env",))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_an_earlier_attempt_of_a_traced_run_is_kept_where_all_are(tmp_path: Path
     assert (tmp_path / "interrupted" / "1" / "node-0.log").read_text() == "again\n"
 
 
-def run(asked: Submission, *places: Place) -> JobResult:
+def run(asked: Submission, *places: Node) -> JobResult:
     return coordinate(asked, places or (ONE, TWO), 30)
 
 
@@ -90,19 +90,19 @@ def test_too_few_nodes_are_said(folder: Path) -> None:
 
 
 def test_a_way_that_does_not_exist_is_said(folder: Path) -> None:
-    result = run(submission(folder, "true", "true"), ONE, Place("two", ("/no/way",)))
+    result = run(submission(folder, "true", "true"), ONE, Node("two", ("/no/way",)))
     assert (result.outcome, result.seconds) == ("failed", None)
     assert result.reason.startswith("two can't be reached: ")
 
 
 def test_a_node_that_does_not_answer_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator, "READY_SECONDS", 3.0)
-    result = run(submission(folder, "true", "true"), ONE, Place("two", ("sh", "-c", "cat", "sh")))
+    result = run(submission(folder, "true", "true"), ONE, Node("two", ("sh", "-c", "cat", "sh")))
     assert (result.outcome, result.reason) == ("failed", "two: not ready within 3 s")
 
 
 def test_the_last_words_of_what_reaches_a_node_are_told(folder: Path) -> None:
-    lost = Place("two", ("sh", "-c", "echo no such road >&2; exit 9", "sh"))
+    lost = Node("two", ("sh", "-c", "echo no such road >&2; exit 9", "sh"))
     result = run(submission(folder, "true", "true"), ONE, lost)
     assert (result.outcome, result.reason) == (
         "failed",
@@ -145,9 +145,9 @@ def test_a_node_that_allows_too_few_gpus_is_said(folder: Path) -> None:
     assert (result.outcome, result.reason, result.seconds) == ("failed", f"with 6: {reason}", None)
 
 
-def _allowing(gpus: str) -> Place:
+def _allowing(gpus: str) -> Node:
     """Return a node on which processes are allowed these GPUs, as a queue would say it."""
-    return Place(f"with {gpus}", ("env", f"CUDA_VISIBLE_DEVICES={gpus}"))
+    return Node(f"with {gpus}", ("env", f"CUDA_VISIBLE_DEVICES={gpus}"))
 
 
 def test_a_work_folder_that_cant_be_made_is_said(folder: Path, tmp_path: Path) -> None:
@@ -193,10 +193,10 @@ HERE = {"code": measuring_code(), "software": software()}
     ],
 )
 def test_what_must_be_the_same_everywhere(other: dict[str, Any], words: str) -> None:
-    assert difference([HERE, HERE | other], ["one", "two"], ()) == words
+    assert version_mismatch([HERE, HERE | other], ["one", "two"], ()) == words
 
 
 def test_of_another_python_nodes_must_have_the_same() -> None:
     old, new = ({"code": measuring_code(), "software": {"torch": version}} for version in ("1.0", "2.0"))
-    assert difference([old, old], ["one", "two"], ("/other/python",)) == ""
-    assert difference([old, new], ["one", "two"], ("/other/python",)) == "torch is 2.0 on two, but 1.0 on one"
+    assert version_mismatch([old, old], ["one", "two"], ("/other/python",)) == ""
+    assert version_mismatch([old, new], ["one", "two"], ("/other/python",)) == "torch is 2.0 on two, but 1.0 on one"

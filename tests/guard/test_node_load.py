@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dlperf_study.guard.messages import Over
+from dlperf_study.guard.messages import RunStopped
 from dlperf_study.guard.node_load import wait_until_idle
 
 
@@ -14,7 +14,7 @@ def unheard() -> None:
 
 
 def cut() -> None:
-    raise Over
+    raise RunStopped
 
 
 def test_a_quiet_node_is_not_waited_for() -> None:
@@ -37,5 +37,5 @@ def test_a_busy_node_is_waited_for_but_not_for_ever(busy: object) -> None:
 
 
 def test_a_run_that_is_over_is_not_waited_for(busy: object) -> None:
-    with pytest.raises(Over):
+    with pytest.raises(RunStopped):
         wait_until_idle(0.05, 60.0, cut)

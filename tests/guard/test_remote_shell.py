@@ -7,7 +7,7 @@ import pytest
 
 from dlperf_study.errors import RunError
 from dlperf_study.guard.remote_shell import command, install
-from dlperf_study.guard.submission import Place
+from dlperf_study.guard.submission import Node
 
 SSH = ["ssh", "-F", "/etc/config", "h2"]
 TABLE = {"10.0.0.2": SSH, "10.0.0.3": ["srun", "--nodelist=h3", "sh", "-c"]}
@@ -33,7 +33,7 @@ def test_a_host_of_somebody_else_is_refused() -> None:
 
 def test_the_command_takes_itself_off_the_path(tmp_path: Path) -> None:
     folder = tmp_path / "with space" / "bin"
-    install(folder, {"here": Place().shell_argv()})
+    install(folder, {"here": Node().shell_argv()})
     path = f"{folder}:/usr/bin:/bin"
     done = subprocess.run(["ssh", "here", "echo $PATH"], capture_output=True, text=True, env={"PATH": path})
     assert (done.stdout, done.stderr) == ("/usr/bin:/bin\n", "")
@@ -41,6 +41,6 @@ def test_the_command_takes_itself_off_the_path(tmp_path: Path) -> None:
 
 def test_words_reach_a_node_unchanged() -> None:
     word = "it's $HOME; true"
-    shell = Place("here", ("sh", "-c"), python="printf", shell=True)
-    for place in (Place(python="printf"), shell):
+    shell = Node("here", ("sh", "-c"), python="printf", shell=True)
+    for place in (Node(python="printf"), shell):
         assert subprocess.run(place.argv("%s", word), capture_output=True, text=True).stdout == word

@@ -7,7 +7,7 @@ import pytest
 
 from dlperf_study.guard.coordinator import coordinate
 from dlperf_study.guard.submission import Command, Submission
-from dlperf_study.launchers.local import places
+from dlperf_study.launchers.local import nodes
 from dlperf_study.study.job import JobResult, Outcome
 from tests.frameworks.launching import CLUSTER
 
@@ -28,11 +28,11 @@ def test_a_withheld_value_is_taken_from_the_own_environment(tmp_path: Path, monk
     command = Command("one", "trainer", ("sh", "-c", "echo $SITE"), {}, str(tmp_path / "runs" / "1" / "one.log"))
     given = Submission("local", str(tmp_path / "runs" / "1"), (command,), 0, environment={"SITE": "here"})
     read = Submission.from_json(given.as_json())
-    result = coordinate(read, places(CLUSTER), 30)
+    result = coordinate(read, nodes(CLUSTER), 30)
     assert (result.outcome, result.reason) == (
         "failed",
         "SITE: given in the cluster file, but not passed on to here",
     )
     monkeypatch.setenv("SITE", "there")
-    assert coordinate(read, places(CLUSTER), 30).outcome == "completed"
+    assert coordinate(read, nodes(CLUSTER), 30).outcome == "completed"
     assert (tmp_path / "runs" / "1" / "one.log").read_text() == "there\n"

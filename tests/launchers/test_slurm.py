@@ -15,8 +15,16 @@ from dlperf_study.guard.submission import Submission
 from dlperf_study.launchers import slurm as launcher
 from dlperf_study.paths import RunPaths
 from dlperf_study.slurm import queue
-from dlperf_study.slurm.allocation import places, srun
-from dlperf_study.slurm.queue import Job, Partition, Phase, Unreachable, parse_accounting, parse_job, parse_partitions
+from dlperf_study.slurm.allocation import allocated_nodes, srun
+from dlperf_study.slurm.queue import (
+    Partition,
+    Phase,
+    QueuedJob,
+    Unreachable,
+    parse_accounting,
+    parse_job,
+    parse_partitions,
+)
 from dlperf_study.slurm.script import allotted_seconds, filled, script, slurm_time
 from dlperf_study.slurm.watch import SETTLE_SECONDS, Patience, verdict, with_slurms_word
 from dlperf_study.study.job import JobResult, Outcome
@@ -89,17 +97,17 @@ def test_a_traced_run_is_of_the_same_configuration_as_the_others() -> None:
 @pytest.mark.parametrize(
     ("state", "reason", "nodes", "expected", "phase"),
     [
-        ("PENDING", "Resources", "", Job("PENDING", "Resources"), Phase.WAITING),
-        ("PENDING", "None", "", Job("PENDING"), Phase.WAITING),
-        ("RUNNING", "None", "h[1-2]", Job("RUNNING", "", "h[1-2]"), Phase.RUNNING),
-        ("COMPLETING", "NodeDown", "h1", Job("COMPLETING", "NodeDown", "h1"), Phase.RUNNING),
-        ("CANCELLED", "PartitionNodeLimit", "(null)", Job("CANCELLED", "PartitionNodeLimit"), Phase.OVER),
-        ("NODE_FAIL", "NodeDown", "h[1-2]", Job("NODE_FAIL", "NodeDown", "h[1-2]"), Phase.OVER),
-        ("SUSPENDED", "None", "h[1-2]", Job("SUSPENDED", "", "h[1-2]"), Phase.SUSPENDED),
-        ("A_STATE_OF_TOMORROW", "None", "h1", Job("A_STATE_OF_TOMORROW", "", "h1"), Phase.RUNNING),
+        ("PENDING", "Resources", "", QueuedJob("PENDING", "Resources"), Phase.WAITING),
+        ("PENDING", "None", "", QueuedJob("PENDING"), Phase.WAITING),
+        ("RUNNING", "None", "h[1-2]", QueuedJob("RUNNING", "", "h[1-2]"), Phase.RUNNING),
+        ("COMPLETING", "NodeDown", "h1", QueuedJob("COMPLETING", "NodeDown", "h1"), Phase.RUNNING),
+        ("CANCELLED", "PartitionNodeLimit", "(null)", QueuedJob("CANCELLED", "PartitionNodeLimit"), Phase.OVER),
+        ("NODE_FAIL", "NodeDown", "h[1-2]", QueuedJob("NODE_FAIL", "NodeDown", "h[1-2]"), Phase.OVER),
+        ("SUSPENDED", "None", "h[1-2]", QueuedJob("SUSPENDED", "", "h[1-2]"), Phase.SUSPENDED),
+        ("A_STATE_OF_TOMORROW", "None", "h1", QueuedJob("A_STATE_OF_TOMORROW", "", "h1"), Phase.RUNNING),
     ],
 )
-def test_what_scontrol_shows(state: str, reason: str, nodes: str, expected: Job, phase: Phase) -> None:
+def test_what_scontrol_shows(state: str, reason: str, nodes: str, expected: QueuedJob, phase: Phase) -> None:
     assert parse_job(SHOWN.format(state=state, reason=reason, nodes=nodes)) == expected
     assert expected.phase is phase
 
@@ -107,43 +115,48 @@ def test_what_scontrol_shows(state: str, reason: str, nodes: str, expected: Job,
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("COMPLETED|None|h[1-2]\nCOMPLETED|None|h1\n", Job("COMPLETED", "", "h[1-2]")),
-        ("CANCELLED by 1000|None|None assigned\n", Job("CANCELLED")),
+        ("COMPLETED|None|h[1-2]\nCOMPLETED|None|h1\n", QueuedJob("COMPLETED", "", "h[1-2]")),
+        ("CANCELLED by 1000|None|None assigned\n", QueuedJob("CANCELLED")),
         ("|None|None assigned\n", None),
         ("Unknown|None|h1\n", None),
         ("", None),
     ],
 )
-def test_what_the_accounting_remembers(text: str, expected: Job | None) -> None:
+def test_what_the_accounting_remembers(text: str, expected: QueuedJob | None) -> None:
     assert parse_accounting(text) == expected
 
 
 @pytest.mark.parametrize(
     ("job", "since", "outcome", "words"),
     [
-        (Job("PENDING", "Resources"), 99, None, ""),
-        (Job("PENDING", "Resources"), 101, Outcome.FAILED, "PENDING (Resources): not started within 100 s"),
-        (Job("PENDING", "PartitionConfig"), 0, Outcome.UNSUPPORTED, "PENDING (PartitionConfig): it can never start"),
-        (Job("PENDING", "PartitionTimeLimit"), 0, Outcome.UNSUPPORTED, "it can never start"),
-        (Job("PENDING", "QOSMaxNodePerJobLimit"), 0, Outcome.UNSUPPORTED, "it can never start"),
-        (Job("PENDING", "AssocMaxJobsLimit"), 0, None, ""),
-        (Job("PENDING", "QOSMaxNodePerUserLimit"), 0, None, ""),
-        (Job("PENDING", "JobHeldAdmin"), 0, Outcome.FAILED, "it is held, so it would wait for ever"),
-        (Job("CONFIGURING", "", "h1"), 101, Outcome.FAILED, "not started"),
-        (Job("RUNNING", "", "h1"), 999, None, ""),
-        (Job("RUNNING", "", "h1"), 1001, Outcome.FAILED, "RUNNING on h1: still after 1001 s"),
-        (Job("SUSPENDED", "", "h1"), 0, Outcome.KILLED, "what is measured across a break is not true"),
-        (Job("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS, None, ""),
-        (Job("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS + 1, Outcome.TIMEOUT, "TIMEOUT (TimeLimit) on h1"),
-        (Job("CANCELLED"), SETTLE_SECONDS + 1, Outcome.KILLED, "CANCELLED, and no word of this run"),
-        (Job("PREEMPTED"), SETTLE_SECONDS + 1, Outcome.KILLED, "PREEMPTED"),
-        (Job("OUT_OF_MEMORY"), SETTLE_SECONDS + 1, Outcome.OUT_OF_MEMORY, "OUT_OF_MEMORY"),
-        (Job("NODE_FAIL", "", "h[1-2]", ("h2",)), SETTLE_SECONDS + 1, Outcome.FAILED, "on h[1-2]; h2 is down"),
-        (Job("COMPLETED"), SETTLE_SECONDS + 1, Outcome.FAILED, "COMPLETED, and no word of this run"),
-        (Job("FORGOTTEN"), SETTLE_SECONDS + 1, Outcome.FAILED, "FORGOTTEN"),
+        (QueuedJob("PENDING", "Resources"), 99, None, ""),
+        (QueuedJob("PENDING", "Resources"), 101, Outcome.FAILED, "PENDING (Resources): not started within 100 s"),
+        (
+            QueuedJob("PENDING", "PartitionConfig"),
+            0,
+            Outcome.UNSUPPORTED,
+            "PENDING (PartitionConfig): it can never start",
+        ),
+        (QueuedJob("PENDING", "PartitionTimeLimit"), 0, Outcome.UNSUPPORTED, "it can never start"),
+        (QueuedJob("PENDING", "QOSMaxNodePerJobLimit"), 0, Outcome.UNSUPPORTED, "it can never start"),
+        (QueuedJob("PENDING", "AssocMaxJobsLimit"), 0, None, ""),
+        (QueuedJob("PENDING", "QOSMaxNodePerUserLimit"), 0, None, ""),
+        (QueuedJob("PENDING", "JobHeldAdmin"), 0, Outcome.FAILED, "it is held, so it would wait for ever"),
+        (QueuedJob("CONFIGURING", "", "h1"), 101, Outcome.FAILED, "not started"),
+        (QueuedJob("RUNNING", "", "h1"), 999, None, ""),
+        (QueuedJob("RUNNING", "", "h1"), 1001, Outcome.FAILED, "RUNNING on h1: still after 1001 s"),
+        (QueuedJob("SUSPENDED", "", "h1"), 0, Outcome.KILLED, "what is measured across a break is not true"),
+        (QueuedJob("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS, None, ""),
+        (QueuedJob("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS + 1, Outcome.TIMEOUT, "TIMEOUT (TimeLimit) on h1"),
+        (QueuedJob("CANCELLED"), SETTLE_SECONDS + 1, Outcome.KILLED, "CANCELLED, and no word of this run"),
+        (QueuedJob("PREEMPTED"), SETTLE_SECONDS + 1, Outcome.KILLED, "PREEMPTED"),
+        (QueuedJob("OUT_OF_MEMORY"), SETTLE_SECONDS + 1, Outcome.OUT_OF_MEMORY, "OUT_OF_MEMORY"),
+        (QueuedJob("NODE_FAIL", "", "h[1-2]", ("h2",)), SETTLE_SECONDS + 1, Outcome.FAILED, "on h[1-2]; h2 is down"),
+        (QueuedJob("COMPLETED"), SETTLE_SECONDS + 1, Outcome.FAILED, "COMPLETED, and no word of this run"),
+        (QueuedJob("FORGOTTEN"), SETTLE_SECONDS + 1, Outcome.FAILED, "FORGOTTEN"),
     ],
 )
-def test_when_a_job_is_no_longer_waited_for(job: Job, since: float, outcome: Outcome | None, words: str) -> None:
+def test_when_a_job_is_no_longer_waited_for(job: QueuedJob, since: float, outcome: Outcome | None, words: str) -> None:
     judged = verdict(job, since, PATIENCE)
     assert (judged and judged[0]) == outcome
     assert words in (judged[1] if judged else "")
@@ -159,16 +172,16 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("diagnostic", "expected"),
     [
-        ("slurm_load_jobs error: Invalid job id specified", Job("FORGOTTEN", number="7")),
+        ("slurm_load_jobs error: Invalid job id specified", QueuedJob("FORGOTTEN", number="7")),
         ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", Unreachable),
         ("slurm_load_jobs error: Protocol authentication error", Unreachable),
     ],
 )
 def test_who_does_not_answer_has_not_forgotten(
-    scontrol: Path, diagnostic: str, expected: Job | type[Exception]
+    scontrol: Path, diagnostic: str, expected: QueuedJob | type[Exception]
 ) -> None:
     program(scontrol.parent, f"echo '{diagnostic}' >&2; exit 1", scontrol.name)
-    if isinstance(expected, Job):
+    if isinstance(expected, QueuedJob):
         assert queue.job("7") == expected
         return
     with pytest.raises(expected, match=re.escape(diagnostic)):
@@ -182,19 +195,19 @@ def test_without_slurm_the_message_says_so(scontrol: Path) -> None:
 
 def test_where_slurm_ended_a_run_that_is_why() -> None:
     result = JobResult(Outcome.FAILED, "node-0 on h2 exited with code 1", 3.0, {"node-0": 1}, failed_task="node-0")
-    cut = with_slurms_word(result, Job("PREEMPTED", "", "h[1-2]", number="7"))
+    cut = with_slurms_word(result, QueuedJob("PREEMPTED", "", "h[1-2]", number="7"))
     assert (cut.outcome, cut.reason) == (
         Outcome.KILLED,
         "job 7: PREEMPTED on h[1-2]: node-0 on h2 exited with code 1",
     )
     assert (cut.seconds, cut.exit_codes, cut.failed_task) == (3.0, {"node-0": 1}, "")
     for state in ("RUNNING", "COMPLETED", "FAILED", "FORGOTTEN"):
-        assert with_slurms_word(result, Job(state)) == result
+        assert with_slurms_word(result, QueuedJob(state)) == result
 
 
 def test_outside_of_a_job_there_are_no_nodes() -> None:
     with pytest.raises(RunError, match="SLURM_JOB_ID is not set"):
-        places("python", {})
+        allocated_nodes("python", {})
 
 
 def test_a_command_on_a_node_names_its_job() -> None:
