@@ -112,9 +112,6 @@ def library(name: str) -> str:
     return name.partition(".")[0]
 
 
-every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: module(file) or "__init__")
-
-
 def test_every_folder_is_a_room_of_the_table() -> None:
     assert {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists()} <= {*MAY_IMPORT, *WORDS}
 
@@ -128,20 +125,25 @@ def test_the_table_is_the_one_in_the_documentation() -> None:
     }
 
 
-@every_file
-def test_imports_go_downwards_only(file: Path) -> None:
+def test_imports_go_downwards_only() -> None:
+    upwards = {module(file): _upward_imports(file) for file in FILES if room(module(file))}
+    assert {name: names for name, names in upwards.items() if names} == {}
+
+
+def _upward_imports(file: Path) -> set[str]:
     here = room(module(file))
-    if not here:
-        return
     allowed = {here, "words", *MAY_IMPORT[here]}
     used = own(imports(tree(file))) - {"__version__"}
-    assert {name for name in used if room(name) not in allowed} == set()
+    return {name for name in used if room(name) not in allowed}
 
 
-@every_file
-def test_training_libraries_are_imported_inside_functions(file: Path) -> None:
-    at_import = {name for statement in at_module_level(tree(file)) for name in imports(statement)}
-    assert {library(name) for name in at_import} & TRAINING_LIBRARIES == set()
+def test_training_libraries_are_imported_inside_functions() -> None:
+    early = {module(file): libraries_at_import(file) & TRAINING_LIBRARIES for file in FILES}
+    assert {name: libraries for name, libraries in early.items() if libraries} == {}
+
+
+def libraries_at_import(file: Path) -> set[str]:
+    return {library(name) for statement in at_module_level(tree(file)) for name in imports(statement)}
 
 
 @pytest.mark.parametrize("where", [*READING_ROOMS, "study"])
@@ -150,18 +152,20 @@ def test_the_reading_arm_needs_no_training_library_at_all(where: str) -> None:
     assert used & TRAINING_LIBRARIES == set()
 
 
-@every_file
-def test_what_a_training_process_imports_is_the_standard_library(file: Path) -> None:
-    if room(module(file)) not in TRAINING_ROOMS and module(file) not in TRAINING_MODULES:
-        return
-    at_import = {library(name) for statement in at_module_level(tree(file)) for name in imports(statement)}
-    assert at_import - set(sys.stdlib_module_names) <= {"dlperf_study"}
+def test_what_a_training_process_imports_is_the_standard_library() -> None:
+    available = {*sys.stdlib_module_names, "dlperf_study"}
+    foreign = {module(file): libraries_at_import(file) - available for file in FILES if is_imported_by_training(file)}
+    assert foreign
+    assert {name: libraries for name, libraries in foreign.items() if libraries} == {}
+
+
+def is_imported_by_training(file: Path) -> bool:
+    return room(module(file)) in TRAINING_ROOMS or module(file) in TRAINING_MODULES
 
 
 def test_a_training_process_imports_nothing_but_the_standard_library() -> None:
     """Without site-packages: only the interpreter and this package are there."""
-    names = [module(file) for file in FILES]
-    wanted = [name for name in names if name in TRAINING_MODULES or room(name) in TRAINING_ROOMS]
+    wanted = [module(file) for file in FILES if is_imported_by_training(file)]
     lines = [f"import sys; sys.path.insert(0, {str(PROJECT)!r})", *(f"import dlperf_study.{name}" for name in wanted)]
     lines.append("print(*sorted({n.partition('.')[0] for n in sys.modules} - set(sys.stdlib_module_names)))")
     command = [sys.executable, "-I", "-S", "-c", "\n".join(lines)]
@@ -170,20 +174,26 @@ def test_a_training_process_imports_nothing_but_the_standard_library() -> None:
     assert set(done.stdout.split()) == {"__main__", "dlperf_study"} - ({"__main__"} & set(sys.stdlib_module_names))
 
 
-@every_file
-def test_functions_are_short(file: Path) -> None:
-    functions = [node for node in ast.walk(tree(file)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+def test_functions_are_short() -> None:
+    lengths = {f"{module(file)}.{name}": lines for file in FILES for name, lines in functions_of(file)}
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
 
 
-@every_file
-def test_files_are_short(file: Path) -> None:
-    assert len(file.read_text(encoding="utf-8").splitlines()) <= MOST_LINES_OF_A_FILE
+def functions_of(file: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or 0) - node.lineno + 1
 
 
-@every_file
-def test_only_programs_print(file: Path) -> None:
+def test_files_are_short() -> None:
+    lengths = {module(file): len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FILE} == {}
+
+
+def test_only_programs_print() -> None:
+    assert {module(file) for file in FILES if prints(file)} <= set(MAY_PRINT)
+
+
+def prints(file: Path) -> bool:
     calls = [node.func for node in ast.walk(tree(file)) if isinstance(node, ast.Call)]
-    prints = [call.lineno for call in calls if isinstance(call, ast.Name) and call.id == "print"]
-    assert not prints or module(file) in MAY_PRINT
+    return any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
