@@ -106,7 +106,7 @@ def check(options: argparse.Namespace) -> int:
 def audit(options: argparse.Namespace) -> int:
     """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
     from dlperf_study.audit.audit import audit, describe
-    from dlperf_study.audit.frames import results_of_sources
+    from dlperf_study.audit.result_frames import results_of_sources
     from dlperf_study.audit.table_file import read_results
 
     results = read_results(options.table) if options.table else results_of_sources()

@@ -41,11 +41,11 @@ def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) 
     own, other = throughputs[identity], throughputs.get(partner, np.empty(0))
     if not other.size:
         raise BaselineError(f"no run of its declared {role} {partner} completed")
-    interval = itself(1.0, own.size) if partner == identity else ratio_interval(own, other)
+    interval = exact_interval(1.0, own.size) if partner == identity else ratio_interval(own, other)
     return Ratio(float(np.median(own) / np.median(other)), interval, float(np.median(other)), median_interval(other))
 
 
-def itself(value: float, runs: int) -> Interval | None:
+def exact_interval(value: float, runs: int) -> Interval | None:
     """Return the interval of what a configuration is to itself: the value, whatever its runs were."""
     covered = coverage(runs)
     return Interval(value, value, covered) if covered else None
@@ -87,7 +87,7 @@ def differences(own: pd.DataFrame, reference: pd.DataFrame) -> dict[str, Differe
     return {part: _difference(*pair, alone) for part, pair in pairs.items() if all(map(len, pair))}
 
 
-def lies_in(decided: str | None, found: dict[str, Difference], uneven: bool = False) -> str | None:
+def explaining_part(decided: str | None, found: dict[str, Difference], uneven: bool = False) -> str | None:
     """Return which part of a step makes a configuration faster or slower, as far as the intervals can tell.
 
     A part does when its interval excludes 0 in the direction of the verdict; it is the larger one when its
@@ -120,7 +120,7 @@ def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
 
 
 def _difference(own: pd.Series, reference: pd.Series, alone: bool) -> Difference:
-    interval = itself(0.0, len(own)) if alone else difference_interval(own.to_numpy(), reference.to_numpy())
+    interval = exact_interval(0.0, len(own)) if alone else difference_interval(own.to_numpy(), reference.to_numpy())
     return Difference(float(own.median() - reference.median()), interval)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.comparison import itself
+from dlperf_study.analysis.comparison import exact_interval
 from dlperf_study.analysis.scaling import scaling_columns
 from dlperf_study.analysis.statistics import interval_columns, median_interval, ratio_interval
 from dlperf_study.arrays import Floats, Mask
-from dlperf_study.published import Source, load, printed_table, read_source
+from dlperf_study.published import PublishedSource, load, printed_table, read_source
 
 #: A published result of one metric is told from all others by its line of points and its number of devices.
 POINT = ["series", "world_size"]
@@ -33,7 +33,7 @@ _NO_RUNS: Floats = np.empty(0)
 class Published:
     """Some sources by name, their numbers, and the points of their scaling lines."""
 
-    sources: Mapping[str, Source]
+    sources: Mapping[str, PublishedSource]
     cells: pd.DataFrame
     points: pd.DataFrame
 
@@ -92,7 +92,7 @@ def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*cells.columns, "communication", "keys"])
 
 
-def same_question(points: pd.DataFrame, configurations: pd.DataFrame) -> list[list[str]]:
+def matching_configurations(points: pd.DataFrame, configurations: pd.DataFrame) -> list[list[str]]:
     """Return, for each point, the identities of our configurations that ask what it answers.
 
     A point whose exchange has no counterpart among our frameworks has none.
@@ -131,7 +131,7 @@ def _computed(point: Any, known: Mapping[Any, Mapping[Any, Any]], runs: Mapping[
         return values
     alone, other = known[point.baseline], runs.get(point.baseline, _NO_RUNS)
     is_baseline = point.baseline == point.cell
-    interval = itself(1.0, own.size) if is_baseline else ratio_interval(own, other)
+    interval = exact_interval(1.0, own.size) if is_baseline else ratio_interval(own, other)
     sizes = int(point.world_size), int(alone["world_size"])
     return values | {
         "is_baseline": is_baseline,

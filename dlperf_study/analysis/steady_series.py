@@ -20,8 +20,8 @@ import numpy as np
 from dlperf_study.analysis.statistics import DEVIATIONS, median_deviation
 from dlperf_study.analysis.steady_state import (
     MINIMUM_STEPS,
+    RateWindow,
     Stalls,
-    Window,
     after_stalls,
     families,
     is_steady,
@@ -43,7 +43,7 @@ LONG_STARTUP = 0.2
 class Steady:
     """The steady part of a series. ``settled`` is None where there are too few lines to tell."""
 
-    window: Window
+    window: RateWindow
     startup: int
     stalls: tuple[Stalls, ...]
     settled: bool | None

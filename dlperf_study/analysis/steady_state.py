@@ -19,7 +19,7 @@ from dlperf_study.arrays import Floats, Integers, Mask
 
 
 @dataclass(frozen=True)
-class Window:
+class RateWindow:
     """Some lines of a series, and their rate.
 
     ``wall_rate``: samples of the window / its seconds, each line weighted by the steps it stands for: those since the
@@ -37,17 +37,17 @@ class Window:
 
 def window_of(
     positions: Integers, rates: Floats, kept: Mask, reasons: tuple[str, ...] = (), is_full: bool = True
-) -> Window:
+) -> RateWindow:
     """Return the lines ``kept`` of a series as a window; of none, both rates are NaN."""
     if not kept.any():
-        return Window(kept, np.nan, np.nan, reasons, is_full)
+        return RateWindow(kept, np.nan, np.nan, reasons, is_full)
     usual = np.median(np.diff(positions)) if positions.size > 1 else 1.0
     weights = np.minimum(np.diff(positions, prepend=positions[0] - usual), usual)[kept]
     wall = float(weights.sum() / (weights / rates[kept]).sum())
-    return Window(kept, wall, float(rates[kept].mean()), reasons, is_full)
+    return RateWindow(kept, wall, float(rates[kept].mean()), reasons, is_full)
 
 
-def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> Window:
+def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> RateWindow:
     """Return the lines of first_step ≤ step < last_step, as DLPerf chose them: 20 to 120, PLSC 50 to 150."""
     kept = (steps >= first_step) & (steps < last_step)
     spacing = np.median(np.abs(np.diff(steps))) if steps.size > 1 else 1

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dlperf_study.audit import checks
-from dlperf_study.audit.check import Checked, Finding, weighed
+from dlperf_study.audit.audit_check import AuditDiagnostic, CheckResult, most_severe_first
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
 from dlperf_study.wording import first_of
@@ -12,22 +12,22 @@ from dlperf_study.wording import first_of
 # What the checks found, as text for the command line.
 
 
-#: So many cells are cited at most; the first is the one that is diagnosed.
+#: So many cells are cited_cells at most; the first is the one that is diagnosed.
 MOST_CELLS = 3
 
 
-def describe(checked: Sequence[Checked]) -> str:
-    """Return what each check examined, then every finding, the heaviest first."""
-    findings = weighed(finding for check in checked for finding in check.findings)
-    return "\n\n".join(["\n".join(map(_check, checked)), *map(_finding, findings)])
+def describe(checked: Sequence[CheckResult]) -> str:
+    """Return what each check examined, then every diagnostic, the heaviest first."""
+    diagnostics = most_severe_first(diagnostic for check in checked for diagnostic in check.diagnostics)
+    return "\n\n".join(["\n".join(map(_check, checked)), *map(_finding, diagnostics)])
 
 
-def cited(finding: Finding) -> str:
-    """Return the places of a finding's cells."""
-    return first_of([cell.key for cell in finding.cells], MOST_CELLS, "; ")
+def cited_cells(diagnostic: AuditDiagnostic) -> str:
+    """Return the places of a diagnostic's cells."""
+    return first_of([cell.key for cell in diagnostic.cells], MOST_CELLS, "; ")
 
 
-def counts(check: Checked) -> str:
+def severity_counts(check: CheckResult) -> str:
     """Return in words how much a check found."""
     found = [(check.count(severity), severity.value) for severity in reversed(Severity)]
     said = [f"{number} {word}{'s' * (number > 1)}" for number, word in found if number]
@@ -36,36 +36,37 @@ def counts(check: Checked) -> str:
     return ", ".join(said) or "nothing found"
 
 
-def _check(check: Checked) -> str:
+def _check(check: CheckResult) -> str:
     examines = check.check.examines
-    return f"{check.name}: {check.check.asks} {examines[0].upper()}{examines[1:]}: {check.examined}; {counts(check)}"
+    examined = f"{examines[0].upper()}{examines[1:]}: {check.examined}"
+    return f"{check.name}: {check.check.question} {examined}; {severity_counts(check)}"
 
 
-def _finding(finding: Finding) -> str:
-    return "\n".join(_lines(finding))
+def _finding(diagnostic: AuditDiagnostic) -> str:
+    return "\n".join(_lines(diagnostic))
 
 
-def _lines(finding: Finding) -> Iterator[str]:
-    yield f"{finding.severity} ({finding.check}): {finding.computation}"
-    yield f"  cells: {cited(finding)}"
-    if finding.explanations:
-        yield f"  innocent if: {'; or '.join(finding.explanations)}"
+def _lines(diagnostic: AuditDiagnostic) -> Iterator[str]:
+    yield f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}"
+    yield f"  cells: {cited_cells(diagnostic)}"
+    if diagnostic.explanations:
+        yield f"  innocent if: {'; or '.join(diagnostic.explanations)}"
 
 
-def audit(results: Results) -> list[Checked]:
+def audit(results: Results) -> list[CheckResult]:
     """Run every check; what it found bears its name."""
     return [_checked(name, results) for name in checks.names()]
 
 
-def _checked(name: str, results: Results) -> Checked:
+def _checked(name: str, results: Results) -> CheckResult:
     check = checks.load(name)
     examined = list(check.examine(results))
-    found = [replace(finding, check=name) for finding in examined if finding is not None]
-    return Checked(name, check, len(examined), tuple(_once(found)))
+    found = [replace(diagnostic, check=name) for diagnostic in examined if diagnostic is not None]
+    return CheckResult(name, check, len(examined), tuple(_once(found)))
 
 
-def _once(findings: list[Finding]) -> Iterator[Finding]:
+def _once(diagnostics: list[AuditDiagnostic]) -> Iterator[AuditDiagnostic]:
     """Yield what was said of several cells once, with all of them: the same numbers may stand in several tables."""
-    for group in grouped(findings, lambda finding: finding.computation).values():
-        cells = dict.fromkeys(cell for finding in group for cell in finding.cells)
+    for group in grouped(diagnostics, lambda diagnostic: diagnostic.computation).values():
+        cells = dict.fromkeys(cell for diagnostic in group for cell in diagnostic.cells)
         yield replace(group[0], cells=tuple(cells))

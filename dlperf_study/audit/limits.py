@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from dlperf_study.audit.cell import Cell
+from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.study.parameters import canonical_precision
 
 # What the checks know of devices, machines and networks; every line of these tables names its source.
@@ -97,17 +97,17 @@ FEWER = 4.0
 WINOGRAD = "3×3 convolutions by Winograd's algorithm take up to 4 times fewer multiplications than are counted"
 
 
-def impossible(rate: Cell, work: Work, peak: Peak) -> bool:
+def impossible(rate: ResultCell, work: Work, peak: Peak) -> bool:
     """Say whether no algorithm makes a rate possible."""
     return needed(rate, work) > peak.flops * (FEWER if work.convolutional else 1)
 
 
-def needed(rate: Cell, work: Work) -> float:
+def needed(rate: ResultCell, work: Work) -> float:
     """Return the FLOP/s each device must reach: throughput × FLOPs of a sample / devices."""
     return rate.value * work.flops / (rate.world_size or 1)
 
 
-def peak_of(rate: Cell) -> Peak | None:
+def peak_of(rate: ResultCell) -> Peak | None:
     """Return what one device of a rate reaches at most: as the table says, or as its maker does."""
     name, precision = str(rate.get("device_name")), str(rate.get("precision"))
     if rate.get("device_peak_flops"):
@@ -130,13 +130,13 @@ def _names(name: str, device: str) -> bool:
     return bool(re.search(rf"(?<!\w){re.escape(device)}(?!\d)", name, re.IGNORECASE))
 
 
-def size_of(rate: Cell) -> int | None:
+def size_of(rate: ResultCell) -> int | None:
     """Return the size of a sample that the source states: pixels or tokens; None where it doesn't."""
     size = rate.get("image_size") or rate.get("sequence_length")
     return None if size is None or {"image_size", "sequence_length"} & {*rate.inferred} else int(size)
 
 
-def work_of(rate: Cell, size: int | None) -> Work | None:
+def work_of(rate: ResultCell, size: int | None) -> Work | None:
     """Return the FLOPs of a sample of that size, or of the network's usual one for None; None where not known."""
     if rate.get("flops_per_sample"):
         return Work(str(rate.get("model")), size or 0, True, float(rate.get("flops_per_sample")), True, _STATED)
@@ -153,13 +153,13 @@ def _spelt_alike(name: str) -> str:
     return re.sub(r"[\W_]", "", name.casefold())
 
 
-def names_both(rate: Cell) -> bool:
+def names_both(rate: ResultCell) -> bool:
     """Say whether a rate names its network and its device, or what these ask for and can do."""
     network = rate.get("model") or rate.get("flops_per_sample")
     return bool(network and (rate.get("device_name") or rate.get("device_peak_flops")))
 
 
-def unknown_of(rate: Cell) -> list[str]:
+def unknown_of(rate: ResultCell) -> list[str]:
     """Return what a rate with a network and a device says of them that no table of facts knows.
 
     A size that is not stated is the question of another check.
@@ -167,14 +167,14 @@ def unknown_of(rate: Cell) -> list[str]:
     return [*_unknown_network(rate, str(rate.get("model"))), *_unknown_device(rate, str(rate.get("device_name")))]
 
 
-def _unknown_network(rate: Cell, model: str) -> Iterator[str]:
+def _unknown_network(rate: ResultCell, model: str) -> Iterator[str]:
     size = size_of(rate)
     if rate.get("flops_per_sample") or work_of(rate, size):
         return
     yield f"{model} at {size}" if _known_works(model) else model
 
 
-def _unknown_device(rate: Cell, device: str) -> Iterator[str]:
+def _unknown_device(rate: ResultCell, device: str) -> Iterator[str]:
     precision = rate.get("precision")
     if rate.get("device_peak_flops") or (precision and _known_peak(device, str(precision))):
         return

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from dlperf_study.audit.cell import RELATIVE, SPEEDUP, THROUGHPUT
-from dlperf_study.audit.frames import METRIC, METRIC_COLUMNS, VALUE, long_frame, results_of_frame
+from dlperf_study.audit.result_cell import RELATIVE, SPEEDUP, THROUGHPUT
+from dlperf_study.audit.result_frames import METRIC, METRIC_COLUMNS, VALUE, long_frame, results_of_frame
 from dlperf_study.audit.results import Results
 from dlperf_study.columns import COLUMNS, Dtype
 from dlperf_study.errors import PublishedError, TableError
-from dlperf_study.published.lines import NO_NUMBER, resolution_of, value_of
 from dlperf_study.published.source import METRICS
+from dlperf_study.published.source_lines import NO_NUMBER, resolution_of, value_of
 from dlperf_study.study.strict_yaml import display_path
 from dlperf_study.wording import counted, first_of, unknown
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.comparison import Ratio, Throughputs, differences, lies_in, throughput_ratio, verdict
+from dlperf_study.analysis.comparison import Ratio, Throughputs, differences, explaining_part, throughput_ratio, verdict
 from dlperf_study.analysis.scaling import scaling_columns
 from dlperf_study.analysis.statistics import coverage, interval_columns, median_interval
 from dlperf_study.columns import Table
@@ -154,5 +154,5 @@ def _comparison(entry: Entry, found: Ratio, completed: pd.DataFrame, uneven: Col
         "verdict": decided,
         **{names[part]: difference.seconds for part, difference in parts.items()},
         **{name: end for part in parts for name, end in interval_columns(names[part], parts[part].interval).items()},
-        "difference_lies_in": lies_in(decided, parts, any(identity in uneven for identity in pair)),
+        "difference_lies_in": explaining_part(decided, parts, any(identity in uneven for identity in pair)),
     }

@@ -61,7 +61,7 @@ def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """A repetition lies far from the others of its configuration."""
     repetitions = {identity: part.tolist() for identity, part in completed.groupby("identity")["repetition"]}
     for identity, rates in throughputs_of(completed).items():
-        far = list(far_from_siblings(rates))
+        far = list(far_from_other_runs(rates))
         if far and rates.size == 2:
             reached = " and ".join(map(rounded, rates))
             message = f"its two runs reach {reached} samples/s; only a third can say which is odd"
@@ -72,7 +72,7 @@ def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:
             yield Diagnostic("throughput", message, identity=identity, repetition=repetitions[identity][position])
 
 
-def far_from_siblings(rates: Floats) -> Iterator[tuple[int, float]]:
+def far_from_other_runs(rates: Floats) -> Iterator[tuple[int, float]]:
     """Yield the position of each rate that lies far from the others, and their median."""
     for position in range(rates.size if rates.size > 1 else 0):
         siblings = np.delete(rates, position)

@@ -26,7 +26,7 @@ SAMPLE, DISTINCT_SHARE = 1 << 12, 0.5
 _CSV = csv.WriteOptions(quoting_style="needed")
 
 #: Texts that repeat: which of them each row has, and the texts.
-Repeated = tuple[NDArray[np.integer[Any]], Sequence[str]]
+RepeatedText = tuple[NDArray[np.integer[Any]], Sequence[str]]
 
 
 def frame_of_rows(table: Table, rows: Sequence[Row]) -> pd.DataFrame:
@@ -39,7 +39,7 @@ def frame(table: Table, values: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame({column.name: _series(column, table, values) for column in columns_of(table)}, copy=False)
 
 
-def rows_of(table: Table, values: Mapping[str, NDArray[Any] | Repeated]) -> pa.Table:
+def rows_of(table: Table, values: Mapping[str, NDArray[Any] | RepeatedText]) -> pa.Table:
     """Return rows of a table that grows, from one array per column; NaN stands for a missing value."""
     return pa.table({column.name: _array(values[column.name]) for column in columns_of(table)})
 
@@ -50,7 +50,7 @@ def write(table: Table, content: pd.DataFrame, folder: Path) -> None:
         files.write(pa.Table.from_pandas(content, preserve_index=False))
 
 
-class Growing:
+class GrowingTable:
     """A table written piece by piece, so that no more than ROWS_AT_ONCE of its rows are held."""
 
     def __init__(self, table: Table, folder: Path) -> None:
@@ -127,7 +127,7 @@ def _is_repetitive(column: pa.ChunkedArray) -> bool:
     return len(some.unique()) < DISTINCT_SHARE * len(some)
 
 
-def _array(values: NDArray[Any] | Repeated) -> pa.Array:
+def _array(values: NDArray[Any] | RepeatedText) -> pa.Array:
     if isinstance(values, tuple):
         codes, texts = values
         return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(texts, pa.string()))

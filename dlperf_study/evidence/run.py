@@ -178,6 +178,8 @@ _RUN_KEYS: dict[str, Types] = {
 
 def _run_facts(path: Path) -> Object:
     facts = object_of(text_of(path), str(path))
+    if "complaints" in facts:  # the key of the diagnostics in older records of this format
+        facts = {**facts, "diagnostics": facts["complaints"]}
     need(facts, str(path), **_RUN_KEYS)
     need_format(facts, str(path))
     if facts["outcome"] not in list(Outcome):

@@ -31,7 +31,7 @@ from dlperf_study.wording import counted, first_of
 class _Tables:
     """What is kept of the runs read so far; their steps are written at once."""
 
-    steps: tables.Growing
+    steps: tables.GrowingTable
     rows: list[dict[str, Any]] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
@@ -53,7 +53,7 @@ def ingest(
     tasks = list(_tasks(identity, files))
     plan = ingested_plan(identity, folder)
     paths.plan_file.unlink(missing_ok=True)
-    with closing(tables.Growing(Table.STEPS, paths.dataset)) as steps:
+    with closing(tables.GrowingTable(Table.STEPS, paths.dataset)) as steps:
         kept = _Tables(steps)
         _read_all(plan, tasks, kept, read)
     kept.diagnostics.extend(_unnamed(identity, files))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlperf_study.analysis.steady_series import Steady, steady_part, two_levels
-from dlperf_study.analysis.steady_state import Window, fixed_window, positions_of
+from dlperf_study.analysis.steady_state import RateWindow, fixed_window, positions_of
 from dlperf_study.arrays import Floats, Integers, Mask
 from dlperf_study.errors import LogError
 from dlperf_study.ingest.identity import Extras
@@ -35,7 +35,7 @@ class Rates:
     rate: Floats
     loss: Floats
     steady: Steady
-    fixed: Window
+    fixed: RateWindow
     steps_taken: tuple[int, int]
 
 
@@ -100,7 +100,7 @@ def _last(rate: Floats) -> Steady:
     kept[-1] = True
     last = float(rate[-1])
     reason = "a running mean: the last line holds all before it, the start-up of the window too"
-    return Steady(Window(kept, last, last, (reason,)), startup=0, stalls=(), settled=None)
+    return Steady(RateWindow(kept, last, last, (reason,)), startup=0, stalls=(), settled=None)
 
 
 def _losses(readings: Sequence[Reading], series: JobSeries) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dlperf_study.analysis.steady_series import LONG_STARTUP
 from dlperf_study.analysis.throughput import step_variation
 from dlperf_study.columns import Table
-from dlperf_study.dataset.tables import Repeated, rows_of
+from dlperf_study.dataset.tables import RepeatedText, rows_of
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.ingest.identity import Stated
 from dlperf_study.ingest.printed_run import PrintedRun
@@ -53,7 +53,7 @@ def steps_of(entry: Entry, run: PrintedRun) -> pa.Table:
     assert rates
     names, lines_of_windows = zip(*windows_of(rates), strict=True)
     size = rates.rate.size
-    columns: dict[str, NDArray[Any] | Repeated] = {
+    columns: dict[str, NDArray[Any] | RepeatedText] = {
         "identity": (np.zeros(size, np.int32), [entry.configuration.identity]),
         "repetition": np.full(size, run.repetition),
         "rank": np.full(size, WHOLE_JOB),

@@ -4,8 +4,8 @@
 printed number, with the text as it was printed.
 """
 
-from dlperf_study.published.source import Source, read_source
-from dlperf_study.published.table import load, load_source, printed_table
+from dlperf_study.published.published_table import load, load_source, printed_table
+from dlperf_study.published.source import PublishedSource, read_source
 from dlperf_study.study.study import source_names
 
-__all__ = ["Source", "load", "load_source", "printed_table", "read_source", "source_names"]
+__all__ = ["PublishedSource", "load", "load_source", "printed_table", "read_source", "source_names"]

@@ -19,7 +19,7 @@ from dlperf_study.wording import unknown
 
 
 @dataclass(frozen=True)
-class Metric:
+class PublishedMetric:
     """One kind of number; the name is that of our own column wherever it is the same thing."""
 
     unit: str
@@ -28,24 +28,26 @@ class Metric:
 
 _TASK = "of one worker for one task, which is several steps"
 METRICS = {
-    "throughput": Metric("samples/s", "samples per second"),
-    "speedup": Metric("×", "throughput / that of the baseline"),
-    "efficiency": Metric("", "speedup × baseline devices / devices; 1 is linear"),
-    "mfu": Metric("", "share of the devices' peak that is used, as its source computes it"),
-    "device_flops": Metric("FLOP/s", "floating-point operations of one device per second, as its source counts them"),
-    "step_seconds": Metric("s", "time of one step"),
-    "batch_per_device": Metric("samples", "samples per step and device"),
-    "batches_per_task": Metric("", "batches of one worker in one task"),
-    "samples_per_task": Metric("samples", "samples of one worker in one task"),
-    "communication_share": Metric("", "share of the time spent on exchange, as its source states it"),
-    "computation_to_communication": Metric("", "computation / communication"),
-    "task_process_seconds": Metric("s", f"time {_TASK}"),
-    "batch_process_seconds": Metric("s", f"time in batches {_TASK}"),
-    "get_model_seconds": Metric("s", f"time to fetch the model {_TASK}"),
-    "report_gradient_seconds": Metric("s", f"time to average gradients {_TASK}"),
-    "tensor_numpy_seconds": Metric("s", f"time to copy gradients off the device {_TASK}"),
-    "apply_gradients_seconds": Metric("s", f"time to apply gradients {_TASK}"),
-    "forward_backward_seconds": Metric("s", f"time of both passes {_TASK}"),
+    "throughput": PublishedMetric("samples/s", "samples per second"),
+    "speedup": PublishedMetric("×", "throughput / that of the baseline"),
+    "efficiency": PublishedMetric("", "speedup × baseline devices / devices; 1 is linear"),
+    "mfu": PublishedMetric("", "share of the devices' peak that is used, as its source computes it"),
+    "device_flops": PublishedMetric(
+        "FLOP/s", "floating-point operations of one device per second, as its source counts them"
+    ),
+    "step_seconds": PublishedMetric("s", "time of one step"),
+    "batch_per_device": PublishedMetric("samples", "samples per step and device"),
+    "batches_per_task": PublishedMetric("", "batches of one worker in one task"),
+    "samples_per_task": PublishedMetric("samples", "samples of one worker in one task"),
+    "communication_share": PublishedMetric("", "share of the time spent on exchange, as its source states it"),
+    "computation_to_communication": PublishedMetric("", "computation / communication"),
+    "task_process_seconds": PublishedMetric("s", f"time {_TASK}"),
+    "batch_process_seconds": PublishedMetric("s", f"time in batches {_TASK}"),
+    "get_model_seconds": PublishedMetric("s", f"time to fetch the model {_TASK}"),
+    "report_gradient_seconds": PublishedMetric("s", f"time to average gradients {_TASK}"),
+    "tensor_numpy_seconds": PublishedMetric("s", f"time to copy gradients off the device {_TASK}"),
+    "apply_gradients_seconds": PublishedMetric("s", f"time to apply gradients {_TASK}"),
+    "forward_backward_seconds": PublishedMetric("s", f"time of both passes {_TASK}"),
 }
 ESTIMATORS = ("median", "mean", "run", "one value", "not stated")
 SCOPES = ("job", "rank")
@@ -83,7 +85,7 @@ class TableSection(Section):
     facts: Facts = Field(default={})
 
 
-class Source(Section):
+class PublishedSource(Section):
     """One publication, with its tables by name."""
 
     title: Text
@@ -98,13 +100,13 @@ class Source(Section):
 
 
 _KEYS = {
-    "": tuple(Source.model_fields),
+    "": tuple(PublishedSource.model_fields),
     "tables": tuple(TableSection.model_fields),
 }
 
 
 @cache
-def read_source(name: str) -> Source:
+def read_source(name: str) -> PublishedSource:
     """Return what is known of a source.
 
     Raises:
@@ -115,6 +117,6 @@ def read_source(name: str) -> Source:
         raise PublishedError(unknown("there is no published source", name, "sources", source_names()))
     path = SOURCES_FOLDER / f"{name}.yaml"
     try:
-        return validate(Source, read_mapping(path), display_path(path), _KEYS)
+        return validate(PublishedSource, read_mapping(path), display_path(path), _KEYS)
     except StudyFileError as error:
         raise PublishedError(str(error)) from None

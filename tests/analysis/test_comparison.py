@@ -7,7 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlperf_study.analysis.comparison import BOTH, COMPUTATION, EXCHANGE, PARTS, UNCLEAR, Difference, lies_in, verdict
+from dlperf_study.analysis.comparison import (
+    BOTH,
+    COMPUTATION,
+    EXCHANGE,
+    PARTS,
+    UNCLEAR,
+    Difference,
+    explaining_part,
+    verdict,
+)
 from dlperf_study.analysis.statistics import Interval
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.diagnostic import Severity
@@ -140,7 +149,7 @@ EXPLANATIONS = [
 def test_a_part_explains_only_what_its_interval_can(decided, computation, exchange, said):
     ends = dict(zip(PARTS[1:], (computation, exchange), strict=True))
     found = {part: Difference(float(np.mean(pair)), Interval(*pair, 0.75)) for part, pair in ends.items()}
-    assert lies_in(decided, found) == said
+    assert explaining_part(decided, found) == said
 
 
 def test_a_straggler_on_either_side_leaves_it_undecided(paths):
@@ -150,6 +159,6 @@ def test_a_straggler_on_either_side_leaves_it_undecided(paths):
 
 def test_where_the_computation_was_not_measured_nothing_is_explained():
     known = {"exposed_seconds": Difference(-4.0, Interval(-5, -3, 0.75))}
-    assert lies_in("faster", known) is None
+    assert explaining_part("faster", known) is None
     bare = {part: Difference(-4.0, None) for part in PARTS}
-    assert lies_in("faster", bare) is None
+    assert explaining_part("faster", bare) is None

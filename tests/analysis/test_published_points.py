@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from dlperf_study.analysis.published_points import Published, exchange_points, same_question
+from dlperf_study.analysis.published_points import Published, exchange_points, matching_configurations
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.plan.plan import build_plan
 from dlperf_study.study.study_file import load_study
@@ -26,7 +26,7 @@ def point(points, cell):
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_published_throughput_stands_beside_exactly_one_configuration_of_ours(study):
     published, ours = published_and_ours(study)
-    matches = same_question(published.points, ours)
+    matches = matching_configurations(published.points, ours)
     unasked = published.points[["program", "model"]].isin(UNASKED.get(study, set())).any(axis=1)
     assert [len(match) for match in matches] == [0 if lonely else 1 for lonely in unasked]
 
@@ -35,7 +35,9 @@ def test_every_published_throughput_stands_beside_exactly_one_configuration_of_o
 def test_what_stands_beside_each_other_has_the_same_number_of_devices(study):
     published, ours = published_and_ours(study)
     devices = (ours["nodes"] * ours["devices_per_node"]).set_axis(ours["identity"])
-    for found, matches in zip(published.points.itertuples(), same_question(published.points, ours), strict=True):
+    for found, matches in zip(
+        published.points.itertuples(), matching_configurations(published.points, ours), strict=True
+    ):
         assert {int(devices[identity]) for identity in matches} <= {found.world_size}
 
 
@@ -51,7 +53,7 @@ def test_what_stands_beside_each_other_has_the_same_number_of_devices(study):
 )
 def test_only_what_the_source_states_must_agree(change, same):
     published, ours = published_and_ours("arcface")
-    assert all(map(len, same_question(published.points, ours.assign(**change)))) == same
+    assert all(map(len, matching_configurations(published.points, ours.assign(**change)))) == same
 
 
 def test_a_speedup_has_the_interval_of_a_ratio_of_runs():
@@ -111,4 +113,4 @@ def test_no_source_gives_no_point():
 def test_what_ours_does_not_state_is_not_the_same():
     published, ours = published_and_ours("arcface")
     unsaid = ours.astype({"classes": "Int64"}).assign(classes=pd.NA)
-    assert not any(same_question(published.points, unsaid))
+    assert not any(matching_configurations(published.points, unsaid))

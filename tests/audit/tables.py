@@ -4,11 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit.check import Finding
+from dlperf_study.audit.audit_check import AuditDiagnostic
 from dlperf_study.audit.checks import load
-from dlperf_study.audit.frames import results_of_frame
+from dlperf_study.audit.result_frames import results_of_frame
 from dlperf_study.audit.results import Results
-from dlperf_study.published.lines import resolution_of, value_of
+from dlperf_study.published.source_lines import resolution_of, value_of
 
 Row = dict[str, Any]
 
@@ -47,10 +47,10 @@ def results(rows: list[Row]) -> Results:
     return results_of_frame(pd.DataFrame(rows))
 
 
-def examined(check: str, rows: list[Row]) -> list[Finding | None]:
+def examined(check: str, rows: list[Row]) -> list[AuditDiagnostic | None]:
     """Return what a check says of every thing it examines."""
     return list(load(check).examine(results(rows)))
 
 
-def found(check: str, rows: list[Row]) -> list[Finding]:
-    return [finding for finding in examined(check, rows) if finding is not None]
+def found(check: str, rows: list[Row]) -> list[AuditDiagnostic]:
+    return [diagnostic for diagnostic in examined(check, rows) if diagnostic is not None]

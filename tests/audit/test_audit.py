@@ -11,7 +11,7 @@ WRONG = [rate("100"), ratio("speedup", "1", 1), rate("90", 2), ratio("speedup", 
 def test_every_file_is_a_check():
     assert len(names()) > 10
     for name in names():
-        assert load(name).asks.endswith("?")
+        assert load(name).question.endswith("?")
 
 
 def test_every_check_has_tests_of_its_own():
@@ -22,9 +22,9 @@ def test_every_check_has_tests_of_its_own():
 def test_every_check_is_run_and_names_its_findings():
     checked = audit(results(WRONG))
     assert [one.name for one in checked] == list(names())
-    found = {one.name: one.findings for one in checked if one.findings}
+    found = {one.name: one.diagnostics for one in checked if one.diagnostics}
     assert set(found) == {"falling", "ratios"}
-    assert all(finding.check == name for name, findings in found.items() for finding in findings)
+    assert all(diagnostic.check == name for name, diagnostics in found.items() for diagnostic in diagnostics)
 
 
 def test_nothing_to_examine_is_said():
@@ -36,8 +36,8 @@ def test_nothing_to_examine_is_said():
 def test_what_is_printed_twice_is_found_once_with_both_cells():
     again = [row | {"cell": f"again/{row['cell']}", "table": "again", "series": "again"} for row in WRONG[::2]]
     [falling] = [one for one in audit(results([*WRONG, *again])) if one.name == "falling"]
-    [finding] = falling.findings
-    assert len(finding.cells) == 4
+    [diagnostic] = falling.diagnostics
+    assert len(diagnostic.cells) == 4
 
 
 def test_the_heaviest_comes_first():

@@ -29,11 +29,11 @@ def write(tmp_path):
 
 
 def found(path):
-    return [finding for checked in audit(read_results(path)) for finding in checked.findings]
+    return [diagnostic for checked in audit(read_results(path)) for diagnostic in checked.diagnostics]
 
 
 def test_a_wide_table_as_one_types_it(write):
-    [speedup, efficiency] = sorted(found(write(WIDE)), key=lambda finding: finding.check, reverse=True)
+    [speedup, efficiency] = sorted(found(write(WIDE)), key=lambda diagnostic: diagnostic.check, reverse=True)
     assert "370.0 / 100.0 = 3.7, printed 3.80" in speedup.computation
     assert efficiency.computation == "3.80 × 1 / 4 = 0.95, printed 92.5%"
 
@@ -46,8 +46,8 @@ def test_a_right_table_has_no_finding(write):
 def test_a_long_table(write):
     table = read_results(write(LONG))
     assert [(cell.key, cell.text) for cell in table.cells] == [("a", "16.74"), ("b", "263.29"), ("c", "78.64%")]
-    [finding] = found(write(LONG.replace("78.64", "88.64")))
-    assert (finding.check, finding.severity) == ("ratios", "error")
+    [diagnostic] = found(write(LONG.replace("78.64", "88.64")))
+    assert (diagnostic.check, diagnostic.severity) == ("ratios", "error")
 
 
 def test_the_published_frame_written_as_csv_is_such_a_table(tmp_path):
@@ -56,7 +56,7 @@ def test_the_published_frame_written_as_csv_is_such_a_table(tmp_path):
     again = read_results(tmp_path / "cells.csv")
     assert [cell.key for cell in again.cells] == cells.loc[cells["value"].notna(), "cell"].tolist()
     checked = {one.name: one for one in audit(again)}
-    assert (checked["ratios"].examined, checked["ratios"].findings) == (8, ())
+    assert (checked["ratios"].examined, checked["ratios"].diagnostics) == (8, ())
 
 
 @pytest.mark.parametrize("word", ["-", "n/a", "N/A", "NaN", ""])
@@ -83,8 +83,8 @@ def test_the_metrics_named_are_those_that_work(write):
 
 def test_devices_by_another_name_are_no_condition(write):
     wide = "GPUs,world_size,throughput,speedup\n1,1,100.0,1.00\n4,4,370.0,3.80\n"
-    [finding] = found(write(wide))
-    assert finding.computation == "370.0 / 100.0 = 3.7, printed 3.80: it fits no rounding"
+    [diagnostic] = found(write(wide))
+    assert diagnostic.computation == "370.0 / 100.0 = 3.7, printed 3.80: it fits no rounding"
 
 
 def test_digits_beyond_the_ninth_are_no_rounding(write):

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dlperf_study.audit.audit import audit, describe
-from dlperf_study.audit.frames import METRIC_COLUMNS
+from dlperf_study.audit.result_frames import METRIC_COLUMNS
 from dlperf_study.audit.table_file import read_results
 from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import TableError

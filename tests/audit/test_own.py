@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dlperf_study.audit.audit import audit
-from dlperf_study.audit.frames import results_of_dataset
+from dlperf_study.audit.result_frames import results_of_dataset
 from dlperf_study.audit.table_file import read_results
 from dlperf_study.dataset.dataset import collect
 from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_run, write_study
@@ -17,13 +17,13 @@ def dataset(paths):
     return collect(paths)
 
 
-def findings(dataset):
-    return [finding for checked in audit(results_of_dataset(dataset)) for finding in checked.findings]
+def diagnostics(dataset):
+    return [diagnostic for checked in audit(results_of_dataset(dataset)) for diagnostic in checked.diagnostics]
 
 
 def test_a_sound_study_has_no_finding(dataset):
     checked = {one.name: one for one in audit(results_of_dataset(dataset))}
-    assert [finding for one in checked.values() for finding in one.findings] == []
+    assert [diagnostic for one in checked.values() for diagnostic in one.diagnostics] == []
     compared = ("ratios", "efficiency", "task_rates", "run_lists", "far_repetitions", "physical_limits", "falling")
     for name in (*compared, "interval", "sign"):
         assert checked[name].examined > 0, name
@@ -41,32 +41,32 @@ def test_every_completed_run_belongs_to_its_configuration(dataset):
 def test_a_number_changed_afterwards_is_found(dataset):
     rows = dataset.configurations.copy()
     rows.loc[rows["identity"] == TWO.identity, "speedup"] *= 1.01
-    checks = {finding.check for finding in findings(replace(dataset, configurations=rows))}
+    checks = {diagnostic.check for diagnostic in diagnostics(replace(dataset, configurations=rows))}
     assert checks == {"ratios", "efficiency", "interval"}
 
 
 def test_a_falling_curve_is_found(paths):
     write_study(paths, [Planned(ONE), Planned(TWO, Recipe(computation_seconds=0.2))])
-    [finding] = [finding for finding in findings(collect(paths)) if finding.check == "falling"]
-    assert "the intervals of their runs do not explain it" in finding.computation
+    [diagnostic] = [diagnostic for diagnostic in diagnostics(collect(paths)) if diagnostic.check == "falling"]
+    assert "the intervals of their runs do not explain it" in diagnostic.computation
 
 
 def test_a_run_far_from_its_siblings_is_found(paths):
     write_study(paths, [Planned(ONE, runs=3)])
     write_run(paths, ONE, 4, Recipe(computation_seconds=0.2))
-    assert {finding.check for finding in findings(collect(paths))} == {"far_repetitions"}
+    assert {diagnostic.check for diagnostic in diagnostics(collect(paths))} == {"far_repetitions"}
 
 
 def test_an_impossible_rate_is_found(paths):
     write_study(paths, [Planned(ONE, Recipe(flops_per_sample=1e12))])
-    [finding] = findings(collect(paths))
-    assert finding.check == "physical_limits"
+    [diagnostic] = diagnostics(collect(paths))
+    assert diagnostic.check == "physical_limits"
 
 
 def test_two_runs_that_differ_have_no_reciprocal_medians(paths):
     write_study(paths, [Planned(ONE, runs=1)])
     write_run(paths, ONE, 2, Recipe(computation_seconds=0.088))
-    assert {finding.check for finding in findings(collect(paths))} <= {"far_repetitions"}
+    assert {diagnostic.check for diagnostic in diagnostics(collect(paths))} <= {"far_repetitions"}
 
 
 def test_nothing_measured_is_nothing_examined(paths):
@@ -77,6 +77,6 @@ def test_nothing_measured_is_nothing_examined(paths):
 def test_the_csv_of_a_study_can_be_audited_too(dataset, paths):
     results = read_results(paths.dataset / "configurations.csv")
     checked = {one.name: one for one in audit(results)}
-    assert [finding for one in checked.values() for finding in one.findings] == []
+    assert [diagnostic for one in checked.values() for diagnostic in one.diagnostics] == []
     assert checked["ratios"].examined == 6
     assert checked["falling"].examined == checked["above_linear"].examined > 0

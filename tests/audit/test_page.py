@@ -4,7 +4,7 @@ import re
 
 from dlperf_study.audit import checks
 from dlperf_study.audit.audit import audit, describe
-from dlperf_study.audit.frames import results_of_sources
+from dlperf_study.audit.result_frames import results_of_sources
 from dlperf_study.audit.table_file import read_results
 from dlperf_study.diagnostic import Severity
 from dlperf_study.paths import PROJECT
@@ -19,8 +19,8 @@ def block(language):
 
 def test_the_example_says_what_it_is_said_to_say(tmp_path):
     (tmp_path / "table.csv").write_text(block("csv"))
-    _, *findings = describe(audit(read_results(tmp_path / "table.csv"))).split("\n\n")
-    assert findings == [block("text").rstrip()]
+    _, *diagnostics = describe(audit(read_results(tmp_path / "table.csv"))).split("\n\n")
+    assert diagnostics == [block("text").rstrip()]
 
 
 def test_every_check_is_explained():
@@ -35,7 +35,7 @@ def test_the_numbers_of_the_published_figures_are_those_of_today():
     }
     checked = audit(results_of_sources())
     heaviest_first = list(reversed(Severity))
-    found = {one.name: [one.examined, *map(one.count, heaviest_first)] for one in checked if one.findings}
+    found = {one.name: [one.examined, *map(one.count, heaviest_first)] for one in checked if one.diagnostics}
     assert said == found
     [idle] = re.findall(r"^These had nothing to examine, .*: (.*)\.$", section, re.MULTILINE)
     assert re.findall(r"`(\w+)`", idle) == [one.name for one in checked if not one.examined]

@@ -1,4 +1,4 @@
-"""Tables as people publish them, each with one mistake: none passes in silence. And right ones: none is accused."""
+"""Tables as people publish them, each with one mistake: none passes in silence. And right ones: none is diagnosed."""
 
 import pytest
 
@@ -135,7 +135,7 @@ def checks_that_find(tmp_path):
     def find(table):
         path = tmp_path / "table.csv"
         path.write_text(table.replace("|", "\n") + "\n")
-        return [checked.name for checked in audit(read_results(path)) if checked.findings]
+        return [checked.name for checked in audit(read_results(path)) if checked.diagnostics]
 
     return find
 

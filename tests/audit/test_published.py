@@ -1,12 +1,12 @@
-"""The audit of all published figures: every finding was read, and stands in a golden file."""
+"""The audit of all published figures: every diagnostic was read, and stands in a golden file."""
 
 from fractions import Fraction
 
 import pytest
 
-from dlperf_study.audit.audit import audit, cited
-from dlperf_study.audit.check import weighed
-from dlperf_study.audit.frames import results_of_frame
+from dlperf_study.audit.audit import audit, cited_cells
+from dlperf_study.audit.audit_check import most_severe_first
+from dlperf_study.audit.result_frames import results_of_frame
 from dlperf_study.published import load
 from tests.golden_file import check
 
@@ -27,8 +27,8 @@ def checked(cells):
 
 
 def test_every_finding_is_known(checked):
-    found = weighed(finding for one in checked.values() for finding in one.findings)
-    lines = [f"{one.severity} | {one.check} | {one.computation} | {cited(one)}\n" for one in found]
+    found = most_severe_first(diagnostic for one in checked.values() for diagnostic in one.diagnostics)
+    lines = [f"{one.severity} | {one.check} | {one.computation} | {cited_cells(one)}\n" for one in found]
     check("audit/published.txt", "".join(lines))
 
 
@@ -40,7 +40,7 @@ def test_every_ratio_is_examined(cells, checked):
 def test_every_ratio_of_the_five_studies_is_right_within_a_unit_or_reported(cells, checked):
     """Reckoned here once more, in another way: with the values alone, to within one unit of the last digit."""
     values = cells.set_index("cell")["value"]
-    reported = {finding.cells[0].key for finding in checked["ratios"].findings}
+    reported = {diagnostic.cells[0].key for diagnostic in checked["ratios"].diagnostics}
     ours = cells[cells["source"].isin(SEEDS) & (cells["metric"] == "speedup") & cells["value"].notna()]
     points = cells[(cells["metric"] == "throughput") & (cells["estimator"] != "run")]
     for ratio in ours.itertuples():
@@ -66,9 +66,9 @@ def test_every_ratio_of_the_five_studies_is_right_within_a_unit_or_reported(cell
     ],
 )
 def test_mistakes_of_the_five_studies_are_found(checked, name, cell):
-    assert cell in {one.key for finding in checked[name].findings for one in finding.cells}
+    assert cell in {one.key for diagnostic in checked[name].diagnostics for one in diagnostic.cells}
 
 
 def test_the_tables_of_the_two_seeds_with_runs_follow_from_them(checked):
-    wrong = {finding.cells[0].get("source") for finding in checked["run_lists"].findings}
+    wrong = {diagnostic.cells[0].get("source") for diagnostic in checked["run_lists"].diagnostics}
     assert not wrong & set(SEEDS)

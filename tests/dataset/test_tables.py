@@ -37,7 +37,7 @@ def pieces() -> Iterator[pa.Table]:
 
 
 def write(folder: Path) -> None:
-    with closing(tables.Growing(Table.STEPS, folder)) as growing:
+    with closing(tables.GrowingTable(Table.STEPS, folder)) as growing:
         for rows in pieces():
             growing.add(rows)
 
@@ -64,7 +64,7 @@ def test_the_csv_of_a_table_holds_the_same_and_leaves_what_is_missing_empty(tmp_
 
 
 def test_a_table_without_rows_is_a_table_too(tmp_path: Path) -> None:
-    tables.Growing(Table.STEPS, tmp_path).close()
+    tables.GrowingTable(Table.STEPS, tmp_path).close()
     assert tables.read(Table.STEPS, tmp_path).empty
     assert len((tmp_path / "steps.csv").read_text().splitlines()) == 1
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from dlperf_study.errors import PublishedError
-from dlperf_study.published.lines import resolution_of, value_of
+from dlperf_study.published.source_lines import resolution_of, value_of
 
 
 @pytest.mark.parametrize(

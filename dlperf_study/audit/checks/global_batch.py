@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.audit.check import Check, Finding, product
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, product
 from dlperf_study.audit.results import Results
 
 _WHY = (
@@ -11,7 +11,7 @@ _WHY = (
 )
 
 
-def examine(results: Results) -> Iterator[Finding | None]:
+def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every global batch of a table that stands beside both of its factors."""
     return product(results, "global_batch", _WHY)
 

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.audit.cell import THROUGHPUT, Cell
-from dlperf_study.audit.check import Check, Finding, demand
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, demand
 from dlperf_study.audit.limits import WINOGRAD, Peak, Work, impossible, needed, peak_of, size_of, work_of
+from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
 
 _CLOCK = "the device may be another variant or run at another clock than the peak assumes"
 
-Excess = tuple[Cell, Work, Peak]
+Excess = tuple[ResultCell, Work, Peak]
 
 
-def examine(results: Results) -> Iterator[Finding | None]:
-    """Yield nothing for every rate that is possible, and one finding for all of a network in a source that are not."""
+def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
+    """Yield None for every possible rate, and one diagnostic for all impossible rates of a network in a source."""
     beyond: list[Excess] = []
     for rate in results.of(THROUGHPUT):
         size, peak = size_of(rate), peak_of(rate)
@@ -33,13 +33,13 @@ def _network(excess: Excess) -> tuple[str, ...]:
     return str(rate.get("source")), work.model, peak.precision
 
 
-def _found(excesses: list[Excess]) -> Finding:
+def _found(excesses: list[Excess]) -> AuditDiagnostic:
     ordered = sorted(excesses, key=lambda excess: needed(excess[0], excess[1]) / excess[2].flops, reverse=True)
     rate, work, peak = ordered[0]
     cells = tuple(one for one, _, _ in ordered)
     if impossible(rate, work, peak):
-        return Finding(Severity.ERROR, cells, demand(rate, work, peak), (_CLOCK,))
-    return Finding(Severity.WARNING, cells, demand(rate, work, peak), (WINOGRAD, _CLOCK))
+        return AuditDiagnostic(Severity.ERROR, cells, demand(rate, work, peak), (_CLOCK,))
+    return AuditDiagnostic(Severity.WARNING, cells, demand(rate, work, peak), (WINOGRAD, _CLOCK))
 
 
 CHECK = Check("Can the devices compute that fast?", "rates of known networks on known devices", examine)

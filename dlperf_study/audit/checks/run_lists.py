@@ -5,8 +5,8 @@ from fractions import Fraction
 from itertools import combinations
 from statistics import mean, median
 
-from dlperf_study.audit.cell import THROUGHPUT, Cell
-from dlperf_study.audit.check import Check, Finding, texts
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, texts
+from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 from dlperf_study.wording import counted
@@ -15,7 +15,7 @@ ESTIMATORS = {"median": median, "mean": mean}
 _OTHER_RUNS = ("the list may be of another series of runs than the table", "a run may be missing from the list")
 
 
-def examine(results: Results) -> Iterator[Finding | None]:
+def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every summary with a list of its runs."""
     for summary in results.of(THROUGHPUT):
         runs = results.runs_of(summary)
@@ -24,7 +24,7 @@ def examine(results: Results) -> Iterator[Finding | None]:
             yield _count(summary, runs)
 
 
-def _summary(summary: Cell, runs: list[Cell]) -> Finding | None:
+def _summary(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
     name = summary.get("estimator") if summary.get("estimator") in ESTIMATORS else "median"
     exact = [run.printed.exact for run in runs]
     expected = Fraction(ESTIMATORS[name](exact))
@@ -33,10 +33,10 @@ def _summary(summary: Cell, runs: list[Cell]) -> Finding | None:
     said = f"the {name} of {texts(runs)} is {float(expected):.7g}, printed {summary.text}"
     others = "; ".join(_fitting(summary, runs))
     ends = f". That is {others}" if others else ""
-    return Finding(Severity.ERROR, (summary, *runs), f"{said}{ends}", _OTHER_RUNS)
+    return AuditDiagnostic(Severity.ERROR, (summary, *runs), f"{said}{ends}", _OTHER_RUNS)
 
 
-def _fitting(summary: Cell, runs: list[Cell]) -> Iterator[str]:
+def _fitting(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:
     """Yield what of the runs would print like the summary: the other estimator, one run, or a median without one."""
     exact = {run: run.printed.exact for run in runs}
     for name, estimator in ESTIMATORS.items():
@@ -51,18 +51,20 @@ def _fitting(summary: Cell, runs: list[Cell]) -> Iterator[str]:
             yield f"the median without run {_number(left)} ({left.text})"
 
 
-def _count(summary: Cell, runs: list[Cell]) -> Finding | None:
+def _count(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
     stated, numbers = summary.get("runs"), [_number(run) for run in runs]
     twice = ", ".join(sorted({number for number in numbers if numbers.count(number) > 1}))
     if twice:
-        return Finding(Severity.WARNING, (summary, *runs), f"run {twice} is in the list more than once", _OTHER_RUNS)
+        return AuditDiagnostic(
+            Severity.WARNING, (summary, *runs), f"run {twice} is in the list more than once", _OTHER_RUNS
+        )
     if not stated or stated == len(runs):
         return None
     said = f"{counted(int(stated), 'run')} stated, and {len(runs)} listed"
-    return Finding(Severity.WARNING, (summary, *runs), said, _OTHER_RUNS)
+    return AuditDiagnostic(Severity.WARNING, (summary, *runs), said, _OTHER_RUNS)
 
 
-def _number(run: Cell) -> str:
+def _number(run: ResultCell) -> str:
     """Return the number of a run, or where it stands if it has none."""
     number = run.get("repetition")
     return run.key if number is None else f"{number:.0f}"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.audit.cell import THROUGHPUT, Cell
-from dlperf_study.audit.check import Check, Finding
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check
+from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Rate, Results
 from dlperf_study.diagnostic import Severity
 from dlperf_study.wording import counted
@@ -13,7 +13,7 @@ NEAR, FLAT = 0.03, 0.15
 _WHY = ("scaling may really be that poor: all devices share a link, a disk or cores",)
 
 
-def examine(results: Results) -> Iterator[Finding | None]:
+def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every curve, and for every point of those that are not flat."""
     for curve in results.curves():
         if curve[0].cell.metric == THROUGHPUT and curve[-1].point.devices > curve[0].point.devices:
@@ -23,7 +23,7 @@ def examine(results: Results) -> Iterator[Finding | None]:
                 yield from (_examined(curve, position) for position in range(1, len(curve)))
 
 
-def _flat(curve: list[Rate]) -> Finding | None:
+def _flat(curve: list[Rate]) -> AuditDiagnostic | None:
     """Find a curve of rates per device: none rises, and none falls by more than a scaling loss."""
     first, others = curve[0], [rate for rate in curve if rate.point.devices > curve[0].point.devices]
     shares = [rate.cell.value / first.cell.value for rate in others]
@@ -31,10 +31,10 @@ def _flat(curve: list[Rate]) -> Finding | None:
         return None
     said = ", ".join(f"{rate.cell.text} on {rate.point.devices}" for rate in curve)
     said = f"{said} devices: the rate hardly changes, as the rate of one device does and that of a job does not"
-    return Finding(Severity.WARNING, tuple(rate.cell for rate in curve), said, _WHY)
+    return AuditDiagnostic(Severity.WARNING, tuple(rate.cell for rate in curve), said, _WHY)
 
 
-def _examined(curve: list[Rate], position: int) -> Finding | None:
+def _examined(curve: list[Rate], position: int) -> AuditDiagnostic | None:
     """Find a point that lies on the line of its neighbour once it is multiplied, or divided, by its own factor."""
     fewer, more = curve[position - 1], curve[position]
     linear = fewer.cell.value * more.point.devices / fewer.point.devices
@@ -46,7 +46,7 @@ def _examined(curve: list[Rate], position: int) -> Finding | None:
     return None
 
 
-def _factors(cell: Cell) -> list[tuple[int, str]]:
+def _factors(cell: ResultCell) -> list[tuple[int, str]]:
     """Return the factors between scopes at a point, each with its name; of equal ones the first."""
     devices, nodes = cell.world_size or 1, int(cell.get("nodes") or 1)
     named = ((devices, "devices"), (nodes, "nodes"), (devices // nodes, "devices of a node"))
@@ -58,13 +58,13 @@ def _goes_on(more: Rate, factor: int, later: list[Rate]) -> bool:
     return not later or later[0].cell.value >= more.cell.value * factor * (1 - NEAR)
 
 
-def _found(fewer: Rate, more: Rate, computation: str, corrected: float, linear: float) -> Finding:
+def _found(fewer: Rate, more: Rate, computation: str, corrected: float, linear: float) -> AuditDiagnostic:
     place = f"{fewer.cell.text} on {counted(fewer.point.devices, 'device')}"
     said = (
         f"{computation} = {corrected:.5g}, which is where {place} leads ({linear:.5g} on {more.point.devices}); "
         f"{more.cell.text} is off by that factor"
     )
-    return Finding(Severity.WARNING, (fewer.cell, more.cell), said, _WHY)
+    return AuditDiagnostic(Severity.WARNING, (fewer.cell, more.cell), said, _WHY)
 
 
 CHECK = Check("Is every rate of the same scope?", "curves, and their points", examine)

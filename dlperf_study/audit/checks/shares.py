@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from dlperf_study.audit.cell import ROUNDINGS, SPEEDUP, Cell
-from dlperf_study.audit.check import Check, Finding
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check
+from dlperf_study.audit.result_cell import ROUNDINGS, SPEEDUP, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
-from dlperf_study.published.lines import terms_of
+from dlperf_study.published.source_lines import terms_of
 
 SHARE, RATIO = "communication_share", "computation_to_communication"
 TASK, EXCHANGE = "task_process_seconds", "report_gradient_seconds"
@@ -19,7 +19,7 @@ _ELSEWHERE = (
 )
 
 
-def examine(results: Results) -> Iterator[Finding | None]:
+def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every share or ratio that stands beside what it follows from."""
     for share in results.of(SHARE, RATIO):
         for task in results.alike(share, TASK):
@@ -31,7 +31,7 @@ def examine(results: Results) -> Iterator[Finding | None]:
             yield _beside_speedup(share, speedup)
 
 
-def _from_times(share: Cell, task: Cell, exchange: Cell) -> Finding | None:
+def _from_times(share: ResultCell, task: ResultCell, exchange: ResultCell) -> AuditDiagnostic | None:
     whole, part = task.printed.exact, exchange.printed.exact
     terms = terms_of(share.text)
     if terms:
@@ -45,10 +45,10 @@ def _from_times(share: Cell, task: Cell, exchange: Cell) -> Finding | None:
     if fits:
         return None
     why = ("share and times may be of different runs",)
-    return Finding(Severity.ERROR, (share, task, exchange), f"{said}, printed {share.text}", why)
+    return AuditDiagnostic(Severity.ERROR, (share, task, exchange), f"{said}, printed {share.text}", why)
 
 
-def _beside_speedup(share: Cell, speedup: Cell) -> Finding | None:
+def _beside_speedup(share: ResultCell, speedup: ResultCell) -> AuditDiagnostic | None:
     devices = share.world_size or 1
     low, high = (devices * (1 - bound) for bound in reversed(share.printed.bounds(truncated=True)))
     said = (
@@ -57,10 +57,10 @@ def _beside_speedup(share: Cell, speedup: Cell) -> Finding | None:
     )
     if speedup.printed.bounds()[0] > high:
         why = ("communication may overlap computation, or computation be faster on more devices",)
-        return Finding(Severity.WARNING, (share, speedup), said, why)
+        return AuditDiagnostic(Severity.WARNING, (share, speedup), said, why)
     if speedup.printed.bounds()[1] < low * Fraction(1 - LOSS):
         lost = 1 - speedup.value / float(devices * (1 - share.printed.exact))
-        return Finding(Severity.NOTE, (share, speedup), f"{said}, so {lost:.0%} more is lost", (_ELSEWHERE,))
+        return AuditDiagnostic(Severity.NOTE, (share, speedup), f"{said}, so {lost:.0%} more is lost", (_ELSEWHERE,))
     return None
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import starmap
 
-from dlperf_study.audit.cell import Cell
-from dlperf_study.audit.check import Check, Finding
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check
+from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
 
@@ -23,7 +23,7 @@ _ASYNCHRONOUS = (
 )
 
 
-def examine(results: Results) -> Iterator[Finding | None]:
+def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every pair of whole and part, every sum of parts, and every stage along a series."""
     for inner, outer in INSIDE:
         yield from starmap(_part, results.pairs(inner, outer))
@@ -36,23 +36,23 @@ def examine(results: Results) -> Iterator[Finding | None]:
         yield from _along(results.of(stage))
 
 
-def _part(part: Cell, whole: Cell) -> Finding | None:
+def _part(part: ResultCell, whole: ResultCell) -> AuditDiagnostic | None:
     if not part.printed.exceeds(whole.printed):
         return None
     said = f"{part.metric} is {part.text} s, more than {whole.metric}, of which it is a part, {whole.text} s"
-    return Finding(Severity.ERROR, (part, whole), said, ("they may be of different tasks",))
+    return AuditDiagnostic(Severity.ERROR, (part, whole), said, ("they may be of different tasks",))
 
 
-def _copy(copy: Cell, exchange: Cell) -> Finding | None:
+def _copy(copy: ResultCell, exchange: ResultCell) -> AuditDiagnostic | None:
     """Find a copy that takes longer than the exchange, which in ElasticDL begins with it."""
     if not copy.printed.exceeds(exchange.printed):
         return None
     said = f"copying gradients takes {copy.text} s, the exchange that begins with it {exchange.text} s"
     why = "this table may count copying apart from the exchange; then its exchange is not that of other tables"
-    return Finding(Severity.WARNING, (copy, exchange), said, (why,))
+    return AuditDiagnostic(Severity.WARNING, (copy, exchange), said, (why,))
 
 
-def _sum(whole: Cell, parts: list[Cell]) -> Finding | None:
+def _sum(whole: ResultCell, parts: list[ResultCell]) -> AuditDiagnostic | None:
     bounds = [part.printed.bounds(truncated=True) for part in parts]
     low, high = (sum((ends[end] for ends in bounds), Fraction(0)) for end in (0, 1))
     if whole.printed.meets(low, high):
@@ -60,10 +60,10 @@ def _sum(whole: Cell, parts: list[Cell]) -> Finding | None:
     total = sum(part.value for part in parts)
     said = f"{' + '.join(part.text for part in parts)} = {total:.4g} s, printed {whole.text}"
     severity = Severity.ERROR if low > whole.printed.bounds(truncated=True)[1] else Severity.NOTE
-    return Finding(severity, (whole, *parts), said, ("a task may have stages that are not printed",))
+    return AuditDiagnostic(severity, (whole, *parts), said, ("a task may have stages that are not printed",))
 
 
-def _along(cells: list[Cell]) -> Iterator[Finding | None]:
+def _along(cells: list[ResultCell]) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for each series: the same work per device must take as long on any number of them."""
     for group in grouped(cells, lambda cell: cell.series).values():
         line = sorted(group, key=lambda cell: cell.world_size or 0)
@@ -71,12 +71,12 @@ def _along(cells: list[Cell]) -> Iterator[Finding | None]:
             yield _change(line)
 
 
-def _change(line: list[Cell]) -> Finding | None:
+def _change(line: list[ResultCell]) -> AuditDiagnostic | None:
     if max(cell.value for cell in line) <= ALIKE * min(cell.value for cell in line):
         return None
     seen = ", ".join(f"{cell.text} s on {cell.world_size}" for cell in line)
     said = f"{line[0].metric} of the same work per device is {seen} devices"
-    return Finding(Severity.WARNING, tuple(line), said, (_ASYNCHRONOUS,))
+    return AuditDiagnostic(Severity.WARNING, tuple(line), said, (_ASYNCHRONOUS,))
 
 
 CHECK = Check("Do the stages of a task add up?", "stage times", examine)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.audit.cell import THROUGHPUT, Cell, whole_over
-from dlperf_study.audit.check import Check, Finding, bounds_of
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, bounds_of
+from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell, whole_over
 from dlperf_study.audit.results import Rate, Results
 from dlperf_study.diagnostic import Severity
 
@@ -14,7 +14,7 @@ _WHY = (
 )
 
 
-def examine(results: Results) -> Iterator[Finding | None]:
+def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every time of a task or a step, and every rate of the same configuration."""
     for seconds in results.of(TASK, STEP):
         samples = _samples(seconds)
@@ -23,14 +23,14 @@ def examine(results: Results) -> Iterator[Finding | None]:
             yield _examined(results, seconds, rate, samples)
 
 
-def _samples(seconds: Cell) -> int:
+def _samples(seconds: ResultCell) -> int:
     """Return the samples that all devices together work through in that time; 0 if not known."""
     if seconds.metric == STEP:
         return int(seconds.get("global_batch") or 0)
     return int(seconds.get("samples_per_task") or 0) * (seconds.world_size or 0)
 
 
-def _examined(results: Results, seconds: Cell, rate: Cell, samples: int) -> Finding | None:
+def _examined(results: Results, seconds: ResultCell, rate: ResultCell, samples: int) -> AuditDiagnostic | None:
     low, high = whole_over(samples, seconds.printed)
     exact = samples / seconds.value
     if rate.printed.meets(low, high) or (rate.printed.computed and _between(results.rate(rate), exact)):
@@ -41,11 +41,11 @@ def _examined(results: Results, seconds: Cell, rate: Cell, samples: int) -> Find
     said += _other_batch(seconds, rate, samples)
     known = results.rate(rate)
     if _between(known, exact):
-        return Finding(Severity.WARNING, (rate, seconds), f"{said}; {bounds_of(known)} may explain it", _WHY)
-    return Finding(Severity.ERROR, (rate, seconds), said, _WHY)
+        return AuditDiagnostic(Severity.WARNING, (rate, seconds), f"{said}; {bounds_of(known)} may explain it", _WHY)
+    return AuditDiagnostic(Severity.ERROR, (rate, seconds), said, _WHY)
 
 
-def _other_batch(seconds: Cell, rate: Cell, samples: int) -> str:
+def _other_batch(seconds: ResultCell, rate: ResultCell, samples: int) -> str:
     """Return the suspicion that the global batch is what is wrong: that of all devices fits rate and time."""
     batch = int((seconds.get("batch_per_device") or 0) * (seconds.world_size or 0))
     fits = seconds.metric == STEP and batch not in (0, samples)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.audit.check import Check, Finding, product
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, product
 from dlperf_study.audit.results import Results
 
 _WHY = ("not every node may have as many devices, or not all of them be used",)
 
 
-def examine(results: Results) -> Iterator[Finding | None]:
+def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every number of devices of a table that stands beside both of its factors."""
     return product(results, "world_size", _WHY)
 

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 from matplotlib.figure import SubFigure
 
-from dlperf_study.analysis.published_points import RATIOS, Published, same_question
+from dlperf_study.analysis.published_points import RATIOS, Published, matching_configurations
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.figures import charts
@@ -89,7 +89,9 @@ def _lines(published: Published, points: pd.DataFrame) -> list[Series]:
 
 def _ours(dataset: Dataset, line: Series, published: int) -> Iterator[Series]:
     """Yield our measured configurations that ask the same as the points of a line, as a line of ours."""
-    identities = {identity for matches in same_question(line.rows, dataset.configurations) for identity in matches}
+    identities = {
+        identity for matches in matching_configurations(line.rows, dataset.configurations) for identity in matches
+    }
     rows = dataset.configurations[dataset.configurations["identity"].isin(identities)].dropna(subset=["speedup"])
     if len(rows):
         yield _series(SEPARATOR.join((OURS, line.label)), published + line.position, rows)

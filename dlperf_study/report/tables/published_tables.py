@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.published_points import Published, exchange_points, same_question
+from dlperf_study.analysis.published_points import Published, exchange_points, matching_configurations
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context, formatting
@@ -146,7 +146,7 @@ def _table(
     remarks: tuple[str, ...],
 ) -> Table:
     """Return a row per point and per configuration of ours that asks the same, grouped by published table."""
-    matched = points.assign(identity=same_question(points, dataset.configurations)).explode("identity")
+    matched = points.assign(identity=matching_configurations(points, dataset.configurations)).explode("identity")
     labelled = matched.assign(line=line_labels(matched))
     groups = [published.title_of(row.source, row.table) for row in labelled.itertuples()]
     headings, cells = laid_out(columns, labelled.itertuples())

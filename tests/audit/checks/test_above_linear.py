@@ -11,31 +11,31 @@ def test_rounding_is_no_reason_for_warning():
 
 
 def test_far_above_linear_is_diagnosed():
-    [finding] = found("above_linear", [rate("2545.3", 8), rate("5953.84", 16)])
-    assert finding.severity is Severity.WARNING
-    assert finding.computation.startswith("from 8 to 16 devices the rate goes from 2545.3 to 5953.84: 2.339 times")
-    assert "17.0% above linear" in finding.computation
-    assert finding.explanations
+    [diagnostic] = found("above_linear", [rate("2545.3", 8), rate("5953.84", 16)])
+    assert diagnostic.severity is Severity.WARNING
+    assert diagnostic.computation.startswith("from 8 to 16 devices the rate goes from 2545.3 to 5953.84: 2.339 times")
+    assert "17.0% above linear" in diagnostic.computation
+    assert diagnostic.explanations
 
 
 def test_more_than_twice_linear_is_wrong_and_has_no_innocent_cause():
-    [finding] = found("above_linear", [rate("200.1", 8), rate("3400", 16)])
-    assert finding.severity is Severity.ERROR
-    assert finding.computation.endswith("749.6% above linear")
-    assert "cache" not in "".join(finding.explanations)
+    [diagnostic] = found("above_linear", [rate("200.1", 8), rate("3400", 16)])
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation.endswith("749.6% above linear")
+    assert "cache" not in "".join(diagnostic.explanations)
 
 
 def test_what_errors_may_explain_is_worth_a_note():
-    [finding] = found("above_linear", [rate("887.17"), rate("3598.0", 4)])
-    assert finding.severity is Severity.NOTE
-    assert "errors of 3%, assumed where no runs are listed, may explain it" in finding.computation
+    [diagnostic] = found("above_linear", [rate("887.17"), rate("3598.0", 4)])
+    assert diagnostic.severity is Severity.NOTE
+    assert "errors of 3%, assumed where no runs are listed, may explain it" in diagnostic.computation
 
 
 def test_runs_that_agree_make_the_same_step_uncertain():
     lists = runs(["887.1", "887.2", "887.3"]) + runs(["3597.9", "3598.0", "3598.1"], 4)
-    [finding] = found("above_linear", [rate("887.17"), rate("3598.0", 4), *lists])
-    assert finding.severity is Severity.WARNING
-    assert "the intervals of their runs do not explain it" in finding.computation
+    [diagnostic] = found("above_linear", [rate("887.17"), rate("3598.0", 4), *lists])
+    assert diagnostic.severity is Severity.WARNING
+    assert "the intervals of their runs do not explain it" in diagnostic.computation
 
 
 def test_other_series_are_not_mixed():

@@ -16,14 +16,14 @@ def test_fewer_digits_agree_too():
 
 
 def test_a_small_difference_is_worth_a_note():
-    [finding] = found("disagreements", twice("352.72", "354.00"))
-    assert finding.severity is Severity.NOTE
-    assert finding.computation == "352.72 (one/throughput/8), 354.00 (other/throughput/8): up to 0.36% apart"
+    [diagnostic] = found("disagreements", twice("352.72", "354.00"))
+    assert diagnostic.severity is Severity.NOTE
+    assert diagnostic.computation == "352.72 (one/throughput/8), 354.00 (other/throughput/8): up to 0.36% apart"
 
 
 def test_a_large_one_is_diagnosed():
-    [finding] = found("disagreements", twice("352.72", "400.00"))
-    assert finding.severity is Severity.WARNING
+    [diagnostic] = found("disagreements", twice("352.72", "400.00"))
+    assert diagnostic.severity is Severity.WARNING
 
 
 def test_a_factor_of_nodes_or_devices_is_named():

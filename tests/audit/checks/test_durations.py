@@ -7,6 +7,6 @@ def test_a_step_of_seconds_is_one():
 
 
 def test_a_step_of_minutes_looks_like_milliseconds():
-    [finding] = found("durations", [number("step_seconds", "320")])
-    assert finding.severity is Severity.WARNING
-    assert finding.computation == "step_seconds is 320, which is 5.33 minutes. It looks like milliseconds"
+    [diagnostic] = found("durations", [number("step_seconds", "320")])
+    assert diagnostic.severity is Severity.WARNING
+    assert diagnostic.computation == "step_seconds is 320, which is 5.33 minutes. It looks like milliseconds"

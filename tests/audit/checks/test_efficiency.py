@@ -15,9 +15,9 @@ def test_the_same_said_twice(printed):
 
 @pytest.mark.parametrize("printed", ["0.7", "90%", "0.85"])
 def test_two_different_things(printed):
-    [finding] = found("efficiency", rows(printed))
-    assert finding.severity is Severity.ERROR
-    assert finding.computation == f"7.0 × 1 / 8 = 0.875, printed {printed}"
+    [diagnostic] = found("efficiency", rows(printed))
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation == f"7.0 × 1 / 8 = 0.875, printed {printed}"
 
 
 def test_other_baselines_are_not_compared():

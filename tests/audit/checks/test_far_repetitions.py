@@ -6,10 +6,10 @@ def test_runs_that_agree():
 
 
 def test_a_run_far_from_its_siblings():
-    [finding] = found("far_repetitions", [rate("4386.9"), *runs(["4038.81", "4390.1", "4386.9", "4380.0"])])
-    assert finding.computation.startswith("4038.81, but its siblings' median is 4386.9 (-7.9%)")
-    assert finding.cells[0].text == "4038.81"
-    assert len(finding.cells) == 4
+    [diagnostic] = found("far_repetitions", [rate("4386.9"), *runs(["4038.81", "4390.1", "4386.9", "4380.0"])])
+    assert diagnostic.computation.startswith("4038.81, but its siblings' median is 4386.9 (-7.9%)")
+    assert diagnostic.cells[0].text == "4038.81"
+    assert len(diagnostic.cells) == 4
 
 
 def test_one_run_has_no_siblings():

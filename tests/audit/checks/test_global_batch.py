@@ -7,10 +7,10 @@ def test_the_batches_of_all_devices():
 
 
 def test_another_batch_contradicts_its_parts():
-    [finding] = found("global_batch", [rate("600", 8, batch_per_device=32, global_batch=999)])
-    assert finding.severity is Severity.ERROR
-    assert finding.computation == "32 × 8 = 256, but global_batch is 999"
-    assert finding.explanations
+    [diagnostic] = found("global_batch", [rate("600", 8, batch_per_device=32, global_batch=999)])
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation == "32 × 8 = 256, but global_batch is 999"
+    assert diagnostic.explanations
 
 
 def test_a_batch_without_its_parts_is_not_examined():

@@ -10,12 +10,12 @@ CPU = {
 
 
 def test_an_input_that_cannot_be_the_usual_one():
-    [finding] = found("input_sizes", [rate("16.74", **CPU)])
-    assert finding.computation.startswith(
+    [diagnostic] = found("input_sizes", [rate("16.74", **CPU)])
+    assert diagnostic.computation.startswith(
         "the size of the input is not stated, and can't be the network's usual 224: 16.74 samples/s"
     )
-    assert "1,543 GFLOP/s of each" in finding.computation
-    assert finding.computation.endswith("32 would be possible")
+    assert "1,543 GFLOP/s of each" in diagnostic.computation
+    assert diagnostic.computation.endswith("32 would be possible")
 
 
 def test_an_inferred_size_is_not_a_stated_one():
@@ -31,12 +31,12 @@ def test_an_input_that_may_be_the_usual_one():
 
 
 def test_the_fastest_rate_per_device_decides():
-    [finding] = found("input_sizes", [rate("15.44", **CPU), rate("335", 20, **CPU), rate("100", 40, **CPU)])
-    assert [cell.text for cell in finding.cells] == ["335"]
+    [diagnostic] = found("input_sizes", [rate("15.44", **CPU), rate("335", 20, **CPU), rate("100", 40, **CPU)])
+    assert [cell.text for cell in diagnostic.cells] == ["335"]
 
 
 def test_faster_convolutions_leave_it_open():
     gpu = {"model": "insightface_resnet100", "device_name": "Tesla V100", "precision": "fp32"}
-    [finding] = found("input_sizes", [rate("247.0", **gpu)])
-    assert "if it is the network's usual 112" in finding.computation
-    assert "Winograd" in finding.explanations[0]
+    [diagnostic] = found("input_sizes", [rate("247.0", **gpu)])
+    assert "if it is the network's usual 112" in diagnostic.computation
+    assert "Winograd" in diagnostic.explanations[0]

@@ -10,10 +10,10 @@ def test_names_the_tables_of_facts_have():
 
 def test_what_no_table_of_facts_has_is_said_once_for_a_source():
     strange = ({"device_name": "Xeon"}, {"model": "r50"}, {"image_size": 160}, {"precision": "tf32"})
-    [finding] = found("known_names", [rate("300", 2**at, **V100 | odd) for at, odd in enumerate(strange)])
-    assert finding.severity is Severity.NOTE
+    [diagnostic] = found("known_names", [rate("300", 2**at, **V100 | odd) for at, odd in enumerate(strange)])
+    assert diagnostic.severity is Severity.NOTE
     names = "Xeon, r50, resnet50 at 160, Tesla V100-SXM2-16GB in tf32"
-    assert finding.computation == f"source: 4 rates are held against no peak, as no table of facts has {names}"
+    assert diagnostic.computation == f"source: 4 rates are held against no peak, as no table of facts has {names}"
 
 
 def test_what_the_table_says_itself_need_not_be_known():

@@ -11,31 +11,31 @@ def test_a_rate_the_devices_reach():
 
 
 def test_a_rate_only_a_faster_algorithm_reaches_is_diagnosed():
-    [finding] = found("physical_limits", [rate("700", **V100)])
-    assert finding.severity is Severity.WARNING
-    assert "1.09 times the peak of 15,700" in finding.computation
-    assert "Winograd" in finding.explanations[0]
+    [diagnostic] = found("physical_limits", [rate("700", **V100)])
+    assert diagnostic.severity is Severity.WARNING
+    assert "1.09 times the peak of 15,700" in diagnostic.computation
+    assert "Winograd" in diagnostic.explanations[0]
 
 
 def test_a_rate_nothing_reaches_is_wrong():
-    [finding] = found("physical_limits", [rate("3000", **V100)])
-    assert finding.severity is Severity.ERROR
+    [diagnostic] = found("physical_limits", [rate("3000", **V100)])
+    assert diagnostic.severity is Severity.ERROR
 
 
 def test_no_faster_algorithm_excuses_what_none_reaches():
-    [finding] = found("physical_limits", [rate("36600", **V100)])
-    assert not [said for said in finding.explanations if "Winograd" in said]
+    [diagnostic] = found("physical_limits", [rate("36600", **V100)])
+    assert not [said for said in diagnostic.explanations if "Winograd" in said]
 
 
 @pytest.mark.parametrize("spelt", [{"model": "ResNet-50"}, {"model": "ResNet 50"}, {"device_name": "V100"}])
 def test_names_are_known_however_they_are_spelt(spelt):
-    [finding] = found("physical_limits", [rate("36600", **V100 | spelt)])
-    assert "57.2 times the peak of 15,700" in finding.computation
+    [diagnostic] = found("physical_limits", [rate("36600", **V100 | spelt)])
+    assert "57.2 times the peak of 15,700" in diagnostic.computation
 
 
 def test_half_precision_is_known_by_its_short_name():
-    [finding] = found("physical_limits", [rate("36600", **V100 | {"precision": "fp16"})])
-    assert "7.18 times the peak of 125,000" in finding.computation
+    [diagnostic] = found("physical_limits", [rate("36600", **V100 | {"precision": "fp16"})])
+    assert "7.18 times the peak of 125,000" in diagnostic.computation
 
 
 @pytest.mark.parametrize("precision", ["tf32", "amp", "bf16"])
@@ -49,13 +49,13 @@ def test_an_a100_is_known_and_an_a1000_is_another_device(precision):
 def test_matrices_know_no_faster_algorithm():
     gpt = {"model": "gpt_h1536_l16", "sequence_length": 2048, "device_name": "Tesla V100", "precision": "amp_fp16"}
     assert examined("physical_limits", [rate("18", **gpt)]) == [None]
-    [finding] = found("physical_limits", [rate("19", **gpt)])
-    assert finding.severity is Severity.ERROR
+    [diagnostic] = found("physical_limits", [rate("19", **gpt)])
+    assert diagnostic.severity is Severity.ERROR
 
 
 def test_a_network_of_a_source_is_found_once_by_its_worst_rate():
-    [finding] = found("physical_limits", [rate("3000", **V100), rate("40000", 2, **V100), rate("300", 4, **V100)])
-    assert [cell.text for cell in finding.cells] == ["40000", "3000"]
+    [diagnostic] = found("physical_limits", [rate("3000", **V100), rate("40000", 2, **V100), rate("300", 4, **V100)])
+    assert [cell.text for cell in diagnostic.cells] == ["40000", "3000"]
 
 
 def test_what_the_table_says_itself_comes_first():

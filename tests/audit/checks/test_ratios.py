@@ -18,17 +18,17 @@ def test_a_ratio_that_follows_from_its_numbers_is_right(printed):
 
 @pytest.mark.parametrize("printed", ["3.86", "3.84", "3.7", "3.95"])
 def test_a_ratio_that_does_not_is_wrong(printed):
-    [finding] = found("ratios", with_speedup(printed))
-    assert finding.severity is Severity.ERROR
-    assert finding.computation == f"1358.64 / 352.72 = 3.8519, printed {printed}: it fits no rounding"
-    assert [cell.key for cell in finding.cells] == ["table/speedup/4", "table/throughput/4", "table/throughput/1"]
+    [diagnostic] = found("ratios", with_speedup(printed))
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation == f"1358.64 / 352.72 = 3.8519, printed {printed}: it fits no rounding"
+    assert [cell.key for cell in diagnostic.cells] == ["table/speedup/4", "table/throughput/4", "table/throughput/1"]
 
 
 def test_an_efficiency_is_a_ratio_too():
     single = [rate("16.74"), number("efficiency", "100%", baseline="table/throughput/1")]
     assert found("ratios", [*single, rate("263.29", 20), ratio("efficiency", "78.64%", 20)]) == []
-    [finding] = found("ratios", [*single, rate("263.29", 20), ratio("efficiency", "78.54%", 20)])
-    assert finding.computation.startswith("263.29 / 16.74 × 1 / 20 = 0.78641, printed 78.54%")
+    [diagnostic] = found("ratios", [*single, rate("263.29", 20), ratio("efficiency", "78.54%", 20)])
+    assert diagnostic.computation.startswith("263.29 / 16.74 × 1 / 20 = 0.78641, printed 78.54%")
 
 
 def test_rounded_rates_explain_a_ratio():
@@ -38,49 +38,51 @@ def test_rounded_rates_explain_a_ratio():
 
 def test_a_ratio_that_fits_only_cut_off_rates_is_diagnosed():
     rows = [rate("26.7"), ratio("speedup", "1", 1), rate("41", 2), ratio("speedup", "1.57", 2)]
-    [finding] = found("ratios", rows)
-    assert finding.severity is Severity.WARNING
-    assert "1.5356, printed 1.57" in finding.computation
-    assert "cut off" in finding.explanations[0]
+    [diagnostic] = found("ratios", rows)
+    assert diagnostic.severity is Severity.WARNING
+    assert "1.5356, printed 1.57" in diagnostic.computation
+    assert "cut off" in diagnostic.explanations[0]
 
 
 def test_fewer_digits_than_the_neighbours_is_worth_a_note():
     rows = [rate("1034.64"), ratio("speedup", "1.00", 1), rate("10633.22", 32), ratio("speedup", "10.2", 32)]
-    [finding] = found("ratios", rows)
-    assert finding.severity is Severity.NOTE
-    assert "10.277, printed 10.2: with as many digits as its neighbours have it fits no rounding" in finding.computation
-    assert finding.computation.endswith("with its own it is truncated")
+    [diagnostic] = found("ratios", rows)
+    assert diagnostic.severity is Severity.NOTE
+    assert (
+        "10.277, printed 10.2: with as many digits as its neighbours have it fits no rounding" in diagnostic.computation
+    )
+    assert diagnostic.computation.endswith("with its own it is truncated")
 
 
 def test_what_would_fit_is_named():
     other = [rate("358.64", 4, table="other", cell="other/throughput/4", series="other")]
     single = [rate("300.00", table="other", cell="other/throughput/1", series="other")]
-    [finding] = found("ratios", [*with_speedup("4.53"), *other, *single])
-    assert finding.computation.endswith("It would fit 1358.64 / 300.00 (other/throughput/1)")
+    [diagnostic] = found("ratios", [*with_speedup("4.53"), *other, *single])
+    assert diagnostic.computation.endswith("It would fit 1358.64 / 300.00 (other/throughput/1)")
 
 
 def test_means_of_the_runs_would_fit():
     listed = runs(["300", "352.72", "353"]) + runs(["1358.64", "1358", "1400"], 4)
-    [finding] = found("ratios", [*with_speedup("4.09"), *listed])
-    assert finding.computation.endswith("It would fit the means of the runs")
+    [diagnostic] = found("ratios", [*with_speedup("4.09"), *listed])
+    assert diagnostic.computation.endswith("It would fit the means of the runs")
 
 
 def test_the_mean_of_ratios_would_fit():
     listed = runs(["90", "110"]) + runs(["150", "250"], 2)
-    [finding] = found("ratios", [rate("100.0"), rate("200.0", 2), ratio("speedup", "1.97", 2), *listed])
-    assert finding.computation.endswith("It would fit the mean of the ratios of the runs")
+    [diagnostic] = found("ratios", [rate("100.0"), rate("200.0", 2), ratio("speedup", "1.97", 2), *listed])
+    assert diagnostic.computation.endswith("It would fit the mean of the ratios of the runs")
 
 
 def test_a_baseline_must_be_declared():
-    [finding] = found("ratios", [number("speedup", "3.85", 4), rate("352.72", 4)])
-    assert finding.severity is Severity.WARNING
-    assert finding.computation == "3.85 is a ratio, but the table does not say to which rate"
+    [diagnostic] = found("ratios", [number("speedup", "3.85", 4), rate("352.72", 4)])
+    assert diagnostic.severity is Severity.WARNING
+    assert diagnostic.computation == "3.85 is a ratio, but the table does not say to which rate"
 
 
 def test_a_declared_baseline_must_be_there():
-    [finding] = found("ratios", [rate("1358.64", 4), ratio("speedup", "3.85", 4)])
-    assert finding.severity is Severity.ERROR
-    assert "table/throughput/1, which has no value here" in finding.computation
+    [diagnostic] = found("ratios", [rate("1358.64", 4), ratio("speedup", "3.85", 4)])
+    assert diagnostic.severity is Severity.ERROR
+    assert "table/throughput/1, which has no value here" in diagnostic.computation
 
 
 def curve(metric, *printed):
@@ -90,30 +92,30 @@ def curve(metric, *printed):
 
 
 def test_of_several_rows_of_one_that_with_fewest_devices_is_the_baseline():
-    [finding] = found("ratios", curve("speedup", "1.00", "1.00", "5.80"))
-    assert finding.severity is Severity.ERROR
-    assert finding.computation == "370.0 / 100.0 = 3.7, printed 5.80: it fits no rounding"
+    [diagnostic] = found("ratios", curve("speedup", "1.00", "1.00", "5.80"))
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation == "370.0 / 100.0 = 3.7, printed 5.80: it fits no rounding"
 
 
 def test_of_several_rows_of_one_none_is_the_baseline_if_fewer_devices_have_another_ratio():
-    findings = found("ratios", curve("speedup", "0.50", "1.00", "1.00"))
-    assert {finding.severity for finding in findings} == {Severity.WARNING}
+    diagnostics = found("ratios", curve("speedup", "0.50", "1.00", "1.00"))
+    assert {diagnostic.severity for diagnostic in diagnostics} == {Severity.WARNING}
 
 
 def test_a_relative_throughput_of_one_at_several_sizes_names_no_baseline():
-    findings = found("ratios", curve("relative_throughput", "1.00", "1.00"))
-    assert {finding.severity for finding in findings} == {Severity.WARNING}
+    diagnostics = found("ratios", curve("relative_throughput", "1.00", "1.00"))
+    assert {diagnostic.severity for diagnostic in diagnostics} == {Severity.WARNING}
 
 
 def test_an_efficiency_without_a_row_of_one_is_relative_to_a_single_device():
-    [finding] = found("ratios", curve("efficiency", "", "0.50", "0.95"))
-    assert finding.computation == "370.0 / 100.0 × 1 / 4 = 0.925, printed 0.95: it fits no rounding"
+    [diagnostic] = found("ratios", curve("efficiency", "", "0.50", "0.95"))
+    assert diagnostic.computation == "370.0 / 100.0 × 1 / 4 = 0.925, printed 0.95: it fits no rounding"
 
 
 def test_an_efficiency_in_per_cent_without_its_sign_is_said_to_look_like_one():
-    findings = found("ratios", curve("efficiency", "", "50", "92.5"))
-    assert [finding.severity for finding in findings] == [Severity.ERROR] * 2
-    assert findings[1].computation.endswith(
+    diagnostics = found("ratios", curve("efficiency", "", "50", "92.5"))
+    assert [diagnostic.severity for diagnostic in diagnostics] == [Severity.ERROR] * 2
+    assert diagnostics[1].computation.endswith(
         "It looks like per cent: an efficiency of 1 is linear, and 92.5% has its sign"
     )
 
@@ -126,19 +128,19 @@ def twice(second):
 
 
 def test_two_equal_single_devices_are_one_baseline():
-    [finding] = found("ratios", twice("100.0"))
-    assert finding.computation == "370.0 / 100.0 = 3.7, printed 3.80: it fits no rounding"
+    [diagnostic] = found("ratios", twice("100.0"))
+    assert diagnostic.computation == "370.0 / 100.0 = 3.7, printed 3.80: it fits no rounding"
     assert len(examined("ratios", twice("100.0"))) == 3
 
 
 def test_two_single_devices_that_differ_are_none():
-    findings = found("ratios", twice("101.0"))
-    assert {finding.computation.partition(" is ")[2] for finding in findings} == {
+    diagnostics = found("ratios", twice("101.0"))
+    assert {diagnostic.computation.partition(" is ")[2] for diagnostic in diagnostics} == {
         "a ratio, but the table does not say to which rate"
     }
 
 
 def test_the_row_whose_ratio_is_one_is_a_baseline():
     rows = [rate("352.72"), number("speedup", "1.00"), rate("1358.64", 4), number("speedup", "3.95", 4)]
-    [finding] = found("ratios", rows)
-    assert "1358.64 / 352.72" in finding.computation
+    [diagnostic] = found("ratios", rows)
+    assert "1358.64 / 352.72" in diagnostic.computation

@@ -12,9 +12,9 @@ def test_one_way_of_rounding_is_fine():
 
 
 def test_two_ways_in_one_table_are_worth_a_note():
-    [finding] = found("roundings", [*SINGLE, *CUT, *ROUNDED])
-    assert finding.severity is Severity.NOTE
-    assert finding.computation == "77.47% fit only if cut off, 60.89% only if rounded"
+    [diagnostic] = found("roundings", [*SINGLE, *CUT, *ROUNDED])
+    assert diagnostic.severity is Severity.NOTE
+    assert diagnostic.computation == "77.47% fit only if cut off, 60.89% only if rounded"
 
 
 def test_two_tables_may_round_in_their_own_ways():

@@ -29,27 +29,27 @@ def test_the_mean_is_right_where_the_source_says_mean():
     ],
 )
 def test_another_number_is_wrong_and_what_it_is_is_said(printed, means):
-    [finding] = found("run_lists", [rate(printed), *runs(LIST)])
-    assert finding.severity is Severity.ERROR
+    [diagnostic] = found("run_lists", [rate(printed), *runs(LIST)])
+    assert diagnostic.severity is Severity.ERROR
     computed = f"the median of {', '.join(LIST)} is 397.78, printed {printed}"
-    assert finding.computation == f"{computed}. That is {means}"
+    assert diagnostic.computation == f"{computed}. That is {means}"
 
 
 def test_a_number_from_nowhere_is_wrong():
-    [finding] = found("run_lists", [rate("400.00"), *runs(LIST)])
-    assert finding.computation.endswith("printed 400.00")
+    [diagnostic] = found("run_lists", [rate("400.00"), *runs(LIST)])
+    assert diagnostic.computation.endswith("printed 400.00")
 
 
 def test_a_run_may_be_listed_once():
     twice = [row | {"repetition": 1} for row in runs(LIST)]
-    [finding] = found("run_lists", [rate("397.78"), *twice])
-    assert finding.severity is Severity.WARNING
-    assert finding.computation == "run 1 is in the list more than once"
+    [diagnostic] = found("run_lists", [rate("397.78"), *twice])
+    assert diagnostic.severity is Severity.WARNING
+    assert diagnostic.computation == "run 1 is in the list more than once"
 
 
 def test_as_many_runs_as_stated():
-    [finding] = found("run_lists", [rate("397.78", runs=7), *runs(LIST)])
-    assert finding.computation == "7 runs stated, and 5 listed"
+    [diagnostic] = found("run_lists", [rate("397.78", runs=7), *runs(LIST)])
+    assert diagnostic.computation == "7 runs stated, and 5 listed"
 
 
 def test_a_list_counts_for_all_summaries_of_its_configuration():

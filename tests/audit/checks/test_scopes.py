@@ -17,9 +17,9 @@ def test_poor_scaling_is_no_other_scope():
 
 
 def test_a_curve_of_one_device_is_flat():
-    [finding] = found("scopes", curve("100", "99", "97", "96"))
-    assert "the rate hardly changes" in finding.computation
-    assert len(finding.cells) == 4
+    [diagnostic] = found("scopes", curve("100", "99", "97", "96"))
+    assert "the rate hardly changes" in diagnostic.computation
+    assert len(diagnostic.cells) == 4
 
 
 @pytest.mark.parametrize(
@@ -27,13 +27,13 @@ def test_a_curve_of_one_device_is_flat():
     [("95", "95 × 8 devices = 760"), ("6080", "6080 / 8 devices = 760")],
 )
 def test_a_point_off_by_its_devices(printed, said):
-    [finding, *_] = found("scopes", curve("100", "195", "385", printed))
-    assert finding.computation.startswith(f"{said}, which is where 385 on 4 devices leads (770 on 8)")
+    [diagnostic, *_] = found("scopes", curve("100", "195", "385", printed))
+    assert diagnostic.computation.startswith(f"{said}, which is where 385 on 4 devices leads (770 on 8)")
 
 
 def test_a_point_off_by_its_nodes():
-    [finding] = found("scopes", curve("100", "195", "385", "760", "750", nodes=True))
-    assert finding.computation.startswith("750 × 2 nodes = 1500, which is where 760 on 8 devices leads (1520 on 16)")
+    [diagnostic] = found("scopes", curve("100", "195", "385", "760", "750", nodes=True))
+    assert diagnostic.computation.startswith("750 × 2 nodes = 1500, which is where 760 on 8 devices leads (1520 on 16)")
 
 
 def test_a_curve_that_goes_on_as_it_is_speaks_against_it():

@@ -18,9 +18,9 @@ def test_a_share_that_follows_from_the_times(metric, printed):
     ("metric", "printed"), [("computation_to_communication", "10 : 4"), ("communication_share", "30%")]
 )
 def test_a_share_that_does_not(metric, printed):
-    [finding] = found("shares", [TASK, EXCHANGE, number(metric, printed, 2)])
-    assert finding.severity is Severity.ERROR
-    assert finding.computation.endswith(f"printed {printed}")
+    [diagnostic] = found("shares", [TASK, EXCHANGE, number(metric, printed, 2)])
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation.endswith(f"printed {printed}")
 
 
 def beside(speedup, share="66.7%"):
@@ -32,12 +32,12 @@ def test_a_speedup_that_communication_allows():
 
 
 def test_a_speedup_that_communication_forbids():
-    [finding] = found("shares", beside("4.00"))
-    assert finding.severity is Severity.WARNING
-    assert "8 devices can be at most 2.66 times as fast as one; printed 4.00" in finding.computation
+    [diagnostic] = found("shares", beside("4.00"))
+    assert diagnostic.severity is Severity.WARNING
+    assert "8 devices can be at most 2.66 times as fast as one; printed 4.00" in diagnostic.computation
 
 
 def test_a_speedup_far_below_is_worth_a_note():
-    [finding] = found("shares", beside("1.83"))
-    assert finding.severity is Severity.NOTE
-    assert finding.computation.endswith("so 31% more is lost")
+    [diagnostic] = found("shares", beside("1.83"))
+    assert diagnostic.severity is Severity.NOTE
+    assert diagnostic.computation.endswith("so 31% more is lost")

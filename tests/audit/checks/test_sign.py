@@ -10,9 +10,9 @@ def test_rates_ratios_and_times_are_above_0():
 
 @pytest.mark.parametrize("value", [-200.0, 0.0])
 def test_a_rate_that_is_not_is_wrong(value):
-    [finding] = found("sign", [rate("100") | {"value": value, "printed": f"{value:g}"}])
-    assert finding.severity is Severity.ERROR
-    assert finding.computation == f"throughput is {value:g}, and must be above 0"
+    [diagnostic] = found("sign", [rate("100") | {"value": value, "printed": f"{value:g}"}])
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation == f"throughput is {value:g}, and must be above 0"
 
 
 def test_no_communication_at_all_is_no_mistake():

@@ -20,32 +20,34 @@ def test_stages_that_add_up():
 
 
 def test_a_part_longer_than_its_whole():
-    findings = found("stages", task(apply_gradients_seconds="8.6"))
-    assert findings[0].severity is Severity.ERROR
-    assert findings[0].computation == (
+    diagnostics = found("stages", task(apply_gradients_seconds="8.6"))
+    assert diagnostics[0].severity is Severity.ERROR
+    assert diagnostics[0].computation == (
         "apply_gradients_seconds is 8.6 s, more than task_process_seconds, of which it is a part, 8.34 s"
     )
 
 
 def test_parts_that_are_more_than_their_whole():
-    [finding] = found("stages", task(forward_backward_seconds="0.89"))
-    assert finding.severity is Severity.ERROR
-    assert finding.computation == "7.25026 + 0.6 + 0.89 = 8.74 s, printed 8.34"
+    [diagnostic] = found("stages", task(forward_backward_seconds="0.89"))
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation == "7.25026 + 0.6 + 0.89 = 8.74 s, printed 8.34"
 
 
 def test_parts_that_leave_something_out_are_worth_a_note():
-    [finding] = found("stages", task(task_process_seconds="9.34"))
-    assert finding.severity is Severity.NOTE
+    [diagnostic] = found("stages", task(task_process_seconds="9.34"))
+    assert diagnostic.severity is Severity.NOTE
 
 
 def test_copying_that_takes_longer_than_the_exchange():
-    [finding] = found("stages", task(tensor_numpy_seconds="7.79"))
-    assert finding.severity is Severity.WARNING
-    assert finding.computation == "copying gradients takes 7.79 s, the exchange that begins with it 7.25026 s"
+    [diagnostic] = found("stages", task(tensor_numpy_seconds="7.79"))
+    assert diagnostic.severity is Severity.WARNING
+    assert diagnostic.computation == "copying gradients takes 7.79 s, the exchange that begins with it 7.25026 s"
 
 
 def test_the_same_work_takes_as_long_on_any_number_of_devices():
     assert found("stages", [number("apply_gradients_seconds", text, n) for n, text in ((1, "0.6"), (2, "0.71"))]) == []
-    [finding] = found("stages", [number("apply_gradients_seconds", text, n) for n, text in ((1, "5.59"), (2, "0.6"))])
-    assert finding.severity is Severity.WARNING
-    assert "5.59 s on 1, 0.6 s on 2 devices" in finding.computation
+    [diagnostic] = found(
+        "stages", [number("apply_gradients_seconds", text, n) for n, text in ((1, "5.59"), (2, "0.6"))]
+    )
+    assert diagnostic.severity is Severity.WARNING
+    assert "5.59 s on 1, 0.6 s on 2 devices" in diagnostic.computation

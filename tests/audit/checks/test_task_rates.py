@@ -17,26 +17,26 @@ def test_samples_over_seconds_is_the_rate(printed):
 
 
 def test_another_rate_contradicts_the_time():
-    [finding] = found("task_rates", [TASK, rate("54.7", 2)])
-    assert finding.severity is Severity.ERROR
-    assert finding.computation == "6400 samples in 143.789 s are 44.51 samples/s, printed 54.7, 22.9% more"
+    [diagnostic] = found("task_rates", [TASK, rate("54.7", 2)])
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation == "6400 samples in 143.789 s are 44.51 samples/s, printed 54.7, 22.9% more"
 
 
 def test_a_rate_that_errors_may_explain_is_diagnosed():
-    [finding] = found("task_rates", [TASK, rate("44.7", 2)])
-    assert finding.severity is Severity.WARNING
-    assert "printed 44.7, 0.4% more; errors of 3%, assumed where no runs are listed, may" in finding.computation
+    [diagnostic] = found("task_rates", [TASK, rate("44.7", 2)])
+    assert diagnostic.severity is Severity.WARNING
+    assert "printed 44.7, 0.4% more; errors of 3%, assumed where no runs are listed, may" in diagnostic.computation
 
 
 def test_the_batch_that_would_fit_rate_and_step_is_named():
-    [finding] = found("task_rates", [number("step_seconds", "0.346", 4, **BATCH), rate("370.0", 4, **BATCH)])
-    assert finding.severity is Severity.ERROR
-    assert finding.computation.endswith("printed 370.0, 50.0% less. 32 × 4 = 128 samples would fit")
+    [diagnostic] = found("task_rates", [number("step_seconds", "0.346", 4, **BATCH), rate("370.0", 4, **BATCH)])
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation.endswith("printed 370.0, 50.0% less. 32 × 4 = 128 samples would fit")
 
 
 def test_a_batch_that_would_not_fit_either_is_not_named():
-    [finding] = found("task_rates", [number("step_seconds", "0.346", 4, **BATCH), rate("500.0", 4, **BATCH)])
-    assert "would fit" not in finding.computation
+    [diagnostic] = found("task_rates", [number("step_seconds", "0.346", 4, **BATCH), rate("500.0", 4, **BATCH)])
+    assert "would fit" not in diagnostic.computation
 
 
 def test_a_time_cut_off_explains_a_rate():

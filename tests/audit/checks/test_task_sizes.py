@@ -11,8 +11,8 @@ def test_batches_times_batch():
 
 
 def test_another_size():
-    [finding] = found("task_sizes", sizes("3220"))
-    assert finding.computation == "50 × 64 = 3200, printed 3220"
+    [diagnostic] = found("task_sizes", sizes("3220"))
+    assert diagnostic.computation == "50 × 64 = 3200, printed 3220"
 
 
 def test_two_of_three_say_nothing():

@@ -18,18 +18,18 @@ def test_a_share_of_the_peak(printed):
 
 
 def test_another_share():
-    [finding] = found("utilisation", [flops("49.43"), number("mfu", "45%", **V100)])
-    assert finding.severity is Severity.ERROR
-    assert finding.computation.startswith("49.43 of 125 TFLOP/s")
-    assert finding.computation.endswith("are 0.3954, printed 45%")
+    [diagnostic] = found("utilisation", [flops("49.43"), number("mfu", "45%", **V100)])
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation.startswith("49.43 of 125 TFLOP/s")
+    assert diagnostic.computation.endswith("are 0.3954, printed 45%")
 
 
 def test_a_share_from_a_rate():
     known = {"flops_per_sample": 2e9, "device_peak_flops": 1e12}
     rows = [rate("100", 2, **known), number("mfu", "0.10", 2, **known)]
     assert examined("utilisation", rows) == [None]
-    [finding] = found("utilisation", [rows[0], number("mfu", "0.20", 2, **known)])
-    assert finding.computation == "100 samples/s × 2e+09 FLOP / 2 / 1e+12 = 0.1, printed 0.20"
+    [diagnostic] = found("utilisation", [rows[0], number("mfu", "0.20", 2, **known)])
+    assert diagnostic.computation == "100 samples/s × 2e+09 FLOP / 2 / 1e+12 = 0.1, printed 0.20"
 
 
 def row(tera, seconds, world_size):
@@ -46,6 +46,6 @@ def test_a_sample_takes_as_many_flops_in_every_row():
 
 def test_a_row_in_which_it_takes_others():
     rows = [*row("49.43", "0.40616", 1), *row("48.03", "0.41795", 8), *row("51", "0.48967", 16)]
-    [finding] = found("utilisation", rows)
-    assert finding.severity is Severity.ERROR
-    assert "1.004e+13 in most rows, but 51 on 16 devices (1.249e+13 FLOP)" in finding.computation
+    [diagnostic] = found("utilisation", rows)
+    assert diagnostic.severity is Severity.ERROR
+    assert "1.004e+13 in most rows, but 51 on 16 devices (1.249e+13 FLOP)" in diagnostic.computation

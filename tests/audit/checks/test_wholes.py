@@ -19,9 +19,9 @@ def test_a_share_is_at_most_the_whole(metric, printed):
     ],
 )
 def test_more_than_the_whole_is_wrong(metric, printed, severity):
-    [finding] = found("wholes", [number(metric, printed)])
-    assert finding.severity is severity
-    assert finding.computation == f"{metric} is {printed}, and a share is at most 1"
+    [diagnostic] = found("wholes", [number(metric, printed)])
+    assert diagnostic.severity is severity
+    assert diagnostic.computation == f"{metric} is {printed}, and a share is at most 1"
 
 
 def test_a_share_that_is_recomputed_is_examined_elsewhere():

@@ -8,10 +8,10 @@ def test_nodes_times_devices_of_a_node():
 
 def test_another_number_of_devices_contradicts_its_nodes():
     odd = {"nodes": 2, "devices_per_node": 4}
-    [finding] = found("world_size", [rate("760.0", 16, **odd), number("speedup", "7.60", 16, **odd)])
-    assert finding.severity is Severity.ERROR
-    assert finding.computation == "2 × 4 = 8, but world_size is 16"
-    assert [cell.key for cell in finding.cells] == ["table/throughput/16", "table/speedup/16"]
+    [diagnostic] = found("world_size", [rate("760.0", 16, **odd), number("speedup", "7.60", 16, **odd)])
+    assert diagnostic.severity is Severity.ERROR
+    assert diagnostic.computation == "2 × 4 = 8, but world_size is 16"
+    assert [cell.key for cell in diagnostic.cells] == ["table/throughput/16", "table/speedup/16"]
 
 
 def test_devices_without_nodes_are_not_examined():

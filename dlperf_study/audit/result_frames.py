@@ -11,14 +11,14 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.analysis.scaling import series_factors
-from dlperf_study.audit.cell import CONFIGURATION, SIZES, THROUGHPUT, Cell, Printed
+from dlperf_study.audit.result_cell import CONFIGURATION, SIZES, THROUGHPUT, Printed, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.errors import TableError
 from dlperf_study.published import load
-from dlperf_study.published.lines import with_sizes
 from dlperf_study.published.source import METRICS
+from dlperf_study.published.source_lines import with_derived_sizes
 from dlperf_study.study.job import Outcome
 
 #: What a frame must tell of each number.
@@ -59,12 +59,12 @@ def results_of_frame(frame: pd.DataFrame) -> Results:
     for name in (METRIC, VALUE):
         if name not in frame:
             raise TableError(f"column {name} is missing; the columns are {', '.join(map(str, frame.columns))}")
-    rows = [with_sizes(_present(row)) for row in frame.to_dict("records")]
+    rows = [with_derived_sizes(_present(row)) for row in frame.to_dict("records")]
     numbers = [(position, row) for position, row in enumerate(rows, 1) if isinstance(row.get(VALUE), float | int)]
     conditions = [name for name in map(str, frame.columns) if _is_condition(name, rows)]
     results = Results(tuple(_cell(position, row, conditions) for position, row in numbers))
     if len(results.by_key) < len(results.cells):
-        raise TableError("column cell has a key twice, and no finding could say which cell it is about")
+        raise TableError("column cell has a key twice, and no diagnostic could say which cell it is about")
     return results
 
 
@@ -114,9 +114,9 @@ def _key(source: str, label: str, metric: str) -> str:
     return f"{source}/{label}/{metric}"
 
 
-def _cell(position: int, row: dict[str, Any], conditions: list[str]) -> Cell:
+def _cell(position: int, row: dict[str, Any], conditions: list[str]) -> ResultCell:
     value, resolution = float(row[VALUE]), row.get("resolution")
-    return Cell(
+    return ResultCell(
         key=str(row.get("cell", f"row {position}")),
         metric=str(row[METRIC]),
         value=value,

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.columns import Table, columns_of
-from dlperf_study.published.lines import read_lines
 from dlperf_study.published.source import FACTS, read_source
+from dlperf_study.published.source_lines import read_lines
 from dlperf_study.study.study import SOURCES_FOLDER, source_names
 
 # The tables of a source as its authors printed them.

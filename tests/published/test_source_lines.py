@@ -1,8 +1,8 @@
 import pytest
 
 from dlperf_study.errors import PublishedError, StudyFileError
-from dlperf_study.published.lines import read_lines
-from dlperf_study.published.source import Source
+from dlperf_study.published.source import PublishedSource
+from dlperf_study.published.source_lines import read_lines
 from dlperf_study.study.validation import validate
 
 KNOWN = {
@@ -23,7 +23,7 @@ rates,2,share,efficiency,95,%,2,64,rates/1/speed
 
 
 def source(**changes):
-    return validate(Source, {**KNOWN, **changes}, "page.yaml", {"": tuple(Source.model_fields)})
+    return validate(PublishedSource, {**KNOWN, **changes}, "page.yaml", {"": tuple(PublishedSource.model_fields)})
 
 
 def read(folder, text=LINES):

@@ -102,7 +102,7 @@ SIZES = ("world_size", "nodes", "devices_per_node", "global_batch")
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class ResultCell:
     """One number of a table of results.
 
     ``key`` names it uniquely. ``text`` is what was printed. ``series`` names the line of points that differ only in

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from dlperf_study.audit.cell import Printed, quotient
+from dlperf_study.audit.result_cell import Printed, quotient
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from dlperf_study.audit.frames import long_frame, results_of_frame
+from dlperf_study.audit.result_frames import long_frame, results_of_frame
 from dlperf_study.errors import TableError
 from tests.audit.tables import rate, ratio, results, runs
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.errors import PublishedError
-from dlperf_study.published.source import ESTIMATORS, FACTS, METRICS, ROLES, SCOPES, Source
+from dlperf_study.published.source import ESTIMATORS, FACTS, METRICS, ROLES, SCOPES, PublishedSource
 from dlperf_study.study.strict_yaml import display_path
 from dlperf_study.wording import unknown
 
@@ -72,7 +72,7 @@ OPTIONAL = ("before", "after", "printed_unit", "repetition", "baseline", "runs_o
 _CHOICES = {"metric": tuple(METRICS), "estimator": ESTIMATORS, "scope": SCOPES, "role": ROLES}
 
 
-def read_lines(source: Source, path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(source: PublishedSource, path: Path) -> Iterator[dict[str, Any]]:
     """Yield each line of a CSV as one number: what is printed, its value, and all that holds for it.
 
     The facts of the source hold unless those of its table say otherwise, and those unless the line itself does.
@@ -95,7 +95,7 @@ def _check_head(head: tuple[str, ...], place: str) -> None:
         raise PublishedError(f"{place}: {', '.join(wrong)} is unknown or missing; the columns are {', '.join(known)}")
 
 
-def _line(source: Source, fields: Mapping[str, str], place: str) -> dict[str, Any]:
+def _line(source: PublishedSource, fields: Mapping[str, str], place: str) -> dict[str, Any]:
     empty = [name for name in NEEDED if not fields[name]]
     if empty:
         raise PublishedError(f"{place}: {', '.join(empty)} is empty")
@@ -106,7 +106,11 @@ def _line(source: Source, fields: Mapping[str, str], place: str) -> dict[str, An
     for name, choices in _CHOICES.items():
         if line.get(name) not in choices:
             raise PublishedError(unknown(f"{place}: {name} is", str(line.get(name, "")), f"{name}s", choices))
-    return line | _number(fields["printed"], fields.get("printed_unit", ""), line["metric"], place) | with_sizes(line)
+    return (
+        line
+        | _number(fields["printed"], fields.get("printed_unit", ""), line["metric"], place)
+        | with_derived_sizes(line)
+    )
 
 
 def _typed(name: str, text: str, place: str) -> Any:
@@ -124,7 +128,7 @@ def _number(printed: str, unit: str, metric: str, place: str) -> dict[str, Any]:
     return {"value": value, "resolution": resolution, "unit": METRICS[metric].unit}
 
 
-def with_sizes(line: Mapping[str, Any]) -> dict[str, Any]:
+def with_derived_sizes(line: Mapping[str, Any]) -> dict[str, Any]:
     """Return a line with the number of devices and the global batch, where they follow from what it says.
 
     What was reckoned so is ``inferred``: held against its own factors it would always be right.

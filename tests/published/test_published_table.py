@@ -6,8 +6,8 @@ from dlperf_study.columns import Table, columns_of
 from dlperf_study.errors import PublishedError
 from dlperf_study.paths import PROJECT
 from dlperf_study.published import load, load_source, read_source, source_names
-from dlperf_study.published.lines import NEEDED, OPTIONAL
-from dlperf_study.published.source import ESTIMATORS, FACTS, METRICS, ROLES, Source, TableSection
+from dlperf_study.published.source import ESTIMATORS, FACTS, METRICS, ROLES, PublishedSource, TableSection
+from dlperf_study.published.source_lines import NEEDED, OPTIONAL
 from dlperf_study.study.configuration import FIELD_NAMES
 
 
@@ -141,5 +141,5 @@ def test_the_page_on_published_numbers_has_every_metric_and_every_key():
     page = (PROJECT / "docs" / "published.md").read_text(encoding="utf-8")
     for name, metric in METRICS.items():
         assert f"| `{name}` | {metric.unit} | {metric.definition} |" in page
-    keys = {*Source.model_fields, *TableSection.model_fields, *NEEDED, *OPTIONAL, *ESTIMATORS, *ROLES}
+    keys = {*PublishedSource.model_fields, *TableSection.model_fields, *NEEDED, *OPTIONAL, *ESTIMATORS, *ROLES}
     assert {key for key in keys if f"`{key}`" not in page} == set()

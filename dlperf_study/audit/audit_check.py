@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from dlperf_study.analysis.scaling import MARGIN
-from dlperf_study.audit.cell import THROUGHPUT, Cell
 from dlperf_study.audit.limits import Peak, Work, needed
+from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Rate, Results
 from dlperf_study.columns import PRODUCTS
 from dlperf_study.diagnostic import Severity
@@ -31,13 +31,13 @@ def bounds_of(*rates: Rate) -> str:
     return f"errors of {MARGIN:.0%}, assumed where no runs are listed,"
 
 
-def texts(cells: Iterable[Cell]) -> str:
+def texts(cells: Iterable[ResultCell]) -> str:
     """Return what was printed in cells, one after the other."""
     return ", ".join(cell.text for cell in cells)
 
 
-def demand(rate: Cell, work: Work, peak: Peak) -> str:
-    """Return what a rate asks of each device, against what that can do."""
+def demand(rate: ResultCell, work: Work, peak: Peak) -> str:
+    """Return what a rate question of each device, against what that can do."""
     flops = needed(rate, work)
     return (
         f"{rate.text} samples/s on {rate.world_size} × {work.flops / 1e9:.3g} GFLOP ({work.source}) take "
@@ -47,7 +47,7 @@ def demand(rate: Cell, work: Work, peak: Peak) -> str:
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditDiagnostic:
     """One warning about numbers: ``computation`` says in words and numbers what was reckoned.
 
     ``explanations`` are the innocent ones: what may make the numbers right after all. ``check`` is the name of the
@@ -55,69 +55,71 @@ class Finding:
     """
 
     severity: Severity
-    cells: tuple[Cell, ...]
+    cells: tuple[ResultCell, ...]
     computation: str
     explanations: tuple[str, ...] = ()
     check: str = ""
 
     @property
-    def accused(self) -> tuple[str, ...]:
+    def diagnosed(self) -> tuple[str, ...]:
         """The keys of the numbers it diagnostics, and of what these summarise; not of the rate a ratio is held against.
 
         A note without an innocent explanation accuses none: it says what could not be checked.
         """
         if self.severity is Severity.NOTE and not self.explanations:
             return ()
-        accused = [cell for cell in self.cells if cell.key not in {other.baseline for other in self.cells}]
-        keys = (key for cell in accused for key in (cell.key, str(cell.get("runs_of") or "")) if key)
+        diagnosed = [cell for cell in self.cells if cell.key not in {other.baseline for other in self.cells}]
+        keys = (key for cell in diagnosed for key in (cell.key, str(cell.get("runs_of") or "")) if key)
         return tuple(dict.fromkeys(keys))
 
 
 #: Yields one result for each thing examined: what was found, or None where nothing is wrong with it.
-Examination = Callable[[Results], Iterator[Finding | None]]
+Examination = Callable[[Results], Iterator[AuditDiagnostic | None]]
 
 
 @dataclass(frozen=True)
 class Check:
     """A question to a table of results; its name is that of its file."""
 
-    asks: str
+    question: str
     examines: str
     examine: Examination
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """A check that was run: how many things it examined, and what it found."""
 
     name: str
     check: Check
     examined: int
-    findings: tuple[Finding, ...]
+    diagnostics: tuple[AuditDiagnostic, ...]
 
     def count(self, severity: Severity) -> int:
-        """Return how many findings weigh that much."""
-        return sum(finding.severity is severity for finding in self.findings)
+        """Return how many diagnostics weigh that much."""
+        return sum(diagnostic.severity is severity for diagnostic in self.diagnostics)
 
 
-def weighed(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings so that the heaviest come first; alike ones keep their order."""
+def most_severe_first(diagnostics: Iterable[AuditDiagnostic]) -> list[AuditDiagnostic]:
+    """Return diagnostics so that the heaviest come first; alike ones keep their order."""
     order = list(reversed(Severity))
-    return sorted(findings, key=lambda finding: order.index(finding.severity))
+    return sorted(diagnostics, key=lambda diagnostic: order.index(diagnostic.severity))
 
 
 # A number of a table that stands beside the two whose product it is.
 
 
-def product(results: Results, name: str, why: tuple[str, ...]) -> Iterator[Finding | None]:
+def product(results: Results, name: str, why: tuple[str, ...]) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every number of a table in column ``name`` that stands beside both of its factors."""
     factors = PRODUCTS[name]
     yield from (_examined(cells, name, factors, why) for cells in results.stating(name, *factors))
 
 
-def _examined(cells: list[Cell], name: str, factors: tuple[str, str], why: tuple[str, ...]) -> Finding | None:
+def _examined(
+    cells: list[ResultCell], name: str, factors: tuple[str, str], why: tuple[str, ...]
+) -> AuditDiagnostic | None:
     one, other, stated = (cells[0].get(column) for column in (*factors, name))
     if one * other == stated:
         return None
     said = f"{one:g} × {other:g} = {one * other:g}, but {name} is {stated:g}"
-    return Finding(Severity.ERROR, tuple(cells), said, why)
+    return AuditDiagnostic(Severity.ERROR, tuple(cells), said, why)
