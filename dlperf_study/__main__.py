@@ -4,6 +4,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -116,11 +117,10 @@ def audit(options: argparse.Namespace) -> int:
 
 def ingest(options: argparse.Namespace) -> int:
     """Build the dataset and the report from logs of other programs; say first whose they are."""
-    from tqdm import tqdm
-
     from dlperf_study.ingest.identification import describe, whose
     from dlperf_study.ingest.ingestion import ingest, refuse_others
     from dlperf_study.supervision.locks import lock
+    from dlperf_study.terminal import progress_display
 
     found = whose(options.folder, options.name, options.accept)
     if not found.confirmed:
@@ -131,9 +131,10 @@ def ingest(options: argparse.Namespace) -> int:
     size = sum(file.bytes for file in found.files)
     with (
         lock(paths.ingestion_lock, f"ingesting logs into study {paths.folder.name}", "would mix their tables"),
-        tqdm(total=size, unit="B", unit_scale=True, desc="reading", mininterval=1) as bar,
+        progress_display("bytes") as display,
     ):
-        ingest(found.identity, found.files, found.folder, paths, bar.update)
+        task = display.add_task("reading", total=size)
+        ingest(found.identity, found.files, found.folder, paths, partial(display.advance, task))
     _say(f"{_found(paths)}: {paths.dataset}")
     if options.like_dlperf:
         _like_dlperf(paths)

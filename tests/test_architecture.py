@@ -12,7 +12,7 @@ import pytest
 from dlperf_study.paths import PROJECT
 
 PACKAGE = PROJECT / "dlperf_study"
-WORDS = ("errors", "paths", "columns", "lifeline", "registry", "wording", "diagnostic", "arrays")
+WORDS = ("errors", "paths", "columns", "lifeline", "registry", "wording", "diagnostic", "arrays", "terminal")
 #: What each room may import of this package, besides itself and the words.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "words": (),

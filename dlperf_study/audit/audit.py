@@ -7,6 +7,7 @@ from dlperf_study.audit import checks
 from dlperf_study.audit.audit_check import AuditDiagnostic, CheckResult, most_severe_first
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
+from dlperf_study.terminal import text_table
 from dlperf_study.wording import first_of
 
 # What the checks found, as text for the command line.
@@ -19,7 +20,7 @@ MOST_CELLS = 3
 def describe(checked: Sequence[CheckResult]) -> str:
     """Return what each check examined, then every diagnostic, the heaviest first."""
     diagnostics = most_severe_first(diagnostic for check in checked for diagnostic in check.diagnostics)
-    return "\n\n".join(["\n".join(map(_check, checked)), *map(_finding, diagnostics)])
+    return "\n\n".join([_checks(checked), *map(_finding, diagnostics)])
 
 
 def cited_cells(diagnostic: AuditDiagnostic) -> str:
@@ -36,10 +37,13 @@ def severity_counts(check: CheckResult) -> str:
     return ", ".join(said) or "nothing found"
 
 
-def _check(check: CheckResult) -> str:
-    examines = check.check.examines
-    examined = f"{examines[0].upper()}{examines[1:]}: {check.examined}"
-    return f"{check.name}: {check.check.question} {examined}; {severity_counts(check)}"
+def _checks(checked: Sequence[CheckResult]) -> str:
+    headings = ("check", "question", "examined", "examines", "result")
+    rows = []
+    for result in checked:
+        check = result.check
+        rows.append((result.name, check.question, str(result.examined), check.examines, severity_counts(result)))
+    return text_table(headings, rows)
 
 
 def _finding(diagnostic: AuditDiagnostic) -> str:

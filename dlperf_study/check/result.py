@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dlperf_study.terminal import text_table
+
 
 class CheckStatus(StrEnum):
     """Whether a study can run with what was found."""
@@ -46,10 +48,9 @@ def missing(subject: str, found: str, remedy: str) -> CheckResult:
 
 def as_table(results: Sequence[CheckResult]) -> str:
     """Return the results as text, what to do below what it is about."""
-    width = max((len(result.subject) for result in results), default=0)
-    lines = []
+    rows = []
     for result in results:
-        lines.append(f"{result.status:<8} {result.subject:<{width}}  {result.found}")
+        rows.append((result.status.value, result.subject, result.found))
         if result.remedy:
-            lines.append(f"{'':<8} {'':<{width}}  -> {result.remedy}")
-    return "\n".join(lines)
+            rows.append(("", "", f"-> {result.remedy}"))
+    return text_table(("", "", ""), rows)

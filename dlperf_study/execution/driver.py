@@ -14,6 +14,7 @@ from dlperf_study.plan.plan import Plan, build_plan
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.study_file import load_study
 from dlperf_study.supervision.processes import end_survivors
+from dlperf_study.terminal import progress_display
 from dlperf_study.wording import counted
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Says each step with the time left, estimated from the runs done so far.
+    """Prints each step with the time left, estimated from the runs done so far; a terminal shows a bar as well.
 
-    Configurations go by name; several may be on their way at once. What is said of one has its name in front,
-    unless it stands right below the line with which that one started.
+    Several configurations may run at once. A line about one begins with its name, unless it follows the line with
+    which that configuration started.
     """
 
     def __init__(self, runs: Mapping[str, int], say: Callable[[str], None]) -> None:
@@ -37,6 +38,15 @@ class Progress:
         self._spoken_of = ""
         self._say = say
         self._start = time.monotonic()
+        self._display = progress_display("runs")
+        self._task = self._display.add_task("measuring", total=sum(runs.values()))
+
+    def __enter__(self) -> "Progress":
+        self._display.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._display.stop()
 
     def starts(self, name: str) -> None:
         """Say that a configuration starts."""
@@ -51,7 +61,9 @@ class Progress:
 
     def ended(self, name: str, verdict: str) -> None:
         """Say how a configuration ended, and the time left."""
-        self._done += self._left.pop(name)
+        runs = self._left.pop(name)
+        self._done += runs
+        self._display.advance(self._task, runs)
         elapsed = time.monotonic() - self._start
         left = elapsed / self._done * sum(self._left.values())
         self.says(name, f"{verdict} ({_clock(elapsed)} elapsed, about {_clock(left)} left)")
@@ -112,8 +124,7 @@ def _measure(
     for survivor in end_survivors():
         say(f"ended what an earlier study left running: {survivor}")
     runs = {c.identity: len(missing[c.identity]) + trace_is_missing(c, cluster) for c in waiting}
-    progress = Progress(runs, say)
-    with Measurements(cluster) as measurements:
+    with Progress(runs, say) as progress, Measurements(cluster) as measurements:
         for configuration in waiting:
             progress.starts(configuration.identity)
             measurements.start(configuration, missing[configuration.identity])

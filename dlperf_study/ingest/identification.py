@@ -11,10 +11,10 @@ from dlperf_study.ingest.identity import NEEDED, Identity, Stated, problems_of
 from dlperf_study.ingest.identity_file import STUDY_NAME, confirm, read_identity, write_identity
 from dlperf_study.ingest.inferred_metadata import proposed
 from dlperf_study.ingest.log_files import CONFIGURATION_FILE, IDENTITY_FILE, Found, files_of, stem
-from dlperf_study.plan.describe import table
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameters import PARAMETERS
+from dlperf_study.terminal import text_table
 from dlperf_study.wording import counted, first_of
 
 #: What DLPerf compares with, and so what is proposed.
@@ -95,7 +95,7 @@ def _lines(found: Whose) -> Iterator[str]:
     configurations = found.identity.configurations
     yield f"Proposed from the names of folders and files and the look of the logs: study {found.identity.study}"
     yield ""
-    yield table((*NEEDED, "repetitions", "logs"), [_row(stated) for stated in configurations])
+    yield text_table((*NEEDED, "repetitions", "logs"), [_row(stated) for stated in configurations])
     yield ""
     everywhere = [name for name in _TELLING if all(name in stated.unstated for stated in configurations)]
     yield f"Nobody states, and so missing: {', '.join(everywhere)}"

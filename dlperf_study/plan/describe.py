@@ -1,9 +1,8 @@
-"""A plan as text, for the command line. Standard library only."""
-
-from collections.abc import Sequence
+"""A plan as text, for the command line."""
 
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.grid import DENOMINATORS, Denominator
+from dlperf_study.terminal import text_table
 
 #: What there is none of without the partner.
 RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
@@ -13,10 +12,10 @@ def describe(plan: Plan) -> str:
     """Return the plan as text: what will run and against what, then what can't run here and why."""
     parts = [_summary(plan)]
     if plan.runnable:
-        parts.append(table(("#", *plan.factors, ""), [_row(plan, entry) for entry in plan.runnable]))
+        parts.append(text_table(("#", *plan.factors, ""), [_row(plan, entry) for entry in plan.runnable]))
     if plan.unsupported:
         rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in plan.unsupported]
-        parts.append("Can't run here:\n" + table((*plan.factors, "reason"), rows))
+        parts.append("Can't run here:\n" + text_table((*plan.factors, "reason"), rows))
     return "\n\n".join(parts)
 
 
@@ -48,11 +47,3 @@ def _mark_of(entry: Entry, role: Denominator, runnable: set[str]) -> str:
 
 def _levels(plan: Plan, entry: Entry) -> tuple[str, ...]:
     return tuple(str(getattr(entry.configuration, name)) for name in plan.factors)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows under a head, in columns as wide as their widest cell."""
-    lines = [head, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
-    return "\n".join(line.rstrip() for line in padded)

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 from dlperf_study.audit.audit import audit, describe
@@ -45,7 +46,14 @@ def test_the_heaviest_comes_first():
     assert "error (ratios): 90 / 100 = 0.9, printed 1.90: it fits no rounding\n" in text
     assert "\n  cells: table/speedup/2; table/throughput/2; table/throughput/1\n  innocent if: " in text
     assert text.index("error (ratios)") < text.index("warning (falling)")
-    assert "ratios: Does every printed ratio follow from its own numbers? Ratios: 2; 1 error\n" in text
+    [line] = [line for line in text.splitlines() if line.startswith("ratios ")]
+    assert re.split(" {2,}", line) == [
+        "ratios",
+        "Does every printed ratio follow from its own numbers?",
+        "2",
+        "ratios",
+        "1 error",
+    ]
 
 
 def test_severities_are_ordered():
