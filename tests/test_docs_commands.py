@@ -21,11 +21,11 @@ RUN_ELSEWHERE = {
     r"cp params/clusters/.*": ("tests/clusters/test_check.py", '"cpu_hosts.yaml"'),
     r"make check-cluster CLUSTER=mine": ("tests/clusters/test_check.py", "make check-cluster CLUSTER="),
     r"make plan .* CLUSTER=mine .*": ("tests/clusters/test_check.py", "make plan STUDY="),
-    r"python -m dlperf_study collect .*": ("tests/analysis/test_dataset.py", "collect("),
+    r"python -m dlperf_study collect .*": ("tests/dataset/test_dataset.py", "collect("),
     r"python -m dlperf_study ingest .*": ("tests/test_cli_ingest.py", 'main(["ingest"'),
-    r"python -m dlperf_study report .*": ("tests/report/test_pages.py", "pages.build("),
+    r"python -m dlperf_study report .*": ("tests/report/pages/test_pages.py", "build("),
     r"python -m dlperf_study\.columns": ("tests/test_columns.py", "test_the_page_is_in_step_with_the_registry"),
-    r"python -m dlperf_study\.study\.schema": ("tests/study/test_schema.py", "schema_text("),
+    r"python -m dlperf_study\.schema": ("tests/test_schema.py", "schema_text("),
 }
 
 

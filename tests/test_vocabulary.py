@@ -1,0 +1,93 @@
+"""One concept has one name: retired words are in no identifier. The table is in docs/vocabulary.md."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from dlperf_study.paths import PROJECT
+from tools.measure_code import VAGUE_LOCALS, locals_of
+
+PACKAGE = PROJECT / "dlperf_study"
+#: Each word with the name that took its place. A plural is the same word.
+RETIRED = {
+    **dict.fromkeys(("complaint", "doubt", "caution", "remark", "finding", "mistake", "accused"), "diagnostic"),
+    "innocent": "possible explanation",
+    **dict.fromkeys(("asked", "told"), "run, requested, reported"),
+    "whose": "log identification",
+    **dict.fromkeys(("stated", "said"), "declared, inferred, reported"),
+    **dict.fromkeys(("sibling", "judged"), "cross-run checks"),
+    "original": "duplicate run",
+    "wholeness": "completeness",
+    "place": "step index, node",
+    "brought": "installed packages",
+    "alike": "version check",
+    "conversation": "request, report",
+    "handed": "submitted job",
+    "last_words": "failure reason, last log lines",
+    "partner": "baseline, reference",
+    "reckoned": "computed",
+    **dict.fromkeys(("stands", "lies", "beside", "behind", "another"), "is, next to, after, different"),
+    **dict.fromkeys(("bears", "lacks", "lacking", "brings"), "has, is missing, provides"),
+}
+#: How many uses are left to rename. These only ever get smaller.
+RETIRED_USES_LEFT = 300
+VAGUE_LOCALS_LEFT = 562
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def identifiers(file: Path) -> Iterator[str]:
+    """Yield what a module defines: its own name, classes, functions, parameters, variables and attributes."""
+    yield file.stem
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def retired_words(identifier: str) -> set[str]:
+    """Return the retired words in an identifier."""
+    snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", identifier).lower()
+    return {word for word in RETIRED if re.search(rf"(?:^|_){word}s?(?:_|$)", snake_case)}
+
+
+def describe(uses: Counter[str]) -> str:
+    return "\n".join(f"{count} x {use}" for use, count in sorted(uses.items()))
+
+
+def test_retired_words_are_in_no_identifier() -> None:
+    uses: Counter[str] = Counter()
+    for file in FILES:
+        for identifier in set(identifiers(file)):
+            for word in retired_words(identifier):
+                uses[f"{file.relative_to(PROJECT)}: {identifier} ({RETIRED[word]})"] += 1
+    assert uses.total() <= RETIRED_USES_LEFT, describe(uses)
+
+
+def test_local_variables_are_named_by_what_they_hold() -> None:
+    uses: Counter[str] = Counter()
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                uses.update(f"{file.relative_to(PROJECT)}: {name}" for name in VAGUE_LOCALS & {*locals_of(node)})
+    assert uses.total() <= VAGUE_LOCALS_LEFT, describe(uses)
+
+
+def test_a_retired_word_is_noticed_wherever_it_is_in_a_name() -> None:
+    assert retired_words("MistakesOfColumns") == {"mistake"}
+    assert retired_words("_last_words_of") == {"last_words"}
+    assert retired_words("placement") == set()
+
+
+def test_the_table_in_the_documentation_has_these_words() -> None:
+    page = (PROJECT / "docs" / "vocabulary.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[3] for line in page.splitlines() if line.startswith("| ")]
+    words = re.findall("`(.+?)`", " ".join(cells))
+    assert set(words) - {"tools/measure_code.py"} == set(RETIRED)
