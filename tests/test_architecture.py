@@ -17,10 +17,10 @@ WORDS = ("errors", "paths", "columns", "lifeline", "registry", "wording", "diagn
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "words": (),
     "study": (),
-    "cluster": ("study",),
-    "plan": ("study", "cluster"),
     "models": (),
-    "frameworks": ("study", "cluster", "models"),
+    "frameworks": ("study", "models"),
+    "cluster": ("study", "frameworks"),
+    "plan": ("study", "cluster"),
     "supervision": (),
     "guard": ("study", "cluster", "supervision"),
     "slurm": ("study", "cluster", "guard"),

@@ -110,8 +110,8 @@ def _framework(cluster: Cluster, framework: str, told: Mapping[str, Facts]) -> C
     if others := [name for name, one in brought.items() if one["code"] != told[first]["code"]]:
         words = f"{', '.join(others)}: this Python has other measuring code"
         return missing(framework, words, "install this very checkout there")
-    distributions = (*frameworks.load(framework).distributions, *frameworks.load(framework).beside)
-    if not (versions := _versions(brought[first], distributions)):
+    packages = (*frameworks.load(framework).packages, *frameworks.load(framework).further_packages)
+    if not (versions := _versions(brought[first], packages)):
         return _not_installed(cluster, framework)
     for name, one in brought.items():
         for package, there, _ in different_versions(one["software"], brought[first]["software"]):
@@ -134,9 +134,9 @@ def _named(cluster: Cluster, framework: str) -> str:
     return f"{key} in the cluster file names it: install this package and the library there, or name another"
 
 
-def _versions(brought: Facts, distributions: tuple[str, ...]) -> str:
+def _versions(brought: Facts, packages: tuple[str, ...]) -> str:
     software = brought["software"]
-    return ", ".join(f"{name} {software[name]}" for name in distributions if name in software)
+    return ", ".join(f"{name} {software[name]}" for name in packages if name in software)
 
 
 def _clocks(offsets: Mapping[str, float]) -> CheckResult:

@@ -3,17 +3,17 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
-from dlperf_study.cluster.hardware import ORDER, VISIBLE
+from dlperf_study import frameworks
+from dlperf_study.study.job import DEVICE_ORDER, VISIBLE_DEVICES
 
 #: What a training process inherits on its node. Anything else, secrets above all, stays behind.
 PASSED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "USER")
 #: What it gets besides, from wherever the study is driven, but not what only a study file may decide.
-PASSED_PREFIXES = ("CUDA_", "FLAGS_", "GLOG_", "GLOO_", "HOROVOD_", "KMP_", "MKL_", "NCCL_", "OMP_")
-DECIDED_BY_THE_STUDY = (
-    *("HOROVOD_AUTOTUNE", "HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD", "HOROVOD_HIERARCHICAL", "HOROVOD_TIMELINE"),
-    *(ORDER, VISIBLE, "MKL_NUM_THREADS", "OMP_NUM_THREADS"),
-)
+#: These are for the libraries below every framework; a framework declares its own.
+COMMON_PREFIXES = ("CUDA_", "GLOO_", "KMP_", "MKL_", "NCCL_", "OMP_")
+COMMON_DECIDED_VARIABLES = (DEVICE_ORDER, VISIBLE_DEVICES, "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 #: Where Slurm's own configuration is, if not where its commands look.
 SLURM_VARIABLES = ("SLURM_CONF",)
 #: What stands in evidence for the value of a variable that may be anything.
@@ -51,10 +51,28 @@ def without_secrets(text: str, environment: Mapping[str, str]) -> str:
     return text
 
 
+@cache
+def passed_prefixes() -> tuple[str, ...]:
+    """Return how the variables begin that some library reads."""
+    prefixes = list(COMMON_PREFIXES)
+    for framework in frameworks.all_frameworks():
+        prefixes += framework.environment_prefixes
+    return tuple(prefixes)
+
+
+@cache
+def decided_variables() -> tuple[str, ...]:
+    """Return how the variables begin that only a study file may decide."""
+    variables = list(COMMON_DECIDED_VARIABLES)
+    for framework in frameworks.all_frameworks():
+        variables += framework.decided_variables
+    return tuple(variables)
+
+
 def _is_a_setting(name: str) -> bool:
-    return name.startswith(PASSED_PREFIXES) and not name.startswith(DECIDED_BY_THE_STUDY)
+    return name.startswith(passed_prefixes()) and not name.startswith(decided_variables())
 
 
 def _is_harmless(name: str) -> bool:
-    known = name in PASSED_VARIABLES or name.startswith(PASSED_PREFIXES)
+    known = name in PASSED_VARIABLES or name.startswith(passed_prefixes())
     return known and not _SECRET.search(name)

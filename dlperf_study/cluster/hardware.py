@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
+from dlperf_study.study.job import VISIBLE_DEVICES
+
 # What other programs of this machine say. Standard library only.
 
 
@@ -26,11 +28,6 @@ def command_output(*argv: str) -> str:
 
 # The NVIDIA GPUs that a process may use, counted as CUDA counts them. Standard library only.
 
-
-#: Which devices CUDA shows a process: indices, or the beginnings of UUIDs.
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-#: In which order they have their indices; nvidia-smi and queues count by PCI bus, CUDA left alone by speed.
-ORDER, ORDER_OF_NVIDIA_SMI = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
 
 _GPU_LINE = re.compile(r"GPU \d+: .*\(UUID: (?P<uuid>GPU-[^)]+)\)")
 _MIG_LINE = re.compile(r"\s+MIG (?P<profile>\S+)\s+Device\s+\d+: \(UUID: (?P<uuid>MIG-[^)]+)\)")
@@ -107,4 +104,4 @@ def cpu_name(information: Path = CPU_INFO) -> str:
 
 def gpu_names(command: str = "nvidia-smi") -> list[str]:
     """Return the names of the NVIDIA GPUs this process may use; none when there is no driver."""
-    return [gpu.name for gpu in usable_gpus(os.environ.get(VISIBLE), command)]
+    return [gpu.name for gpu in usable_gpus(os.environ.get(VISIBLE_DEVICES), command)]

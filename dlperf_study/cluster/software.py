@@ -10,18 +10,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from dlperf_study import frameworks
 from dlperf_study.paths import PROJECT
 
 #: What a Python is asked to run, to say what it brings.
 MODULE = "dlperf_study.cluster.software"
-#: The libraries that train, each with the packages that bring it; the first that is installed has its version.
-TRAINING_LIBRARIES = {"paddle": ("paddlepaddle-gpu", "paddlepaddle"), "torch": ("torch",), "horovod": ("horovod",)}
-PACKAGES = (
-    *("dlperf_study", *chain.from_iterable(TRAINING_LIBRARIES.values()), "protobuf", "numpy"),
+#: What takes part in a run besides the libraries that train.
+COMMON_PACKAGES = (
+    *("dlperf_study", "protobuf", "numpy"),
     *("papermill", "nbclient", "ipykernel", "jupyterlab", "pandas"),
 )
 #: The code that measures. Reports may change without a new measurement.
@@ -48,7 +47,8 @@ def software() -> dict[str, Any]:
         "system": platform.platform(),
         "executable": Path(sys.executable).name,
     }
-    return system | _versions(PACKAGES)
+    packages = [*COMMON_PACKAGES, *(name for names in packages_of_libraries().values() for name in names)]
+    return system | _versions(packages)
 
 
 def brought(packages: Sequence[str] = ()) -> dict[str, Any]:
@@ -56,11 +56,17 @@ def brought(packages: Sequence[str] = ()) -> dict[str, Any]:
     return {"code": measuring_code(), "software": software() | _versions(packages)}
 
 
+@cache
+def packages_of_libraries() -> dict[str, tuple[str, ...]]:
+    """Return the libraries that train, each with its packages; the first one that is installed has its version."""
+    return {framework.library: framework.packages for framework in frameworks.all_frameworks()}
+
+
 def training_libraries(versions: Mapping[str, str]) -> dict[str, str]:
     """Return the versions of the libraries that train, by library, given those of packages; without their build."""
     found = {
         library: next((versions[package] for package in packages if package in versions), "")
-        for library, packages in TRAINING_LIBRARIES.items()
+        for library, packages in packages_of_libraries().items()
     }
     return {library: version.partition("+")[0] for library, version in found.items() if version}
 

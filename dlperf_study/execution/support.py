@@ -45,8 +45,10 @@ def check_names(configuration: Configuration, cluster: Cluster, source: str) -> 
 
 def strategies() -> tuple[str, ...]:
     """Return the strategies of all frameworks in alphabetical order, also those that are refused, with a reason."""
-    every = map(frameworks.load, frameworks.names())
-    return tuple(sorted({name for one in every for name in (*one.strategies, *one.refused)}))
+    names: set[str] = set()
+    for framework in frameworks.all_frameworks():
+        names.update(framework.strategies, framework.refused_strategies)
+    return tuple(sorted(names))
 
 
 def _require(where: str, name: str, kind: str, choices: Collection[str]) -> None:
@@ -67,14 +69,14 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, source: str
         version = library_version(framework, cluster)
     except UnusablePython as error:
         return f"the Python for {framework.name} can't be used: {error}"
-    return framework.unsupported(configuration, cluster, version)
+    return "; ".join(framework.obstacles(configuration, cluster, version)) or None
 
 
 def require_support(configuration: Configuration, cluster: Cluster) -> None:
     """Raise UnsupportedError with the reason when the configuration can't run here."""
-    reason = cluster.too_small_for(configuration) or unsupported_here(configuration, cluster)
-    if reason:
-        raise UnsupportedError(f"{configuration.identity}: {reason}")
+    reasons = (cluster.too_small_for(configuration), unsupported_here(configuration, cluster))
+    if any(reasons):
+        raise UnsupportedError(f"{configuration.identity}: {'; '.join(filter(None, reasons))}")
 
 
 def library_version(framework: Framework, cluster: Cluster) -> str | None:
@@ -84,16 +86,16 @@ def library_version(framework: Framework, cluster: Cluster) -> str | None:
     Raises UnusablePython when that Python has not this package, UnsupportedError when it can't be run or reached.
     """
     versions = _versions(framework, cluster)
-    found = next((versions[name] for name in framework.distributions if name in versions), None)
-    beside = [f"{name} {versions.get(name)}" for name in framework.beside]
-    return " with ".join([found, *beside]) if found else None
+    version = next((versions[name] for name in framework.packages if name in versions), None)
+    further = [f"{name} {versions.get(name)}" for name in framework.further_packages]
+    return " with ".join([version, *further]) if version else None
 
 
 def _versions(framework: Framework, cluster: Cluster) -> Mapping[str, str]:
     """Return versions by package, as ``library_version`` needs them, and raise as it does."""
     python, node = _python(framework, cluster)
     try:
-        answer = _asked(python, (*framework.distributions, *framework.beside), node)
+        answer = _asked(python, (*framework.packages, *framework.further_packages), node)
     except RunError as error:
         raise UnsupportedError(f"cluster {cluster.name}: the Python for {framework.name}: {error}") from error
     if isinstance(answer, UnusablePython):

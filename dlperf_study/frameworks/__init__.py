@@ -1,6 +1,6 @@
 """One file a strategy. The folder is the registry: a file's name is its name in the YAML.
 
-A part offers ``FRAMEWORK``: its names, ``unsupported(configuration, cluster, version)``,
+A part provides ``FRAMEWORK``: its names, ``obstacles(configuration, cluster, version)``,
 ``job(configuration, cluster)`` (pure), and ``trainer(configuration)`` and perhaps ``server(configuration)``,
 which import its library.
 """
@@ -11,3 +11,8 @@ from dlperf_study.registry import Registry
 
 _FRAMEWORKS = Registry[Framework](__name__, "FRAMEWORK", "framework", StudyFileError)
 names, load = _FRAMEWORKS.names, _FRAMEWORKS.load
+
+
+def all_frameworks() -> tuple[Framework, ...]:
+    """Return every framework, in alphabetical order of their names."""
+    return tuple(map(load, names()))

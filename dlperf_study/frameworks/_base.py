@@ -1,16 +1,16 @@
 """What a framework and its trainer must offer. Standard library only: every training process imports this."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from dlperf_study import models
-from dlperf_study.cluster.hardware import ORDER, ORDER_OF_NVIDIA_SMI, VISIBLE
-from dlperf_study.errors import DlperfStudyError
+from dlperf_study.errors import StudyFileError
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job
+from dlperf_study.study.job import DEVICE_ORDER, PCI_BUS_ORDER, VISIBLE_DEVICES, Job
 
 CONFIGURATION_VARIABLE = "DLPERF_STUDY_CONFIGURATION"
 RUN_VARIABLE = "DLPERF_STUDY_RUN"
@@ -27,8 +27,9 @@ BUILT_LEVELS: Levels = {
     "gradient_compression": ("none",),
     "optimizer": ("sgd", "momentum"),
 }
-#: Settings of some libraries' exchange; whoever has no such setting refuses every other value than this one.
-LEFT_TO_THE_LIBRARY = {"fusion_mib": -1, "cycle_time_ms": -1.0, "hierarchical": False}
+#: Settings of some libraries' exchange, each with the value that leaves it to the library: the only one that a
+#: framework without such a setting supports.
+LIBRARY_DEFAULTS = {"fusion_mib": -1, "cycle_time_ms": -1.0, "hierarchical": False}
 
 
 class ClusterView(Protocol):
@@ -99,24 +100,29 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True)
 class Framework:
-    """One way to train: how to start it, and how to be one rank of it.
+    """One way to train: how to start it, how to be one rank of it, and what is specific to its library.
 
-    One of ``distributions`` must be installed; the versions of those ``beside`` it matter too.
-    ``refused`` are strategies that published studies name and that are not built here, each with the reason.
+    One of ``packages`` must be installed; the versions of ``further_packages`` matter too.
+    ``obstacles`` yields every reason why a configuration can't run, given the cluster and the library's version.
+    ``refused_strategies`` appear in published studies and are not built here, each with the reason.
     ``tracing`` is the environment in which the library writes a timeline of itself, empty if it can't.
+    ``environment_prefixes``: training processes inherit the variables that begin so, for the library reads them;
+    ``decided_variables``: but not those that begin so, for a configuration decides their values.
     """
 
     name: str
     library: str
-    distributions: tuple[str, ...]
+    packages: tuple[str, ...]
     strategies: tuple[str, ...]
-    unsupported: Callable[[Configuration, ClusterView, str | None], str | None]
+    obstacles: Callable[[Configuration, ClusterView, str | None], Iterator[str]]
     job: Callable[[Configuration, ClusterView], Job]
     trainer: Callable[[Configuration], Trainer]
     server: Callable[[Configuration], None] | None = None
-    beside: tuple[str, ...] = ()
-    refused: dict[str, str] = field(default_factory=dict)
+    further_packages: tuple[str, ...] = ()
+    refused_strategies: dict[str, str] = field(default_factory=dict)
     tracing: dict[str, str] = field(default_factory=dict)
+    environment_prefixes: tuple[str, ...] = ()
+    decided_variables: tuple[str, ...] = ()
 
 
 class HostStopwatch:
@@ -134,40 +140,46 @@ class HostStopwatch:
         return [(end - start) / 1e9 for start, end in zip(self._marks, self._marks[1:], strict=False)]
 
 
-def unbuilt_level(configuration: Configuration, levels: Levels, settings: tuple[str, ...] = ()) -> str | None:
-    """Return why a configuration asks for something no code here does, or None.
+def unbuilt_levels(
+    configuration: Configuration,
+    levels: Levels,
+    settings: tuple[str, ...] = (),
+    refused: Mapping[str | int | float, str] = MappingProxyType({}),
+) -> Iterator[str]:
+    """Yield each level that a configuration requests and that no code here implements.
 
-    ``settings`` are those of ``LEFT_TO_THE_LIBRARY`` that the framework has.
+    ``settings`` are those of ``LIBRARY_DEFAULTS`` that the framework has; ``refused`` are the strategies that it
+    refuses for a reason of their own.
     """
+    framework = configuration.framework
     for name, built in levels.items():
         value = getattr(configuration, name)
         if value not in built:
             choices = ", ".join(map(str, built))
-            return f"{name} {value} is not built for {configuration.framework} (built: {choices})"
-    for name, untouched in LEFT_TO_THE_LIBRARY.items():
+            yield refused.get(value) or f"{name} {value} is not built for {framework} (built: {choices})"
+    for name, default in LIBRARY_DEFAULTS.items():
         value = getattr(configuration, name)
-        if name not in settings and value != untouched:
-            return f"{name} is {value}, but {configuration.framework} has no such setting"
-    return None
+        if name not in settings and value != default:
+            yield f"{name} is {value}, but {framework} has no such setting"
 
 
-def unbuilt_model(configuration: Configuration, library: str) -> str | None:
-    """Return why the model can't be built with the library as the configuration wants it, or None."""
+def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
+    """Yield each reason why the model can't be built with the library as configured."""
     try:
         model = models.load(configuration.model)
-        model.builder(library)
-        model.check(configuration)
-    except DlperfStudyError as error:
-        return str(error)
-    return None
+    except StudyFileError as error:
+        yield str(error)
+    else:
+        yield from model.obstacles(configuration, library)
 
 
-def missing_library(library: str, version: str | None, remedy: str = "pip install -r requirements.lock") -> str | None:
-    """Return the reason, and the command that installs it, when a library isn't installed."""
-    if version:
-        return None
-    here = f"`{remedy}` installs it in this project's own environment"
-    return f"{library} is not installed in the Python that the cluster file names for it; {here}"
+def missing_library(
+    library: str, version: str | None, remedy: str = "pip install -r requirements.lock"
+) -> Iterator[str]:
+    """Yield that a library is not installed, if it has no version, and the command that installs it."""
+    if not version:
+        here = f"`{remedy}` installs it in this project's own environment"
+        yield f"{library} is not installed in the Python that the cluster file names for it; {here}"
 
 
 def network_environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
@@ -189,7 +201,7 @@ def gpus_per_node(configuration: Configuration, cluster: ClusterView) -> int:
 
 def gpu_environment(cluster: ClusterView, node: int) -> dict[str, str]:
     """Return what shows the ranks of a node the GPUs they may use; nothing on a CPU."""
-    shown = {ORDER: ORDER_OF_NVIDIA_SMI, VISIBLE: f"{{devices_{node}}}"}
+    shown = {DEVICE_ORDER: PCI_BUS_ORDER, VISIBLE_DEVICES: f"{{devices_{node}}}"}
     return shown if cluster.device == "gpu" else {}
 
 

@@ -8,7 +8,8 @@ from dlperf_study.frameworks._base import HostStopwatch, Stopwatch
 from dlperf_study.frameworks._common import model_facts
 from dlperf_study.study.configuration import Configuration
 
-DISTRIBUTIONS = ("paddlepaddle-gpu", "paddlepaddle")
+PACKAGES = ("paddlepaddle-gpu", "paddlepaddle")
+ENVIRONMENT_PREFIXES = ("FLAGS_", "GLOG_")
 
 
 def environment_rank() -> tuple[int, int]:

@@ -1,11 +1,10 @@
 """What the PyTorch frameworks share: the model on its device, one step of training, the stopwatch of a GPU."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from dlperf_study import models
-from dlperf_study.cluster.hardware import VISIBLE
 from dlperf_study.frameworks import _common
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
@@ -16,10 +15,11 @@ from dlperf_study.frameworks._base import (
     common_environment,
     gpu_environment,
     missing_library,
-    unbuilt_level,
-    unbuilt_model,
+    model_obstacles,
+    unbuilt_levels,
 )
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import VISIBLE_DEVICES
 
 STRATEGIES = ("all_reduce",)
 LEVELS: Levels = BUILT_LEVELS | {
@@ -33,24 +33,22 @@ LEVELS: Levels = BUILT_LEVELS | {
 ELEMENT_BYTES = {"none": 4, "fp16": 2}
 
 
-def unsupported(
+def obstacles(
     configuration: Configuration, version: str | None, library: str, remedy: str, settings: tuple[str, ...]
-) -> str | None:
-    """Return why PyTorch can't do what the configuration asks for, or None."""
+) -> Iterator[str]:
+    """Yield each reason why PyTorch can't run the configuration."""
     if configuration.servers:
-        return f"servers is {configuration.servers}, but all-reduce has no parameter servers"
+        yield f"servers is {configuration.servers}, but all-reduce has no parameter servers"
     if configuration.loss_scaling != "none" and configuration.precision != "amp_fp16":
-        return f"loss_scaling {configuration.loss_scaling} is for precision amp_fp16, not {configuration.precision}"
-    return (
-        missing_library(library, version, remedy)
-        or unbuilt_level(configuration, LEVELS, settings)
-        or unbuilt_model(configuration, "torch")
-    )
+        yield f"loss_scaling {configuration.loss_scaling} is for precision amp_fp16, not {configuration.precision}"
+    yield from missing_library(library, version, remedy)
+    yield from unbuilt_levels(configuration, LEVELS, settings)
+    yield from model_obstacles(configuration, "torch")
 
 
 def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
     """Return the environment of the ranks of a node; on a CPU they are shown no GPU."""
-    return common_environment(configuration) | {VISIBLE: ""} | gpu_environment(cluster, node)
+    return common_environment(configuration) | {VISIBLE_DEVICES: ""} | gpu_environment(cluster, node)
 
 
 class EventStopwatch:

@@ -2,17 +2,16 @@
 
 import copy
 import os
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
-from dlperf_study.cluster.hardware import VISIBLE
 from dlperf_study.frameworks import _common, _torch_common
 from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node
 from dlperf_study.frameworks._torch_common import TorchTrainer
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, Task, TaskRole
+from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
 
 SETTINGS = ("fusion_mib", "cycle_time_ms", "hierarchical")
 MIB = 2**20
@@ -22,15 +21,15 @@ GPUS_OF_NODES = "DLPERF_STUDY_GPUS_OF_NODES"
 RANK_OUTPUT = r"ranks/rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)"
 
 
-def unsupported(configuration: Configuration, cluster: ClusterView, version: str | None) -> str | None:
-    """Return why the configuration can't run here, or None."""
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
     if configuration.classifier == "sharded":
-        return "a sharded classifier exchanges features by torch.distributed, which Horovod does not start"
+        yield "a sharded classifier exchanges features by torch.distributed, which Horovod does not start"
     if configuration.memory_format != "nchw":
-        return f"memory_format {configuration.memory_format}: Horovod exchanges contiguous gradients only"
+        yield f"memory_format {configuration.memory_format}: Horovod exchanges contiguous gradients only"
     if configuration.hierarchical and cluster.device != "gpu":
-        return "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
-    return _torch_common.unsupported(configuration, version, "horovod", "make horovod", SETTINGS)
+        yield "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
+    yield from _torch_common.obstacles(configuration, version, "horovod", "make horovod", SETTINGS)
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -54,7 +53,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     if gpus and configuration.nodes > 1:
         environment[GPUS_OF_NODES] = " ".join(f"{{devices_{node}}}" for node in range(configuration.nodes))
     task = Task(name="horovodrun", role=TaskRole.TRAINER, node=0, argv=argv, environment=environment)
-    return Job((task,), nodes=configuration.nodes, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
+    return Job((task,), nodes=configuration.nodes, rank_output=RANK_OUTPUT, gpus_per_node=gpus, starts_other_nodes=True)
 
 
 def settings(configuration: Configuration) -> dict[str, str]:
@@ -73,7 +72,7 @@ def show_own_gpus(environment: MutableMapping[str, str]) -> None:
     To be called before CUDA is first used. Among ranks of equal local rank, Horovod counts nodes by its cross rank.
     """
     if GPUS_OF_NODES in environment:
-        environment[VISIBLE] = environment[GPUS_OF_NODES].split()[int(environment["HOROVOD_CROSS_RANK"])]
+        environment[VISIBLE_DEVICES] = environment[GPUS_OF_NODES].split()[int(environment["HOROVOD_CROSS_RANK"])]
 
 
 class HorovodTrainer(TorchTrainer):
@@ -166,11 +165,16 @@ def update_when_exchanged(optimizer: Any, scaler: Any) -> None:
 FRAMEWORK = Framework(
     name="horovod_torch",
     library="horovod",
-    distributions=("horovod",),
+    packages=("horovod",),
     strategies=_torch_common.STRATEGIES,
-    unsupported=unsupported,
+    obstacles=obstacles,
     job=job,
     trainer=HorovodTrainer,
-    beside=("torch",),
+    further_packages=("torch",),
     tracing={"HOROVOD_TIMELINE": "{run}/timeline.json"},
+    environment_prefixes=("HOROVOD_",),
+    decided_variables=(
+        *("HOROVOD_AUTOTUNE", "HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD"),
+        *("HOROVOD_HIERARCHICAL", "HOROVOD_TIMELINE"),
+    ),
 )

@@ -15,9 +15,9 @@ from dlperf_study.frameworks._base import (
     gpu_environment,
     gpus_per_node,
     missing_library,
+    model_obstacles,
     network_environment,
-    unbuilt_level,
-    unbuilt_model,
+    unbuilt_levels,
 )
 from dlperf_study.models._base import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
@@ -29,15 +29,13 @@ RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/workerlog\.(?P<rank>\d+)"
 LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
 
 
-def unsupported(configuration: Configuration, cluster: ClusterView, version: str | None) -> str | None:
-    """Return why the configuration can't run here, or None."""
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
     if configuration.servers:
-        return f"servers is {configuration.servers}, but all-reduce has no parameter servers"
-    return (
-        missing_library("paddlepaddle", version)
-        or unbuilt_level(configuration, LEVELS, settings=("fusion_mib",))
-        or unbuilt_model(configuration, "paddle")
-    )
+        yield f"servers is {configuration.servers}, but all-reduce has no parameter servers"
+    yield from missing_library("paddlepaddle", version)
+    yield from unbuilt_levels(configuration, LEVELS, settings=("fusion_mib",))
+    yield from model_obstacles(configuration, "paddle")
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -189,9 +187,10 @@ def _optimizer(configuration: Configuration, parameters: Any) -> Any:
 FRAMEWORK = Framework(
     name="paddle_collective",
     library="paddle",
-    distributions=_paddle_common.DISTRIBUTIONS,
+    packages=_paddle_common.PACKAGES,
     strategies=STRATEGIES,
-    unsupported=unsupported,
+    obstacles=obstacles,
     job=job,
     trainer=CollectiveTrainer,
+    environment_prefixes=_paddle_common.ENVIRONMENT_PREFIXES,
 )

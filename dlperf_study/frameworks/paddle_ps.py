@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from dlperf_study.cluster.hardware import VISIBLE
 from dlperf_study.frameworks import _common, _paddle_common
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
@@ -28,56 +27,50 @@ from dlperf_study.frameworks._base import (
     Stopwatch,
     common_environment,
     missing_library,
+    model_obstacles,
     network_environment,
-    unbuilt_level,
-    unbuilt_model,
+    unbuilt_levels,
 )
 from dlperf_study.frameworks._paddle_static import StaticProgram, connect
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, Task, TaskRole
+from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
 
 STRATEGIES = ("local", "async")
 LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
 #: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
 FIRST_WITHOUT_SERVERS = (3, 1)
-REFUSED = {
+REFUSED_STRATEGIES = {
     "geo": "Paddle's GEO mode exchanges sparse tables only, so with a dense model every trainer would train alone",
     "sync": "Paddle 3.0.0 ends synchronous mode with a segmentation fault in SendBarrierOp",
 }
 
 
-def unsupported(configuration: Configuration, cluster: ClusterView, version: str | None) -> str | None:
-    """Return why the configuration can't run here, or None."""
-    return (
-        missing_library("paddlepaddle", version)
-        or REFUSED.get(configuration.strategy)
-        or unbuilt_level(configuration, LEVELS)
-        or unbuilt_model(configuration, "paddle")
-        or _contradiction(configuration)
-        or _without_servers(version)
-        or (f"device is {cluster.device}, but parameter servers are built for cpu" if cluster.device != "cpu" else None)
-    )
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
+    yield from missing_library("paddlepaddle", version)
+    yield from unbuilt_levels(configuration, LEVELS, refused=REFUSED_STRATEGIES)
+    yield from model_obstacles(configuration, "paddle")
+    yield from _contradictions(configuration)
+    if version and _version_numbers(version) >= FIRST_WITHOUT_SERVERS:
+        yield f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
+    if cluster.device != "cpu":
+        yield f"device is {cluster.device}, but parameter servers are built for cpu"
 
 
-def _contradiction(configuration: Configuration) -> str | None:
+def _contradictions(configuration: Configuration) -> Iterator[str]:
     if configuration.strategy == "local" and (configuration.servers or configuration.world_size > 1):
-        return "strategy local is one process without servers"
+        yield "strategy local is one process without servers"
     if configuration.strategy == "async" and not configuration.servers:
-        return "strategy async needs servers of at least 1"
+        yield "strategy async needs servers of at least 1"
     if configuration.optimizer != "sgd":
-        return f"optimizer {configuration.optimizer} is not kept by Paddle's dense tables (built: sgd)"
+        yield f"optimizer {configuration.optimizer} is not kept by Paddle's dense tables (built: sgd)"
     if configuration.classifier == "sharded":
-        return "a sharded classifier needs collectives between the trainers"
-    return None
+        yield "a sharded classifier needs collectives between the trainers"
 
 
-def _without_servers(version: str | None) -> str | None:
-    numbers = tuple(int(part) for part in (version or "0").split(".")[:2])
-    return (
-        f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
-        if (numbers >= FIRST_WITHOUT_SERVERS)
-        else None
-    )
+def _version_numbers(version: str) -> tuple[int, ...]:
+    """Return the major and the minor number of a version."""
+    return tuple(int(part) for part in version.split(".")[:2])
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -150,7 +143,7 @@ def _task(
 ) -> Task:
     argv = (cluster.python_for("paddle_ps"), "-u", "-m", "dlperf_study.worker")
     # The new intermediate representation can't run the send operators of parameter servers.
-    fixed = common_environment(configuration) | {"FLAGS_enable_pir_api": "0", VISIBLE: ""}
+    fixed = common_environment(configuration) | {"FLAGS_enable_pir_api": "0", VISIBLE_DEVICES: ""}
     return Task(name, role, node, argv, fixed | environment)
 
 
@@ -253,11 +246,12 @@ def serve(configuration: Configuration) -> None:
 FRAMEWORK = Framework(
     name="paddle_ps",
     library="paddle",
-    distributions=_paddle_common.DISTRIBUTIONS,
+    packages=_paddle_common.PACKAGES,
     strategies=STRATEGIES,
-    unsupported=unsupported,
+    obstacles=obstacles,
     job=job,
     trainer=ParameterServerTrainer,
     server=serve,
-    refused=REFUSED,
+    refused_strategies=REFUSED_STRATEGIES,
+    environment_prefixes=_paddle_common.ENVIRONMENT_PREFIXES,
 )

@@ -1,6 +1,7 @@
 """PyTorch's own data parallelism, ``DistributedDataParallel``: gloo between CPUs, NCCL between GPUs."""
 
 import os
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from functools import cached_property
@@ -16,11 +17,11 @@ from dlperf_study.study.job import Job, Task, TaskRole
 RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/.*/attempt_0/(?P<rank>\d+)/(?P<stream>stdout|stderr)\.log"
 
 
-def unsupported(configuration: Configuration, cluster: ClusterView, version: str | None) -> str | None:
-    """Return why the configuration can't run here, or None."""
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
     if not configuration.fusion_mib:
-        return "fusion_mib is 0, but DistributedDataParallel always fuses (any other number is its bucket_cap_mb)"
-    return _torch_common.unsupported(configuration, version, "torch", "make torch", settings=("fusion_mib",))
+        yield "fusion_mib is 0, but DistributedDataParallel always fuses (any other number is its bucket_cap_mb)"
+    yield from _torch_common.obstacles(configuration, version, "torch", "make torch", settings=("fusion_mib",))
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -128,9 +129,9 @@ def _join() -> None:
 FRAMEWORK = Framework(
     name="torch_ddp",
     library="torch",
-    distributions=("torch",),
+    packages=("torch",),
     strategies=_torch_common.STRATEGIES,
-    unsupported=unsupported,
+    obstacles=obstacles,
     job=job,
     trainer=DataParallelTrainer,
 )

@@ -10,8 +10,9 @@ from typing import Any
 
 import psutil
 
-from dlperf_study.cluster.hardware import VISIBLE, cpu_name, devices_in, usable_cpus, usable_gpus
+from dlperf_study.cluster.hardware import cpu_name, devices_in, usable_cpus, usable_gpus
 from dlperf_study.errors import RunError
+from dlperf_study.study.job import VISIBLE_DEVICES
 from dlperf_study.wording import counted
 
 #: The instruction sets that decide how fast a CPU multiplies matrices.
@@ -38,7 +39,7 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
 
 def allowed_gpus(given: Mapping[str, str]) -> str | None:
     """Return the list of the GPUs that a run may use here: the one given for it, or else this process's own."""
-    return given.get(VISIBLE, os.environ.get(VISIBLE))
+    return given.get(VISIBLE_DEVICES, os.environ.get(VISIBLE_DEVICES))
 
 
 def first_devices(allowed: str | None, wanted: int) -> str:
@@ -50,9 +51,13 @@ def first_devices(allowed: str | None, wanted: int) -> str:
         return ",".join(map(str, range(wanted)))
     devices = devices_in(allowed)
     if len(devices) < wanted:
-        raise RunError(f"{VISIBLE}={allowed} allows {counted(len(devices), 'GPU')} here, but the run needs {wanted}")
+        raise RunError(
+            f"{VISIBLE_DEVICES}={allowed} allows {counted(len(devices), 'GPU')} here, but the run needs {wanted}"
+        )
     if wanted > 1 and any(device.startswith("MIG-") for device in devices[:wanted]):
-        raise RunError(f"{VISIBLE}={allowed}: CUDA shows a process one MIG device only; devices_per_node must be 1")
+        raise RunError(
+            f"{VISIBLE_DEVICES}={allowed}: CUDA shows a process one MIG device only; devices_per_node must be 1"
+        )
     return ",".join(devices[:wanted])
 
 

@@ -42,7 +42,7 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
         raise StudyFileError(f"cluster {cluster.name}: kubernetes.images has none for {job.framework}, and no default")
     pods = pods_of(job)
     submission = submission_of("kubernetes", _by_pod(job, pods), cluster, folder, f"{NODE_FOLDER}/run")
-    as_mpi_job = cluster.kubernetes.mpi_operator and job.framework.startswith("horovod") and len(pods) > 1
+    as_mpi_job = cluster.kubernetes.mpi_operator and job.starts_other_nodes and len(pods) > 1
     objects = (
         mpi_objects_of(submission, job.nodes, cluster, image)
         if as_mpi_job

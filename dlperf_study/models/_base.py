@@ -1,6 +1,6 @@
 """What is known of a network before any framework is imported."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -100,35 +100,38 @@ class Model:
         return float(TRAINING_FLOPS_PER_FORWARD_MAC * self.forward_macs(image_size, round(classes * sample_ratio)))
 
     def builder(self, library: str) -> Builder:
-        """Return what builds this model in ``library``, after checking the configuration.
+        """Return what builds this model in ``library``; it refuses a configuration that has obstacles.
 
         Raises UnsupportedError for a library without a builder.
         """
         if library not in self.builders:
-            choices = ", ".join(self.builders) or "none"
-            raise UnsupportedError(f"model {self.name} has no builder for {library!r}; its libraries: {choices}")
+            raise UnsupportedError(self._missing_builder(library))
         build = self.builders[library]
 
         def checked(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-            self.check(configuration)
+            obstacles = list(self.obstacles(configuration, library))
+            if obstacles:
+                raise UnsupportedError("; ".join(obstacles))
             return build(configuration, rank, world_size)
 
         return checked
 
-    def check(self, configuration: NetworkConfiguration) -> None:
-        """Raise UnsupportedError when this model can't be built as configured."""
-        classifier, ratio = configuration.classifier, configuration.sample_ratio
+    def obstacles(self, configuration: NetworkConfiguration, library: str) -> Iterator[str]:
+        """Yield each reason why ``library`` can't build this model as configured."""
+        classifier, ratio, size = configuration.classifier, configuration.sample_ratio, configuration.image_size
+        if library not in self.builders:
+            yield self._missing_builder(library)
         if classifier not in self.classifiers:
-            raise self._unsupported("classifier", classifier, f"has {', '.join(self.classifiers)}")
+            yield f"classifier is {classifier!r}, but model {self.name} has {', '.join(self.classifiers)}"
         if not 0 < ratio <= 1:
-            raise self._unsupported("sample_ratio", ratio, "takes more than 0 and at most 1")
+            yield f"sample_ratio is {ratio!r}, but model {self.name} takes more than 0 and at most 1"
         if ratio < 1 and classifier != "sharded":
-            raise self._unsupported("sample_ratio", ratio, "samples classes only with classifier 'sharded'")
-        if configuration.image_size < self.smallest_image_size:
-            raise self._unsupported("image_size", configuration.image_size, f"needs {self.smallest_image_size} or more")
+            yield f"sample_ratio is {ratio!r}, but model {self.name} samples classes only with classifier 'sharded'"
+        if size < self.smallest_image_size:
+            yield f"image_size is {size!r}, but model {self.name} needs {self.smallest_image_size} or more"
 
-    def _unsupported(self, key: str, value: object, rule: str) -> UnsupportedError:
-        return UnsupportedError(f"{key} is {value!r}, but model {self.name} {rule}")
+    def _missing_builder(self, library: str) -> str:
+        return f"model {self.name} has no builder for {library!r}; its libraries: {', '.join(self.builders) or 'none'}"
 
 
 def trainable_parameters(layer: Any) -> list[Any]:

@@ -168,9 +168,10 @@ def _reason(
     cluster: Cluster,
     unsupported: Callable[[Configuration], str | None],
 ) -> str | None:
+    reasons = [cluster.too_small_for(configuration), unsupported(configuration)]
     if not configuration.batch_per_device:
-        return f"global_batch {point['global_batch']} can't be shared equally by {configuration.world_size} devices"
-    reasons = (cluster.too_small_for(configuration), unsupported(configuration))
+        devices = configuration.world_size
+        reasons.insert(0, f"global_batch {point['global_batch']} can't be shared equally by {devices} devices")
     return "; ".join(filter(None, reasons)) or None
 
 

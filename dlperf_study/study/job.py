@@ -6,6 +6,11 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+#: Which GPUs CUDA shows a process: indices, or the beginnings of UUIDs.
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+#: In which order they have their indices; nvidia-smi and queues count by PCI bus, CUDA left alone by speed.
+DEVICE_ORDER, PCI_BUS_ORDER = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+
 # How a run can end.
 
 
@@ -91,6 +96,7 @@ class Job:
     ``rank_output`` is a regular expression for the files below ``{run}/scratch`` that hold what single ranks
     printed; the texts of its groups name the log such a file is kept as. Everything else there is thrown away.
     ``gpus_per_node``: how many GPUs the ranks of a node share.
+    ``starts_other_nodes``: whether the task of the first node starts the ranks of the others too, as mpirun does.
     ``framework`` is the name of the one whose job it is, where a launcher has to know.
     """
 
@@ -99,6 +105,7 @@ class Job:
     ports: int = 0
     rank_output: str = ""
     gpus_per_node: int = 0
+    starts_other_nodes: bool = False
     framework: str = ""
 
     def with_environment(self, variables: dict[str, str]) -> "Job":

@@ -3,7 +3,7 @@
 import pytest
 
 from dlperf_study import frameworks
-from dlperf_study.cluster.software import TRAINING_LIBRARIES, brought, software, training_libraries
+from dlperf_study.cluster.software import brought, packages_of_libraries, software, training_libraries
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,8 @@ def test_a_library_has_the_version_of_the_package_that_brings_it(
 
 @pytest.mark.parametrize("name", frameworks.names())
 def test_the_packages_of_a_framework_are_those_of_a_library(name: str) -> None:
-    assert frameworks.load(name).distributions in TRAINING_LIBRARIES.values()
+    framework = frameworks.load(name)
+    assert packages_of_libraries()[framework.library] == framework.packages
 
 
 def test_further_packages_are_said_when_they_are_there() -> None:

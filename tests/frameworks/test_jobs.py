@@ -90,7 +90,7 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
     ],
 )
 def test_what_is_not_built_is_refused_with_a_reason(asked: Configuration, reason: str) -> None:
-    assert reason in str(frameworks.load(asked.framework).unsupported(asked, CPUS, "3.0.0"))
+    assert reason in "; ".join(frameworks.load(asked.framework).obstacles(asked, CPUS, "3.0.0"))
 
 
 BUILT = [
@@ -102,27 +102,36 @@ BUILT = [
 
 @pytest.mark.parametrize("asked", BUILT)
 def test_what_is_built_is_not_refused(asked: Configuration) -> None:
-    assert frameworks.load(asked.framework).unsupported(asked, CPUS, "3.0.0") is None
+    assert list(frameworks.load(asked.framework).obstacles(asked, CPUS, "3.0.0")) == []
 
 
 @pytest.mark.parametrize("name", frameworks.names())
 def test_a_missing_library_is_a_reason(name: str) -> None:
     asked = replace(LOCAL if name == "paddle_ps" else configuration(), framework=name)
     remedy = {"torch_ddp": "make torch", "horovod_torch": "make horovod"}.get(name, "pip install -r requirements.lock")
-    reason = str(frameworks.load(name).unsupported(asked, CPUS, None))
+    reason = "; ".join(frameworks.load(name).obstacles(asked, CPUS, None))
     assert "is not installed" in reason
     assert f"`{remedy}` installs it" in reason
 
 
 @pytest.mark.parametrize("version", ["3.1.0", "3.2", "4.0.0"])
 def test_later_wheels_have_no_parameter_servers(version: str) -> None:
-    assert f"paddlepaddle {version} has no parameter servers" in str(
-        frameworks.load("paddle_ps").unsupported(asynchronous(2), CPUS, version)
-    )
+    assert list(frameworks.load("paddle_ps").obstacles(asynchronous(2), CPUS, version)) == [
+        f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
+    ]
 
 
 def test_parameter_servers_are_for_cpus() -> None:
-    assert "built for cpu" in str(frameworks.load("paddle_ps").unsupported(asynchronous(2), GPUS, "3.0.0"))
+    obstacles = frameworks.load("paddle_ps").obstacles(asynchronous(2), GPUS, "3.0.0")
+    assert list(obstacles) == ["device is gpu, but parameter servers are built for cpu"]
+
+
+def test_every_obstacle_is_named() -> None:
+    asked = replace(asynchronous(2), strategy="geo", precision="amp_fp16", image_size=16, model="vgg16")
+    reasons = list(frameworks.load("paddle_ps").obstacles(asked, GPUS, None))
+    for part in ("not installed", "GEO mode", "precision amp_fp16", "image_size is 16", "device is gpu"):
+        assert len([reason for reason in reasons if part in reason]) == 1, part
+    assert len(reasons) == 5
 
 
 def test_an_unknown_framework_is_answered_with_the_choices() -> None:

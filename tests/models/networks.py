@@ -13,6 +13,16 @@ CONVERTERS = {"paddle": "to_tensor", "torch": "from_numpy"}
 SEEDERS = {"paddle": "seed", "torch": "manual_seed"}
 
 
+def built_with(library):
+    """Return the models that a library can build."""
+    return [name for name in models.names() if library in models.load(name).builders]
+
+
+def built_networks():
+    """Return every model with each library that can build it."""
+    return [(name, library) for name in models.names() for library in models.load(name).builders]
+
+
 def build(name, rank=0, world_size=1, library="paddle", **changes):
     values = {"image_size": 32, "classes": 10, **changes}
     configuration = Configuration(study="s", cluster="c", framework="f", strategy="d", model=name, **values)
