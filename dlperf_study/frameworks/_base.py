@@ -144,7 +144,7 @@ def unbuilt_levels(
     configuration: Configuration,
     levels: Levels,
     settings: tuple[str, ...] = (),
-    refused: Mapping[str | int | float, str] = MappingProxyType({}),
+    refused: Mapping[Any, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Yield each level that a configuration requests and that no code here implements.
 
