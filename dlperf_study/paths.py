@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = PROJECT / "notebooks"
 OUTPUTS_VARIABLE = "DLPERF_STUDY_OUTPUTS"
 
 

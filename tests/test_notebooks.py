@@ -10,10 +10,11 @@ import pytest
 
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import question_names
 
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
-STUDY_NOTEBOOKS = ("summary", *QUESTIONS, "explore")
+QUESTIONS = ("scaling", "communication", "comparison", "published", "audit", "quality")
+STUDY_NOTEBOOKS = ("summary", *question_names(), "explore")
 SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Diagnostics"]
 MOST_CELLS, MOST_LINES = 30, 10
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -38,6 +39,15 @@ def _target(line: ast.stmt) -> str:
 
 def test_the_reports_notebooks_are_there() -> None:
     assert set(STUDY_NOTEBOOKS) <= {path.stem for path in NOTEBOOKS}
+
+
+def test_a_notebook_with_a_page_in_its_metadata_answers_a_question() -> None:
+    assert question_names()[: len(QUESTIONS)] == QUESTIONS
+    pages = {path.stem: nbformat.read(path, as_version=4).metadata.get("dlperf_study") for path in NOTEBOOKS}
+    assert [pages[name] for name in question_names()] == [
+        {"page": number + 1} for number in range(len(question_names()))
+    ]
+    assert [name for name in ("summary", "explore", "run_configuration") if pages[name]] == []
 
 
 @every

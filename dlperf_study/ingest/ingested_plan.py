@@ -8,10 +8,9 @@ from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, Stated
 from dlperf_study.plan.plan import Entry, Plan, varying
 from dlperf_study.study.configuration import Configuration, Scalar
 from dlperf_study.study.grid import format_values
-from dlperf_study.study.study import Question
 
 #: What printed rates can answer; what part of a step is communication they don't say.
-QUESTIONS: tuple[Question, ...] = ("scaling", "audit", "quality")
+QUESTIONS = ("scaling", "audit", "quality")
 _NO_LOG = "no log of it is among those ingested"
 
 

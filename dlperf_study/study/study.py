@@ -1,11 +1,12 @@
 """What a study asks for: a grid of points, and the partners of each. Standard library only."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Literal, get_args
+from functools import cache
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.paths import PROJECT
+from dlperf_study.paths import NOTEBOOKS, PROJECT
 from dlperf_study.study.configuration import Configuration, Scalar
 from dlperf_study.study.grid import (
     DENOMINATORS,
@@ -20,22 +21,25 @@ from dlperf_study.study.grid import (
     points_of,
 )
 
-# What the report of a study may be asked; each question is answered by a page. Standard library only.
-
-
-Question = Literal["scaling", "communication", "comparison", "published", "audit", "quality"]
-#: In the order of the pages; a question's name is that of its notebook.
-QUESTIONS: tuple[Question, ...] = get_args(Question)
 #: The question whose answer needs a declared reference.
-COMPARISON: Question = "comparison"
+COMPARISON = "comparison"
 #: The question whose answer needs published sources.
-PUBLISHED: Question = "published"
-
-
-# Which published results there are, by name. Standard library only, so that a study file can be checked anywhere.
-
-
+PUBLISHED = "published"
 SOURCES_FOLDER = PROJECT / "dlperf_study" / "published" / "sources"
+
+
+@cache
+def question_names() -> tuple[str, ...]:
+    """Return what a report may be asked, in the order of its pages.
+
+    A question is a notebook with the page's position in its metadata: ``"dlperf_study": {"page": 1}``.
+    """
+    positions: dict[str, int] = {}
+    for notebook in NOTEBOOKS.glob("*.ipynb"):
+        metadata = json.loads(notebook.read_text(encoding="utf-8"))["metadata"]
+        if "dlperf_study" in metadata:
+            positions[notebook.stem] = metadata["dlperf_study"]["page"]
+    return tuple(sorted(positions, key=lambda name: (positions[name], name)))
 
 
 def source_names() -> tuple[str, ...]:

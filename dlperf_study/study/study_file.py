@@ -10,7 +10,7 @@ from dlperf_study.errors import StudyFileError
 from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules
 from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Choices, Factors, Measurement, Values
 from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
-from dlperf_study.study.study import Question, Study, source_names
+from dlperf_study.study.study import Study, question_names, source_names
 from dlperf_study.study.validation import Section, validate
 from dlperf_study.wording import closest
 
@@ -43,6 +43,18 @@ def _known_source(name: str) -> str:
     return name
 
 
+def _list_questions(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(question_names())
+
+
+def _known_question(name: str) -> str:
+    """Refuse a question that no notebook of the report answers."""
+    if name not in question_names():
+        raise ValueError(f"{closest(name, question_names())}the questions are {', '.join(question_names())}")
+    return name
+
+
+Question = Annotated[str, AfterValidator(_known_question), Field(json_schema_extra=_list_questions)]
 PublishedSource = Annotated[str, AfterValidator(_known_source)]
 
 

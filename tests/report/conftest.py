@@ -10,7 +10,7 @@ import pytest
 
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import question_names
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 ALONE = Recipe(computation_seconds=0.080)
@@ -38,7 +38,7 @@ def mixed_entries() -> list[Planned]:
 def write_titled(paths: StudyPaths, planned: list[Planned], **changes: Any) -> Dataset:
     """Write a study with a title and questions, and collect it."""
     plan = write_study(paths, planned)
-    given = {"questions": QUESTIONS, "published": ("tensorpack_multigpu",), **changes}
+    given = {"questions": question_names(), "published": ("tensorpack_multigpu",), **changes}
     replace(plan, title="Constructed & shown", **given).write(paths.plan_file)
     return collect(paths)
 

@@ -78,8 +78,7 @@ MISTAKES = [
     (
         "unknown question",
         ("[scaling]", "[speed]"),
-        ": questions[0] is 'speed'; the choices are 'scaling', 'communication', 'comparison', 'published', 'audit' "
-        "or 'quality'",
+        ": questions[0] is 'speed'; the questions are scaling, communication, comparison, published, audit, quality",
     ),
     (
         "empty factor",

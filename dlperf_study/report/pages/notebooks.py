@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.errors import ReportError
-from dlperf_study.paths import PROJECT
+from dlperf_study.paths import NOTEBOOKS
 from dlperf_study.supervision.notebook import Execution, NotebookProcess, first_done
 
-NOTEBOOKS = PROJECT / "notebooks"
 PARALLEL = 2
 TIMEOUT_SECONDS = 900.0
 

@@ -11,7 +11,7 @@ from dlperf_study import __version__
 from dlperf_study.dataset.dataset import up_to_date
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.pages.notebooks import execute_notebooks
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import question_names
 from dlperf_study.supervision.locks import lock
 
 # Executed notebooks to pages: one file each, with its style and figures in it and no script at all.
@@ -66,8 +66,6 @@ def _resources(page: Page, pages: Sequence[Page], masthead: Masthead) -> dict[st
 
 
 SUMMARY = Page("summary", "Summary", "index.html")
-#: The page that answers each question a study may ask.
-ANSWERS = tuple(map(Page.answering, QUESTIONS))
 
 
 def build(study: str) -> Path:
@@ -84,7 +82,7 @@ def build(study: str) -> Path:
 
 def _built(study: str, paths: StudyPaths) -> Path:
     plan = up_to_date(paths).plan
-    pages = (SUMMARY, *(page for page in ANSWERS if page.notebook in plan.questions))
+    pages = (SUMMARY, *(Page.answering(question) for question in question_names() if question in plan.questions))
     with _swapped_in(paths) as folder:
         executed = execute_notebooks([page.notebook for page in pages], study, _made(folder / "notebooks"))
         for page, notebook in zip(pages, executed, strict=True):

@@ -10,10 +10,10 @@ import pytest
 from dlperf_study.errors import DlperfStudyError, EvidenceError
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.report.pages import notebooks, pages
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import question_names
 from tests.report.conftest import mixed_entries, write_titled
 
-PAGES = ("index.html", *(f"{question}.html" for question in QUESTIONS))
+PAGES = ("index.html", *(f"{question}.html" for question in question_names()))
 WITHOUT_FIGURES = {"audit.html", "published.html"}
 pytestmark = pytest.mark.timeout(300)
 
@@ -24,7 +24,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyPaths]:
         patch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
         paths = StudyPaths.of("example")
         plan = write_titled(paths, mixed_entries()).plan
-        replace(plan, questions=QUESTIONS, quick=True).write(paths.plan_file)
+        replace(plan, questions=question_names(), quick=True).write(paths.plan_file)
         assert pages.build("example") == paths.report_page
         yield paths
 

@@ -11,10 +11,11 @@ from dlperf_study.report.figures import published_figures
 from dlperf_study.report.figures.charts import IDEAL
 from dlperf_study.report.figures.published_figures import OURS
 from dlperf_study.report.formatting import MISSING, human
-from dlperf_study.report.pages.pages import ANSWERS
+from dlperf_study.report.pages.pages import Page
 from dlperf_study.report.published_series import NOTHING_NAMED
 from dlperf_study.report.tables import audit_tables, published_tables
 from dlperf_study.report.tables.table import Table
+from dlperf_study.study.study import question_names
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
 
@@ -111,7 +112,7 @@ def _links(table: Table, group: str, devices: str) -> list[str]:
 
 
 def test_every_link_to_the_audit_arrives(asked: Dataset) -> None:
-    pages = {page.file for page in ANSWERS}
+    pages = {Page.answering(question).file for question in question_names()}
     shown = published_tables.beside_ours(asked)._repr_html_() + published_tables.communication(asked)._repr_html_()
     targets = re.findall(r'<li><sup>\w+</sup>&nbsp;<a href="([^"#]+)#([^"]+)">audit, \w+: ([^<]+)', shown)
     _, found = audit_tables.published(asked)

@@ -9,7 +9,7 @@ from dlperf_study.report import figures, tables
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.tables.cells import AGAINST_BASELINE
 from dlperf_study.report.tables.table import Cell, Table
-from dlperf_study.study.study import QUESTIONS
+from dlperf_study.study.study import question_names
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
 
@@ -98,7 +98,11 @@ def test_servers_are_shown(mixed: Dataset) -> None:
 
 def test_every_diagnostic_is_on_the_summary_and_on_a_page(mixed: Dataset) -> None:
     everything = set(tables.diagnostics(mixed).rows)
-    assert everything == {row for question in QUESTIONS for row in tables.diagnostics(mixed, question).rows} != set()
+    assert (
+        everything
+        == {row for question in question_names() for row in tables.diagnostics(mixed, question).rows}
+        != set()
+    )
 
 
 def test_a_page_without_diagnostics_does_not_speak_for_all(paths: StudyPaths) -> None:
