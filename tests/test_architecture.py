@@ -57,7 +57,7 @@ TRAINING_MODULES = (
 #: Who may print: the command line, programs whose output is what they are for, and who shows a queue in a notebook.
 MAY_PRINT = (
     *("__main__", "cluster.software", "supervision.notebook", "schema"),
-    *("kubernetes.coordinate", "kubernetes.reach", "slurm.watch"),
+    *("kubernetes.coordinator_pod", "kubernetes.remote_exec", "slurm.watch"),
 )
 MOST_LINES_OF_A_FUNCTION, MOST_LINES_OF_A_FILE = 40, 400
 

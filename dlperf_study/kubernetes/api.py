@@ -1,4 +1,4 @@
-"""The few calls of the Kubernetes API that a run takes, by the official client. Objects are plain mappings."""
+"""The few calls of the Kubernetes API that a run needs, by the official client. Objects are plain mappings."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from dlperf_study.cluster.cluster import Kubernetes
 from dlperf_study.errors import RunError, StudyFileError
 from dlperf_study.kubernetes.pods import Manifest
 
-#: What a run is made of: the path of each kind.
+#: The path of each kind of object that a run consists of.
 PATHS = {
     "Job": "/apis/batch/v1/namespaces/{namespace}/jobs",
     "MPIJob": "/apis/kubeflow.org/v2beta1/namespaces/{namespace}/mpijobs",
@@ -18,6 +18,7 @@ PATHS = {
     "Secret": "/api/v1/namespaces/{namespace}/secrets",
     "Pod": "/api/v1/namespaces/{namespace}/pods",
 }
+ACCESS_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 REQUEST_SECONDS = 30.0
 NOT_FOUND = 404
 
@@ -45,84 +46,73 @@ class Api:
 
     def version(self) -> str:
         """Return the version of the API server."""
-        return str(self.request("get", "/version")["gitVersion"])
+        return str(self._json("get", "/version")["gitVersion"])
 
     def create(self, manifest: Manifest) -> Manifest:
         """Create an object; return it as it is kept."""
-        return self.request("post", self._path(manifest["kind"]), body=manifest)
+        return self._json("post", self._path(manifest["kind"]), body=manifest)
 
     def find(self, kind: str, name: str) -> Manifest | None:
         """Return an object by its name, or None."""
-        try:
-            return self.request("get", f"{self._path(kind)}/{name}")
-        except KubernetesError as error:
-            if error.status == NOT_FOUND:
-                return None
-            raise
+        return self._get(f"{self._path(kind)}/{name}")
 
     def list(self, kind: str, labels: str) -> list[Manifest]:
         """Return the objects with these labels; none of a kind that the cluster doesn't know."""
-        try:
-            return list(self.request("get", self._path(kind), label_selector=labels)["items"])
-        except KubernetesError as error:
-            if error.status == NOT_FOUND:
-                return []
-            raise
+        objects = self._get(self._path(kind), label_selector=labels)
+        return list(objects["items"]) if objects else []
 
-    def knows(self, kind: str) -> bool:
+    def has_kind(self, kind: str) -> bool:
         """Return whether the cluster has objects of this kind at all."""
-        try:
-            self.request("get", self._path(kind))
-        except KubernetesError as error:
-            if error.status == NOT_FOUND:
-                return False
-            raise
-        return True
+        return self._get(self._path(kind)) is not None
 
     def log(self, pod: str) -> str:
         """Return what a pod has printed."""
-        with _told(f"read the log of pod {pod}"):
-            response = self._client.request(
-                "get", f"{self._path('Pod')}/{pod}/log", serialize=False, _request_timeout=REQUEST_SECONDS
-            )
-            return str(response.data.decode(errors="replace"))
+        return self._request("get", f"{self._path('Pod')}/{pod}/log").decode(errors="replace")
 
     def delete(self, kind: str, name: str) -> None:
         """Delete an object and, in the background, what it owns; one that has gone is deleted."""
-        options = {"propagation_policy": "Background"}
         try:
-            self.request("delete", f"{self._path(kind)}/{name}", **options)
+            self._request("delete", f"{self._path(kind)}/{name}", propagation_policy="Background")
         except KubernetesError as error:
             if error.status != NOT_FOUND:
                 raise
 
-    def may(self, verb: str, kind: str, part: str = "") -> bool:
-        """Return whether we are allowed to do this to objects of a kind, or to a part of them, as their log."""
-        *_, resource = PATHS[kind].split("/")
+    def is_allowed(self, verb: str, kind: str, subresource: str = "") -> bool:
+        """Return whether we may do this to objects of a kind, or to a subresource of them, as their log."""
         group = PATHS[kind].split("/")[2] if PATHS[kind].startswith("/apis/") else ""
         attributes = {
             "namespace": self.namespace,
             "verb": verb,
             "group": group,
-            "resource": resource,
-            "subresource": part,
+            "resource": PATHS[kind].rpartition("/")[2],
+            "subresource": subresource,
         }
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        return bool(self.request("post", path, body=review)["status"]["allowed"])
-
-    def request(self, method: str, path: str, **options: Any) -> Manifest:
-        """Send one request; return the JSON of the answer."""
-        with _told(f"{method} {path}"):
-            response = self._client.request(method, path, serialize=False, _request_timeout=REQUEST_SECONDS, **options)
-            return dict(json.loads(response.data))
+        return bool(self._json("post", ACCESS_REVIEW, body=review)["status"]["allowed"])
 
     def _path(self, kind: str) -> str:
         return PATHS[kind].format(namespace=self.namespace)
+
+    def _get(self, path: str, **options: Any) -> Manifest | None:
+        """Return what is at a path, None when nothing is."""
+        try:
+            return self._json("get", path, **options)
+        except KubernetesError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    def _json(self, method: str, path: str, **options: Any) -> Manifest:
+        return dict(json.loads(self._request(method, path, **options)))
+
+    def _request(self, method: str, path: str, **options: Any) -> bytes:
+        with _described_errors(f"{method} {path}"):
+            response = self._client.request(method, path, serialize=False, _request_timeout=REQUEST_SECONDS, **options)
+            return bytes(response.data)
 
 
 def _connection(settings: Kubernetes) -> Any:
@@ -146,21 +136,21 @@ def _connection(settings: Kubernetes) -> Any:
 
 
 @contextmanager
-def _told(asked: str) -> Iterator[None]:
-    """Say in one line what was asked for and why it was not done."""
+def _described_errors(request: str) -> Iterator[None]:
+    """Raise in one line which request failed and why."""
     from kubernetes.client.exceptions import ApiException
     from urllib3.exceptions import HTTPError
 
     try:
         yield
     except ApiException as error:
-        raise KubernetesError(f"Kubernetes: {asked}: {error.status} {_message(error.body)}", error.status) from error
+        raise KubernetesError(f"Kubernetes: {request}: {error.status} {_message(error.body)}", error.status) from error
     except HTTPError as error:
-        raise KubernetesError(f"Kubernetes can't be reached: {asked}: {error}") from error
+        raise KubernetesError(f"Kubernetes can't be reached: {request}: {error}") from error
 
 
 def _message(body: Any) -> str:
-    """Return what the API said, without what surrounds it."""
+    """Return the message in the body of an error."""
     try:
         return str(json.loads(body)["message"])
     except (TypeError, ValueError, KeyError):

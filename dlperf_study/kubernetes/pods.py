@@ -1,6 +1,5 @@
 """The pods of a run: what they are, and their specification. Pure."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -11,18 +10,21 @@ from dlperf_study.study.job import Job, TaskRole
 
 Manifest = dict[str, Any]
 
-#: Where pods find their order and what nobody else may read, and where they write.
-ORDER_FOLDER, SECRET_FOLDER, NODE_FOLDER = (f"/run/dlperf-study/{name}" for name in ("order", "secret", "node"))
-ORDER_FILE = f"{ORDER_FOLDER}/order.json"
-TOKEN_FILE, ENVIRONMENT_FILE = f"{SECRET_FOLDER}/token", f"{SECRET_FOLDER}/environment.json"
+#: Where pods find the request and what nobody else may read, and where they write.
+REQUEST_FOLDER = "/run/dlperf-study/request"
+SECRET_FOLDER = "/run/dlperf-study/secret"
+NODE_FOLDER = "/run/dlperf-study/node"
+REQUEST_FILE = f"{REQUEST_FOLDER}/request.json"
+TOKEN_FILE = f"{SECRET_FOLDER}/token"
+ENVIRONMENT_FILE = f"{SECRET_FOLDER}/environment.json"
 RUN_LABEL, ROLE_LABEL, NODE_LABEL = "dlperf-study/run", "dlperf-study/role", "dlperf-study/node"
-#: Is on the one pod that conducts the run.
-CONDUCTOR_LABEL = "dlperf-study/conductor"
+#: On the one pod that coordinates the run.
+COORDINATOR_LABEL = "dlperf-study/coordinator"
 GPU = "nvidia.com/gpu"
 
 
 class PodRole(StrEnum):
-    """What the pod of one node is for; ``LAUNCHER``: nothing but to conduct the others."""
+    """What the pod of one node is for; ``LAUNCHER``: only to coordinate the others."""
 
     TRAINER = "trainer"
     SERVER = "server"
@@ -35,7 +37,7 @@ class Pod:
 
     role: PodRole
     node: int = 0
-    conducts: bool = False
+    coordinates: bool = False
 
     @property
     def name(self) -> str:
@@ -44,24 +46,25 @@ class Pod:
 
     @property
     def labels(self) -> dict[str, str]:
-        """By what it is told from the other pods of the run."""
-        conductor = {CONDUCTOR_LABEL: "true"} if self.conducts else {}
-        return {ROLE_LABEL: self.role.value, NODE_LABEL: str(self.node), **conductor}
+        """What distinguishes it from the other pods of the run."""
+        labels = {ROLE_LABEL: self.role.value, NODE_LABEL: str(self.node)}
+        return labels | ({COORDINATOR_LABEL: "true"} if self.coordinates else {})
 
 
 def pods_of(job: Job) -> tuple[Pod, ...]:
-    """Return the pods a job takes: first one per node for its trainers, then one per node that has servers.
+    """Return the pods of a job: first one per node for its trainers, then one per node that has servers.
 
-    The first conducts the run, beside what it trains.
+    The first coordinates the run, next to what it trains.
     """
-    trainers = [Pod(PodRole.TRAINER, node, conducts=node == 0) for node in range(job.nodes)]
-    servers = sorted({task.node for task in job.tasks if task.role is TaskRole.SERVER})
-    return (*trainers, *(Pod(PodRole.SERVER, node) for node in servers))
+    trainers = [Pod(PodRole.TRAINER, node, coordinates=node == 0) for node in range(job.nodes)]
+    server_nodes = sorted({task.node for task in job.tasks if task.role is TaskRole.SERVER})
+    return (*trainers, *(Pod(PodRole.SERVER, node) for node in server_nodes))
 
 
 def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
-    """Return what Kubernetes must know of a pod of the run called ``run``."""
+    """Return the specification of a pod of the run with this name."""
     settings = cluster.kubernetes
+    host_volumes, _ = _host_paths(cluster)
     return {
         "restartPolicy": "Never",
         "hostname": pod.name,
@@ -71,38 +74,40 @@ def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
         "nodeSelector": dict(settings.node_selector),
         "tolerations": [dict(toleration) for toleration in settings.tolerations],
         "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
-        "affinity": _apart(run) if pod.role is PodRole.TRAINER else {},
+        "affinity": _one_per_machine(run) if pod.role is PodRole.TRAINER else {},
         "containers": [_container(pod, cluster, image)],
         "volumes": [
-            {"name": "order", "configMap": {"name": run}},
+            {"name": "request", "configMap": {"name": run}},
             {"name": "secret", "secret": {"secretName": run}},
             {"name": "node", "emptyDir": {}},
             {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
-            *({"name": f"host-{k}", "hostPath": {"path": path}} for k, path in enumerate(settings.host_paths)),
+            *host_volumes,
         ],
     }
 
 
 def check_specification(name: str, cluster: Cluster, image: str) -> Manifest:
-    """Return a pod that says what an image holds, where and with what a pod of trainers would run."""
+    """Return a pod that prints what an image has installed, on a node and with resources as a pod of trainers."""
     pod = specification(name, Pod(PodRole.TRAINER), cluster, image)
     [container] = pod["containers"]
     container["command"] = [cluster.guard_python, "-m", software.MODULE]
-    pod["volumes"] = [volume for volume in pod["volumes"] if "hostPath" in volume]
-    container["volumeMounts"] = list(_host_mounts(cluster))
+    pod["volumes"], container["volumeMounts"] = _host_paths(cluster)
     return pod
 
 
-def _apart(run: str) -> Manifest:
-    """Return that no two pods of trainers share a machine: they stand for nodes."""
-    same = {"matchLabels": {RUN_LABEL: run, ROLE_LABEL: PodRole.TRAINER.value}}
-    term = {"labelSelector": same, "topologyKey": "kubernetes.io/hostname"}
+def _one_per_machine(run: str) -> Manifest:
+    """Return an affinity by which no two pods of trainers share a machine: each is a node of the study."""
+    trainers = {"matchLabels": {RUN_LABEL: run, ROLE_LABEL: PodRole.TRAINER.value}}
+    term = {"labelSelector": trainers, "topologyKey": "kubernetes.io/hostname"}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
-    program = ("coordinate",) if pod.conducts else ("serve", TOKEN_FILE, "$(POD_IP)")
     resources = _resources(pod, cluster)
+    _, host_mounts = _host_paths(cluster)
+    program = ["remote_exec", "serve", TOKEN_FILE, "$(POD_IP)"]
+    if pod.coordinates:
+        program = ["coordinator_pod"]
     return {
         "name": pod.role.value,
         "image": image,
@@ -110,23 +115,29 @@ def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "resources": {"requests": resources, "limits": resources},
         "volumeMounts": [
-            {"name": "order", "mountPath": ORDER_FOLDER},
+            {"name": "request", "mountPath": REQUEST_FOLDER},
             {"name": "secret", "mountPath": SECRET_FOLDER},
             {"name": "node", "mountPath": NODE_FOLDER},
             {"name": "shared-memory", "mountPath": "/dev/shm"},
-            *_host_mounts(cluster),
+            *host_mounts,
         ],
     }
 
 
 def _resources(pod: Pod, cluster: Cluster) -> dict[str, str]:
-    """Return what a pod takes of its machine: trainers all its GPUs, one that only conducts next to nothing."""
+    """Return what a pod takes of its machine: trainers all its GPUs, a launcher next to nothing."""
     if pod.role is PodRole.LAUNCHER:
         return {}
-    gpus = {GPU: str(cluster.devices_per_node)} if cluster.device == "gpu" and pod.role is PodRole.TRAINER else {}
-    return {**cluster.kubernetes.resources, **gpus}
+    resources = dict(cluster.kubernetes.resources)
+    if cluster.device == "gpu" and pod.role is PodRole.TRAINER:
+        resources[GPU] = str(cluster.devices_per_node)
+    return resources
 
 
-def _host_mounts(cluster: Cluster) -> Iterator[Manifest]:
-    for k, path in enumerate(cluster.kubernetes.host_paths):
-        yield {"name": f"host-{k}", "mountPath": path, "readOnly": True}
+def _host_paths(cluster: Cluster) -> tuple[list[Manifest], list[Manifest]]:
+    """Return the volumes and the read-only mounts of the machine's own folders."""
+    volumes, mounts = [], []
+    for index, path in enumerate(cluster.kubernetes.host_paths):
+        volumes.append({"name": f"host-{index}", "hostPath": {"path": path}})
+        mounts.append({"name": f"host-{index}", "mountPath": path, "readOnly": True})
+    return volumes, mounts

@@ -1,5 +1,6 @@
-"""One run in a cluster: make its objects, wait for its first pod to end, bring the evidence home, leave nothing."""
+"""One run in a cluster: create its objects, wait for its first pod to end, read the evidence, leave no object."""
 
+import copy
 import hashlib
 import json
 import secrets
@@ -11,12 +12,11 @@ from pathlib import Path
 
 from dlperf_study.errors import EvidenceError
 from dlperf_study.guard.run_folder import begin
-from dlperf_study.kubernetes import parcel
 from dlperf_study.kubernetes.api import Api, KubernetesError
-from dlperf_study.kubernetes.coordinate import Evidence, Order
-from dlperf_study.kubernetes.manifests import ENVIRONMENT, ORDER, TOKEN
-from dlperf_study.kubernetes.pod_states import End, end_of, has_ended, name_of, waiting_words
-from dlperf_study.kubernetes.pods import CONDUCTOR_LABEL, RUN_LABEL, Manifest
+from dlperf_study.kubernetes.coordinator_pod import RunRequest
+from dlperf_study.kubernetes.pod_log import extract_evidence
+from dlperf_study.kubernetes.pod_status import PodFailure, failure_of, has_ended, pod_title, waiting_reasons
+from dlperf_study.kubernetes.pods import COORDINATOR_LABEL, RUN_LABEL, Manifest
 from dlperf_study.study.job import JobResult, Outcome
 
 POLL_SECONDS = 1.0
@@ -26,194 +26,179 @@ PATIENCE_SECONDS = 60.0
 LEAVING_SECONDS = 90.0
 #: What a run takes besides waiting for its pods, for an idle machine and for the training: meeting, packing, ending.
 MARGIN_SECONDS = 300.0
-DIGEST = "dlperf-study/order"
+#: Tells the request of one run from that of another for the same folder.
+DIGEST_ANNOTATION = "dlperf-study/request"
 
 
-class Stopped(Exception):
-    """The run can't go on, though its first pod has not ended."""
+class PodsFailed(Exception):
+    """The run can't go on, although its first pod has not ended."""
 
-    def __init__(self, end: End) -> None:
-        super().__init__(end.reason)
-        self.end = end
+    def __init__(self, failure: PodFailure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
 
 
 @dataclass(frozen=True)
-class Run:
-    """The objects of one run, the owner of the others first, and what its pods are asked to do."""
+class KubernetesRun:
+    """The rendered objects of one run, the owner of the others first, and what is requested of its pods."""
 
     api: Api
     objects: Sequence[Manifest]
-    order: Order
+    request: RunRequest
 
     @property
-    def name(self) -> str:
-        """What its objects are called, and by which label they are found."""
-        return str(self.objects[0]["metadata"]["labels"][RUN_LABEL])
+    def selector(self) -> str:
+        """The label of its objects."""
+        return f"{RUN_LABEL}={self.objects[0]['metadata']['labels'][RUN_LABEL]}"
 
     @property
-    def labels(self) -> str:
-        """The selector of its objects."""
-        return f"{RUN_LABEL}={self.name}"
+    def digest(self) -> str:
+        """The digest of its request."""
+        return hashlib.sha256(self.request.as_json().encode()).hexdigest()
 
     @property
     def deadline_seconds(self) -> float:
-        """How long the run may take from its first object on, whatever happens."""
-        waiting = 2 * self.order.start_within_seconds + self.order.submission.idle_wait_seconds
-        return self.order.timeout_seconds + waiting + MARGIN_SECONDS
+        """How long the run may take after its first object was created, whatever happens."""
+        waiting = 2 * self.request.start_within_seconds + self.request.submission.idle_wait_seconds
+        return self.request.timeout_seconds + waiting + MARGIN_SECONDS
 
-    def perform(self) -> JobResult:
+    def execute(self) -> JobResult:
         """Do the run, or follow it if an earlier driver has started it; no object of it is left."""
-        began = datetime.now(UTC).isoformat()
+        started = datetime.now(UTC).isoformat()
         try:
-            result = self._performed()
+            result = self._result()
         finally:
-            left = self._clean_up()
-        if left:
-            result = replace(result, reason="; ".join(filter(None, (result.reason, left))), failed_task="")
-        return replace(result, started=result.started or began)
+            leftovers = self._delete_objects()
+        if leftovers:
+            reason = "; ".join(filter(None, (result.reason, leftovers)))
+            result = replace(result, reason=reason, failed_task="")
+        return replace(result, started=result.started or started)
 
-    def _performed(self) -> JobResult:
+    def _result(self) -> JobResult:
         try:
-            make(self)
-            return _ending(self, wait(self))
-        except Stopped as stopped:
-            return _ending_without_evidence(stopped.end)
+            create_objects(self)
+            return _read_evidence(self, wait(self))
+        except PodsFailed as stopped:
+            return stopped.failure.as_result()
         except KeyboardInterrupt:
             return JobResult(Outcome.KILLED, "interrupted", seconds=None, interrupted=True)
         except (KubernetesError, EvidenceError) as error:
             return JobResult(Outcome.FAILED, str(error), seconds=None)
 
-    def _clean_up(self) -> str:
-        """Delete the objects of the run; return in words that it was not possible."""
+    def _delete_objects(self) -> str:
+        """Delete the objects of the run; return what may be left, if that was not possible."""
         try:
-            clean_up(self.api, self.labels)
+            delete_objects(self.api, self.selector)
         except KubernetesError as error:
-            return f"objects labelled {self.labels} may be left: {error}"
+            return f"objects labelled {self.selector} may be left: {error}"
         return ""
 
 
-def make(run: Run) -> None:
-    """Make the objects that are not there yet; those of another order for the same folder go first."""
-    digest = hashlib.sha256(run.order.as_json().encode()).hexdigest()
-    owner = run.api.find(run.objects[0]["kind"], run.objects[0]["metadata"]["name"])
-    if not (owner and _is_alive(owner, digest)):
-        clean_up(run.api, run.labels)
-        begin(run.order.submission)
-        owner = run.api.create(_limited(run.objects[0], run, digest))
-    for made in run.objects[1:]:
-        if not run.api.find(made["kind"], made["metadata"]["name"]):
-            run.api.create(_filled(_limited(made, run, digest), run.order, owner))
+def create_objects(run: KubernetesRun) -> None:
+    """Create the objects that are missing; those of a different request for the same folder are deleted first."""
+    first, *others = run.objects
+    owner = run.api.find(first["kind"], first["metadata"]["name"])
+    if not (owner and _is_followed(owner, run.digest)):
+        delete_objects(run.api, run.selector)
+        begin(run.request.submission)
+        owner = run.api.create(_complete(first, run))
+    for manifest in others:
+        if not run.api.find(manifest["kind"], manifest["metadata"]["name"]):
+            run.api.create(_complete(manifest, run, owner))
 
 
-def wait(run: Run) -> Manifest:
-    """Return the pod that conducts the run once it has ended.
+def _is_followed(owner: Manifest, digest: str) -> bool:
+    """Return whether the first object of a run is there to stay, and has the request with this digest."""
+    metadata = owner["metadata"]
+    return metadata.get("annotations", {}).get(DIGEST_ANNOTATION) == digest and not metadata.get("deletionTimestamp")
 
-    Raises Stopped when the run can't go on, and KubernetesError when the API stays out of reach.
+
+def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = None) -> Manifest:
+    """Return a rendered manifest with what is only known when the run starts."""
+    complete = copy.deepcopy(manifest)
+    kind, metadata = complete["kind"], complete["metadata"]
+    if owner:
+        identity = {name: owner["metadata"][name] for name in ("name", "uid")}
+        metadata["ownerReferences"] = [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], **identity}]
+    if kind in ("Job", "MPIJob"):
+        metadata["annotations"] = {DIGEST_ANNOTATION: run.digest}
+        policy = complete["spec"] if kind == "Job" else complete["spec"]["runPolicy"]
+        policy["activeDeadlineSeconds"] = round(run.deadline_seconds)
+    if kind == "ConfigMap":
+        complete["data"] = {"request.json": run.request.as_json()}
+    if kind == "Secret":
+        environment = json.dumps(dict(run.request.submission.environment))
+        complete["stringData"] = {"token": secrets.token_hex(32), "environment.json": environment}
+    return complete
+
+
+def wait(run: KubernetesRun) -> Manifest:
+    """Return the pod that coordinates the run once it has ended.
+
+    Raises PodsFailed when the run can't go on, and KubernetesError when the API stays out of reach.
     """
-    watch = _Watch(run)
-    while not (ended := watch.ended()):
+    start = time.monotonic()
+    first_failure: float | None = None
+    while True:
+        pods = _list_pods(run)
+        now = time.monotonic()
+        for pod in pods:
+            if has_ended(pod) and COORDINATOR_LABEL in pod["metadata"]["labels"]:
+                return pod
+        failures = list(filter(None, map(failure_of, pods)))
+        first_failure = (first_failure or now) if failures else None
+        if first_failure and now - first_failure > PATIENCE_SECONDS:
+            raise PodsFailed(failures[0])
+        _check_progress(run, pods, now - start)
         time.sleep(POLL_SECONDS)
-    return ended
 
 
-class _Watch:
-    """What has been seen of the pods of a run, and since when."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._began = self._answered = time.monotonic()
-        self._failing: float | None = None
-
-    def ended(self) -> Manifest | None:
-        """Return the pod that conducts, if it has ended by now; raises as ``wait`` does."""
+def _list_pods(run: KubernetesRun) -> list[Manifest]:
+    """Return the pods of a run; while the API is out of reach, try again."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
         try:
-            pods = self._run.api.list("Pod", self._run.labels)
+            return run.api.list("Pod", run.selector)
         except KubernetesError:
-            if time.monotonic() - self._answered > PATIENCE_SECONDS:
+            if time.monotonic() > deadline:
                 raise
-            return None
-        self._answered = time.monotonic()
-        if found := next(
-            (pod for pod in pods if has_ended(pod) and CONDUCTOR_LABEL in pod["metadata"]["labels"]), None
-        ):
-            return found
-        self._check_others(pods)
-        _check_time(self._run, pods, self._answered - self._began)
-        return None
-
-    def _check_others(self, pods: Sequence[Manifest]) -> None:
-        """Raise Stopped when another pod has failed, and the one that conducts has had time to notice."""
-        failed = next(filter(None, map(end_of, pods)), None)
-        self._failing = (self._failing or self._answered) if failed else None
-        if failed and self._failing and self._answered - self._failing > PATIENCE_SECONDS:
-            raise Stopped(failed)
+        time.sleep(POLL_SECONDS)
 
 
-def clean_up(api: Api, labels: str) -> None:
+def _check_progress(run: KubernetesRun, pods: Sequence[Manifest], seconds: float) -> None:
+    """Raise PodsFailed when pods have not started in time, or the run has lasted too long, or was deleted."""
+    if seconds > run.deadline_seconds:
+        raise PodsFailed(PodFailure(Outcome.TIMEOUT, f"the pods did not end within {seconds:.0f} s"))
+    owner = run.objects[0]
+    name = owner["metadata"]["name"]
+    if not pods and not run.api.find(owner["kind"], name):
+        raise PodsFailed(PodFailure(Outcome.KILLED, f"somebody deleted job {name}"))
+    limit = run.request.start_within_seconds
+    if seconds > limit:
+        reasons = waiting_reasons(pods) if pods else "no pod has been created: is there a quota?"
+        if reasons:
+            raise PodsFailed(PodFailure(Outcome.FAILED, f"not started within {limit:.0f} s: {reasons}"))
+
+
+def _read_evidence(run: KubernetesRun, pod: Manifest) -> JobResult:
+    """Return the result in the log of the first pod, and write the files there; or why that pod has none."""
+    log = run.api.log(pod["metadata"]["name"])
+    folder = Path(run.request.submission.folder)
+    if result := extract_evidence(log, folder):
+        return result
+    title = pod_title(pod)
+    (folder / f"{title}.log").write_text(log)
+    failure = failure_of(pod) or PodFailure(Outcome.FAILED, f"pod {title} printed no evidence")
+    return failure.as_result()
+
+
+def delete_objects(api: Api, selector: str) -> None:
     """Delete the objects with these labels, and wait until their pods have gone."""
     for kind in ("MPIJob", "Job", "Service", "ConfigMap", "Secret"):
-        for found in api.list(kind, labels):
-            api.delete(kind, found["metadata"]["name"])
+        for manifest in api.list(kind, selector):
+            api.delete(kind, manifest["metadata"]["name"])
     deadline = time.monotonic() + LEAVING_SECONDS
-    while (pods := api.list("Pod", labels)) and time.monotonic() < deadline:
+    while (pods := api.list("Pod", selector)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     for pod in pods:
         api.delete("Pod", pod["metadata"]["name"])
-
-
-def _check_time(run: Run, pods: Sequence[Manifest], seconds: float) -> None:
-    """Raise Stopped when pods have not started in time, or the run has lasted too long."""
-    if seconds > run.deadline_seconds:
-        raise Stopped(End(Outcome.TIMEOUT, f"the pods did not end within {seconds:.0f} s"))
-    if not pods and not run.api.find(run.objects[0]["kind"], run.objects[0]["metadata"]["name"]):
-        raise Stopped(End(Outcome.KILLED, f"somebody deleted job {run.objects[0]['metadata']['name']}"))
-    limit = run.order.start_within_seconds
-    if seconds > limit and (
-        words := waiting_words(pods) or ("" if pods else "no pod has been made: is there a quota?")
-    ):
-        raise Stopped(End(Outcome.FAILED, f"not started within {limit:.0f} s: {words}"))
-
-
-def _is_alive(owner: Manifest, digest: str) -> bool:
-    """Return whether an object is there to stay, and of the very order that has this digest."""
-    metadata = owner["metadata"]
-    return metadata.get("annotations", {}).get(DIGEST) == digest and not metadata.get("deletionTimestamp")
-
-
-def _limited(manifest: Manifest, run: Run, digest: str) -> Manifest:
-    """Return a Job with its deadline, and with what tells its order from others; other objects as they are."""
-    deadline = {"activeDeadlineSeconds": round(run.deadline_seconds)}
-    metadata = manifest["metadata"] | {"annotations": {DIGEST: digest}}
-    if manifest["kind"] == "Job":
-        return manifest | {"metadata": metadata, "spec": manifest["spec"] | deadline}
-    if manifest["kind"] == "MPIJob":
-        policy = manifest["spec"]["runPolicy"] | deadline
-        return manifest | {"metadata": metadata, "spec": manifest["spec"] | {"runPolicy": policy}}
-    return manifest
-
-
-def _filled(manifest: Manifest, order: Order, owner: Manifest) -> Manifest:
-    """Return an object that the first Job owns, with what is only known now."""
-    own = {name: owner["metadata"][name] for name in ("name", "uid")}
-    reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], **own}
-    filled = manifest | {"metadata": manifest["metadata"] | {"ownerReferences": [reference]}}
-    environment = json.dumps(dict(order.submission.environment))
-    values = {ORDER: order.as_json(), TOKEN: secrets.token_hex(32), ENVIRONMENT: environment}
-    for part in ("data", "stringData"):
-        if part in filled:
-            filled[part] = {name: values.get(text, text) for name, text in filled[part].items()}
-    return filled
-
-
-def _ending(run: Run, pod: Manifest) -> JobResult:
-    """Return how the run ended: what the first pod says, with the files it sends; or how that pod ended itself."""
-    log = run.api.log(pod["metadata"]["name"])
-    folder = Path(run.order.submission.folder)
-    if (text := parcel.text_in(log)) is not None:
-        return Evidence.from_text(text).write(folder)
-    (folder / f"{name_of(pod)}.log").write_text(log)
-    return _ending_without_evidence(end_of(pod) or End(Outcome.FAILED, f"pod {name_of(pod)} brought no evidence"))
-
-
-def _ending_without_evidence(end: End) -> JobResult:
-    return JobResult(end.outcome, end.reason, seconds=None, out_of_memory_kills=int(end.out_of_memory))

@@ -22,7 +22,7 @@ mount --make-rprivate / && mount -t tmpfs none /run && mount --bind "$1/hosts" /
 mkdir -p /run/dlperf-study && mount --bind "$1" /run/dlperf-study || exit 99
 hostname "$2"
 shift 2
-while [ ! -e /run/dlperf-study/order/order.json ] || [ ! -e /run/dlperf-study/secret/token ]; do sleep 0.05; done
+while [ ! -e /run/dlperf-study/request/request.json ] || [ ! -e /run/dlperf-study/secret/token ]; do sleep 0.05; done
 exec "$@"
 """
 
@@ -88,7 +88,7 @@ class Pods:
 
     def _home(self, name: str) -> Path:
         home = self.folder / name
-        for part in ("order", "secret", "node"):
+        for part in ("request", "secret", "node"):
             (home / part).mkdir(parents=True, exist_ok=True)
         (home / "hosts").touch()
         return home
@@ -105,7 +105,7 @@ class Pods:
         """Put what the pod mounts where it waits for it, once it has been made."""
         assert self.cluster
         for plural, part in (("configmaps", "data"), ("secrets", "stringData")):
-            folder = self._home(name) / ("order" if part == "data" else "secret")
+            folder = self._home(name) / ("request" if part == "data" else "secret")
             for made in self.cluster.of(plural):
                 if name.startswith(made["metadata"]["name"]):
                     for key, text in made[part].items():

@@ -156,9 +156,9 @@ def test_a_secret_reaches_the_training_processes_of_all_pods_and_no_file(
 def test_an_interrupt_leaves_nothing(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pods: Pods
 ) -> None:
-    def interrupted(run: run_module.Run) -> None:
+    def interrupted(run: run_module.KubernetesRun) -> None:
         def works() -> bool:
-            run.api.list("Pod", run.labels)
+            run.api.list("Pod", run.selector)
             return bool(list(pods.folder.glob("*-trainer-1-*/node/started")))
 
         wait_for(works, "the second pod to work")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,8 @@ import pytest
 
 from dlperf_study.cluster.cluster import Cluster, Kubernetes
 from dlperf_study.errors import StudyFileError
-from dlperf_study.kubernetes import parcel
 from dlperf_study.kubernetes import run as run_module
-from dlperf_study.kubernetes.coordinate import Evidence
+from dlperf_study.kubernetes.pod_log import evidence_lines
 from dlperf_study.launchers import kubernetes as launcher
 from dlperf_study.study.job import JobResult, Outcome
 from tests.clusters.kubernetes import FakeKubernetes, Scripted, fake_kubernetes
@@ -53,10 +53,10 @@ def execute(api: FakeKubernetes, folder: Path, start_within_seconds: float = 5, 
 
 
 def succeed(kubelet: Scripted, result: JobResult = COMPLETED) -> None:
-    """Let the first pod end well, having printed this ending and no files."""
+    """Let the first pod end well, having printed this result and no files."""
     kubelet.statuses["trainer-0"] = {"phase": "Succeeded"}
-    lines = parcel.lines_of(Evidence(result, "").as_text())
-    kubelet.logs["trainer-0"] = "\n".join(["a warning", *lines])
+    with tempfile.TemporaryDirectory() as folder:
+        kubelet.logs["trainer-0"] = "\n".join(["a warning", *evidence_lines(Path(folder), result)])
 
 
 class Died(BaseException):
@@ -66,12 +66,12 @@ class Died(BaseException):
 def begin_and_die(api: FakeKubernetes, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the objects of a run, and go."""
 
-    def die(run: run_module.Run) -> None:
+    def die(run: run_module.KubernetesRun) -> None:
         raise Died
 
     with monkeypatch.context() as dying:
         dying.setattr(run_module, "wait", die)
-        dying.setattr(run_module.Run, "_clean_up", lambda run: "")
+        dying.setattr(run_module.KubernetesRun, "_delete_objects", lambda run: "")
         with pytest.raises(Died):
             execute(api, folder)
     assert api.objects

@@ -1,12 +1,15 @@
 """What pods say: how they ended, why they wait, and the evidence that the first of them prints."""
 
+import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dlperf_study.errors import EvidenceError
-from dlperf_study.kubernetes import parcel, pod_states
-from dlperf_study.study.job import Outcome
+from dlperf_study.kubernetes.pod_log import evidence_lines, extract_evidence
+from dlperf_study.kubernetes.pod_status import failure_of, waiting_reasons
+from dlperf_study.study.job import JobResult, Outcome
 from tests.launchers.kubernetes_runs import ended, pod
 
 
@@ -21,7 +24,7 @@ from tests.launchers.kubernetes_runs import ended, pod
     ],
 )
 def test_how_a_pod_ended(seen: dict[str, Any], outcome: Outcome, reason: str) -> None:
-    end = pod_states.end_of(seen)
+    end = failure_of(seen)
     assert end
     assert end.outcome is outcome
     assert reason in end.reason
@@ -29,7 +32,7 @@ def test_how_a_pod_ended(seen: dict[str, Any], outcome: Outcome, reason: str) ->
 
 
 def test_a_pod_that_runs_or_succeeded_has_not_failed() -> None:
-    assert [pod_states.end_of(pod(phase)) for phase in ("Pending", "Running", "Succeeded")] == [None] * 3
+    assert [failure_of(pod(phase)) for phase in ("Pending", "Running", "Succeeded")] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -44,20 +47,31 @@ def test_a_pod_that_runs_or_succeeded_has_not_failed() -> None:
     ],
 )
 def test_why_a_pod_waits(status: dict[str, Any], words: str) -> None:
-    assert pod_states.waiting_words([pod("Pending", **status), pod("Running")]) == f"pod trainer-1: {words}"
+    assert waiting_reasons([pod("Pending", **status), pod("Running")]) == f"pod trainer-1: {words}"
 
 
-def test_a_parcel_is_read_from_between_other_lines() -> None:
-    text = "x" * 9000
-    sent = list(parcel.lines_of(text))
-    assert max(map(len, sent)) < 5000
-    assert parcel.text_in("\n".join(["noise", *sent[:1], "a warning", *sent[1:]])) == text
-    assert parcel.text_in("nothing but noise\n") is None
+RESULT = JobResult(Outcome.COMPLETED, "", 1.0)
+
+
+def printed(folder: Path) -> list[str]:
+    """Return the lines that a pod prints whose run has written a file of several lines."""
+    folder.mkdir()
+    (folder / "node-0.log").write_bytes(random.Random(0).randbytes(9000))
+    return list(evidence_lines(folder, RESULT))
+
+
+def test_evidence_is_read_from_between_other_lines(tmp_path: Path) -> None:
+    lines = printed(tmp_path / "pod")
+    assert max(map(len, lines)) < 5000
+    home = tmp_path / "home"
+    assert extract_evidence("\n".join(["noise", *lines[:1], "a warning", *lines[1:]]), home) == RESULT
+    assert [file.name for file in home.iterdir()] == ["node-0.log"]
+    assert extract_evidence("nothing but noise\n", home) is None
 
 
 @pytest.mark.parametrize("lost", [0, 1, -1])
-def test_a_parcel_that_lacks_a_line_is_an_error(lost: int) -> None:
-    sent = list(parcel.lines_of("x" * 9000))
-    del sent[lost]
+def test_evidence_that_lacks_a_line_is_an_error(lost: int, tmp_path: Path) -> None:
+    lines = printed(tmp_path / "pod")
+    del lines[lost]
     with pytest.raises(EvidenceError, match="only a part of the evidence"):
-        parcel.text_in("\n".join(sent))
+        extract_evidence("\n".join(lines), tmp_path)

@@ -1,17 +1,17 @@
-"""What the first pod of a run looks at before anything is started."""
+"""What the first pod of a run checks before anything is started."""
 
 import pytest
 
 from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.guard.submission import Submission
-from dlperf_study.kubernetes.coordinate import Order, conduct
+from dlperf_study.kubernetes.coordinator_pod import RunRequest, coordinate_pods
 
 
 def reason(code: str = "", **libraries: str) -> str:
     """Return why a run ends that was planned with these libraries; its pods never answer."""
-    asked = Submission("kubernetes", "/runs/1", (), 0)
-    order = Order(asked, ("nobody.invalid",), False, code or measuring_code(), libraries, 1.0, 0.0)
-    return conduct(order, "127.0.0.1").result.reason
+    submission = Submission("kubernetes", "/runs/1", (), 0)
+    request = RunRequest(submission, ("nobody.invalid",), True, code or measuring_code(), libraries, 1.0, 0.0)
+    return coordinate_pods(request, "127.0.0.1").reason
 
 
 @pytest.mark.parametrize("package", ["paddlepaddle", "paddlepaddle-gpu"])

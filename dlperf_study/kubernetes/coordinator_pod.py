@@ -1,0 +1,139 @@
+"""What the first pod of a run does: wait for the other pods, coordinate their guards, and print the evidence.
+
+``python -m dlperf_study.kubernetes.coordinator_pod``; the request of the driver is mounted.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from dlperf_study.cluster.software import measuring_code, software, training_libraries
+from dlperf_study.errors import RunError
+from dlperf_study.guard.coordinator import coordinate
+from dlperf_study.guard.submission import Node, Submission
+from dlperf_study.kubernetes.pod_log import evidence_lines
+from dlperf_study.kubernetes.pods import ENVIRONMENT_FILE, NODE_FOLDER, REQUEST_FILE, TOKEN_FILE
+from dlperf_study.kubernetes.remote_exec import PORT
+from dlperf_study.study.job import JobResult, Outcome
+
+#: Where the first pod gathers the files of all pods.
+RUNS_FOLDER = f"{NODE_FOLDER}/evidence/runs"
+RETRY_SECONDS, CONNECT_SECONDS = 0.5, 5.0
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What the driver requests of the first pod.
+
+    ``pods`` are the names of the pods of trainers and servers in the cluster's DNS, in the order of the submission's
+    nodes; the coordinator is the first of them unless it is ``separate_coordinator``. ``code`` and ``libraries`` are
+    the driver's.
+    """
+
+    submission: Submission
+    pods: tuple[str, ...]
+    separate_coordinator: bool
+    code: str
+    libraries: Mapping[str, str]
+    timeout_seconds: float
+    start_within_seconds: float
+
+    def as_json(self) -> str:
+        """Return the request as the ConfigMap holds it: without secret values of variables."""
+        submission = {"submission": self.submission.as_json(), "files": dict(self.submission.files)}
+        return json.dumps(vars(self) | submission)
+
+    @classmethod
+    def from_json(cls, text: str, environment: Mapping[str, str]) -> "RunRequest":
+        """Return what ``as_json`` wrote, with this environment."""
+        values: dict[str, Any] = json.loads(text)
+        submission = Submission.from_json(values.pop("submission"))
+        submission = replace(submission, files=values.pop("files"), environment=environment)
+        return cls(**values | {"submission": submission, "pods": tuple(values["pods"])})
+
+
+def coordinate_pods(request: RunRequest, address: str) -> JobResult:
+    """Run what is requested on the pods; ``address`` is that of this one."""
+    try:
+        _check_image(request)
+        other_pods = request.pods if request.separate_coordinator else request.pods[1:]
+        nodes = _wait_for_pods(other_pods, request.start_within_seconds)
+    except RunError as error:
+        return JobResult(Outcome.FAILED, str(error), seconds=None)
+    if not request.separate_coordinator:
+        nodes.insert(0, Node(request.pods[0], address=address))
+    return coordinate(request.submission, nodes, request.timeout_seconds)
+
+
+def _check_image(request: RunRequest) -> None:
+    """Raise RunError when this image does not match what the study was planned with.
+
+    A library that only one of the two has is no contradiction: each image has its own.
+    """
+    if request.code != measuring_code():
+        raise RunError("the image has other measuring code than the driver of the study: build it again (images/)")
+    planned, installed = training_libraries(request.libraries), training_libraries(software())
+    for name in sorted(planned.keys() & installed.keys()):
+        if planned[name] != installed[name]:
+            raise RunError(f"the image has {name} {installed[name]}, but the study was planned with {planned[name]}")
+
+
+def _wait_for_pods(pods: Sequence[str], seconds: float) -> list[Node]:
+    """Return the pods as nodes once all of them answer.
+
+    Raises RunError, with the names, when some don't within ``seconds``.
+    """
+    deadline = time.monotonic() + seconds
+    addresses: dict[str, str] = {}
+    while True:
+        missing = [pod for pod in pods if pod not in addresses]
+        for pod in missing:
+            if address := _answering_address(pod):
+                addresses[pod] = address
+        if len(addresses) == len(pods):
+            return [_node(pod, addresses[pod]) for pod in pods]
+        if time.monotonic() > deadline:
+            raise RunError(f"{', '.join(missing)}: no answer within {seconds:.0f} s")
+        time.sleep(RETRY_SECONDS)
+
+
+def _answering_address(pod: str) -> str | None:
+    """Return the address of a pod if its server answers."""
+    try:
+        with socket.create_connection((pod, PORT), timeout=CONNECT_SECONDS) as connection:
+            return str(connection.getpeername()[0])
+    except OSError:
+        return None
+
+
+def _node(pod: str, address: str) -> Node:
+    reach = (sys.executable, "-m", "dlperf_study.kubernetes.remote_exec", "run", TOKEN_FILE, address)
+    return Node(pod, reach, address=address)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Coordinate the run, and print its evidence."""
+    # The first process of a container has no signal handlers: without one, it would ignore SIGTERM.
+    signal.signal(signal.SIGTERM, _terminate)
+    request = RunRequest.from_json(Path(REQUEST_FILE).read_text(), json.loads(Path(ENVIRONMENT_FILE).read_text()))
+    folder = Path(RUNS_FOLDER, Path(request.submission.folder).name)
+    request = replace(request, submission=replace(request.submission, folder=str(folder)))
+    result = coordinate_pods(request, os.environ["POD_IP"])
+    for line in evidence_lines(folder, result):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
