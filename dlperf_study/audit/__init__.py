@@ -1,4 +1,4 @@
-"""Can these numbers be right? Every table of results, recomputed from its own numbers and held against what is known.
+"""The audit of tables of results: every number is computed again from the numbers next to it and from known limits.
 
-Nothing is corrected and nothing is dropped: a check says what it reckoned, and what would be innocent.
+The audit corrects nothing and drops nothing: each diagnostic gives its computation and possible explanations.
 """

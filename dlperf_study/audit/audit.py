@@ -1,6 +1,6 @@
-"""All checks over a table of results."""
+"""All checks over a table of results, and their diagnostics as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from dlperf_study.audit import checks
@@ -8,69 +8,59 @@ from dlperf_study.audit.audit_check import AuditDiagnostic, CheckResult, most_se
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
 from dlperf_study.terminal import text_table
-from dlperf_study.wording import first_of
+from dlperf_study.wording import counted, first_of
 
-# What the checks found, as text for the command line.
-
-
-#: So many cells are cited_cells at most; the first is the one that is diagnosed.
+#: How many cells of a diagnostic are listed at most.
 MOST_CELLS = 3
 
 
-def describe(checked: Sequence[CheckResult]) -> str:
-    """Return what each check examined, then every diagnostic, the heaviest first."""
-    diagnostics = most_severe_first(diagnostic for check in checked for diagnostic in check.diagnostics)
-    return "\n\n".join([_checks(checked), *map(_finding, diagnostics)])
+def audit(results: Results) -> list[CheckResult]:
+    """Run every check."""
+    check_results = []
+    for name in checks.names():
+        check = checks.load(name)
+        examined = list(check.examine(results))
+        diagnostics = [replace(diagnostic, check=name) for diagnostic in examined if diagnostic is not None]
+        check_results.append(CheckResult(name, check, len(examined), tuple(_merged(diagnostics))))
+    return check_results
+
+
+def _merged(diagnostics: Iterable[AuditDiagnostic]) -> Iterator[AuditDiagnostic]:
+    """Yield diagnostics with the same computation as one, with all cells: several tables may have the same numbers."""
+    for group in grouped(diagnostics, lambda diagnostic: diagnostic.computation).values():
+        cells = [cell for diagnostic in group for cell in diagnostic.cells]
+        yield replace(group[0], cells=tuple(dict.fromkeys(cells)))
+
+
+def describe(check_results: Sequence[CheckResult]) -> str:
+    """Return what each check examined, then every diagnostic, errors first."""
+    diagnostics = [diagnostic for check_result in check_results for diagnostic in check_result.diagnostics]
+    headings = ("check", "question", "examined", "examines", "result")
+    rows = []
+    for result in check_results:
+        check = result.check
+        rows.append((result.name, check.question, str(result.examined), check.examines, severity_counts(result)))
+    return "\n\n".join([text_table(headings, rows), *map(_diagnostic_text, most_severe_first(diagnostics))])
+
+
+def _diagnostic_text(diagnostic: AuditDiagnostic) -> str:
+    lines = [
+        f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}",
+        f"  cells: {cited_cells(diagnostic)}",
+    ]
+    if diagnostic.explanations:
+        lines.append(f"  possible explanations: {'; or '.join(diagnostic.explanations)}")
+    return "\n".join(lines)
 
 
 def cited_cells(diagnostic: AuditDiagnostic) -> str:
-    """Return the places of a diagnostic's cells."""
+    """Return the keys of the first cells of a diagnostic."""
     return first_of([cell.key for cell in diagnostic.cells], MOST_CELLS, "; ")
 
 
-def severity_counts(check: CheckResult) -> str:
-    """Return in words how much a check found."""
-    found = [(check.count(severity), severity.value) for severity in reversed(Severity)]
-    said = [f"{number} {word}{'s' * (number > 1)}" for number, word in found if number]
-    if not check.examined:
+def severity_counts(result: CheckResult) -> str:
+    """Return how many diagnostics of each severity a check has: ``1 error, 2 notes``."""
+    if not result.examined:
         return "nothing to examine"
-    return ", ".join(said) or "nothing found"
-
-
-def _checks(checked: Sequence[CheckResult]) -> str:
-    headings = ("check", "question", "examined", "examines", "result")
-    rows = []
-    for result in checked:
-        check = result.check
-        rows.append((result.name, check.question, str(result.examined), check.examines, severity_counts(result)))
-    return text_table(headings, rows)
-
-
-def _finding(diagnostic: AuditDiagnostic) -> str:
-    return "\n".join(_lines(diagnostic))
-
-
-def _lines(diagnostic: AuditDiagnostic) -> Iterator[str]:
-    yield f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}"
-    yield f"  cells: {cited_cells(diagnostic)}"
-    if diagnostic.explanations:
-        yield f"  innocent if: {'; or '.join(diagnostic.explanations)}"
-
-
-def audit(results: Results) -> list[CheckResult]:
-    """Run every check; what it found bears its name."""
-    return [_checked(name, results) for name in checks.names()]
-
-
-def _checked(name: str, results: Results) -> CheckResult:
-    check = checks.load(name)
-    examined = list(check.examine(results))
-    found = [replace(diagnostic, check=name) for diagnostic in examined if diagnostic is not None]
-    return CheckResult(name, check, len(examined), tuple(_once(found)))
-
-
-def _once(diagnostics: list[AuditDiagnostic]) -> Iterator[AuditDiagnostic]:
-    """Yield what was said of several cells once, with all of them: the same numbers may stand in several tables."""
-    for group in grouped(diagnostics, lambda diagnostic: diagnostic.computation).values():
-        cells = dict.fromkeys(cell for diagnostic in group for cell in diagnostic.cells)
-        yield replace(group[0], cells=tuple(cells))
+    counts = [(result.count(severity), severity.value) for severity in reversed(Severity)]
+    return ", ".join(counted(count, name) for count, name in counts if count) or "nothing found"

@@ -1,8 +1,11 @@
-"""What a rate asks of each device, and what that can do at most."""
+"""What a rate requires of each device, and the peak of that device.
+
+The folder ``data`` has tables of devices, cloud machines and networks; each of their rows names its source.
+"""
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -10,15 +13,17 @@ from pathlib import Path
 from dlperf_study.audit.result_cell import ResultCell
 from dlperf_study.study.parameters import canonical_precision
 
-# What the checks know of devices, machines and networks; every line of these tables names its source.
-
-
 _DATA = Path(__file__).parent / "data"
+_FROM_TABLE = "as the table says"
+#: How many times fewer multiplications a convolution may take than its definition: Winograd's F(4×4, 3×3) saves 4
+#: (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016).
+WINOGRAD_FACTOR = 4.0
+WINOGRAD = "3×3 convolutions by Winograd's algorithm take up to 4 times fewer multiplications than are counted"
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A machine that a cloud rents, and the devices in it."""
+    """A type of cloud machine, and its devices."""
 
     name: str
     device: str
@@ -28,7 +33,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Peak:
-    """The FLOP/s a device reaches at most in one precision; of a CPU, one thread of it."""
+    """The peak FLOP/s of a device in one precision; of a CPU, that of one thread."""
 
     device: str
     precision: str
@@ -36,14 +41,10 @@ class Peak:
     per_thread: bool
     source: str
 
-    def times(self, threads: int) -> "Peak":
-        """Return what so many threads reach at most together."""
-        return replace(self, flops=self.flops * threads, per_thread=False)
-
 
 @dataclass(frozen=True)
 class Work:
-    """The FLOPs of one sample, forward and backward, at one input size; ``size`` is pixels or tokens a side."""
+    """The FLOPs of one sample, forward and backward, at one input size: pixels of a side, or tokens."""
 
     model: str
     size: int
@@ -55,130 +56,124 @@ class Work:
 
 @cache
 def instances() -> Mapping[str, Instance]:
-    """Return the machines by name."""
-    rows = _rows("instances")
-    return {row["name"]: Instance(row["name"], row["device"], int(row["devices"]), row["source"]) for row in rows}
+    """Return the cloud machines by name."""
+    machines = {}
+    for row in _read_data("instances"):
+        machines[row["name"]] = Instance(row["name"], row["device"], int(row["devices"]), row["source"])
+    return machines
 
 
 @cache
 def peaks() -> tuple[Peak, ...]:
-    """Return what devices reach at most."""
+    """Return the peaks of all devices."""
     return tuple(
         Peak(row["device"], row["precision"], float(row["peak_flops"]), row["per"] == "thread", row["source"])
-        for row in _rows("devices")
+        for row in _read_data("devices")
     )
 
 
 @cache
 def works() -> tuple[Work, ...]:
-    """Return what networks ask for."""
+    """Return the work of all networks."""
     return tuple(
         Work(
-            row["model"],
-            int(row["size"]),
-            row["usual"] == "yes",
-            float(row["flops_per_sample"]),
-            row["kind"] == "convolution",
-            row["source"],
+            model=row["model"],
+            size=int(row["size"]),
+            usual=row["usual"] == "yes",
+            flops=float(row["flops_per_sample"]),
+            convolutional=row["kind"] == "convolution",
+            source=row["source"],
         )
-        for row in _rows("networks")
+        for row in _read_data("networks")
     )
 
 
-def _rows(name: str) -> list[dict[str, str]]:
+def _read_data(name: str) -> list[dict[str, str]]:
     with open(_DATA / f"{name}.csv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-_STATED = "as the table says"
-#: How many times fewer multiplications a convolution may take than its definition: Winograd's F(4×4, 3×3) saves 4
-#: (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016).
-FEWER = 4.0
-WINOGRAD = "3×3 convolutions by Winograd's algorithm take up to 4 times fewer multiplications than are counted"
-
-
-def impossible(rate: ResultCell, work: Work, peak: Peak) -> bool:
-    """Say whether no algorithm makes a rate possible."""
-    return needed(rate, work) > peak.flops * (FEWER if work.convolutional else 1)
-
-
-def needed(rate: ResultCell, work: Work) -> float:
-    """Return the FLOP/s each device must reach: throughput × FLOPs of a sample / devices."""
+def required_flops(rate: ResultCell, work: Work) -> float:
+    """Return the FLOP/s that each device must reach: throughput × FLOPs of a sample / devices."""
     return rate.value * work.flops / (rate.world_size or 1)
 
 
+def is_impossible(rate: ResultCell, work: Work, peak: Peak) -> bool:
+    """Return whether no algorithm makes a rate possible."""
+    return required_flops(rate, work) > peak.flops * (WINOGRAD_FACTOR if work.convolutional else 1)
+
+
 def peak_of(rate: ResultCell) -> Peak | None:
-    """Return what one device of a rate reaches at most: as the table says, or as its maker does."""
-    name, precision = str(rate.get("device_name")), str(rate.get("precision"))
+    """Return the peak of one device of a rate: as the table of results says, else from our table of devices."""
+    device, precision = str(rate.get("device_name")), str(rate.get("precision"))
     if rate.get("device_peak_flops"):
-        return Peak(name, precision, float(rate.get("device_peak_flops")), False, _STATED)
-    known = _known_peak(name, precision)
-    if known is None or not known.per_thread:
-        return known
+        return Peak(device, precision, float(rate.get("device_peak_flops")), False, _FROM_TABLE)
+    peak = _find_peak(device, precision)
+    if peak is None or not peak.per_thread:
+        return peak
     threads = rate.get("threads_per_device")
-    return known.times(int(threads)) if threads else None
+    return replace(peak, flops=peak.flops * int(threads), per_thread=False) if threads else None
 
 
-def _known_peak(device: str, precision: str) -> Peak | None:
-    """Return the peak of the device whose name is in that of another, in a precision by any of its names."""
-    same = canonical_precision(precision).lower()
-    return next((peak for peak in peaks() if peak.precision == same and _names(device, peak.device)), None)
-
-
-def _names(name: str, device: str) -> bool:
-    """Say whether a name holds that of a device, as no part of a longer number: an RTX A1000 is no A100."""
-    return bool(re.search(rf"(?<!\w){re.escape(device)}(?!\d)", name, re.IGNORECASE))
+def _find_peak(device: str, precision: str) -> Peak | None:
+    """Return the peak of the known device whose name is part of ``device``: an RTX A1000 is no A100."""
+    canonical = canonical_precision(precision).lower()
+    for peak in peaks():
+        name = re.compile(rf"(?<!\w){re.escape(peak.device)}(?!\d)", re.IGNORECASE)
+        if peak.precision == canonical and name.search(device):
+            return peak
+    return None
 
 
 def size_of(rate: ResultCell) -> int | None:
-    """Return the size of a sample that the source states: pixels or tokens; None where it doesn't."""
+    """Return the size of a sample that the source prints: pixels or tokens; None if it prints none."""
     size = rate.get("image_size") or rate.get("sequence_length")
-    return None if size is None or {"image_size", "sequence_length"} & {*rate.inferred} else int(size)
+    is_inferred = bool({"image_size", "sequence_length"} & {*rate.inferred})
+    return None if size is None or is_inferred else int(size)
 
 
 def work_of(rate: ResultCell, size: int | None) -> Work | None:
-    """Return the FLOPs of a sample of that size, or of the network's usual one for None; None where not known."""
+    """Return the work of a sample of some size, or of the network's usual size; None if it is unknown."""
     if rate.get("flops_per_sample"):
-        return Work(str(rate.get("model")), size or 0, True, float(rate.get("flops_per_sample")), True, _STATED)
-    known = _known_works(str(rate.get("model")))
-    return next((work for work in known if work.size == size or (size is None and work.usual)), None)
+        return Work(str(rate.get("model")), size or 0, True, float(rate.get("flops_per_sample")), True, _FROM_TABLE)
+    for work in _find_works(str(rate.get("model"))):
+        if work.size == size or (size is None and work.usual):
+            return work
+    return None
 
 
-def _known_works(model: str) -> list[Work]:
-    """Return the sizes of a network, however its name is spelt: ``ResNet-50`` is ``resnet50``."""
-    return [work for work in works() if _spelt_alike(work.model) == _spelt_alike(model)]
+def _find_works(model: str) -> list[Work]:
+    """Return the work of a network at all sizes, for any spelling of its name: ``ResNet-50`` is ``resnet50``."""
+    return [work for work in works() if _letters_of(work.model) == _letters_of(model)]
 
 
-def _spelt_alike(name: str) -> str:
+def _letters_of(name: str) -> str:
     return re.sub(r"[\W_]", "", name.casefold())
 
 
-def names_both(rate: ResultCell) -> bool:
-    """Say whether a rate names its network and its device, or what these ask for and can do."""
+def names_network_and_device(rate: ResultCell) -> bool:
+    """Return whether a rate names its network and its device, or their FLOPs and peak."""
     network = rate.get("model") or rate.get("flops_per_sample")
     return bool(network and (rate.get("device_name") or rate.get("device_peak_flops")))
 
 
-def unknown_of(rate: ResultCell) -> list[str]:
-    """Return what a rate with a network and a device says of them that no table of facts knows.
-
-    A size that is not stated is the question of another check.
-    """
-    return [*_unknown_network(rate, str(rate.get("model"))), *_unknown_device(rate, str(rate.get("device_name")))]
+def unknown_names(rate: ResultCell) -> list[str]:
+    """Return the network and the device of a rate if our tables do not contain them; a rate must name both."""
+    names = [_unknown_network(rate), _unknown_device(rate)]
+    return [name for name in names if name]
 
 
-def _unknown_network(rate: ResultCell, model: str) -> Iterator[str]:
-    size = size_of(rate)
+def _unknown_network(rate: ResultCell) -> str:
+    model, size = str(rate.get("model")), size_of(rate)
     if rate.get("flops_per_sample") or work_of(rate, size):
-        return
-    yield f"{model} at {size}" if _known_works(model) else model
+        return ""
+    return f"{model} at {size}" if _find_works(model) else model
 
 
-def _unknown_device(rate: ResultCell, device: str) -> Iterator[str]:
-    precision = rate.get("precision")
-    if rate.get("device_peak_flops") or (precision and _known_peak(device, str(precision))):
-        return
+def _unknown_device(rate: ResultCell) -> str:
+    device, precision = str(rate.get("device_name")), rate.get("precision")
+    if rate.get("device_peak_flops") or (precision and _find_peak(device, str(precision))):
+        return ""
     if not any(peak.device.lower() in device.lower() for peak in peaks()):
-        yield device
-    elif precision:
-        yield f"{device} in {precision}"
+        return device
+    return f"{device} in {precision}" if precision else ""

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from dlperf_study.audit.result_cell import Printed, quotient
+from dlperf_study.audit.result_cell import PrintedNumber, quotient
 
 
 @pytest.mark.parametrize(
@@ -19,38 +19,38 @@ from dlperf_study.audit.result_cell import Printed, quotient
     ],
 )
 def test_roundings(exact, printed, resolution, roundings):
-    assert Printed.of(printed, resolution).roundings_from(Fraction(exact)) == roundings
+    assert PrintedNumber.of(printed, resolution).roundings_from(Fraction(exact)) == roundings
 
 
 def test_a_double_is_taken_for_the_decimal_it_stands_for():
-    percent = Printed.of(77.47 * 0.01, 0.01 * 0.01)
+    percent = PrintedNumber.of(77.47 * 0.01, 0.01 * 0.01)
     assert percent.exact == Fraction("0.7747")
     assert percent.step == Fraction("0.0001")
 
 
 def test_fewer_digits_may_stand_for_zeros_at_the_end():
-    printed = Printed.of(10.2, 0.1)
+    printed = PrintedNumber.of(10.2, 0.1)
     assert printed.roundings_from(Fraction("10.204"), Fraction("0.01")) == ("half up", "half even", "truncated")
     assert printed.roundings_from(Fraction("10.277"), Fraction("0.01")) == ()
 
 
 def test_bounds():
-    assert Printed.of(41.0, 1.0).bounds() == (Fraction("40.5"), Fraction("41.5"))
-    assert Printed.of(41.0, 1.0).bounds(truncated=True) == (Fraction("40.5"), 42)
+    assert PrintedNumber.of(41.0, 1.0).bounds() == (Fraction("40.5"), Fraction("41.5"))
+    assert PrintedNumber.of(41.0, 1.0).bounds(truncated=True) == (Fraction("40.5"), 42)
 
 
 def test_the_quotient_of_rounded_numbers():
-    low, high = quotient(Printed.of(41.0, 1.0), Printed.of(26.7, 0.1))
+    low, high = quotient(PrintedNumber.of(41.0, 1.0), PrintedNumber.of(26.7, 0.1))
     assert low == Fraction("40.5") / Fraction("26.75")
     assert high == Fraction("41.5") / Fraction("26.65")
 
 
 def test_what_was_computed_has_nine_digits():
-    computed = Printed.of(1 / 3, None)
+    computed = PrintedNumber.of(1 / 3, None)
     assert computed.computed
     assert computed.exact == Fraction("0.333333333")
-    assert Printed.of(352.72, 1e-12).computed
-    assert not Printed.of(352.72, 0.01).computed
+    assert PrintedNumber.of(352.72, 1e-12).computed
+    assert not PrintedNumber.of(352.72, 0.01).computed
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_what_was_computed_has_nine_digits():
 def test_a_number_exceeds_another_only_if_no_rounding_nor_cutting_off_explains_it(
     printed: float, other: float, exceeds: bool
 ) -> None:
-    assert Printed.of(printed, 0.1).exceeds(Printed.of(other, 0.1)) is exceeds
+    assert PrintedNumber.of(printed, 0.1).exceeds(PrintedNumber.of(other, 0.1)) is exceeds

@@ -64,10 +64,10 @@ def test_a_wide_frame_has_a_cell_for_every_metric():
     ]
     speedup = table.by_key["study/two/speedup"]
     assert table.baseline_of(speedup) is table.by_key["study/one/throughput"]
-    assert table.beside(speedup, "throughput") is table.by_key["study/two/throughput"]
+    assert table.at_same_point(speedup, "throughput") is table.by_key["study/two/throughput"]
 
 
 def test_a_wide_frame_brings_its_intervals():
     table = results_of_frame(long_frame(WIDE, "study"))
     known = table.rate(table.by_key["study/two/throughput"])
-    assert (known.point.low, known.point.high, known.repeated) == (18.0, 20.0, True)
+    assert (known.point.low, known.point.high, known.has_interval) == (18.0, 20.0, True)

@@ -1,4 +1,4 @@
-"""The same configuration in several places: with different numbers, or twice in one table with the same."""
+"""The same configuration several times: with different numbers, or twice in one table with the same number."""
 
 from collections.abc import Iterator
 
@@ -8,44 +8,46 @@ from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
 
-#: How near the quotient of two numbers must be to a whole factor for the scope to be suspected.
+#: A quotient of two numbers this near to the number of devices or nodes suggests different scopes.
 NEAR = 0.01
-_WHY = ("the tables may be of different runs, dates or versions", "a condition may differ that the tables do not tell")
+_EXPLANATIONS = (
+    "the tables may be of different runs, dates or versions",
+    "a condition may differ that the tables do not tell",
+)
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every configuration whose throughput stands in several places."""
-    rates = (cell for cell in results.of(THROUGHPUT) if cell.printed.positive)
-    groups = grouped(rates, lambda cell: (cell.estimator, *cell.configuration))
-    yield from (_examined(cells) for cells in groups.values() if len(cells) > 1)
+    """Yield a result for every configuration with several throughputs."""
+    rates = (cell for cell in results.of(THROUGHPUT) if cell.printed.is_positive)
+    for cells in grouped(rates, lambda cell: (cell.estimator, *cell.configuration)).values():
+        if len(cells) > 1:
+            yield _different_numbers(cells) or _repeated_row(cells)
 
 
-def _examined(cells: list[ResultCell]) -> AuditDiagnostic | None:
+def _different_numbers(cells: list[ResultCell]) -> AuditDiagnostic | None:
     ordered = sorted(cells, key=lambda cell: cell.value)
-    least, largest = ordered[0], ordered[-1]
-    if not largest.printed.exceeds(least.printed):
-        return _twice(cells)
-    quotient = largest.value / least.value
-    said = f"{', '.join(f'{cell.text} ({cell.key})' for cell in ordered)}: up to {quotient - 1:.2%} apart"
-    severity = Severity.WARNING if quotient > 1 + MARGIN else Severity.NOTE
-    return AuditDiagnostic(severity, tuple(ordered), said + _scope(least, quotient), _WHY)
-
-
-def _twice(cells: list[ResultCell]) -> AuditDiagnostic | None:
-    """Find the rows of one table that are of one point of one curve, and print the same."""
-    groups = grouped(cells, lambda cell: (cell.table, cell.point)).values()
-    same = next((group for group in groups if len(group) > 1), None)
-    if same is None:
+    smallest, largest = ordered[0], ordered[-1]
+    if not largest.printed.exceeds(smallest.printed):
         return None
-    said = f"{same[0].text} stands {len(same)} times in one table, for the same configuration"
-    return AuditDiagnostic(Severity.NOTE, tuple(same), said, _WHY)
+    quotient = largest.value / smallest.value
+    listed = ", ".join(f"{cell.text} ({cell.key})" for cell in ordered)
+    computation = f"{listed}: up to {quotient - 1:.2%} apart"
+    factors = {smallest.world_size: "devices", smallest.get("nodes"): "nodes"}
+    for factor, noun in factors.items():
+        if factor and factor > 1 and abs(quotient / factor - 1) < NEAR:
+            computation += f", the factor of its {noun}: their scopes may differ"
+            break
+    severity = Severity.WARNING if quotient > 1 + MARGIN else Severity.NOTE
+    return AuditDiagnostic(severity, tuple(ordered), computation, _EXPLANATIONS)
 
 
-def _scope(cell: ResultCell, quotient: float) -> str:
-    """Return the suspicion that one number is of a device or a node and the other of the job."""
-    factors = {cell.world_size: "devices", cell.get("nodes"): "nodes"}
-    near = [what for factor, what in factors.items() if factor and factor > 1 and abs(quotient / factor - 1) < NEAR]
-    return f", the factor of its {near[0]}: their scopes may differ" if near else ""
+def _repeated_row(cells: list[ResultCell]) -> AuditDiagnostic | None:
+    """Find rows of one table that print the same number for the same point of one curve."""
+    for group in grouped(cells, lambda cell: (cell.table, cell.point)).values():
+        if len(group) > 1:
+            computation = f"{group[0].text} is {len(group)} times in one table, for the same configuration"
+            return AuditDiagnostic(Severity.NOTE, tuple(group), computation, _EXPLANATIONS)
+    return None
 
 
-CHECK = Check("Do tables agree on what they have in common?", "configurations that stand in several places", examine)
+CHECK = Check("Do tables agree on what they have in common?", "configurations with several throughputs", examine)

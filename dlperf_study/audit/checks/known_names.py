@@ -1,31 +1,33 @@
-"""Networks and devices that are named, and of which nothing is known: no check can hold their rates to a peak."""
+"""Networks and devices without known FLOPs or peak: no check can compare their rates with a peak."""
 
 from collections.abc import Iterator
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
-from dlperf_study.audit.limits import names_both, unknown_of
+from dlperf_study.audit.limits import names_network_and_device, unknown_names
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
+from dlperf_study.wording import counted
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield None for every rate whose network and device are known, one diagnostic for all other rates of a source."""
-    groups: dict[str, dict[ResultCell, list[str]]] = {}
+    rates_by_source: dict[str, list[ResultCell]] = {}
     for rate in results.of(THROUGHPUT):
-        strange = unknown_of(rate) if names_both(rate) else []
-        if strange:
-            groups.setdefault(str(rate.get("source")), {})[rate] = strange
-        elif names_both(rate):
+        if not names_network_and_device(rate):
+            continue
+        if unknown_names(rate):
+            rates_by_source.setdefault(str(rate.get("source")), []).append(rate)
+        else:
             yield None
-    yield from (_found(source, rates) for source, rates in groups.items())
+    for source, rates in rates_by_source.items():
+        names: dict[str, None] = {}
+        for rate in rates:
+            names |= dict.fromkeys(unknown_names(rate))
+        rates_phrase = f"{counted(len(rates), 'rate')} {'is' if len(rates) == 1 else 'are'}"
+        reason = f"the tables of networks and devices do not contain {', '.join(names)}"
+        computation = f"{source}: {rates_phrase} not compared with a peak: {reason}"
+        yield AuditDiagnostic(Severity.NOTE, tuple(rates), computation)
 
 
-def _found(source: str, rates: dict[ResultCell, list[str]]) -> AuditDiagnostic:
-    words = ", ".join(dict.fromkeys(word for strange in rates.values() for word in strange))
-    many = f"{len(rates)} rates are" if len(rates) > 1 else "1 rate is"
-    said = f"{source}: {many} held against no peak, as no table of facts has {words}"
-    return AuditDiagnostic(Severity.NOTE, tuple(rates), said)
-
-
-CHECK = Check("Is it known what a network asks for and a device can do?", "rates with network and device", examine)
+CHECK = Check("Are the FLOPs of networks and the peaks of devices known?", "rates with network and device", examine)

@@ -1,45 +1,43 @@
-"""Rates beside what their devices can do: throughput × FLOPs of a sample / devices, against the peak."""
+"""Rates and the peak of their devices: throughput × FLOPs of a sample / devices, compared with the peak."""
 
 from collections.abc import Iterator
 
-from dlperf_study.audit.audit_check import AuditDiagnostic, Check, demand
-from dlperf_study.audit.limits import WINOGRAD, Peak, Work, impossible, needed, peak_of, size_of, work_of
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, demand_phrase
+from dlperf_study.audit.limits import WINOGRAD, Peak, Work, is_impossible, peak_of, required_flops, size_of, work_of
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
-from dlperf_study.audit.results import Results, grouped
+from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 
 _CLOCK = "the device may be another variant or run at another clock than the peak assumes"
-
-Excess = tuple[ResultCell, Work, Peak]
+#: A rate, its work, the peak of its device, and how many times the peak it requires.
+Excess = tuple[ResultCell, Work, Peak, float]
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield None for every possible rate, and one diagnostic for all impossible rates of a network in a source."""
-    beyond: list[Excess] = []
+    above_peak: dict[tuple[str, str, str], list[Excess]] = {}
     for rate in results.of(THROUGHPUT):
         size, peak = size_of(rate), peak_of(rate)
         work = work_of(rate, size) if size or rate.get("flops_per_sample") else None
         if not (work and peak and rate.world_size):
             continue
-        if needed(rate, work) <= peak.flops:
+        required = required_flops(rate, work)
+        if required <= peak.flops:
             yield None
         else:
-            beyond.append((rate, work, peak))
-    yield from map(_found, grouped(beyond, _network).values())
+            network = str(rate.get("source")), work.model, peak.precision
+            above_peak.setdefault(network, []).append((rate, work, peak, required / peak.flops))
+    for excesses in above_peak.values():
+        yield _rates_above_peak(excesses)
 
 
-def _network(excess: Excess) -> tuple[str, ...]:
-    rate, work, peak = excess
-    return str(rate.get("source")), work.model, peak.precision
-
-
-def _found(excesses: list[Excess]) -> AuditDiagnostic:
-    ordered = sorted(excesses, key=lambda excess: needed(excess[0], excess[1]) / excess[2].flops, reverse=True)
-    rate, work, peak = ordered[0]
-    cells = tuple(one for one, _, _ in ordered)
-    if impossible(rate, work, peak):
-        return AuditDiagnostic(Severity.ERROR, cells, demand(rate, work, peak), (_CLOCK,))
-    return AuditDiagnostic(Severity.WARNING, cells, demand(rate, work, peak), (WINOGRAD, _CLOCK))
+def _rates_above_peak(excesses: list[Excess]) -> AuditDiagnostic:
+    ordered = sorted(excesses, key=lambda excess: excess[-1], reverse=True)
+    cells = tuple(excess[0] for excess in ordered)
+    rate, work, peak, _ = ordered[0]
+    if is_impossible(rate, work, peak):
+        return AuditDiagnostic(Severity.ERROR, cells, demand_phrase(rate, work, peak), (_CLOCK,))
+    return AuditDiagnostic(Severity.WARNING, cells, demand_phrase(rate, work, peak), (WINOGRAD, _CLOCK))
 
 
 CHECK = Check("Can the devices compute that fast?", "rates of known networks on known devices", examine)

@@ -1,36 +1,44 @@
-"""One way of rounding for all ratios of a table."""
+"""All ratios of a table are rounded in the same way."""
 
 from collections.abc import Iterator
 
-from dlperf_study.audit.audit_check import AuditDiagnostic, Check, texts
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, texts_phrase
 from dlperf_study.audit.checks.ratios import finest_step, recomputed
 from dlperf_study.audit.result_cell import EFFICIENCY, RELATIVE, ROUNDINGS, SPEEDUP, THROUGHPUT, TRUNCATED, ResultCell
-from dlperf_study.audit.results import Results, grouped
+from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
+
+_EXPLANATIONS = ("within a unit of the last digit both are right",)
+#: The possible roundings of each ratio of a column.
+Column = dict[ResultCell, tuple[str, ...]]
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every metric of every table with ratios that fit some rounding."""
-    printed = [cell for cell in results.of(SPEEDUP, EFFICIENCY, RELATIVE) if not cell.printed.computed]
-    fitting = {cell: fits for cell in printed if (fits := _fits(results, cell))}
-    for column in grouped(fitting, lambda cell: (*cell.table, cell.metric)).values():
-        yield _examined({cell: fitting[cell] for cell in column})
+    """Yield a result for every metric of every table with ratios that fit a rounding."""
+    columns: dict[tuple[object, ...], Column] = {}
+    for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
+        roundings = () if ratio.printed.computed else _possible_roundings(results, ratio)
+        if roundings:
+            columns.setdefault((*ratio.table, ratio.metric), {})[ratio] = roundings
+    for column in columns.values():
+        yield _compare_roundings(column)
 
 
-def _examined(fits: dict[ResultCell, tuple[str, ...]]) -> AuditDiagnostic | None:
-    if any(all(name in names for names in fits.values()) for name in ROUNDINGS):
-        return None
-    cut = [cell for cell, names in fits.items() if names == (TRUNCATED,)]
-    rounded = [cell for cell, names in fits.items() if TRUNCATED not in names]
-    said = f"{texts(cut)} fit only if cut off, {texts(rounded)} only if rounded"
-    return AuditDiagnostic(Severity.NOTE, (*cut, *rounded), said, ("within a unit of the last digit both are right",))
-
-
-def _fits(results: Results, ratio: ResultCell) -> tuple[str, ...]:
-    rate, base = results.beside(ratio, THROUGHPUT), results.baseline_of(ratio)
-    if rate is None or base is None or not base.printed.positive:
+def _possible_roundings(results: Results, ratio: ResultCell) -> tuple[str, ...]:
+    rate, baseline = results.at_same_point(ratio, THROUGHPUT), results.baseline_of(ratio)
+    if rate is None or baseline is None or not baseline.printed.is_positive:
         return ()
-    return ratio.printed.roundings_from(recomputed(ratio, rate, base), finest_step(results, ratio))
+    return ratio.printed.roundings_from(recomputed(ratio, rate, baseline), finest_step(results, ratio))
+
+
+def _compare_roundings(column: Column) -> AuditDiagnostic | None:
+    for name in ROUNDINGS:
+        if all(name in roundings for roundings in column.values()):
+            return None
+    truncated = [ratio for ratio, roundings in column.items() if roundings == (TRUNCATED,)]
+    rounded = [ratio for ratio, roundings in column.items() if TRUNCATED not in roundings]
+    computation = f"{texts_phrase(truncated)} fit only if cut off, {texts_phrase(rounded)} only if rounded"
+    return AuditDiagnostic(Severity.NOTE, (*truncated, *rounded), computation, _EXPLANATIONS)
 
 
 CHECK = Check("Are all ratios of a table rounded in one way?", "columns of ratios", examine)

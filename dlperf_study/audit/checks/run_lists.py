@@ -1,73 +1,78 @@
-"""Tables beside their lists of runs: a printed number is their median, or their mean where the source says so."""
+"""Summaries and the lists of their runs: a printed number is their median, or their mean if the source says so."""
 
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
 from statistics import mean, median
 
-from dlperf_study.audit.audit_check import AuditDiagnostic, Check, texts
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, texts_phrase
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 from dlperf_study.wording import counted
 
 ESTIMATORS = {"median": median, "mean": mean}
-_OTHER_RUNS = ("the list may be of another series of runs than the table", "a run may be missing from the list")
+_EXPLANATIONS = (
+    "the list may be of another series of runs than the table",
+    "a run may be missing from the list",
+)
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every summary with a list of its runs."""
+    """Yield two results for every summary with a list of its runs: of its value and of the number of runs."""
     for summary in results.of(THROUGHPUT):
         runs = results.runs_of(summary)
         if runs:
-            yield _summary(summary, runs)
-            yield _count(summary, runs)
+            yield _compare_value(summary, runs)
+            yield _compare_count(summary, runs)
 
 
-def _summary(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
-    name = summary.get("estimator") if summary.get("estimator") in ESTIMATORS else "median"
-    exact = [run.printed.exact for run in runs]
-    expected = Fraction(ESTIMATORS[name](exact))
+def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
+    name = summary.estimator if summary.estimator in ESTIMATORS else "median"
+    expected = Fraction(ESTIMATORS[name]([run.printed.exact for run in runs]))
     if summary.printed.roundings_from(expected):
         return None
-    said = f"the {name} of {texts(runs)} is {float(expected):.7g}, printed {summary.text}"
-    others = "; ".join(_fitting(summary, runs))
-    ends = f". That is {others}" if others else ""
-    return AuditDiagnostic(Severity.ERROR, (summary, *runs), f"{said}{ends}", _OTHER_RUNS)
+    computation = f"the {name} of {texts_phrase(runs)} is {float(expected):.7g}, printed {summary.text}"
+    alternatives = "; ".join(_matching_alternatives(summary, runs))
+    if alternatives:
+        computation += f". That is {alternatives}"
+    return AuditDiagnostic(Severity.ERROR, (summary, *runs), computation, _EXPLANATIONS)
 
 
-def _fitting(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:
-    """Yield what of the runs would print like the summary: the other estimator, one run, or a median without one."""
-    exact = {run: run.printed.exact for run in runs}
+def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:
+    """Yield what would print like the summary: the other estimator, one run, or the median without one run."""
+    rates = [run.printed.exact for run in runs]
     for name, estimator in ESTIMATORS.items():
-        if summary.printed.roundings_from(Fraction(estimator(exact.values()))):
+        if summary.printed.roundings_from(Fraction(estimator(rates))):
             yield f"their {name}"
     for run in runs:
         if run.printed.exact == summary.printed.exact:
-            yield f"run {_number(run)}"
-    for kept in combinations(runs, len(runs) - 1) if len(runs) > 2 else ():
-        if summary.printed.roundings_from(Fraction(median(exact[run] for run in kept))):
-            [left] = set(runs) - set(kept)
-            yield f"the median without run {_number(left)} ({left.text})"
+            yield f"run {_run_number(run)}"
+    if len(runs) > 2:
+        # The combinations leave out the last run first.
+        for remaining, run in zip(combinations(rates, len(rates) - 1), reversed(runs), strict=True):
+            if summary.printed.roundings_from(Fraction(median(remaining))):
+                yield f"the median without run {_run_number(run)} ({run.text})"
 
 
-def _count(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
-    stated, numbers = summary.get("runs"), [_number(run) for run in runs]
-    twice = ", ".join(sorted({number for number in numbers if numbers.count(number) > 1}))
-    if twice:
-        return AuditDiagnostic(
-            Severity.WARNING, (summary, *runs), f"run {twice} is in the list more than once", _OTHER_RUNS
-        )
-    if not stated or stated == len(runs):
+def _compare_count(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
+    cells = (summary, *runs)
+    run_numbers = [_run_number(run) for run in runs]
+    repeated = sorted({run_number for run_number in run_numbers if run_numbers.count(run_number) > 1})
+    if repeated:
+        computation = f"run {', '.join(repeated)} is in the list more than once"
+        return AuditDiagnostic(Severity.WARNING, cells, computation, _EXPLANATIONS)
+    declared = summary.get("runs")
+    if not declared or declared == len(runs):
         return None
-    said = f"{counted(int(stated), 'run')} stated, and {len(runs)} listed"
-    return AuditDiagnostic(Severity.WARNING, (summary, *runs), said, _OTHER_RUNS)
+    computation = f"{counted(int(declared), 'run')} stated, and {len(runs)} listed"
+    return AuditDiagnostic(Severity.WARNING, cells, computation, _EXPLANATIONS)
 
 
-def _number(run: ResultCell) -> str:
-    """Return the number of a run, or where it stands if it has none."""
-    number = run.get("repetition")
-    return run.key if number is None else f"{number:.0f}"
+def _run_number(run: ResultCell) -> str:
+    """Return the number of a run, or its key if it has none."""
+    repetition = run.get("repetition")
+    return run.key if repetition is None else f"{repetition:.0f}"
 
 
-CHECK = Check("Does every table follow from its list of runs?", "medians, and counts of runs", examine)
+CHECK = Check("Does every summary follow from its list of runs?", "medians, and counts of runs", examine)

@@ -1,8 +1,7 @@
-"""The stages of a task, beside each other: parts and their whole, and work that should not depend on devices."""
+"""The stages of a task: parts and their whole, and work that should not depend on the number of devices."""
 
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import starmap
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
 from dlperf_study.audit.result_cell import ResultCell
@@ -11,72 +10,78 @@ from dlperf_study.diagnostic import Severity
 
 TASK, BATCHES, EXCHANGE = "task_process_seconds", "batch_process_seconds", "report_gradient_seconds"
 UPDATE, PASSES, COPY = "apply_gradients_seconds", "forward_backward_seconds", "tensor_numpy_seconds"
-#: What lies inside what, by metric.
-INSIDE = tuple((part, TASK) for part in (BATCHES, EXCHANGE, COPY, UPDATE, PASSES))
-#: What a task consists of, one after the other.
-PARTS = (EXCHANGE, UPDATE, PASSES)
-#: How many times as long a worker's own computation may take beside other workers.
-ALIKE = 1.5
+#: The stages of a task, of which none can take longer than the task.
+STAGES = (BATCHES, EXCHANGE, COPY, UPDATE, PASSES)
+#: The stages that follow each other and make up a task.
+CONSECUTIVE_STAGES = (EXCHANGE, UPDATE, PASSES)
+#: How many times as long the same computation may take on another number of devices.
+MOST_CHANGE = 1.5
+_OTHER_TASKS = ("they may be of different tasks",)
+_COPY_SEPARATE = (
+    "this table may count copying apart from the exchange; then its exchange is not that of other tables",
+)
+_OTHER_STAGES = ("a task may have stages that are not printed",)
 _ASYNCHRONOUS = (
     "a device computes while the program goes on: its time counts in whichever stage first waits for a result, "
-    "so stage times taken on the host do not say where time goes"
+    "so stage times taken on the host do not say where time goes",
 )
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every pair of whole and part, every sum of parts, and every stage along a series."""
-    for inner, outer in INSIDE:
-        yield from starmap(_part, results.pairs(inner, outer))
-    yield from starmap(_copy, results.pairs(COPY, EXCHANGE))
-    for whole in results.of(TASK):
-        parts = [cell for name in PARTS if (cell := results.beside(whole, name))]
-        if len(parts) == len(PARTS):
-            yield _sum(whole, parts)
-    for stage in (UPDATE, PASSES):
-        yield from _along(results.of(stage))
+    """Yield a result for every stage of a task, every sum of stages, and every stage along a series."""
+    for stage_metric in STAGES:
+        for stage, task in results.pairs(stage_metric, TASK):
+            yield _compare_with_task(stage, task)
+    for copy, exchange in results.pairs(COPY, EXCHANGE):
+        yield _compare_copy(copy, exchange)
+    for task in results.of(TASK):
+        stages = [results.at_same_point(task, metric) for metric in CONSECUTIVE_STAGES]
+        if None not in stages:
+            yield _compare_sum(task, [stage for stage in stages if stage is not None])
+    for metric in (UPDATE, PASSES):
+        for cells in grouped(results.of(metric), lambda cell: cell.series).values():
+            if len(cells) > 1:
+                yield _compare_along_series(cells)
 
 
-def _part(part: ResultCell, whole: ResultCell) -> AuditDiagnostic | None:
-    if not part.printed.exceeds(whole.printed):
+def _compare_with_task(stage: ResultCell, task: ResultCell) -> AuditDiagnostic | None:
+    if not stage.printed.exceeds(task.printed):
         return None
-    said = f"{part.metric} is {part.text} s, more than {whole.metric}, of which it is a part, {whole.text} s"
-    return AuditDiagnostic(Severity.ERROR, (part, whole), said, ("they may be of different tasks",))
+    computation = f"{stage.metric} is {stage.text} s, more than {task.metric}, of which it is a part, {task.text} s"
+    return AuditDiagnostic(Severity.ERROR, (stage, task), computation, _OTHER_TASKS)
 
 
-def _copy(copy: ResultCell, exchange: ResultCell) -> AuditDiagnostic | None:
-    """Find a copy that takes longer than the exchange, which in ElasticDL begins with it."""
+def _compare_copy(copy: ResultCell, exchange: ResultCell) -> AuditDiagnostic | None:
+    """Find a copy that takes longer than the exchange; in ElasticDL the exchange begins with the copy."""
     if not copy.printed.exceeds(exchange.printed):
         return None
-    said = f"copying gradients takes {copy.text} s, the exchange that begins with it {exchange.text} s"
-    why = "this table may count copying apart from the exchange; then its exchange is not that of other tables"
-    return AuditDiagnostic(Severity.WARNING, (copy, exchange), said, (why,))
+    computation = f"copying gradients takes {copy.text} s, the exchange that begins with it {exchange.text} s"
+    return AuditDiagnostic(Severity.WARNING, (copy, exchange), computation, _COPY_SEPARATE)
 
 
-def _sum(whole: ResultCell, parts: list[ResultCell]) -> AuditDiagnostic | None:
-    bounds = [part.printed.bounds(truncated=True) for part in parts]
-    low, high = (sum((ends[end] for ends in bounds), Fraction(0)) for end in (0, 1))
-    if whole.printed.meets(low, high):
+def _compare_sum(task: ResultCell, stages: list[ResultCell]) -> AuditDiagnostic | None:
+    low, high = Fraction(0), Fraction(0)
+    for stage in stages:
+        stage_low, stage_high = stage.printed.bounds(truncated=True)
+        low += stage_low
+        high += stage_high
+    if task.printed.overlaps(low, high):
         return None
-    total = sum(part.value for part in parts)
-    said = f"{' + '.join(part.text for part in parts)} = {total:.4g} s, printed {whole.text}"
-    severity = Severity.ERROR if low > whole.printed.bounds(truncated=True)[1] else Severity.NOTE
-    return AuditDiagnostic(severity, (whole, *parts), said, ("a task may have stages that are not printed",))
+    total = sum(stage.value for stage in stages)
+    computation = f"{' + '.join(stage.text for stage in stages)} = {total:.4g} s, printed {task.text}"
+    severity = Severity.ERROR if low > task.printed.bounds(truncated=True)[1] else Severity.NOTE
+    return AuditDiagnostic(severity, (task, *stages), computation, _OTHER_STAGES)
 
 
-def _along(cells: list[ResultCell]) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for each series: the same work per device must take as long on any number of them."""
-    for group in grouped(cells, lambda cell: cell.series).values():
-        line = sorted(group, key=lambda cell: cell.world_size or 0)
-        if len(line) > 1:
-            yield _change(line)
-
-
-def _change(line: list[ResultCell]) -> AuditDiagnostic | None:
-    if max(cell.value for cell in line) <= ALIKE * min(cell.value for cell in line):
+def _compare_along_series(cells: list[ResultCell]) -> AuditDiagnostic | None:
+    """Find a stage whose time changes along a series: the same work per device takes equally long on any number."""
+    ordered = sorted(cells, key=lambda cell: cell.world_size or 0)
+    values = [cell.value for cell in ordered]
+    if max(values) <= MOST_CHANGE * min(values):
         return None
-    seen = ", ".join(f"{cell.text} s on {cell.world_size}" for cell in line)
-    said = f"{line[0].metric} of the same work per device is {seen} devices"
-    return AuditDiagnostic(Severity.WARNING, tuple(line), said, (_ASYNCHRONOUS,))
+    seconds = ", ".join(f"{cell.text} s on {cell.world_size}" for cell in ordered)
+    computation = f"{ordered[0].metric} of the same work per device is {seconds} devices"
+    return AuditDiagnostic(Severity.WARNING, tuple(ordered), computation, _ASYNCHRONOUS)
 
 
 CHECK = Check("Do the stages of a task add up?", "stage times", examine)

@@ -1,4 +1,4 @@
-"""The size of a task: its batches × the samples of a batch."""
+"""The samples of a task: its batches × the samples of a batch."""
 
 from collections.abc import Iterator
 
@@ -8,25 +8,24 @@ from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 
 SAMPLES, BATCHES, BATCH = "samples_per_task", "batches_per_task", "batch_per_device"
+_EXPLANATIONS = ("the last batch of a task may be smaller or larger",)
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every table that prints all three."""
+    """Yield a result for every table that prints all three numbers."""
     tables: dict[object, dict[str, ResultCell]] = {}
     for cell in results.of(SAMPLES, BATCHES, BATCH):
         tables.setdefault(cell.table, {})[cell.metric] = cell
-    yield from (_examined(**cells) for cells in tables.values() if len(cells) == 3)
-
-
-def _examined(
-    samples_per_task: ResultCell, batches_per_task: ResultCell, batch_per_device: ResultCell
-) -> AuditDiagnostic | None:
-    product = batches_per_task.value * batch_per_device.value
-    if product == samples_per_task.value:
-        return None
-    said = f"{batches_per_task.text} × {batch_per_device.text} = {product:g}, printed {samples_per_task.text}"
-    cells = (samples_per_task, batches_per_task, batch_per_device)
-    return AuditDiagnostic(Severity.ERROR, cells, said, ("the last batch of a task may be smaller or larger",))
+    for cells in tables.values():
+        if len(cells) < 3:
+            continue
+        samples, batches, batch = cells[SAMPLES], cells[BATCHES], cells[BATCH]
+        expected = batches.value * batch.value
+        if expected == samples.value:
+            yield None
+        else:
+            computation = f"{batches.text} × {batch.text} = {expected:g}, printed {samples.text}"
+            yield AuditDiagnostic(Severity.ERROR, (samples, batches, batch), computation, _EXPLANATIONS)
 
 
 CHECK = Check("Is a task as large as its batches?", "tables with batches and tasks", examine)

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.audit.audit_check import AuditDiagnostic, Check, product
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, product_diagnostics
 from dlperf_study.audit.results import Results
 
-_WHY = ("not every node may have as many devices, or not all of them be used",)
+_EXPLANATIONS = ("not every node may have as many devices, or not all of them be used",)
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every number of devices of a table that stands beside both of its factors."""
-    return product(results, "world_size", _WHY)
+    """Yield a result for every number of devices of a table that prints both of its factors too."""
+    return product_diagnostics(results, "world_size", _EXPLANATIONS)
 
 
-CHECK = Check("Are there as many devices as the nodes hold?", "numbers of devices beside their nodes", examine)
+CHECK = Check("Are there as many devices as the nodes hold?", "numbers of devices with both factors", examine)

@@ -75,10 +75,10 @@ def _findings(found: Sequence[tuple[str, AuditDiagnostic]], name: str, title: st
 
 
 def _row(anchor: str, diagnostic: AuditDiagnostic) -> tuple[Cell, ...]:
-    innocent = f"Innocent if: {'; or '.join(diagnostic.explanations)}." if diagnostic.explanations else ""
+    explanations = f"Possible explanations: {'; or '.join(diagnostic.explanations)}." if diagnostic.explanations else ""
     # With spaces around them, the parts of a key may stand on several lines.
     place = cited_cells(diagnostic).replace("/", " / ")
-    severity, computation = Cell(diagnostic.severity, anchor=anchor), Cell(diagnostic.computation, note=innocent)
+    severity, computation = Cell(diagnostic.severity, anchor=anchor), Cell(diagnostic.computation, note=explanations)
     return severity, Cell(human(diagnostic.check)), computation, Cell(place)
 
 

@@ -18,7 +18,7 @@ def test_a_number_outside_is_wrong(low, high):
 
 def test_an_interval_does_not_end_before_it_begins():
     [diagnostic] = found("interval", [rate("200.0", low=210, high=190)])
-    assert diagnostic.computation == "the interval of 200.0 is [210, 190]: it ends before it begins"
+    assert diagnostic.computation == "the interval of 200.0 is [210, 190]: its lower bound is above its upper bound"
 
 
 def test_a_number_without_an_interval_is_not_examined():

@@ -13,7 +13,8 @@ def test_what_no_table_of_facts_has_is_said_once_for_a_source():
     [diagnostic] = found("known_names", [rate("300", 2**at, **V100 | odd) for at, odd in enumerate(strange)])
     assert diagnostic.severity is Severity.NOTE
     names = "Xeon, r50, resnet50 at 160, Tesla V100-SXM2-16GB in tf32"
-    assert diagnostic.computation == f"source: 4 rates are held against no peak, as no table of facts has {names}"
+    missing = f"the tables of networks and devices do not contain {names}"
+    assert diagnostic.computation == f"source: 4 rates are not compared with a peak: {missing}"
 
 
 def test_what_the_table_says_itself_need_not_be_known():

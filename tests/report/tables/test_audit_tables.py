@@ -26,7 +26,7 @@ def test_what_was_found_says_how_and_where(paths: StudyPaths) -> None:
     assert severity == "warning"
     assert computation.startswith("from 1 to 2 devices the rate goes from")
     assert cells == f"example / {ONE.identity} / throughput; example / {TWO.identity} / throughput"
-    assert row[2].note.startswith("Innocent if: more processes than cores; or ")
+    assert row[2].note.startswith("Possible explanations: more processes than cores; or ")
 
 
 def test_nothing_found_is_said(paths: StudyPaths) -> None:
