@@ -89,15 +89,17 @@ def study(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Try everything that runs on a cluster will need, and say what to do about what is missing."""
-    from dlperf_study.check.check import check as try_everything
+    from dlperf_study import launchers
     from dlperf_study.check.result import CheckStatus, as_table
     from dlperf_study.execution.support import load_cluster
     from dlperf_study.guard.probes import queue_seconds
 
     cluster = load_cluster(options.cluster)
-    if cluster.has_queue:
-        _say(f"what is tried waits in the queue, at most {queue_seconds(cluster):.0f} s …")
-    results = list(try_everything(cluster))
+    launcher = launchers.load(cluster.launcher)
+    if queue := launcher.queue(cluster):
+        seconds = queue_seconds(queue.start_within_seconds)
+        _say(f"the check waits in the queue, at most {seconds:.0f} s …")
+    results = list(launcher.check(cluster))
     _say(as_table(results))
     lacking = sum(result.status is CheckStatus.MISSING for result in results)
     _say(f"{cluster.name}: " + (f"missing: {lacking}" if lacking else "nothing is missing"))

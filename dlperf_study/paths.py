@@ -96,7 +96,7 @@ class JobPaths:
         return self.folder / "job.sbatch"
 
     @property
-    def number(self) -> Path:
+    def job_id(self) -> Path:
         """The id that the queueing system gave it."""
         return self.folder / "job_id.txt"
 

@@ -9,12 +9,17 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from dlperf_study.cluster.sections import ClusterFile
+from dlperf_study import launchers
+from dlperf_study.cluster.cluster_file import sections_of
+from dlperf_study.cluster.sections import cluster_file_model
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study_file import StudyFile
 
 SCHEMA_FOLDER = PARAMS / "schema"
-FILES: dict[str, type[BaseModel]] = {"study.schema.json": StudyFile, "cluster.schema.json": ClusterFile}
+FILES: dict[str, type[BaseModel]] = {
+    "study.schema.json": StudyFile,
+    "cluster.schema.json": cluster_file_model(sections_of(launchers.by_name())),
+}
 
 
 class _EditorSchema(GenerateJsonSchema):

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from dlperf_study import frameworks, launchers
-from dlperf_study.cluster.sections import SECTIONS, ClusterFile
+from dlperf_study.cluster.cluster_file import sections_of
+from dlperf_study.cluster.sections import ClusterFile, IdleSection
 from dlperf_study.execution.support import load_cluster
 from dlperf_study.paths import PROJECT
 from dlperf_study.plan.plan import build_plan
@@ -14,6 +15,8 @@ from dlperf_study.study.study import DEFAULTS
 from dlperf_study.study.study_file import StudyFile, load_study
 from tests.docs import DOCS, blocks, first_cells, words
 from tests.study.examples import anything_goes, cluster
+
+SECTIONS = {"idle": IdleSection, **sections_of(launchers.by_name())}
 
 
 @pytest.mark.parametrize(

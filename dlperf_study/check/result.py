@@ -1,4 +1,4 @@
-"""What a check found: one row of its table each."""
+"""The results of a check: one row of its table each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from dlperf_study.terminal import text_table
 class CheckStatus(StrEnum):
     """Whether a study can run with what was found."""
 
-    HOLDS = "holds"
+    OK = "ok"
     NOTE = "note"
-    UNTRIED = "untried"
+    UNTESTED = "untested"
     MISSING = "missing"
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One thing a run needs: what was found of it and, where a person can mend it, what to do."""
+    """One thing a run needs: what was found of it and, where a person can fix it, what to do."""
 
     subject: str
     status: CheckStatus
@@ -26,9 +26,9 @@ class CheckResult:
     remedy: str = ""
 
 
-def holds(subject: str, found: str) -> CheckResult:
+def ok(subject: str, found: str) -> CheckResult:
     """Return that something is as a run needs it."""
-    return CheckResult(subject, CheckStatus.HOLDS, found)
+    return CheckResult(subject, CheckStatus.OK, found)
 
 
 def note(subject: str, found: str, remedy: str) -> CheckResult:
@@ -36,9 +36,9 @@ def note(subject: str, found: str, remedy: str) -> CheckResult:
     return CheckResult(subject, CheckStatus.NOTE, found, remedy)
 
 
-def untried(subject: str, because: str) -> CheckResult:
+def untested(subject: str, because: str) -> CheckResult:
     """Return that nothing is known of something, because what it needs is missing."""
-    return CheckResult(subject, CheckStatus.UNTRIED, because)
+    return CheckResult(subject, CheckStatus.UNTESTED, because)
 
 
 def missing(subject: str, found: str, remedy: str) -> CheckResult:

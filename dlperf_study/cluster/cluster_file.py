@@ -1,174 +1,173 @@
 """Cluster files: strict YAML to a Cluster."""
 
-from collections.abc import Collection
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
-from dlperf_study.cluster.cluster import DEFAULT, Cluster, Kubernetes, Slurm, Ssh
+from dlperf_study.cluster.cluster import DEFAULT, Cluster
 from dlperf_study.cluster.hardware import cpu_name, gpu_names, usable_cpus
-from dlperf_study.cluster.sections import AUTO, KEYS, ClusterFile
+from dlperf_study.cluster.sections import AUTO, FILE, ClusterFile, cluster_file_model, keys
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
-from dlperf_study.study.validation import validate
+from dlperf_study.study.validation import Section, validate
 from dlperf_study.wording import unknown
 
-# Where the keys of a cluster file contradict each other, or lack what another needs.
-
-
-#: Launchers with which it is known whether all nodes see the same ``outputs/``.
-SHARED_FILES = {"local": True, "slurm": True, "kubernetes": False}
-
-
-def contradiction(file: ClusterFile, launchers: Collection[str]) -> str | None:
-    """Return the first contradiction, or None; a launcher that is none of those there are comes before all others."""
-    if file.launcher not in launchers:
-        return unknown("launcher is", file.launcher, "launchers", launchers)
-    checks = (_section_contradiction, _hosts, _auto, _shared, _work_folder)
-    return next(filter(None, (check(file) for check in checks)), None)
-
-
-def _section_contradiction(file: ClusterFile) -> str | None:
-    """Return that a section stands beside another launcher than its own, or lacks beside its own."""
-    for name in ("ssh", "slurm", "kubernetes"):
-        if getattr(file, name) is not None and file.launcher != name:
-            return f"{name} is a section for launcher {name}; the launcher is {file.launcher}"
-    if file.launcher == "kubernetes" and file.kubernetes is None:
-        return "kubernetes is missing; launcher kubernetes needs its images"
-    return None
-
-
-def _hosts(file: ClusterFile) -> str | None:
-    """Return what is wrong with the number of nodes and their names."""
-    if file.launcher == "ssh" and not file.hosts:
-        return "hosts is missing; launcher ssh needs one name per node"
-    if file.launcher != "ssh" and file.hosts:
-        return f"hosts is for launcher ssh; launcher {file.launcher} finds its nodes itself"
-    if repeated := sorted({host for host in file.hosts if file.hosts.count(host) > 1}):
-        return f"hosts has {', '.join(repeated)} twice"
-    if file.nodes is None and not file.hosts:
-        return "nodes is missing"
-    if file.hosts and (file.nodes or 0) > len(file.hosts):
-        return f"nodes is {file.nodes}, but hosts has {len(file.hosts)}"
-    return None
-
-
-def _auto(file: ClusterFile) -> str | None:
-    """Return that ``auto`` is asked for where runs take place on other machines than this one."""
-    asked = [name for name in ("device", "device_name") if getattr(file, name) == AUTO]
-    asked += ["devices_per_node"] if file.devices_per_node is None else []
-    if not asked or file.launcher == "local":
-        return None
-    return f"{', '.join(asked)} can't be auto with launcher {file.launcher}; only launcher local can ask"
-
-
-def _shared(file: ClusterFile) -> str | None:
-    """Return that it is not said whether files are shared, or said otherwise than the launcher has it."""
-    known = SHARED_FILES.get(file.launcher)
-    if file.launcher == "ssh" and file.shared_files is None:
-        return "shared_files is missing; is outputs/ the same folder on every node (true or false)?"
-    if known is not None and file.shared_files is (not known):
-        return f"shared_files is {file.shared_files}; with launcher {file.launcher} it is always {known}"
-    return None
-
-
-def _work_folder(file: ClusterFile) -> str | None:
-    """Return that the work folder would be another one wherever a guard happens to start."""
-    if not file.work_folder or file.work_folder.startswith("/"):
-        return None
-    return f"work_folder is {file.work_folder!r}; it must be an absolute path"
-
-
-#: What a cluster has as its file says it.
-AS_WRITTEN = (
+#: The keys whose values a cluster has unchanged.
+SAME_IN_CLUSTER = (
     *("launcher", "hosts", "device_peak_flops", "link", "network_interface", "work_folder"),
     *("environment", "pass_environment", "container"),
 )
 
 
-def read_cluster(name_or_path: str | Path, launchers: Collection[str]) -> Cluster:
-    """Return a cluster by its name in ``params/clusters`` or by the path of its file, every ``auto`` found out.
+@dataclass(frozen=True, kw_only=True)
+class LauncherFacts:
+    """What a launcher declares for cluster files.
 
-    ``launchers`` are the names of those there are.
-    Raises StudyFileError for any mistake in the file.
+    ``settings`` is the class of the section with the launcher's name. ``needs_hosts``: the file names the nodes.
+    ``is_this_machine``: the one node is the machine that drives the study. ``shared_files``: whether all nodes see the
+    same ``outputs/``; None: each file says it.
+    """
+
+    settings: type[Section] | None = None
+    needs_hosts: bool = False
+    is_this_machine: bool = False
+    shared_files: bool | None = True
+
+    @property
+    def uses_images(self) -> bool:
+        """Whether tasks run in container images."""
+        return False
+
+
+Launchers = Mapping[str, LauncherFacts]
+
+
+def read_cluster(name_or_path: str | Path, launchers: Launchers) -> Cluster:
+    """Return a cluster by its name in ``params/clusters`` or by the path of its file, every ``auto`` detected.
+
+    Raises StudyFileError for any mistake in the file: one line each.
     """
     path = find_file("cluster", name_or_path)
-    file = validate(ClusterFile, read_mapping(path), display_path(path), KEYS)
-    if problem := contradiction(file, launchers):
-        raise StudyFileError(f"{display_path(path)}: {problem}")
+    sections = sections_of(launchers)
+    file = validate(cluster_file_model(sections), read_mapping(path), display_path(path), keys(sections))
+    if found := list(contradictions(file, launchers)):
+        raise StudyFileError("\n".join(f"{display_path(path)}: {contradiction}" for contradiction in found))
+    facts = launchers[file.launcher]
     return Cluster(
         name=_name(path.resolve()),
         nodes=file.nodes or len(file.hosts),
         idle_max_busy_cores=file.idle.max_busy_cores,
         idle_wait_seconds=file.idle.wait_seconds,
-        python=_pythons(file),
-        shared_files=SHARED_FILES.get(file.launcher, bool(file.shared_files)),
-        **_devices_of(file, display_path(path)),
-        **_sections(file, path),
-        **{name: _frozen(getattr(file, name)) for name in AS_WRITTEN},
+        python=_pythons(file, facts),
+        shared_files=bool(file.shared_files) if facts.shared_files is None else facts.shared_files,
+        settings=_settings(file, facts, path),
+        is_this_machine=facts.is_this_machine,
+        **_devices(file, display_path(path)),
+        **{name: _frozen(getattr(file, name)) for name in SAME_IN_CLUSTER},
     )
 
 
+def sections_of(launchers: Launchers) -> dict[str, type[Section]]:
+    """Return the section of each launcher that has one, by launcher."""
+    return {name: facts.settings for name, facts in launchers.items() if facts.settings}
+
+
+def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
+    """Yield where keys contradict each other, or another key needs one that is missing.
+
+    An unknown launcher is the only one: the others depend on it.
+    """
+    if file.launcher not in launchers:
+        yield unknown("launcher is", file.launcher, "launchers", launchers)
+        return
+    for check in (_sections, _hosts, _auto, _shared_files):
+        yield from check(file, launchers)
+    if file.work_folder and not file.work_folder.startswith("/"):
+        # Guards on different nodes start in different folders.
+        yield f"work_folder is {file.work_folder!r}; it must be an absolute path"
+
+
+def _sections(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
+    for name, section in sections_of(launchers).items():
+        is_given = getattr(file, name) is not None
+        if is_given and name != file.launcher:
+            yield f"{name} is a section for launcher {name}; the launcher is {file.launcher}"
+        required = [key for key, field in section.model_fields.items() if field.is_required()]
+        if required and not is_given and name == file.launcher:
+            yield f"{name} is missing; launcher {name} needs its {', '.join(required)}"
+
+
+def _hosts(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
+    """Yield what is wrong with the number of nodes and their names."""
+    with_hosts = [name for name, facts in launchers.items() if facts.needs_hosts]
+    if file.launcher in with_hosts and not file.hosts:
+        yield f"hosts is missing; launcher {file.launcher} needs one name per node"
+    elif file.launcher not in with_hosts and file.hosts:
+        yield f"hosts is for launcher {', '.join(with_hosts)}; launcher {file.launcher} finds its nodes itself"
+    elif file.nodes is None and not file.hosts:
+        yield "nodes is missing"
+    elif file.hosts and (file.nodes or 0) > len(file.hosts):
+        yield f"nodes is {file.nodes}, but hosts has {len(file.hosts)}"
+    if repeated := sorted({host for host in file.hosts if file.hosts.count(host) > 1}):
+        yield f"hosts has {', '.join(repeated)} twice"
+
+
+def _auto(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
+    """Yield that ``auto`` is used where runs take place on other machines than this one."""
+    names = [name for name in ("device", "device_name") if getattr(file, name) == AUTO]
+    names += ["devices_per_node"] if file.devices_per_node is None else []
+    if names and not launchers[file.launcher].is_this_machine:
+        able = ", ".join(name for name, facts in launchers.items() if facts.is_this_machine)
+        yield f"{', '.join(names)} can't be auto with launcher {file.launcher}; only launcher {able} can ask"
+
+
+def _shared_files(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
+    expected = launchers[file.launcher].shared_files
+    if expected is None and file.shared_files is None:
+        yield "shared_files is missing; is outputs/ the same folder on every node (true or false)?"
+    if expected is not None and file.shared_files is (not expected):
+        yield f"shared_files is {file.shared_files}; with launcher {file.launcher} it is always {expected}"
+
+
 def _name(path: Path) -> str:
-    """Return by what the cluster is found again: its name here, or where its file lies."""
+    """Return the name under which the cluster is found again: its name in ``params/clusters``, or its path."""
     return path.stem if path.parent == (PARAMS / "clusters").resolve() else str(path)
 
 
-def _devices_of(file: ClusterFile, source: str) -> dict[str, Any]:
-    """Return the devices of each node, asked for on this machine where the file says ``auto``."""
-    device = _device(file)
-    return {
-        "device": device,
-        "devices_per_node": file.devices_per_node or _devices(device, source),
-        "device_name": _device_name(device) if file.device_name == AUTO else file.device_name,
-    }
+def _devices(file: ClusterFile, source: str) -> dict[str, Any]:
+    """Return the devices of each node, detected on this machine where the file says ``auto``."""
+    gpus = gpu_names() if AUTO in (file.device, file.device_name) or file.devices_per_node is None else []
+    device = file.device if file.device != AUTO else "gpu" if gpus else "cpu"
+    count = file.devices_per_node or (usable_cpus() if device == "cpu" else len(gpus))
+    if not count:
+        raise StudyFileError(f"{source}: device is gpu, but nvidia-smi finds no GPU on this machine")
+    name = file.device_name
+    if name == AUTO:
+        name = cpu_name() if device == "cpu" else ", ".join(dict.fromkeys(gpus))
+    return {"device": device, "devices_per_node": count, "device_name": name}
 
 
-def _sections(file: ClusterFile, path: Path) -> dict[str, Any]:
-    """Return what the file says to its launcher."""
-    return {
-        "ssh": Ssh(**_values(file.ssh, path, "config_file")),
-        "slurm": Slurm(**_values(file.slurm, path)),
-        "kubernetes": Kubernetes(**_values(file.kubernetes, path, "kubeconfig")),
-    }
+def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> Section | None:
+    """Return the section of the file's launcher with absolute paths; its defaults where the file has none."""
+    if not facts.settings:
+        return None
+    section: Section = getattr(file, file.launcher) or facts.settings()
+    paths = {}
+    for name, field in type(section).model_fields.items():
+        value = getattr(section, name)
+        if FILE in field.metadata and value:
+            paths[name] = str(path.resolve().parent / Path(value).expanduser())
+            if not Path(paths[name]).is_file():
+                raise StudyFileError(f"{display_path(path)}: {name} is {value!r}; there is no file {paths[name]}")
+    return section.model_copy(update=paths)
 
 
-def _pythons(file: ClusterFile) -> dict[str, str]:
-    """Return the Pythons that are named; in a container image it is the one on the PATH, not that of this machine."""
+def _pythons(file: ClusterFile, facts: LauncherFacts) -> dict[str, str]:
+    """Return the named Pythons; in an image the default is the one on the PATH, not that of this machine."""
     named = {framework: str(Path(python).expanduser()) for framework, python in file.python.items()}
-    return {DEFAULT: "python", **named} if file.launcher == "kubernetes" else named
-
-
-def _values(section: BaseModel | None, path: Path, *files: str) -> dict[str, Any]:
-    """Return a section's values; a path in it begins at the folder of its file."""
-    if section is None:
-        return {}
-    values = section.model_dump()
-    found = {name: str(path.resolve().parent / Path(values[name]).expanduser()) for name in files if values[name]}
-    for name, file in found.items():
-        if not Path(file).is_file():
-            raise StudyFileError(f"{display_path(path)}: {name} is {values[name]!r}; there is no file {file}")
-    return {name: _frozen(value) for name, value in (values | found).items()}
+    return {DEFAULT: "python", **named} if facts.uses_images else named
 
 
 def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _device(file: ClusterFile) -> str:
-    if file.device != AUTO:
-        return file.device
-    return "gpu" if gpu_names() else "cpu"
-
-
-def _devices(device: str, source: str) -> int:
-    if device == "cpu":
-        return usable_cpus()
-    if found := len(gpu_names()):
-        return found
-    raise StudyFileError(f"{source}: device is gpu, but nvidia-smi finds no GPU on this machine")
-
-
-def _device_name(device: str) -> str:
-    return cpu_name() if device == "cpu" else ", ".join(dict.fromkeys(gpu_names()))

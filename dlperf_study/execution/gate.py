@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dlperf_study import launchers
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.paths import StudyPaths
 from dlperf_study.supervision.locks import lock
@@ -19,7 +20,7 @@ def study_lock(study: str, cluster: Cluster) -> Iterator[None]:
     Raises BusyError when somebody does; the message says who.
     """
     purpose = f"study {study}"
-    if cluster.has_queue:
+    if launchers.load(cluster.launcher).queue(cluster):
         held = _held_by_drivers(StudyPaths.of(study).lock, purpose, "would submit and cancel each other's jobs")
     else:
         held = machine_lock(purpose)

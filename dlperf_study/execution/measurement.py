@@ -51,7 +51,9 @@ class Measurement:
     def allotted_seconds(self) -> float:
         """How long the notebook may take."""
         run_seconds = self.configuration.timeout_seconds + self._cluster.idle_wait_seconds + RUN_SECONDS
-        return NOTEBOOK_SECONDS + self._cluster.start_within_seconds + (self.configuration.repeats + 1) * run_seconds
+        queue = launchers.load(self._cluster.launcher).queue(self._cluster)
+        queue_seconds = queue.start_within_seconds if queue else 0.0
+        return NOTEBOOK_SECONDS + queue_seconds + (self.configuration.repeats + 1) * run_seconds
 
     def news(self) -> list[str]:
         """Return what became of its jobs in a queue since this was last asked."""
@@ -159,7 +161,8 @@ class Measurements:
     @property
     def are_enough(self) -> bool:
         """Whether one must end before the next may start."""
-        return len(self.running) >= self._cluster.slurm.jobs_in_queue
+        queue = launchers.load(self._cluster.launcher).queue(self._cluster)
+        return len(self.running) >= (queue.jobs_in_queue if queue else 1)
 
     def start(self, configuration: Configuration, repetitions: list[int]) -> None:
         """Start the notebook of a configuration."""

@@ -29,7 +29,7 @@ def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
         "configuration": {k: v for k, v in configuration.as_dict().items() if k not in PROTOCOL},
         "code": measuring_code(),
         "library": library_version(framework, cluster),
-        "python": cluster.brought_by(configuration.framework),
+        "python": launchers.load(cluster.launcher).runtime(cluster, configuration.framework),
         "device": cluster.device,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,6 +1,7 @@
 """Which configurations can run here, and with which version of the library."""
 
 import shutil
+import sys
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,7 @@ def load_cluster(name_or_path: str | Path) -> Cluster:
 
     Raises StudyFileError for any mistake in the file.
     """
-    return read_cluster(name_or_path, launchers.names())
+    return read_cluster(name_or_path, launchers.by_name())
 
 
 # Names in study and cluster files that nothing here bears: mistakes, unlike what is known and not built.
@@ -38,7 +39,9 @@ def check_names(configuration: Configuration, cluster: Cluster, source: str) -> 
     _require(f"{source}: framework is", configuration.framework, "frameworks", frameworks.names())
     _require(f"{source}: strategy is", configuration.strategy, "strategies", strategies())
     _require(f"{source}: model is", configuration.model, "models", models.names())
-    for key, named in (("python", cluster.python), ("kubernetes.images", cluster.kubernetes.images)):
+    launcher = launchers.load(cluster.launcher)
+    images = launcher.images(cluster) if launcher.images else {}
+    for key, named in (("python", cluster.python), (f"{cluster.launcher}.images", images)):
         for name in set(named) - {DEFAULT}:
             _require(f"cluster {cluster.name}: {key} has a key", name, "frameworks", frameworks.names())
 
@@ -108,10 +111,12 @@ def _python(framework: Framework, cluster: Cluster) -> tuple[tuple[str, ...], No
 
     That nodes have the same versions is seen to when a run starts; so a plan or a report needs no node to answer.
     """
-    python = cluster.planning_python_for(framework.name)
+    launcher = launchers.load(cluster.launcher)
+    # Images are compared with the Python of the driver when a run starts.
+    python = sys.executable if launcher.uses_images else cluster.python_for(framework.name)
     if shutil.which(python):
         return (python,), LOCAL_NODE
-    return (*cluster.container, python), launchers.load(cluster.launcher).representative_node(cluster)
+    return (*cluster.container, python), launcher.representative_node(cluster)
 
 
 @cache

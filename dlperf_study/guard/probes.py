@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.guards import Channel
 from dlperf_study.guard.messages import Message
 from dlperf_study.guard.submission import Node
@@ -14,12 +13,12 @@ from dlperf_study.supervision.processes import new_mark
 PROBE = "dlperf_study.guard.probe"
 ANSWER_SECONDS = 90.0
 #: However long a run may wait in a queue, somebody looks on while a cluster is checked.
-MOST_QUEUE_SECONDS = 600.0
+MAX_QUEUE_SECONDS = 600.0
 
 
-def queue_seconds(cluster: Cluster) -> float:
-    """Return how long what a check starts may wait in a queue; 0 where there is none."""
-    return min(MOST_QUEUE_SECONDS, cluster.start_within_seconds)
+def queue_seconds(start_within_seconds: float) -> float:
+    """Return how long what a check starts may wait in a queue, given how long a run may."""
+    return min(MAX_QUEUE_SECONDS, start_within_seconds)
 
 
 class Probes:
@@ -52,18 +51,18 @@ class Probes:
 
 
 @contextmanager
-def probes(nodes: Sequence[Node]) -> Iterator[Probes]:
-    """Start a probe at each place; at the end none is left."""
+def start_probes(nodes: Sequence[Node]) -> Iterator[Probes]:
+    """Start a probe on each node; at the end none is left."""
     mark = new_mark()
     channels: dict[str, Channel] = {}
     lost: dict[str, str] = {}
     opened: list[Channel] = []
     try:
-        for number, place in enumerate(nodes):
+        for number, node in enumerate(nodes):
             try:
-                channels[place.title] = Channel(number, place, mark, PROBE)
+                channels[node.title] = Channel(number, node, mark, PROBE)
             except OSError as error:
-                lost[place.title] = str(error)
+                lost[node.title] = str(error)
         opened = list(channels.values())
         yield Probes(channels, lost)
     finally:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dlperf_study.cluster.cluster import Kubernetes
 from dlperf_study.errors import RunError, StudyFileError
 from dlperf_study.kubernetes.pods import Manifest
+from dlperf_study.kubernetes.settings import KubernetesSettings
 
 #: The path of each kind of object that a run consists of.
 PATHS = {
@@ -37,7 +37,7 @@ class Api:
     Raises KubernetesError from every method, StudyFileError when the kubeconfig has no such cluster.
     """
 
-    def __init__(self, settings: Kubernetes) -> None:
+    def __init__(self, settings: KubernetesSettings) -> None:
         from kubernetes.dynamic import DynamicClient
 
         self.namespace = settings.namespace
@@ -115,7 +115,7 @@ class Api:
             return bytes(response.data)
 
 
-def _connection(settings: Kubernetes) -> Any:
+def _connection(settings: KubernetesSettings) -> Any:
     import urllib3
     from kubernetes import client, config
     from kubernetes.config.config_exception import ConfigException

@@ -63,7 +63,7 @@ def pods_of(job: Job) -> tuple[Pod, ...]:
 
 def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
     """Return the specification of a pod of the run with this name."""
-    settings = cluster.kubernetes
+    settings = cluster.settings
     host_volumes, _ = _host_paths(cluster)
     return {
         "restartPolicy": "Never",
@@ -128,7 +128,7 @@ def _resources(pod: Pod, cluster: Cluster) -> dict[str, str]:
     """Return what a pod takes of its machine: trainers all its GPUs, a launcher next to nothing."""
     if pod.role is PodRole.LAUNCHER:
         return {}
-    resources = dict(cluster.kubernetes.resources)
+    resources = dict(cluster.settings.resources)
     if cluster.device == "gpu" and pod.role is PodRole.TRAINER:
         resources[GPU] = str(cluster.devices_per_node)
     return resources
@@ -137,7 +137,7 @@ def _resources(pod: Pod, cluster: Cluster) -> dict[str, str]:
 def _host_paths(cluster: Cluster) -> tuple[list[Manifest], list[Manifest]]:
     """Return the volumes and the read-only mounts of the machine's own folders."""
     volumes, mounts = [], []
-    for index, path in enumerate(cluster.kubernetes.host_paths):
+    for index, path in enumerate(cluster.settings.host_paths):
         volumes.append({"name": f"host-{index}", "hostPath": {"path": path}})
         mounts.append({"name": f"host-{index}", "mountPath": path, "readOnly": True})
     return volumes, mounts

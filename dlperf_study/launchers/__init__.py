@@ -1,6 +1,6 @@
-"""One file a place to run. The folder is the registry: a file's name is its name in the cluster file.
+"""The launchers: one file each. The folder is the registry: a file's name is its name in the cluster file.
 
-A part offers ``LAUNCHER``, a :class:`dlperf_study.launchers._base.Launcher`: ``render`` is pure, ``execute`` runs.
+A launcher's file provides ``LAUNCHER``, a :class:`dlperf_study.launchers._base.Launcher`.
 """
 
 from dlperf_study.errors import StudyFileError
@@ -9,3 +9,8 @@ from dlperf_study.registry import Registry
 
 _LAUNCHERS = Registry[Launcher](__name__, "LAUNCHER", "launcher", StudyFileError)
 names, load = _LAUNCHERS.names, _LAUNCHERS.load
+
+
+def by_name() -> dict[str, Launcher]:
+    """Return all launchers by name."""
+    return {name: load(name) for name in names()}

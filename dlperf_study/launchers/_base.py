@@ -1,48 +1,65 @@
-"""What a launcher takes and gives."""
+"""What a launcher declares."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.check.result import CheckResult
+from dlperf_study.cluster.cluster import DEFAULT, Cluster
+from dlperf_study.cluster.cluster_file import LauncherFacts
 from dlperf_study.guard.submission import Execute, Node, Submission
 from dlperf_study.study.job import Job
 
 
+@dataclass(frozen=True)
+class Queue:
+    """How long what is submitted may wait for its start, and how many configurations may be in the queue at once."""
+
+    start_within_seconds: float
+    jobs_in_queue: int = 1
+
+
+def no_queue(cluster: Cluster) -> Queue | None:
+    """Return None: runs start at once, and measure on nodes that this driver has for itself."""
+    return None
+
+
 def this_machine(cluster: Cluster) -> Node:
-    """Return the node to ask for libraries where the cluster's Python is also the Python here."""
+    """Return this machine, where the Python that trains is also the Python here."""
     return Node()
 
 
-def as_it_is(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
-    """Return a command as it is typed on this machine."""
-    return argv
-
-
 def nothing_to_cancel(folder: Path, cluster: Cluster) -> None:
-    """Leave everything as it is: no work of this launcher outlives the one who executes it."""
+    """Do nothing: no work of this launcher outlives the process that executes it."""
 
 
 @dataclass(frozen=True)
-class Launcher:
-    """One node to run.
+class Launcher(LauncherFacts):
+    """A way to start a job on the nodes of a cluster.
 
-    ``render(job, cluster, folder)`` is pure. ``nodes(cluster)`` are its nodes, in order. ``cancel(folder, cluster)``
-    ends what works for the configuration of this folder. ``representative_node(cluster)`` is the node that a plan asks
-    for installed packages, where the Python that trains is not on this machine.
-
-    ``commands`` must be on this machine, and ``commands_from`` says what brings them. ``by_hand(cluster, node, argv)``
-    is how a person would run a command on a node. ``peers_by_ssh``: the first node reaches the others by ssh, so it
-    needs a key of its own.
+    ``render(job, cluster, folder)`` is pure. ``execute`` runs submissions. ``nodes(cluster)`` are its nodes, in order.
+    ``check(cluster)`` tries everything that a run needs. ``cancel(folder, cluster)`` ends what works for the
+    configuration of this folder. ``representative_node(cluster)`` is the node that a plan asks for installed packages,
+    where the Python that trains is not on this machine. ``queue(cluster)`` is None where runs start at once.
+    ``images(cluster)``: the container images by framework, where tasks run in images.
     """
 
     name: str
     render: Callable[[Job, Cluster, Path], Submission]
     execute: Execute
     nodes: Callable[[Cluster], Sequence[Node]]
+    check: Callable[[Cluster], Iterator[CheckResult]]
     cancel: Callable[[Path, Cluster], None] = nothing_to_cancel
     representative_node: Callable[[Cluster], Node] = this_machine
-    commands: tuple[str, ...] = ()
-    commands_from: str = ""
-    by_hand: Callable[[Cluster, Node, Sequence[str]], Sequence[str]] = as_it_is
-    peers_by_ssh: bool = False
+    queue: Callable[[Cluster], Queue | None] = no_queue
+    images: Callable[[Cluster], Mapping[str, str]] | None = None
+
+    @property
+    def uses_images(self) -> bool:
+        """Whether tasks run in container images."""
+        return self.images is not None
+
+    def runtime(self, cluster: Cluster, framework: str) -> str:
+        """Return what has the framework's library during a run: an image, or a Python."""
+        images = self.images(cluster) if self.images else {}
+        return images.get(framework) or images.get(DEFAULT) or cluster.python_for(framework)

@@ -4,7 +4,7 @@ One pod coordinates the guards in the others, and prints the evidence into its l
 """
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.errors import StudyFileError
 from dlperf_study.guard.submission import Node, Submission, fill, submission_of
 from dlperf_study.kubernetes.api import Api
+from dlperf_study.kubernetes.check import check_kubernetes
 from dlperf_study.kubernetes.coordinator_pod import RunRequest
 from dlperf_study.kubernetes.manifests import (
     CONFIGURATION_LABEL,
@@ -27,7 +28,8 @@ from dlperf_study.kubernetes.manifests import (
 )
 from dlperf_study.kubernetes.pods import NODE_FOLDER, Pod, PodRole, pods_of
 from dlperf_study.kubernetes.run import KubernetesRun, delete_objects
-from dlperf_study.launchers._base import Launcher
+from dlperf_study.kubernetes.settings import KubernetesSettings
+from dlperf_study.launchers._base import Launcher, Queue
 from dlperf_study.study.job import Job, JobResult
 
 MANIFESTS = "kubernetes.yaml"
@@ -38,12 +40,12 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
 
     Raises StudyFileError when the cluster file names no image for the framework.
     """
-    image = cluster.kubernetes.image_for(job.framework)
+    image = cluster.settings.image_for(job.framework)
     if not image:
         raise StudyFileError(f"cluster {cluster.name}: kubernetes.images has none for {job.framework}, and no default")
     pods = pods_of(job)
     submission = submission_of("kubernetes", _with_pods_as_nodes(job, pods), cluster, folder, f"{NODE_FOLDER}/run")
-    if cluster.kubernetes.mpi_operator and job.starts_other_nodes and len(pods) > 1:
+    if cluster.settings.mpi_operator and job.starts_other_nodes and len(pods) > 1:
         manifests = mpi_manifests(submission, job.nodes, cluster, image)
     else:
         manifests = run_manifests(submission, pods, cluster, image)
@@ -55,7 +57,7 @@ def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds
 
     A run that an earlier driver started and did not see the end of is followed.
     """
-    api = Api(cluster.kubernetes)
+    api = Api(cluster.settings)
     for submission in submissions:
         yield _run(submission, cluster, timeout_seconds, api).execute()
 
@@ -65,9 +67,21 @@ def nodes(cluster: Cluster) -> tuple[Node, ...]:
     return ()
 
 
+def queue(cluster: Cluster) -> Queue:
+    """Return the limits of the queue: a pod may wait for a node and its image."""
+    settings: KubernetesSettings = cluster.settings
+    return Queue(settings.start_within_seconds)
+
+
+def images(cluster: Cluster) -> Mapping[str, str]:
+    """Return the image of each framework."""
+    settings: KubernetesSettings = cluster.settings
+    return settings.images
+
+
 def cancel(folder: Path, cluster: Cluster) -> None:
     """Delete what a driver that was killed left running for the configuration of this folder."""
-    delete_objects(Api(cluster.kubernetes), f"{CONFIGURATION_LABEL}={configuration_label(str(folder))}")
+    delete_objects(Api(cluster.settings), f"{CONFIGURATION_LABEL}={configuration_label(str(folder))}")
 
 
 def _run(submission: Submission, cluster: Cluster, timeout_seconds: float, api: Api) -> KubernetesRun:
@@ -81,7 +95,7 @@ def _run(submission: Submission, cluster: Cluster, timeout_seconds: float, api: 
         code=measuring_code(),
         libraries=software(),
         timeout_seconds=timeout_seconds,
-        start_within_seconds=cluster.kubernetes.start_within_seconds,
+        start_within_seconds=cluster.settings.start_within_seconds,
     )
     return KubernetesRun(api, manifests, request)
 
@@ -103,4 +117,11 @@ def _with_pods_as_nodes(job: Job, pods: Sequence[Pod]) -> Job:
     return replace(job, nodes=len(pods), tasks=tuple(tasks))
 
 
-LAUNCHER = Launcher("kubernetes", render, execute, nodes, cancel)
+LAUNCHER = Launcher(
+    *("kubernetes", render, execute, nodes, check_kubernetes),
+    cancel=cancel,
+    queue=queue,
+    images=images,
+    settings=KubernetesSettings,
+    shared_files=False,
+)

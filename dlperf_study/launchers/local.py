@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from dlperf_study.check.reachability import NodeAccess, nodes_check
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.coordinator import in_turn
 from dlperf_study.guard.submission import Node, Submission, submission_of
@@ -20,4 +21,5 @@ def nodes(cluster: Cluster) -> tuple[Node, ...]:
 
 
 execute = in_turn(nodes)
-LAUNCHER = Launcher("local", render, execute, nodes)
+check = nodes_check(nodes, NodeAccess("local"))
+LAUNCHER = Launcher("local", render, execute, nodes, check, is_this_machine=True)

@@ -4,34 +4,50 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import Field
+
+from dlperf_study.check.reachability import NodeAccess, nodes_check
+from dlperf_study.cluster import sections
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.coordinator import in_turn
 from dlperf_study.guard.submission import Node, Submission, submission_of
 from dlperf_study.launchers._base import Launcher
 from dlperf_study.study.job import Job
+from dlperf_study.study.validation import Section
 
-#: Ask nobody anything, notice a host that is gone, and end with the connection instead of living on in another one.
+#: Never prompt, notice a lost host, and do not live on in a shared connection.
 OPTIONS = (
     *("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3"),
     *("ControlPath=none", "ForwardX11=no", "ClearAllForwardings=yes", "LogLevel=ERROR"),
 )
-#: Where nodes write that don't share files, unless the cluster file says where.
+#: Where nodes without shared files write, unless the cluster file names a folder.
 WORK_FOLDER = "/tmp"
+
+
+class SshSettings(Section):
+    """How hosts are reached; only with launcher ssh."""
+
+    config_file: sections.FilePath = Field(
+        default="", description="configuration of ssh, from this file's folder; left out: yours"
+    )
 
 
 def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
     """Return the commands of a job, each with its log; starts nothing."""
-    apart = f"{cluster.work_folder or WORK_FOLDER}/dlperf_study-{{unique}}"
-    return submission_of("ssh", job, cluster, folder, "" if cluster.shared_files else apart)
+    node_folder = f"{cluster.work_folder or WORK_FOLDER}/dlperf_study-{{unique}}"
+    return submission_of("ssh", job, cluster, folder, "" if cluster.shared_files else node_folder)
 
 
 def nodes(cluster: Cluster) -> tuple[Node, ...]:
     """Return the hosts, in the order of the cluster file."""
-    return tuple(_place(cluster, host) for host in cluster.hosts)
+    options = [word for option in OPTIONS for word in ("-o", option)]
+    return tuple(
+        Node(host, (*_ssh(cluster), *options, host), cluster.guard_python, shell=True) for host in cluster.hosts
+    )
 
 
 def first_host(cluster: Cluster) -> Node:
-    """Return where to ask for libraries: all hosts must have the same."""
+    """Return the first host: all hosts must have the same installed packages."""
     return nodes(cluster)[0]
 
 
@@ -40,21 +56,24 @@ def by_hand(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
     return (*_ssh(cluster), node.name, shlex.join(argv))
 
 
-def _place(cluster: Cluster, host: str) -> Node:
-    options = [word for option in OPTIONS for word in ("-o", option)]
-    return Node(host, (*_ssh(cluster), *options, host), cluster.guard_python, shell=True)
-
-
 def _ssh(cluster: Cluster) -> tuple[str, ...]:
-    return ("ssh", "-F", cluster.ssh.config_file) if cluster.ssh.config_file else ("ssh",)
+    settings: SshSettings = cluster.settings
+    return ("ssh", "-F", settings.config_file) if settings.config_file else ("ssh",)
 
 
-execute = in_turn(nodes)
-LAUNCHER = Launcher(
-    *("ssh", render, execute, nodes),
-    representative_node=first_host,
+ACCESS = NodeAccess(
+    "ssh",
     commands=("ssh",),
     commands_from="install an ssh client (openssh-client)",
     by_hand=by_hand,
     peers_by_ssh=True,
+)
+execute = in_turn(nodes)
+LAUNCHER = Launcher(
+    *("ssh", render, execute, nodes),
+    check=nodes_check(nodes, ACCESS),
+    representative_node=first_host,
+    settings=SshSettings,
+    needs_hosts=True,
+    shared_files=None,
 )

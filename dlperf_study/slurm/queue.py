@@ -1,4 +1,4 @@
-"""What Slurm is asked and told: sbatch, scontrol, squeue, sacct, scancel."""
+"""The commands of Slurm: sbatch, scontrol, squeue, sacct, scancel."""
 
 import os
 import re
@@ -19,7 +19,7 @@ PHASES = {
     **dict.fromkeys(("COMPLETED", "FAILED", "TIMEOUT", "DEADLINE", "CANCELLED", "PREEMPTED", "REVOKED"), "over"),
     **dict.fromkeys(("OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "FORGOTTEN"), "over"),
 }
-#: Reasons for waiting that no waiting cures, in the words of ``squeue``.
+#: Reasons of ``squeue`` for which a job never starts.
 NEVER = re.compile(
     r"PartitionNodeLimit|PartitionTimeLimit|PartitionConfig|BadConstraints|DependencyNeverSatisfied"
     r"|Invalid(Account|QOS)|AccountNotAllowed|QOSNotAllowed|(QOS|Assoc)\w*Per(QueuedJob|JobLimit)|(QOS|Assoc)\w*TimeLimit"
@@ -28,7 +28,7 @@ HELD = re.compile(r"JobHeld(User|Admin)|JobHoldMaxRequeue|held")
 
 
 class Phase(StrEnum):
-    """What a job does, coarser than Slurm's states."""
+    """The phase of a job; Slurm has several states for each."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -38,32 +38,32 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job as Slurm sees it; ``state`` and ``reason`` are Slurm's words."""
+    """A job in Slurm's queue; ``state`` and ``reason`` are Slurm's own."""
 
     state: str
     reason: str = ""
     nodes: str = ""
     down: tuple[str, ...] = ()
-    number: str = ""
+    job_id: str = ""
 
     @property
     def phase(self) -> Phase:
-        """What it does; a state nobody knows is one of a job that has nodes."""
+        """Its phase; a job in an unknown state has nodes."""
         return Phase(PHASES.get(self.state, Phase.RUNNING))
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody must let it go before it can start."""
+        """Whether somebody must release it before it can start."""
         return bool(HELD.search(self.reason))
 
     @property
     def can_never_start(self) -> bool:
-        """Whether it asks for what this cluster doesn't have, or not for this user."""
+        """Whether it requests what this cluster doesn't have, or what this user may not use."""
         return bool(NEVER.match(self.reason))
 
-    def words(self) -> str:
-        """Return the state with what is known about it: ``job 7: PENDING (Resources)``, ``job 7: RUNNING on h1``."""
-        job = f"job {self.number}: " if self.number else ""
+    def description(self) -> str:
+        """Return the state, reason and nodes: ``job 7: PENDING (Resources)``, ``job 7: RUNNING on h1``."""
+        job = f"job {self.job_id}: " if self.job_id else ""
         reason = f" ({self.reason})" if self.reason else ""
         nodes = f" on {self.nodes}" if self.nodes else ""
         return f"{job}{self.state}{reason}{nodes}" + (f"; {', '.join(self.down)} is down" if self.down else "")
@@ -71,21 +71,21 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition: its nodes, the most of them that one job may have, and how long that may last, in Slurm's words."""
+    """A partition; ``max_nodes`` and ``max_time`` (in Slurm's format) are for one job."""
 
     name: str
     nodes: int
-    most_nodes: int
-    most_time: str
+    max_nodes: int
+    max_time: str
     is_default: bool
 
 
 class Unreachable(RunError):
-    """Slurm did not answer this time; it may the next."""
+    """Slurm did not answer this time; it may the next time."""
 
 
 class Refused(RunError):
-    """Slurm does not do what it is asked; the message is its own."""
+    """Slurm refused a request; the message is its own."""
 
 
 def parse_job(text: str) -> QueuedJob:
@@ -106,19 +106,19 @@ def parse_accounting(text: str) -> QueuedJob | None:
     first = text.strip().partition("\n")[0]
     if not first:
         return None
-    state, reason, nodes = (_value(word) for word in first.split("|"))
-    # "CANCELLED by 1000" names the user behind the state.
+    state, reason, nodes = map(_value, first.split("|"))
+    # "CANCELLED by 1000" names the user after the state.
     return QueuedJob(state.partition(" ")[0], reason, nodes) if state else None
 
 
 def submit(script: Path, variables: Mapping[str, str], further: Sequence[str]) -> str:
-    """Hand a script to Slurm; return the id of the job.
+    """Submit a script; return the id of the job.
 
-    sbatch passes all it sees on to the job, so it sees only what training processes may see: the usual variables of
-    this environment, the ``further`` ones by name, and ``variables``.
+    sbatch passes its whole environment on to the job, so it gets only what training processes may see: the usual
+    variables of this environment, the ``further`` ones by name, and ``variables``.
     """
-    own = {name: os.environ[name] for name in SLURM_VARIABLES if name in os.environ}
-    environment = passed_environment(os.environ, further) | dict(variables) | own
+    configuration = {name: os.environ[name] for name in SLURM_VARIABLES if name in os.environ}
+    environment = passed_environment(os.environ, further) | dict(variables) | configuration
     answer = _command("sbatch", "--parsable", str(script), environment=environment)
     # With several clusters the answer is ``id;cluster``.
     return answer.partition(";")[0].strip()
@@ -127,17 +127,20 @@ def submit(script: Path, variables: Mapping[str, str], further: Sequence[str]) -
 def find(comment: str) -> str | None:
     """Return the id of the job with this comment, if one waits or runs."""
     lines = _command("squeue", "--noheader", "--user", str(os.getuid()), "--format=%i %k").splitlines()
-    found = (line.strip().partition(" ") for line in lines)
-    return next((number for number, _, text in found if text == comment), None)
+    for line in lines:
+        job_id, _, text = line.strip().partition(" ")
+        if text == comment:
+            return job_id
+    return None
 
 
 def named(name: str) -> QueuedJob | None:
     """Return the job with this name, if one waits or runs."""
-    found = _command("squeue", "--noheader", f"--name={name}", "--format=%T|%r|%N|%i").strip()
-    if not found:
+    line = _command("squeue", "--noheader", f"--name={name}", "--format=%T|%r|%N|%i").strip()
+    if not line:
         return None
-    state, reason, nodes, number = found.split("|")
-    return QueuedJob(state, _value(reason), nodes, number=number)
+    state, reason, nodes, job_id = line.split("|")
+    return QueuedJob(state, _value(reason), nodes, job_id=job_id)
 
 
 def partitions() -> tuple[Partition, ...]:
@@ -145,23 +148,24 @@ def partitions() -> tuple[Partition, ...]:
     return parse_partitions(_command("scontrol", "--all", "--oneliner", "show", "partition"))
 
 
-def job(number: str) -> QueuedJob:
-    """Return what Slurm knows of a job, from its accounting where it has one and nothing else.
+def job(job_id: str) -> QueuedJob:
+    """Return a job, from the accounting where Slurm has forgotten it otherwise.
 
     Raises Unreachable when Slurm does not answer.
     """
     try:
-        found = parse_job(_command("scontrol", "--oneliner", "show", "job", number))
+        queued = parse_job(_command("scontrol", "--oneliner", "show", "job", job_id))
     except Refused as error:
         if "Invalid job id" not in str(error):
             raise Unreachable(str(error)) from error
-        found = _accounting(number) or QueuedJob("FORGOTTEN")
-    return replace(found, number=number, down=_down(found.nodes) if found.state == "NODE_FAIL" else ())
+        queued = _accounting(job_id) or QueuedJob("FORGOTTEN")
+    down = _down(queued.nodes) if queued.state == "NODE_FAIL" else ()
+    return replace(queued, job_id=job_id, down=down)
 
 
-def cancel(number: str) -> None:
+def cancel(job_id: str) -> None:
     """End a job; one that is already over is left alone."""
-    _command("scancel", "--quiet", number)
+    _command("scancel", "--quiet", job_id)
 
 
 def cancel_named(name: str) -> None:
@@ -175,18 +179,18 @@ def host_names(node_list: str) -> list[str]:
 
 
 def _down(node_list: str) -> tuple[str, ...]:
-    """Return those of these nodes that do not answer; Slurm doesn't keep with a job which of them failed it."""
-    words = ("sinfo", "--noheader", "--Node", f"--nodes={node_list}", "--states=down", "--format=%N")
-    return tuple(dict.fromkeys(_command(*words).split()))
+    """Return those of these nodes that do not answer; Slurm doesn't record with a job which of its nodes failed."""
+    argv = ("sinfo", "--noheader", "--Node", f"--nodes={node_list}", "--states=down", "--format=%N")
+    return tuple(dict.fromkeys(_command(*argv).split()))
 
 
-def _accounting(number: str) -> QueuedJob | None:
+def _accounting(job_id: str) -> QueuedJob | None:
     """Return what the accounting remembers; None when there is none, or it has never heard of the job."""
     try:
         return parse_accounting(
             _command(
                 *("sacct", "--noheader", "--parsable2", "--allocations"),
-                *("--jobs", number, "--format=State,Reason,NodeList"),
+                *("--jobs", job_id, "--format=State,Reason,NodeList"),
             )
         )
     except RunError:
@@ -194,7 +198,7 @@ def _accounting(number: str) -> QueuedJob | None:
 
 
 def _command(*argv: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return what a command of Slurm prints; raise Refused or Unreachable with what it complains of."""
+    """Return what a command of Slurm prints; raise Refused or Unreachable with its error message."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=COMMAND_SECONDS, env=environment)
     except FileNotFoundError as error:
@@ -203,23 +207,23 @@ def _command(*argv: str, environment: Mapping[str, str] | None = None) -> str:
         raise Unreachable(f"{argv[0]} did not answer within {COMMAND_SECONDS:.0f} s") from error
     if done.returncode == 0:
         return done.stdout
-    diagnostic = "; ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
-    away = re.search(r"[Uu]nable to contact|Socket timed out|[Cc]onnection refused|Zero Bytes", diagnostic)
-    raise (Unreachable if away else Refused)(diagnostic or f"{argv[0]} exited with code {done.returncode}")
+    errors = "; ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
+    is_away = re.search(r"[Uu]nable to contact|Socket timed out|[Cc]onnection refused|Zero Bytes", errors)
+    raise (Unreachable if is_away else Refused)(errors or f"{argv[0]} exited with code {done.returncode}")
 
 
 def _partition(text: str) -> Partition:
-    nodes, most = int(_field(text, "TotalNodes")), _field(text, "MaxNodes")
-    most_nodes = min(nodes, int(most)) if most.isdecimal() else nodes
+    nodes, limit = int(_field(text, "TotalNodes")), _field(text, "MaxNodes")
+    max_nodes = min(nodes, int(limit)) if limit.isdecimal() else nodes
     return Partition(
-        _field(text, "PartitionName"), nodes, most_nodes, _field(text, "MaxTime"), _field(text, "Default") == "YES"
+        _field(text, "PartitionName"), nodes, max_nodes, _field(text, "MaxTime"), _field(text, "Default") == "YES"
     )
 
 
 def _field(text: str, name: str) -> str:
-    found = re.search(rf"(?:^|\s){name}=(\S*)", text)
-    return _value(found.group(1)) if found else ""
+    match = re.search(rf"(?:^|\s){name}=(\S*)", text)
+    return _value(match.group(1)) if match else ""
 
 
-def _value(word: str) -> str:
-    return "" if word in ("(null)", "None", "None assigned", "Unknown") else word
+def _value(text: str) -> str:
+    return "" if text in ("(null)", "None", "None assigned", "Unknown") else text

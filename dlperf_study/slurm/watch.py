@@ -1,24 +1,24 @@
-"""Waiting for a job: what it says of its runs, what Slurm says of it, and when to wait no longer."""
+"""Wait for the runs of a submitted job: what the job wrote, what Slurm says of it, and when to stop waiting."""
 
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from dlperf_study.cluster.cluster import Slurm
 from dlperf_study.slurm import queue
 from dlperf_study.slurm.job import SubmittedJob
 from dlperf_study.slurm.queue import Phase, QueuedJob, Unreachable
+from dlperf_study.slurm.settings import SlurmSettings
 from dlperf_study.study.job import JobResult, Outcome
 
-#: What another machine wrote may take this long to be seen here.
+#: How long a file that another machine wrote may take to appear here.
 SETTLE_SECONDS = 10.0
-#: Slurm may be restarted meanwhile, but not be away for longer than this.
+#: How long Slurm may not answer, for a restart.
 SILENCE_SECONDS = 900.0
-#: A job that ends at its time limit may take this long for it.
+#: How long a job may take to end after its time limit.
 ENDING_SECONDS = 300.0
 CANCEL_SECONDS, CANCEL_POLL_SECONDS = 60.0, 0.5
 
-#: How Slurm's words for the end of a job and ours meet.
+#: The outcome of a run by the state in which Slurm ended its job.
 OUTCOMES = {
     "TIMEOUT": Outcome.TIMEOUT,
     "DEADLINE": Outcome.TIMEOUT,
@@ -31,7 +31,8 @@ OUTCOMES = {
     "LAUNCH_FAILED": Outcome.FAILED,
 }
 
-Verdict = tuple[Outcome, str]
+#: Outcome and reason of a run that the job has no result for.
+Failure = tuple[Outcome, str]
 
 
 @dataclass(frozen=True)
@@ -43,110 +44,110 @@ class Patience:
 
 
 class Watch:
-    """Looks at one job until its runs have ended."""
+    """Follow one job until its runs have ended."""
 
-    def __init__(self, job: SubmittedJob, settings: Slurm) -> None:
+    def __init__(self, job: SubmittedJob, settings: SlurmSettings) -> None:
         self._job = job
         self._poll_seconds = settings.poll_seconds
         self._patience = Patience(settings.start_within_seconds, job.allotted_seconds + ENDING_SECONDS)
-        self._verdict: Verdict | None = None
-        self._words = ""
-        self._seen = QueuedJob("PENDING", number=job.number)
-        self._since = self._answered = time.monotonic()
+        self._failure: Failure | None = None
+        self._description = ""
+        self._queued = QueuedJob("PENDING", job_id=job.job_id)
+        self._phase_since = self._last_answer = time.monotonic()
 
     def result(self, index: int) -> JobResult:
         """Wait for one run of the job; return how it ended."""
         while True:
-            # First what the job says, then what Slurm says: a run that Slurm cuts off takes it for a failure.
+            # First the job's own result, then Slurm: to a run that Slurm interrupts, that looks like a failure.
             result = self._job.result(index)
             if result and result.outcome is Outcome.COMPLETED:
                 return result
-            self._look()
-            if result and self._seen.state != "COMPLETING":
-                return with_slurms_word(result, self._seen)
-            if self._verdict:
+            self._update()
+            if result and self._queued.state != "COMPLETING":
+                return with_slurm_reason(result, self._queued)
+            if self._failure:
                 end(self._job)
-                return JobResult(*self._verdict, seconds=None)
+                return JobResult(*self._failure, seconds=None)
             time.sleep(self._poll_seconds)
 
-    def _look(self) -> None:
-        """See how the job is; once that is decided it stays so."""
-        if self._verdict:
+    def _update(self) -> None:
+        """Ask Slurm for the job; a failure that is decided once stays so."""
+        if self._failure:
             return
         try:
-            seen = queue.job(self._seen.number)
+            queued = queue.job(self._queued.job_id)
         except Unreachable as error:
-            self._say(f"Slurm does not answer: {error}")
+            self._report(f"Slurm does not answer: {error}")
         else:
-            self._answered = time.monotonic()
-            self._since = self._since if seen.phase is self._seen.phase else self._answered
-            self._seen = seen
-            self._say(seen.words())
-        self._verdict = self._judge(time.monotonic())
+            self._last_answer = time.monotonic()
+            if queued.phase is not self._queued.phase:
+                self._phase_since = self._last_answer
+            self._queued = queued
+            self._report(queued.description())
+        now = time.monotonic()
+        if now - self._last_answer > SILENCE_SECONDS:
+            silence = f"and since then Slurm has not answered ({SILENCE_SECONDS:.0f} s)"
+            self._failure = Outcome.FAILED, f"{self._queued.description()}, {silence}"
+        else:
+            self._failure = failure(self._queued, now - self._phase_since, self._patience)
 
-    def _judge(self, now: float) -> Verdict | None:
-        if now - self._answered > SILENCE_SECONDS:
-            return (
-                Outcome.FAILED,
-                f"{self._seen.words()}, and since then Slurm has not answered ({SILENCE_SECONDS:.0f} s)",
-            )
-        return verdict(self._seen, now - self._since, self._patience)
-
-    def _say(self, words: str) -> None:
-        """Show and keep what has changed."""
-        if words == self._words:
+    def _report(self, description: str) -> None:
+        """Print and record what has changed."""
+        if description == self._description:
             return
-        self._words = words
-        line = f"{datetime.now(UTC).isoformat(timespec='seconds')} {words}"
+        self._description = description
+        line = f"{datetime.now(UTC).isoformat(timespec='seconds')} {description}"
         with open(self._job.paths.states, "a", encoding="utf-8") as file:
             file.write(f"{line}\n")
         print(line, flush=True)
 
 
-def verdict(seen: QueuedJob, since_seconds: float, patience: Patience) -> Verdict | None:
-    """Return how a run ends of which the job has said nothing so far, or None while there is hope.
+def failure(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure | None:
+    """Return the failure of a run that the job has no result for so far, or None while it may still come.
 
-    ``since_seconds`` is how long the job has been in its phase.
+    ``phase_seconds`` is how long the job has been in its phase.
     """
-    if seen.phase is Phase.WAITING:
-        return _verdict_on_waiting(seen, since_seconds, patience)
-    if seen.phase is Phase.SUSPENDED:
-        return Outcome.KILLED, f"{seen.words()}: what is measured across a break is not true"
-    if seen.phase is Phase.OVER and since_seconds > SETTLE_SECONDS:
-        return OUTCOMES.get(seen.state, Outcome.FAILED), f"{seen.words()}, and no word of this run"
-    if seen.phase is Phase.RUNNING and since_seconds > patience.run_seconds:
-        return Outcome.FAILED, f"{seen.words()}: still after {since_seconds:.0f} s"
+    description = job.description()
+    if job.phase is Phase.WAITING:
+        return _failure_of_waiting(job, phase_seconds, patience)
+    if job.phase is Phase.SUSPENDED:
+        return Outcome.KILLED, f"{description}: what is measured across a break is not true"
+    if job.phase is Phase.OVER and phase_seconds > SETTLE_SECONDS:
+        return OUTCOMES.get(job.state, Outcome.FAILED), f"{description}, and no result of this run"
+    if job.phase is Phase.RUNNING and phase_seconds > patience.run_seconds:
+        return Outcome.FAILED, f"{description}: still after {phase_seconds:.0f} s"
     return None
 
 
-def with_slurms_word(result: JobResult, seen: QueuedJob) -> JobResult:
-    """Return the ending of a run; where Slurm ended the job, that is why."""
-    if seen.state not in OUTCOMES:
+def _failure_of_waiting(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure | None:
+    if job.is_held:
+        return Outcome.FAILED, f"{job.description()}: it is held, so it would wait for ever"
+    if job.can_never_start:
+        return Outcome.UNSUPPORTED, f"{job.description()}: it can never start"
+    if phase_seconds > patience.start_seconds:
+        return Outcome.FAILED, f"{job.description()}: not started within {patience.start_seconds:.0f} s"
+    return None
+
+
+def with_slurm_reason(result: JobResult, job: QueuedJob) -> JobResult:
+    """Return the result of a run; where Slurm ended the job, Slurm's state is the reason."""
+    if job.state not in OUTCOMES:
         return result
-    return replace(result, outcome=OUTCOMES[seen.state], reason=f"{seen.words()}: {result.reason}", failed_task="")
+    reason = f"{job.description()}: {result.reason}"
+    return replace(result, outcome=OUTCOMES[job.state], reason=reason, failed_task="")
 
 
 def end(job: SubmittedJob) -> None:
-    """Cancel a job that still lives, and wait until it has left its nodes."""
+    """Cancel a job that is still alive, and wait until it has left its nodes."""
     deadline = time.monotonic() + CANCEL_SECONDS
-    if job.lives:
-        queue.cancel(job.number)
-    while job.lives and time.monotonic() < deadline:
+    if job.is_alive:
+        queue.cancel(job.job_id)
+    while job.is_alive and time.monotonic() < deadline:
         time.sleep(CANCEL_POLL_SECONDS)
 
 
-def give_up(job: SubmittedJob) -> None:
-    """End a job, and expect nothing of it any more."""
+def abandon(job: SubmittedJob) -> None:
+    """End a job, and record that no result of it is expected."""
     end(job)
     for index in range(len(job.submissions)):
         job.paths.recorded(index).touch()
-
-
-def _verdict_on_waiting(seen: QueuedJob, since_seconds: float, patience: Patience) -> Verdict | None:
-    if seen.is_held:
-        return Outcome.FAILED, f"{seen.words()}: it is held, so it would wait for ever"
-    if seen.can_never_start:
-        return Outcome.UNSUPPORTED, f"{seen.words()}: it can never start"
-    if since_seconds > patience.start_seconds:
-        return Outcome.FAILED, f"{seen.words()}: not started within {patience.start_seconds:.0f} s"
-    return None

@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
+from dlperf_study import launchers
 from dlperf_study.__main__ import main
-from dlperf_study.check import kubernetes, nodes
-from dlperf_study.check.check import check
-from dlperf_study.check.result import CheckResult, CheckStatus, as_table, holds, missing
-from dlperf_study.check.slurm import allocation, refused
-from dlperf_study.cluster.cluster import Cluster, Kubernetes, Slurm
+from dlperf_study.check import nodes
+from dlperf_study.check.result import CheckResult, CheckStatus, as_table, missing, ok
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.guard.probe import unreachable
+from dlperf_study.kubernetes import check as kubernetes_check
+from dlperf_study.kubernetes.settings import KubernetesSettings
+from dlperf_study.slurm.check import allocation_argv, refusal
+from dlperf_study.slurm.settings import SlurmSettings
 from tests.clusters.kubernetes import FakeKubernetes, Scripted, fake_kubernetes
 from tests.command_line import CLUSTER, Workplace
 
@@ -43,9 +46,9 @@ def facts(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_node_that_has_all_holds_everywhere() -> None:
-    found = list(nodes.each_node(TWO, "one", facts()))
-    assert {result.status for result in found} == {CheckStatus.HOLDS}
+def test_a_node_that_has_all_is_ok_everywhere() -> None:
+    found = list(nodes.check_node(TWO, "one", facts()))
+    assert {result.status for result in found} == {CheckStatus.OK}
     assert [result.subject for result in found] == [
         f"one: {what}" for what in ("reached", "devices", "idle", "memory", "/scratch", "address")
     ]
@@ -68,27 +71,27 @@ def test_a_node_that_has_all_holds_everywhere() -> None:
 def test_what_a_node_lacks(
     cluster: Cluster, changes: dict[str, Any], subject: str, status: CheckStatus, words: str
 ) -> None:
-    found = {f.subject: f for f in nodes.each_node(cluster, "one", facts(**changes))}
+    found = {f.subject: f for f in nodes.check_node(cluster, "one", facts(**changes))}
     result = found.pop(f"one: {subject}")
     assert result.status is status
     assert words in f"{result.found} {result.remedy}"
-    assert {other.status for other in found.values()} == {CheckStatus.HOLDS}
+    assert {other.status for other in found.values()} == {CheckStatus.OK}
 
 
 def test_gpus_are_counted_and_named() -> None:
     hardware = {"host": "one", "cpu_model": "a CPU", "cores": 4, "gpu_names": "Tesla V100; " * 3 + "Tesla V100"}
-    found = {f.subject: f for f in nodes.each_node(GPUS, "one", facts(hardware=hardware))}
-    assert found["one: devices"] == holds("one: devices", "4 × Tesla V100")
+    found = {f.subject: f for f in nodes.check_node(GPUS, "one", facts(hardware=hardware))}
+    assert found["one: devices"] == ok("one: devices", "4 × Tesla V100")
 
 
 def together(**of_two: Any) -> dict[str, CheckResult]:
     told = {"one": facts(), "two": facts(**of_two)}
-    return {result.subject: result for result in nodes.together(TWO, told, {"one": 0.0, "two": 0.2})}
+    return {result.subject: result for result in nodes.check_together(TWO, told, {"one": 0.0, "two": 0.2})}
 
 
-def test_nodes_that_bring_the_same_hold_together() -> None:
+def test_nodes_with_the_same_packages_are_ok_together() -> None:
     found = together()
-    assert {result.status for result in found.values()} == {CheckStatus.HOLDS}
+    assert {result.status for result in found.values()} == {CheckStatus.OK}
     assert found["horovod_torch"].found == "horovod 0.28.1, torch 2.13.0 everywhere"
 
 
@@ -96,8 +99,8 @@ def test_another_version_on_one_node_is_named() -> None:
     other = {"code": "c0de", "software": SOFTWARE | {"torch": "2.12.0"}}
     found = together(software=facts()["software"] | {"torch_ddp": other})
     assert found["torch_ddp"].status is CheckStatus.MISSING
-    assert found["torch_ddp"].found == "torch is 2.12.0 on two, other than on one"
-    assert found["paddle_ps"].status is CheckStatus.HOLDS
+    assert found["torch_ddp"].found == "torch is 2.12.0 on two, different from one"
+    assert found["paddle_ps"].status is CheckStatus.OK
 
 
 def test_a_python_that_is_named_and_lacks_its_library_is_missing() -> None:
@@ -107,23 +110,23 @@ def test_a_python_that_is_named_and_lacks_its_library_is_missing() -> None:
         ({"torch_ddp": "/a/python"}, CheckStatus.MISSING),
         ({"default": "/a/python"}, CheckStatus.NOTE),
     ):
-        found = {f.subject: f for f in nodes.together(replace(TWO, python=python), told, {"one": 0.0})}
+        found = {f.subject: f for f in nodes.check_together(replace(TWO, python=python), told, {"one": 0.0})}
         assert (found["torch_ddp"].status, found["torch_ddp"].found) == (status, "not installed in /a/python")
 
 
 def test_other_code_on_one_node_is_named() -> None:
-    assert together(code="0ther")["measuring code"].found == "other on two than on one"
+    assert together(code="0ther")["measuring code"].found == "different on two than on one"
 
 
 def test_a_framework_that_is_nowhere_is_a_note_unless_it_is_the_last() -> None:
     nothing = {"code": "c0de", "software": {"system": "Linux"}}
     told = {"one": facts(software=dict.fromkeys(facts()["software"], nothing))}
-    found = {f.subject: f.status for f in nodes.together(TWO, told, {"one": 0.0})}
+    found = {f.subject: f.status for f in nodes.check_together(TWO, told, {"one": 0.0})}
     assert (found["torch_ddp"], found["a framework"]) == (CheckStatus.NOTE, CheckStatus.MISSING)
 
 
 def test_a_clock_that_is_wrong_is_a_note() -> None:
-    found = {f.subject: f for f in nodes.together(TWO, {"one": facts()}, {"one": -7.04})}
+    found = {f.subject: f for f in nodes.check_together(TWO, {"one": facts()}, {"one": -7.04})}
     assert (found["clocks"].status, found["clocks"].found) == (CheckStatus.NOTE, "one -7.0 s")
 
 
@@ -132,9 +135,9 @@ def test_a_port_that_nobody_listens_on_is_not_reached() -> None:
 
 
 def test_the_table_has_what_to_do_below_what_it_is_about() -> None:
-    table = as_table([holds("a", "fine"), missing("much longer", "nothing there", "bring it")])
+    table = as_table([ok("a", "fine"), missing("much longer", "nothing there", "bring it")])
     assert table.splitlines() == [
-        "holds    a            fine",
+        "ok       a            fine",
         "missing  much longer  nothing there",
         "                      -> bring it",
     ]
@@ -143,7 +146,7 @@ def test_the_table_has_what_to_do_below_what_it_is_about() -> None:
 def test_this_machine_is_checked_by_the_command_line(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(place.cluster_file)]) == 0
     printed = capsys.readouterr().out
-    assert "holds  this machine: reached" in printed
+    assert "ok     this machine: reached" in printed
     assert "paddlepaddle 3.0.0 everywhere" in printed
     assert printed.splitlines()[-1].endswith("nothing is missing")
 
@@ -169,13 +172,14 @@ def test_a_python_that_is_named_and_of_no_use_is_missing(
 
 def test_a_command_that_is_not_there_ends_the_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    [result] = check(TWO)
+    [result] = launchers.load("ssh").check(TWO)
     assert (result.status, result.found) == (CheckStatus.MISSING, "no ssh here")
 
 
 def test_slurm_is_asked_for_all_nodes_as_a_run_asks() -> None:
-    cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", slurm=Slurm("dgx", "me", ("--constraint=v100",)))
-    argv = allocation(cluster, "a name")
+    settings = SlurmSettings(partition="dgx", account="me", options=["--constraint=v100"])
+    cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", settings=settings)
+    argv = allocation_argv(cluster, "a name")
     assert argv[:3] == ["salloc", "--no-shell", "--job-name=a name"]
     assert {"--nodes=4", "--partition=dgx", "--account=me", "--constraint=v100", "--gres=gpu:8"} <= set(argv)
     assert {"--exclusive", "--mem=0", "--immediate=600"} <= set(argv)
@@ -193,8 +197,9 @@ def test_slurm_is_asked_for_all_nodes_as_a_run_asks() -> None:
     ],
 )
 def test_what_slurm_refuses_names_the_key_that_may_be_why(words: str, remedy: str) -> None:
-    cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", slurm=Slurm("", "me", ("--qos=high",)))
-    result = refused(cluster, words)
+    settings = SlurmSettings(account="me", options=["--qos=high"])
+    cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", settings=settings)
+    result = refusal(cluster, words)
     assert (result.status, result.found) == (CheckStatus.MISSING, words)
     assert result.remedy.startswith(remedy)
 
@@ -206,7 +211,7 @@ def kubelet() -> Scripted:
 
 @pytest.fixture
 def api(kubelet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes]:
-    monkeypatch.setattr(kubernetes, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(kubernetes_check, "POLL_SECONDS", 0.02)
     with fake_kubernetes(tmp_path, kubelet) as served:
         yield served
         assert served.objects == {}, "a check leaves nothing"
@@ -214,15 +219,16 @@ def api(kubelet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 def in_kubernetes(api: FakeKubernetes, **changes: Any) -> dict[str, CheckResult]:
     values = {"kubeconfig": str(api.kubeconfig), "images": {"default": "i:1"}, "start_within_seconds": 0.3, **changes}
-    cluster = Cluster("k", 2, 1, "cpu", "a CPU", "kubernetes", shared_files=False, kubernetes=Kubernetes(**values))
-    return {result.subject: result for result in check(cluster)}
+    settings = KubernetesSettings(**values)
+    cluster = Cluster("k", 2, 1, "cpu", "a CPU", "kubernetes", shared_files=False, settings=settings)
+    return {result.subject: result for result in launchers.load("kubernetes").check(cluster)}
 
 
-def test_an_image_that_holds_this_code_holds(api: FakeKubernetes, kubelet: Scripted) -> None:
+def test_an_image_with_this_code_is_ok(api: FakeKubernetes, kubelet: Scripted) -> None:
     told = {"code": measuring_code(), "software": software() | {"torch": "2.13.0"}}
     kubelet.logs["trainer-0"] = "a warning\n" + json.dumps(told) + "\n"
     found = in_kubernetes(api)
-    assert {result.status for result in found.values()} == {CheckStatus.HOLDS}
+    assert {result.status for result in found.values()} == {CheckStatus.OK}
     assert found["API"].found == "Kubernetes v1.30.0-fake"
     assert "torch 2.13.0" in found["image i:1"].found
 
@@ -244,7 +250,7 @@ def test_an_image_that_does_not(
     assert words in result.found
 
 
-@pytest.mark.parametrize(("has_operator", "status"), [(True, CheckStatus.HOLDS), (False, CheckStatus.MISSING)])
+@pytest.mark.parametrize(("has_operator", "status"), [(True, CheckStatus.OK), (False, CheckStatus.MISSING)])
 def test_the_operator_is_looked_for_where_it_is_wanted(
     api: FakeKubernetes, has_operator: bool, status: CheckStatus
 ) -> None:

@@ -1,16 +1,15 @@
 """What a cluster file becomes: the cluster, and the examples that come with the package."""
 
-import dataclasses
 import sys
 
 import pytest
 
 from dlperf_study.cluster import cluster_file
-from dlperf_study.cluster.cluster import Kubernetes, Slurm, Ssh
 from dlperf_study.cluster.hardware import cpu_name, gpu_names, usable_cpus
-from dlperf_study.cluster.sections import KubernetesSection, SlurmSection, SshSection
 from dlperf_study.execution.support import load_cluster
+from dlperf_study.launchers.ssh import SshSettings
 from dlperf_study.paths import PROJECT
+from dlperf_study.slurm.settings import SlurmSettings
 from tests.study.examples import CLUSTER, KUBERNETES, LOCAL, SLURM, SSH, write
 
 
@@ -50,7 +49,7 @@ def test_hosts_are_the_nodes_of_ssh(tmp_path):
     assert (cluster.work_folder, cluster.network_interface) == ("/scratch", "eth0")
     assert (cluster.environment, cluster.pass_environment) == ({"NCCL_DEBUG": "INFO"}, ("LM_LICENSE_FILE",))
     assert cluster.container == ("apptainer", "exec", "image.sif")
-    assert cluster.ssh == Ssh()
+    assert cluster.settings == SshSettings()
 
 
 def test_fewer_nodes_than_hosts_may_be_asked_for(tmp_path):
@@ -60,21 +59,21 @@ def test_fewer_nodes_than_hosts_may_be_asked_for(tmp_path):
 def test_a_file_named_in_a_section_lies_beside_the_cluster_file(tmp_path):
     (tmp_path / "ssh_config").touch()
     cluster = load_cluster(write(tmp_path, SSH + "ssh: {config_file: ssh_config}\n"))
-    assert cluster.ssh.config_file == str(tmp_path / "ssh_config")
+    assert cluster.settings.config_file == str(tmp_path / "ssh_config")
 
 
 def test_what_slurm_is_told(tmp_path):
     cluster = load_cluster(write(tmp_path, SLURM))
-    assert cluster.slurm == Slurm(partition="dgx", options=("--exclusive",), jobs_in_queue=2)
+    assert cluster.settings == SlurmSettings(partition="dgx", options=["--exclusive"], jobs_in_queue=2)
     assert cluster.shared_files
 
 
 def test_what_kubernetes_is_told(tmp_path):
     cluster = load_cluster(write(tmp_path, KUBERNETES))
-    assert cluster.kubernetes.resources == {"cpu": "8", "memory": "16Gi"}
-    assert cluster.kubernetes.host_paths == ("/data",)
-    assert cluster.kubernetes.image_for("torch_ddp") == "torch:1"
-    assert cluster.kubernetes.image_for("paddle_ps") == "dlperf:1"
+    assert cluster.settings.resources == {"cpu": "8", "memory": "16Gi"}
+    assert cluster.settings.host_paths == ["/data"]
+    assert cluster.settings.image_for("torch_ddp") == "torch:1"
+    assert cluster.settings.image_for("paddle_ps") == "dlperf:1"
     assert not cluster.shared_files
     assert cluster.python_for("torch_ddp") == "python", "that of the image"
 
@@ -84,16 +83,6 @@ def test_default_is_the_python_of_all_that_have_none_of_their_own(tmp_path):
     cluster = load_cluster(write(tmp_path, text))
     assert cluster.python_for("horovod_torch") == "/opt/horovod/bin/python"
     assert cluster.python_for("torch_ddp") == cluster.guard_python == "/opt/all/bin/python"
-
-
-def test_a_section_has_the_defaults_of_its_values():
-    """Two files hold them: this one without pydantic, which training images need not have."""
-    for section, values in ((SshSection, Ssh()), (SlurmSection, Slurm()), (KubernetesSection, Kubernetes())):
-        fields = {name: field for name, field in section.model_fields.items() if not field.is_required()}
-        assert {n: f.default for n, f in fields.items()} == {
-            n: list(v) if isinstance(v := getattr(values, n), tuple) else v for n in fields
-        }
-        assert list(section.model_fields) == [field.name for field in dataclasses.fields(values)]
 
 
 @pytest.mark.parametrize("name", ["ssh", "slurm", "kubernetes"])

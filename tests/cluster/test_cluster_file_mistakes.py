@@ -2,6 +2,7 @@
 
 import pytest
 
+from dlperf_study import launchers
 from dlperf_study.cluster import cluster_file
 from dlperf_study.cluster.cluster_file import read_cluster
 from dlperf_study.errors import StudyFileError
@@ -64,7 +65,12 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
             ("[node1,", "[-oProxyCommand=x,"),
             "hosts[0] is '-oProxyCommand=x'; it must be a host name, an address, or a name of the ssh configuration",
         ),
-        (SSH, ("launcher: ssh", "launcher: local"), "hosts is for launcher ssh; launcher local finds its nodes itself"),
+        (
+            SSH,
+            ("launcher: ssh", "launcher: local"),
+            "hosts is for launcher ssh; launcher local finds its nodes itself\n"
+            "{file}: shared_files is False; with launcher local it is always True",
+        ),
         (
             SSH,
             ("shared_files: false\n", ""),
@@ -120,12 +126,13 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
         (KUBERNETES, ("[/data]", "[data]"), "kubernetes.host_paths[0] is 'data'; it must be an absolute path"),
     ],
 )
-def test_a_mistake_in_what_a_launcher_needs_gives_one_message(tmp_path, text, change, message):
+def test_what_a_launcher_needs_and_lacks_gives_one_line_each(tmp_path, text, change, message):
     assert change[0] in text
     file = write(tmp_path, text.replace(*change))
     with pytest.raises(StudyFileError) as caught:
         load_cluster(file)
-    assert str(caught.value) == f"{file}: {message.replace('{folder}', str(tmp_path))}"
+    expected = message.replace("{folder}", str(tmp_path)).replace("{file}", str(file))
+    assert str(caught.value) == f"{file}: {expected}"
 
 
 def test_kubernetes_without_its_section_is_told_what_is_missing(tmp_path):
@@ -144,7 +151,7 @@ def test_gpus_asked_for_where_there_are_none_are_an_error(tmp_path, monkeypatch)
 def test_a_misspelt_launcher_is_said_before_what_follows_from_it(tmp_path, text, right, wrong):
     file = write(tmp_path, text.replace(f"launcher: {right}", f"launcher: {wrong}") + "ssh: {}\n")
     with pytest.raises(StudyFileError) as caught:
-        read_cluster(file, ("local", "ssh"))
+        read_cluster(file, {name: launchers.load(name) for name in ("local", "ssh")})
     assert str(caught.value) == f"{file}: launcher is '{wrong}'; did you mean {right}? the launchers are local, ssh"
 
 

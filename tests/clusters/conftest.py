@@ -10,8 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dlperf_study.cluster import cluster as sections
 from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.launchers.ssh import SshSettings
+from dlperf_study.slurm.settings import SlurmSettings
 from dlperf_study.supervision.processes import marked
 from tests.clusters.namespaces import Host, left, made, namespaces
 from tests.clusters.slurm import PROGRAMS, Slurm, running_slurm
@@ -76,7 +77,7 @@ def ssh_cluster(ssh: SshHosts) -> Cluster:
         work_folder=str(ssh.work),
         idle_max_busy_cores=1e9,
         idle_wait_seconds=0.0,
-        ssh=sections.Ssh(str(ssh.config)),
+        settings=SshSettings(config_file=str(ssh.config)),
     )
 
 
@@ -87,7 +88,7 @@ def slurm_cluster(slurm: Slurm) -> Cluster:
         *("test", len(slurm.hosts), 2, "cpu", "a CPU", "slurm"),
         idle_max_busy_cores=1e9,
         idle_wait_seconds=0.0,
-        slurm=sections.Slurm(poll_seconds=0.2, start_within_seconds=60),
+        settings=SlurmSettings(poll_seconds=0.2, start_within_seconds=60),
     )
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.check.check import check
+from dlperf_study import launchers
 from dlperf_study.check.result import CheckResult, CheckStatus
-from dlperf_study.cluster.cluster import Cluster, Ssh
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.hardware import cpu_name
 from dlperf_study.guard.requests import PORTS
+from dlperf_study.launchers.ssh import SshSettings
 from dlperf_study.study.strict_yaml import PARAMS
 from tests.clusters.slurm import Slurm
 from tests.clusters.ssh_hosts import SshHosts
@@ -31,12 +32,12 @@ def cluster(ssh: SshHosts) -> Cluster:
         shared_files=False,
         work_folder=str(ssh.work),
         network_interface="eth0",
-        ssh=Ssh(str(ssh.config)),
+        settings=SshSettings(config_file=str(ssh.config)),
     )
 
 
 def found(cluster: Cluster) -> dict[str, CheckResult]:
-    return {result.subject: result for result in check(cluster)}
+    return {result.subject: result for result in launchers.load("ssh").check(cluster)}
 
 
 def test_hosts_are_reached_and_reach_each_other(cluster: Cluster, ssh: SshHosts) -> None:
@@ -45,18 +46,18 @@ def test_hosts_are_reached_and_reach_each_other(cluster: Cluster, ssh: SshHosts)
     for host in ssh.hosts[:2]:
         assert rows[f"{host.name}: reached"].found.startswith(f"{host.name}, ")
         assert rows[f"{host.name}: address"].found == f"{host.address} on eth0"
-    assert rows["ports between nodes"].status is CheckStatus.HOLDS
+    assert rows["ports between nodes"].status is CheckStatus.OK
     assert rows["paddle_collective"].found.endswith("everywhere")
-    assert rows["clocks"].status is CheckStatus.HOLDS
+    assert rows["clocks"].status is CheckStatus.OK
     assert not ssh.left()
 
 
 def test_a_host_that_is_not_there_is_named_and_nothing_is_said_of_ways_to_it(cluster: Cluster) -> None:
     rows = found(replace(cluster, hosts=(cluster.hosts[0], "nowhere")))
     assert rows["nowhere: reached"].status is CheckStatus.MISSING
-    assert rows[f"{cluster.hosts[0]}: reached"].status is CheckStatus.HOLDS
+    assert rows[f"{cluster.hosts[0]}: reached"].status is CheckStatus.OK
     ways = [rows["ports between nodes"], rows[f"ssh from {cluster.hosts[0]} to nowhere"]]
-    assert [row.status for row in ways] == [CheckStatus.UNTRIED] * 2
+    assert [row.status for row in ways] == [CheckStatus.UNTESTED] * 2
 
 
 def test_the_way_to_try_it_by_hand_is_short_and_works(cluster: Cluster, tmp_path: Path) -> None:
@@ -64,19 +65,22 @@ def test_the_way_to_try_it_by_hand_is_short_and_works(cluster: Cluster, tmp_path
     rows = found(replace(cluster, python={"default": str(wrong)}))
     remedy = rows[f"{cluster.hosts[0]}: reached"].remedy
     command = remedy.removeprefix("try it by hand: ")
-    assert command == f"ssh -F {cluster.ssh.config_file} {cluster.hosts[0]} '{wrong} -m dlperf_study.cluster.software'"
+    assert (
+        command
+        == f"ssh -F {cluster.settings.config_file} {cluster.hosts[0]} '{wrong} -m dlperf_study.cluster.software'"
+    )
     wrong.symlink_to(sys.executable)
     pasted = subprocess.run(command.replace(str(wrong), sys.executable), shell=True, capture_output=True, text=True)
     assert '"code"' in pasted.stdout
 
 
 def test_a_wrong_key_is_said_of_the_way_from_here_only(cluster: Cluster, ssh: SshHosts) -> None:
-    rows = found(replace(cluster, ssh=Ssh(str(ssh.config_with_wrong_key))))
+    rows = found(replace(cluster, settings=SshSettings(config_file=str(ssh.config_with_wrong_key))))
     assert {name for name, row in rows.items() if row.status is CheckStatus.MISSING} == {
         f"{name}: reached" for name in cluster.hosts
     }
     assert "Permission denied" in rows[f"{cluster.hosts[0]}: reached"].found
-    assert rows[f"ssh from {cluster.hosts[0]}"].status is CheckStatus.UNTRIED
+    assert rows[f"ssh from {cluster.hosts[0]}"].status is CheckStatus.UNTESTED
 
 
 def test_files_that_are_not_shared_are_found_out(
@@ -87,14 +91,14 @@ def test_files_that_are_not_shared_are_found_out(
     assert rows[f"{cluster.hosts[0]}: outputs/"].status is CheckStatus.MISSING
     monkeypatch.setenv("DLPERF_STUDY_OUTPUTS", str(tmp_path / "outputs"))
     rows = found(replace(cluster, shared_files=True))
-    assert rows[f"{cluster.hosts[0]}: outputs/"].status is CheckStatus.HOLDS
+    assert rows[f"{cluster.hosts[0]}: outputs/"].status is CheckStatus.OK
     assert list((tmp_path / "outputs").iterdir()) == []
 
 
 def test_another_interface_than_there_is_is_missing(cluster: Cluster) -> None:
     rows = found(replace(cluster, network_interface="ib0"))
     assert "network_interface ib0 has no IPv4 address here" in rows[f"{cluster.hosts[0]}: address"].found
-    assert rows["ports between nodes"].status is CheckStatus.UNTRIED
+    assert rows["ports between nodes"].status is CheckStatus.UNTESTED
 
 
 def test_ports_of_a_run_that_are_closed_are_told_from_those_that_are_open(cluster: Cluster, ssh: SshHosts) -> None:
@@ -163,7 +167,7 @@ def test_slurm_is_checked_from_inside_a_job(slurm: Slurm, tmp_path: Path) -> Non
     ended = in_slurm(slurm, tmp_path)
     first, second = (host.name for host in slurm.hosts[:2])
     assert ended.stdout.splitlines()[-1].endswith("queue.yaml: nothing is missing")
-    assert re.search(rf"^holds +nodes +{first}, {second}", ended.stdout, re.MULTILINE)
+    assert re.search(rf"^ok +nodes +{first}, {second}", ended.stdout, re.MULTILINE)
     assert f"{second}: outputs/" in ended.stdout
     assert (ended.returncode, ended.stderr) == (0, "")
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from dlperf_study import frameworks
-from dlperf_study.cluster.cluster import Cluster, Kubernetes
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.submission import Submission
 from dlperf_study.kubernetes import run as run_module
 from dlperf_study.kubernetes.pods import NODE_FOLDER
+from dlperf_study.kubernetes.settings import KubernetesSettings
 from dlperf_study.launchers import kubernetes as launcher
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, JobResult, Task, TaskRole
@@ -47,14 +48,16 @@ def api(pods: Pods, tmp_path: Path) -> Iterator[FakeKubernetes]:
 @pytest.fixture
 def cluster(api: FakeKubernetes, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(run_module, "POLL_SECONDS", 0.1)
-    settings = Kubernetes(kubeconfig=str(api.kubeconfig), images={"default": "this-machine"}, start_within_seconds=30)
+    settings = KubernetesSettings(
+        kubeconfig=str(api.kubeconfig), images={"default": "this-machine"}, start_within_seconds=30
+    )
     return Cluster(
         *("test", 4, 1, "cpu", "a CPU", "kubernetes"),
         idle_max_busy_cores=1e9,
         idle_wait_seconds=0.0,
         python={"default": sys.executable},
         shared_files=False,
-        kubernetes=settings,
+        settings=settings,
     )
 
 
@@ -176,7 +179,7 @@ def test_horovod_trains_as_an_mpi_job_where_the_operator_is(
     api.has_operator = True
     asked = asked_for("horovod_torch", 2)
     folder = tmp_path / "runs" / "1"
-    operated = replace(cluster, kubernetes=replace(cluster.kubernetes, mpi_operator=True))
+    operated = replace(cluster, settings=cluster.settings.model_copy(update={"mpi_operator": True}))
     [result] = launcher.execute([submission(asked, operated, folder)], operated, 100)
     assert (result.outcome, result.reason) == ("completed", "")
     workers = [node["name"].partition(".")[0] for node in result.nodes]

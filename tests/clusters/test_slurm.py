@@ -80,7 +80,7 @@ def test_a_run_that_fails_does_not_keep_the_next_from_being_tried(tmp_path: Path
 def test_a_job_that_does_not_start_is_not_waited_for(
     tmp_path: Path, slurm_cluster: Cluster, settings: dict[str, Any], nodes: int, outcome: Outcome, words: str
 ) -> None:
-    place = replace(slurm_cluster, slurm=replace(slurm_cluster.slurm, **settings))
+    place = replace(slurm_cluster, settings=slurm_cluster.settings.model_copy(update=settings))
     begin = time.monotonic()
     results = execute(runs(tmp_path, place, ["true"] * nodes, ["true"] * nodes), place)
     assert [result.outcome for result in results] == [outcome, outcome], results

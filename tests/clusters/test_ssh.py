@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.cluster.cluster import Cluster, Ssh
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.launchers.ssh import SshSettings
 from tests.clusters.ssh_hosts import SshHosts
 from tests.clusters.ssh_runs import DEEP, execute, scripts
 from tests.command_line import LIMIT_SECONDS
@@ -53,7 +54,7 @@ def test_a_hanging_task_is_a_timeout(ssh_cluster: Cluster, ssh: SshHosts) -> Non
 
 
 def test_a_wrong_key_is_said_before_anything_starts(ssh_cluster: Cluster, ssh: SshHosts) -> None:
-    locked_out = replace(ssh_cluster, ssh=Ssh(str(ssh.config_with_wrong_key)))
+    locked_out = replace(ssh_cluster, settings=SshSettings(config_file=str(ssh.config_with_wrong_key)))
     ending = execute(scripts(ssh, ssh.hidden / "locked_out", "touch started"), locked_out)
     assert (ending.outcome, ending.seconds, ending.exit_codes) == ("failed", None, {})
     assert ending.reason.startswith(f"{ssh_cluster.hosts[0]}: was lost, its ssh exited with code 255: root@")

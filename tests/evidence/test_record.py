@@ -40,7 +40,7 @@ def run(tmp_path: Any) -> RunPaths:
 
 def recorded(run: RunPaths, result: JobResult = WELL) -> dict[str, Any]:
     device = json.loads(run.rank_log(0).read_text().splitlines()[0])["device"]
-    cluster = Cluster("local", 1, 2, device=device, device_name="a device")
+    cluster = Cluster("local", 1, 2, device=device, device_name="a device", launcher="local")
     return record(Circumstances(ASKED, 1, "f" * 64, cluster), result, run)
 
 

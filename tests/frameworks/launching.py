@@ -11,7 +11,7 @@ from dlperf_study.launchers import local
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Task, TaskRole
 
-CLUSTER = Cluster("test", nodes=1, devices_per_node=2, device="cpu", device_name="a CPU")
+CLUSTER = Cluster("test", nodes=1, devices_per_node=2, device="cpu", device_name="a CPU", launcher="local")
 RANKS = Path(__file__).with_name("ranks.py")
 
 

@@ -15,7 +15,7 @@ from tests.frameworks.launching import asynchronous, configuration
 from tests.golden_file import check
 
 PYTHON = dict.fromkeys(frameworks.names(), "python")
-CPUS = Cluster("cpus", nodes=2, devices_per_node=4, device="cpu", device_name="a CPU", python=PYTHON)
+CPUS = Cluster("cpus", nodes=2, devices_per_node=4, device="cpu", device_name="a CPU", launcher="local", python=PYTHON)
 GPUS = replace(CPUS, device="gpu", device_name="a GPU")
 DDP, HOROVOD = configuration(framework="torch_ddp"), configuration(framework="horovod_torch")
 LOCAL = configuration(framework="paddle_ps", strategy="local")

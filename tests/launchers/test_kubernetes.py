@@ -11,10 +11,11 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from dlperf_study.cluster.cluster import Cluster, Kubernetes
+from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import StudyFileError
 from dlperf_study.kubernetes import run as run_module
 from dlperf_study.kubernetes.pod_log import evidence_lines
+from dlperf_study.kubernetes.settings import KubernetesSettings
 from dlperf_study.launchers import kubernetes as launcher
 from dlperf_study.study.job import JobResult, Outcome
 from tests.clusters.kubernetes import FakeKubernetes, Scripted, fake_kubernetes
@@ -41,8 +42,8 @@ def api(kubelet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def cluster_of(api: FakeKubernetes, **settings: Any) -> Cluster:
-    asked = Kubernetes(kubeconfig=str(api.kubeconfig), images={"default": "i"}, **settings)
-    return Cluster("test", 2, 1, "cpu", "a CPU", "kubernetes", shared_files=False, kubernetes=asked)
+    asked = KubernetesSettings(kubeconfig=str(api.kubeconfig), images={"default": "i"}, **settings)
+    return Cluster("test", 2, 1, "cpu", "a CPU", "kubernetes", shared_files=False, settings=asked)
 
 
 def execute(api: FakeKubernetes, folder: Path, start_within_seconds: float = 5, **changes: Any) -> JobResult:

@@ -32,7 +32,7 @@ def objects(asked: Configuration, cluster: Cluster) -> list[dict[str, Any]]:
 
 def with_operator() -> Cluster:
     cluster = load_cluster("kubernetes")
-    return replace(cluster, kubernetes=replace(cluster.kubernetes, mpi_operator=True))
+    return replace(cluster, settings=cluster.settings.model_copy(update={"mpi_operator": True}))
 
 
 def test_horovod_is_an_mpi_job_where_the_operator_is() -> None:
@@ -95,7 +95,7 @@ def test_trainers_take_all_gpus_and_servers_none() -> None:
 
 def test_a_framework_without_an_image_is_refused() -> None:
     cluster = load_cluster("kubernetes")
-    without = replace(cluster, kubernetes=replace(cluster.kubernetes, images={"torch_ddp": "torch:1"}))
+    without = replace(cluster, settings=cluster.settings.model_copy(update={"images": {"torch_ddp": "torch:1"}}))
     with pytest.raises(StudyFileError, match=r"kubernetes\.images has none for paddle_collective, and no default"):
         submission(configuration(), without)
 

@@ -26,7 +26,8 @@ from dlperf_study.slurm.queue import (
     parse_partitions,
 )
 from dlperf_study.slurm.script import allotted_seconds, filled, script, slurm_time
-from dlperf_study.slurm.watch import SETTLE_SECONDS, Patience, verdict, with_slurms_word
+from dlperf_study.slurm.settings import SlurmSettings
+from dlperf_study.slurm.watch import SETTLE_SECONDS, Patience, failure, with_slurm_reason
 from dlperf_study.study.job import JobResult, Outcome
 from tests.frameworks.launching import configuration
 from tests.golden_file import check
@@ -71,7 +72,7 @@ def test_a_script_is_filled_with_its_folder_and_its_time() -> None:
 
 
 def test_only_gpus_are_asked_for_by_number() -> None:
-    lines = script("one", 3, replace(CLUSTER, device="cpu", slurm=replace(CLUSTER.slurm, partition="", account="a")))
+    lines = script("one", 3, replace(CLUSTER, device="cpu", settings=SlurmSettings(account="a")))
     assert "gres" not in lines
     assert "partition" not in lines
     assert "#SBATCH --account=a\n" in lines
@@ -148,18 +149,18 @@ def test_what_the_accounting_remembers(text: str, expected: QueuedJob | None) ->
         (QueuedJob("SUSPENDED", "", "h1"), 0, Outcome.KILLED, "what is measured across a break is not true"),
         (QueuedJob("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS, None, ""),
         (QueuedJob("TIMEOUT", "TimeLimit", "h1"), SETTLE_SECONDS + 1, Outcome.TIMEOUT, "TIMEOUT (TimeLimit) on h1"),
-        (QueuedJob("CANCELLED"), SETTLE_SECONDS + 1, Outcome.KILLED, "CANCELLED, and no word of this run"),
+        (QueuedJob("CANCELLED"), SETTLE_SECONDS + 1, Outcome.KILLED, "CANCELLED, and no result of this run"),
         (QueuedJob("PREEMPTED"), SETTLE_SECONDS + 1, Outcome.KILLED, "PREEMPTED"),
         (QueuedJob("OUT_OF_MEMORY"), SETTLE_SECONDS + 1, Outcome.OUT_OF_MEMORY, "OUT_OF_MEMORY"),
         (QueuedJob("NODE_FAIL", "", "h[1-2]", ("h2",)), SETTLE_SECONDS + 1, Outcome.FAILED, "on h[1-2]; h2 is down"),
-        (QueuedJob("COMPLETED"), SETTLE_SECONDS + 1, Outcome.FAILED, "COMPLETED, and no word of this run"),
+        (QueuedJob("COMPLETED"), SETTLE_SECONDS + 1, Outcome.FAILED, "COMPLETED, and no result of this run"),
         (QueuedJob("FORGOTTEN"), SETTLE_SECONDS + 1, Outcome.FAILED, "FORGOTTEN"),
     ],
 )
 def test_when_a_job_is_no_longer_waited_for(job: QueuedJob, since: float, outcome: Outcome | None, words: str) -> None:
-    judged = verdict(job, since, PATIENCE)
-    assert (judged and judged[0]) == outcome
-    assert words in (judged[1] if judged else "")
+    found = failure(job, since, PATIENCE)
+    assert (found and found[0]) == outcome
+    assert words in (found[1] if found else "")
 
 
 @pytest.fixture
@@ -172,7 +173,7 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("diagnostic", "expected"),
     [
-        ("slurm_load_jobs error: Invalid job id specified", QueuedJob("FORGOTTEN", number="7")),
+        ("slurm_load_jobs error: Invalid job id specified", QueuedJob("FORGOTTEN", job_id="7")),
         ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", Unreachable),
         ("slurm_load_jobs error: Protocol authentication error", Unreachable),
     ],
@@ -195,14 +196,14 @@ def test_without_slurm_the_message_says_so(scontrol: Path) -> None:
 
 def test_where_slurm_ended_a_run_that_is_why() -> None:
     result = JobResult(Outcome.FAILED, "node-0 on h2 exited with code 1", 3.0, {"node-0": 1}, failed_task="node-0")
-    cut = with_slurms_word(result, QueuedJob("PREEMPTED", "", "h[1-2]", number="7"))
+    cut = with_slurm_reason(result, QueuedJob("PREEMPTED", "", "h[1-2]", job_id="7"))
     assert (cut.outcome, cut.reason) == (
         Outcome.KILLED,
         "job 7: PREEMPTED on h[1-2]: node-0 on h2 exited with code 1",
     )
     assert (cut.seconds, cut.exit_codes, cut.failed_task) == (3.0, {"node-0": 1}, "")
     for state in ("RUNNING", "COMPLETED", "FAILED", "FORGOTTEN"):
-        assert with_slurms_word(result, QueuedJob(state)) == result
+        assert with_slurm_reason(result, QueuedJob(state)) == result
 
 
 def test_outside_of_a_job_there_are_no_nodes() -> None:
@@ -228,6 +229,6 @@ PartitionName=two AllowAccounts=ALL Default=NO MaxNodes=1 MaxTime=UNLIMITED Node
 
 def test_what_slurm_says_of_its_partitions() -> None:
     assert parse_partitions(PARTITIONS) == (
-        Partition("all", nodes=4, most_nodes=4, most_time="01:00:00", is_default=True),
-        Partition("two", nodes=2, most_nodes=1, most_time="UNLIMITED", is_default=False),
+        Partition("all", nodes=4, max_nodes=4, max_time="01:00:00", is_default=True),
+        Partition("two", nodes=2, max_nodes=1, max_time="UNLIMITED", is_default=False),
     )

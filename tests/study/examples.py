@@ -85,7 +85,7 @@ def study(**changes: object) -> Study:
 
 
 def cluster(nodes: int = 4, devices_per_node: int = 8, name: str = "example") -> Cluster:
-    return Cluster(name, nodes, devices_per_node, device="cpu", device_name="a CPU")
+    return Cluster(name, nodes, devices_per_node, device="cpu", device_name="a CPU", launcher="local")
 
 
 def anything_goes(configuration: Configuration) -> str | None:

@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Iterator
 
-from dlperf_study.check.result import CheckResult, holds, missing
+from dlperf_study.check.result import CheckResult, missing, ok
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import measuring_code, training_libraries
 from dlperf_study.errors import DlperfStudyError
@@ -27,17 +27,17 @@ PERMISSIONS = (
 def check_kubernetes(cluster: Cluster) -> Iterator[CheckResult]:
     """Yield the results; every image is started once, on a node that could run a trainer."""
     try:
-        api = Api(cluster.kubernetes)
-        yield holds("API", f"Kubernetes {api.version()}")
+        api = Api(cluster.settings)
+        yield ok("API", f"Kubernetes {api.version()}")
         yield (permissions := _check_permissions(api))
     except DlperfStudyError as error:
         yield missing("API", str(error), "name kubeconfig and context in the cluster file, and try: kubectl get pods")
         return
     if permissions.remedy:
         return
-    if cluster.kubernetes.mpi_operator:
+    if cluster.settings.mpi_operator:
         yield _check_operator(api)
-    for image in sorted(set(cluster.kubernetes.images.values())):
+    for image in sorted(set(cluster.settings.images.values())):
         yield _check_image(api, cluster, image)
 
 
@@ -49,12 +49,12 @@ def _check_permissions(api: Api) -> CheckResult:
     if forbidden:
         remedy = f"ask for a role in namespace {api.namespace} that allows it"
         return missing("permissions", f"you may not {', '.join(forbidden)}", remedy)
-    return holds("permissions", f"all that a run needs, in namespace {api.namespace}")
+    return ok("permissions", f"all that a run needs, in namespace {api.namespace}")
 
 
 def _check_operator(api: Api) -> CheckResult:
     if api.has_kind("MPIJob"):
-        return holds("mpi-operator", "MPIJob v2beta1 is there")
+        return ok("mpi-operator", "MPIJob v2beta1 is there")
     return missing("mpi-operator", "no MPIJob v2beta1", "install the mpi-operator, or set mpi_operator: false")
 
 
@@ -65,7 +65,7 @@ def _check_image(api: Api, cluster: Cluster, image: str) -> CheckResult:
     subject = f"image {image}"
     try:
         api.create(check_job(name, cluster, image))
-        output = last_line(_pod_log(api, selector, queue_seconds(cluster)))
+        output = last_line(_pod_log(api, selector, queue_seconds(cluster.settings.start_within_seconds)))
     except KubernetesError as error:
         return missing(subject, str(error), "see kubectl describe pod, and images/ for how to build it")
     finally:
@@ -77,7 +77,7 @@ def _check_image(api: Api, cluster: Cluster, image: str) -> CheckResult:
     if runtime["code"] != measuring_code():
         return missing(subject, "it has other measuring code than this checkout", "build it again: images/")
     libraries = [f"{name} {version}" for name, version in training_libraries(runtime["software"]).items()]
-    return holds(subject, ", ".join(libraries) or "no framework's library")
+    return ok(subject, ", ".join(libraries) or "no framework's library")
 
 
 def _pod_log(api: Api, selector: str, seconds: float) -> str:

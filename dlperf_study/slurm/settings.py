@@ -1,0 +1,42 @@
+"""The section ``slurm`` of a cluster file."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from dlperf_study.cluster.sections import DAY_SECONDS, MAX_SECONDS
+from dlperf_study.study.validation import Section
+
+#: The options that the sbatch script sets itself, by sbatch's long and short names.
+OWN_OPTIONS = (
+    *("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--time", "-t", "--job-name", "-J", "--partition", "-p"),
+    *("--account", "-A", "--output", "-o", "--error", "-e", "--array", "-a", "--wait", "-W", "--wrap", "--chdir", "-D"),
+    *("--comment", "--export", "--requeue", "--no-requeue", "--parsable"),
+)
+
+
+def _option(text: str) -> str:
+    if not re.fullmatch(r"--?[A-Za-z][^\n]*", text):
+        raise ValueError("it must be one option of sbatch, as --constraint=v100")
+    name = re.split(r"[=\s]", text, maxsplit=1)[0]
+    own = [option for option in OWN_OPTIONS if name == option or (len(option) == 2 and name.startswith(option))]
+    if own and not (name.startswith("--") and name not in OWN_OPTIONS):
+        raise ValueError(f"{own[0]} is set by this package")
+    return text
+
+
+SbatchOption = Annotated[str, AfterValidator(_option)]
+
+
+class SlurmSettings(Section):
+    """How jobs are put into the queue; only with launcher slurm."""
+
+    partition: str = Field(default="", description="left out: Slurm's default")
+    account: str = Field(default="", description="left out: your default")
+    options: list[SbatchOption] = Field(default=[], description="further options of sbatch, one each")
+    jobs_in_queue: int = Field(default=1, ge=1, le=1000, description="configurations in the queue at once")
+    start_within_seconds: float = Field(
+        default=float(DAY_SECONDS), gt=0, le=MAX_SECONDS, description="how long a job may wait to be started"
+    )
+    poll_seconds: float = Field(default=5.0, gt=0, le=3600, description="how often Slurm is asked")
