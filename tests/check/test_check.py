@@ -146,7 +146,7 @@ def test_the_table_has_what_to_do_below_what_it_is_about() -> None:
 def test_this_machine_is_checked_by_the_command_line(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(place.cluster_file)]) == 0
     printed = capsys.readouterr().out
-    assert "ok     this machine: reached" in printed
+    assert "ok    this machine: reached" in printed
     assert "paddlepaddle 3.0.0 everywhere" in printed
     assert printed.splitlines()[-1].endswith("nothing is missing")
 
