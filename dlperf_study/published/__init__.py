@@ -1,7 +1,7 @@
-"""What others measured and printed. One source a pair of files; the folder is the registry.
+"""Numbers that others measured and printed. A source is a pair of files; their folder is the registry.
 
-``<name>.yaml`` says who printed the numbers, where, and what holds for all of them; ``<name>.csv`` has a line per
-printed number, with the text as it was printed.
+``<name>.yaml`` has the authors, the address and the facts of all numbers; ``<name>.csv`` has a line per printed
+number, with its text as printed.
 """
 
 from dlperf_study.published.published_table import load, load_source, printed_table

@@ -1,7 +1,7 @@
-"""The published numbers as one tidy frame: a row per printed number."""
+"""The published numbers as one tidy frame, a row per printed number; and a table as its authors printed it."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -11,42 +11,27 @@ from dlperf_study.published.source import FACTS, read_source
 from dlperf_study.published.source_lines import read_lines
 from dlperf_study.study.study import SOURCES_FOLDER, source_names
 
-# The tables of a source as its authors printed them.
-
-
-def printed_table(cells: pd.DataFrame, table: str) -> pd.DataFrame:
-    """Return a table as text: its rows and columns by their printed labels, in printed order.
-
-    ``cells`` are the numbers of one source. A place where nothing is printed holds the empty text.
-    """
-    ours = cells[cells["table"] == table]
-    text = ours["before"] + ours["printed"] + ours["after"]
-    grid = text.groupby([ours["row"], ours["column"]], sort=False).agg("".join).unstack(sort=False)
-    return grid.fillna("").loc[list(dict.fromkeys(ours["row"])), list(dict.fromkeys(ours["column"]))]
-
-
 Line = dict[str, Any]
-#: The facts that may differ along a line of points.
-ALONG = ("nodes", "devices_per_node", "world_size", "global_batch", "our_nodes", "our_devices_per_node")
-_APART = tuple(name for name in FACTS if name not in (*ALONG, "scope", "role", "estimator", "inferred"))
+#: Facts that may change along a series.
+ALONG_SERIES = ("nodes", "devices_per_node", "world_size", "global_batch", "our_nodes", "our_devices_per_node")
+_SERIES_FACTS = tuple(name for name in FACTS if name not in (*ALONG_SERIES, "scope", "role", "estimator", "inferred"))
 
 
 def load(names: Iterable[str] | None = None) -> pd.DataFrame:
     """Return the numbers of some sources, or of all, with the columns of ``Table.PUBLISHED``.
 
     Raises:
-        PublishedError: there is no such source, or one of its files can't be read.
+        PublishedError: a source is unknown, or one of its files is invalid.
 
     """
-    lines = [line for name in (source_names() if names is None else names) for line in _lines(name)]
-    return pd.DataFrame(
-        {
-            column.name: pd.Series(
-                [line.get(column.name) for line in lines], dtype=str(column.dtype_in(Table.PUBLISHED))
-            )
-            for column in columns_of(Table.PUBLISHED)
-        }
-    )
+    lines: list[Line] = []
+    for name in source_names() if names is None else names:
+        lines.extend(_source_lines(name))
+    columns = {}
+    for column in columns_of(Table.PUBLISHED):
+        values = [line.get(column.name) for line in lines]
+        columns[column.name] = pd.Series(values, dtype=str(column.dtype_in(Table.PUBLISHED)))
+    return pd.DataFrame(columns)
 
 
 def load_source(name: str) -> pd.DataFrame:
@@ -54,38 +39,56 @@ def load_source(name: str) -> pd.DataFrame:
     return load([name])
 
 
-def _lines(name: str) -> Iterator[Line]:
-    """Yield the lines of a source with their keys, and the keys of what they point to."""
+def printed_table(cells: pd.DataFrame, table: str) -> pd.DataFrame:
+    """Return a table as strings: rows and columns by their printed labels, in printed order.
+
+    ``cells`` are the numbers of one source. A field without a number is the empty string.
+    """
+    cells = cells[cells["table"] == table]
+    printed = cells["before"] + cells["printed"] + cells["after"]
+    rows, columns = cells["row"], cells["column"]
+    grid = printed.groupby([rows, columns], sort=False).agg("".join).unstack(sort=False)
+    return grid.fillna("").loc[list(dict.fromkeys(rows)), list(dict.fromkeys(columns))]
+
+
+def _source_lines(name: str) -> list[Line]:
+    """Return the lines of a source with their keys, and the keys of the cells they refer to."""
     lines = list(read_lines(read_source(name), SOURCES_FOLDER / f"{name}.csv"))
-    keys, series = _keys(lines), _series(lines)
     runs = Counter(line.get("runs_of") for line in lines)
-    for line, key, words in zip(lines, keys, series, strict=True):
-        targets: Line = {pointer: f"{name}/{line[pointer]}" for pointer in ("baseline", "runs_of") if pointer in line}
-        own = {"source": name, "cell": f"{name}/{key}", "series": f"{name}/{words}", "runs": runs[key]}
-        yield {"before": "", "after": "", **line, **targets, **own}
+    with_keys: list[Line] = []
+    for line, key, series in zip(lines, _keys(lines), _series(lines), strict=True):
+        line = {"before": "", "after": "", **line}
+        line |= {"source": name, "cell": f"{name}/{key}", "series": f"{name}/{series}", "runs": runs[key]}
+        for reference in ("baseline", "runs_of"):
+            if reference in line:
+                line[reference] = f"{name}/{line[reference]}"
+        with_keys.append(line)
+    return with_keys
 
 
 def _keys(lines: list[Line]) -> list[str]:
-    """Return the place of each number and, where several stand in one place, which of them it is."""
-    places = [f"{line['table']}/{line['row']}/{line['column']}" for line in lines]
-    sizes, seen = Counter(places), Counter[str]()
+    """Return table/row/column of each number; numbers of the same field are numbered: ``#1``, ``#2``."""
+    fields = [f"{line['table']}/{line['row']}/{line['column']}" for line in lines]
+    sizes, counts = Counter(fields), Counter[str]()
     keys = []
-    for place in places:
-        seen[place] += 1
-        keys.append(place if sizes[place] == 1 else f"{place}#{seen[place]}")
+    for field in fields:
+        counts[field] += 1
+        keys.append(field if sizes[field] == 1 else f"{field}#{counts[field]}")
     return keys
 
 
 def _series(lines: list[Line]) -> list[str]:
-    """Return the line of points each number belongs to: its table, and what tells lines of that table apart."""
-    levels: dict[tuple[str, str], set[Any]] = defaultdict(set)
+    """Return the series of each number: its table, and the facts in which the series of that table differ."""
+    levels: dict[tuple[str, str], set[Any]] = {}
     for line in lines:
-        for name in _APART:
-            levels[line["table"], name].add(line.get(name))
-    return ["/".join((line["table"], *_words(line, levels))) for line in lines]
-
-
-def _words(line: Line, levels: dict[tuple[str, str], set[Any]]) -> Iterator[str]:
-    for name in _APART:
-        if name in line and len(levels[line["table"], name]) > 1:
-            yield f"{line[name]:g}" if isinstance(line[name], float) else str(line[name])
+        for name in _SERIES_FACTS:
+            levels.setdefault((line["table"], name), set()).add(line.get(name))
+    series = []
+    for line in lines:
+        parts = [line["table"]]
+        for name in _SERIES_FACTS:
+            if name in line and len(levels[line["table"], name]) > 1:
+                level = line[name]
+                parts.append(f"{level:g}" if isinstance(level, float) else str(level))
+        series.append("/".join(parts))
+    return series

@@ -1,4 +1,4 @@
-"""What is known of a published source: who printed it, where, under which licence, and what holds for its numbers."""
+"""The metadata of a published source: authors, address, licence, tables, and the facts of its numbers."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -15,12 +15,10 @@ from dlperf_study.study.study import SOURCES_FOLDER, source_names
 from dlperf_study.study.validation import Section, validate
 from dlperf_study.wording import unknown
 
-# What a published number may be, and in which unit its value is kept.
-
 
 @dataclass(frozen=True)
 class PublishedMetric:
-    """One kind of number; the name is that of our own column wherever it is the same thing."""
+    """The unit and the definition of a metric; it has the name of our own column for the same quantity."""
 
     unit: str
     definition: str
@@ -52,9 +50,7 @@ METRICS = {
 ESTIMATORS = ("median", "mean", "run", "one value", "not stated")
 SCOPES = ("job", "rank")
 ROLES = ("result", "working")
-
-
-#: What may hold for a source, for a table or for one number: the nearest counts.
+#: What may be declared for a source, for a table or for one number; the most specific declaration counts.
 FACTS = (
     "scope",
     "role",
@@ -63,22 +59,23 @@ FACTS = (
 )
 
 
-def _known(facts: dict[str, Scalar]) -> dict[str, Scalar]:
-    """Refuse a fact that is no column, or a text where the column holds numbers."""
+def _validate_facts(facts: dict[str, Scalar]) -> dict[str, Scalar]:
+    """Refuse a fact that is no column, or a string where the column holds numbers."""
     for name, value in facts.items():
         if name not in FACTS:
             raise ValueError(unknown("unknown fact", name, "facts", FACTS))
         if COLUMNS[name].is_number == isinstance(value, str):
-            raise ValueError(f"{name} is {value!r}; it must be a {'number' if COLUMNS[name].is_number else 'text'}")
+            kind = "number" if COLUMNS[name].is_number else "string"
+            raise ValueError(f"{name} is {value!r}; it must be a {kind}")
     return facts
 
 
-Facts = Annotated[dict[str, Any], AfterValidator(_known)]
+Facts = Annotated[dict[str, Any], AfterValidator(_validate_facts)]
 Text = Annotated[str, Field(min_length=1)]
 
 
 class TableSection(Section):
-    """One table of a source: its title, the head of its row labels, and what holds for all its numbers."""
+    """One table of a source: its title, the heading of its row labels, and the facts of all its numbers."""
 
     title: Text
     rows: Text
@@ -107,10 +104,10 @@ _KEYS = {
 
 @cache
 def read_source(name: str) -> PublishedSource:
-    """Return what is known of a source.
+    """Return the metadata of a source.
 
     Raises:
-        PublishedError: there is no such source, or its file can't be read as one.
+        PublishedError: the source is unknown, or its file is invalid.
 
     """
     if name not in source_names():

@@ -97,16 +97,16 @@ def test_digits_beyond_the_ninth_are_no_rounding(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "there is no column metric and none named for one; the columns are none"),
-        ("world_size,throughput\n", "there is no row below the head"),
-        ("world_size,throughput\n1,1,000\n", "line 2 has 3 fields, and the head 2"),
-        ("world_size,throughput\n1,1\n\n2\n", "line 4 has 1 field, and the head 2"),
-        ("throughput,throughput\n1,1\n", "a column stands there twice"),
+        ("", "there is no column metric and no column of a metric; the columns are none"),
+        ("world_size,throughput\n", "there is no row below the header"),
+        ("world_size,throughput\n1,1,000\n", "line 2 has 3 fields, and the header has 2"),
+        ("world_size,throughput\n1,1\n\n2\n", "line 4 has 1 field, and the header has 2"),
+        ("throughput,throughput\n1,1\n", "a column appears twice"),
         (b"\xff\xfe\x00", "not a CSV table"),
         ('a,b\n1,"2\n', "not a CSV table"),
-        ("devices,rate\n1,100\n", "there is no column metric and none named for one; the columns are devices, rate"),
-        ("GPUs,throughput\n1,100\n", "GPUs is no column of ours: call it world_size where it counts all devices"),
-        ("throughput,num_gpus\n100,1\n", "num_gpus is no column of ours"),
+        ("devices,rate\n1,100\n", "there is no column metric and no column of a metric; the columns are devices, rate"),
+        ("GPUs,throughput\n1,100\n", "GPUs is not one of our columns: call it world_size if it counts all devices"),
+        ("throughput,num_gpus\n100,1\n", "num_gpus is not one of our columns"),
         ("world_size,throughput\n1,100x\n", "throughput is '100x', which is not a number"),
         ("metric,value\nspedup,1\n", "line 2: metric is 'spedup'; did you mean speedup"),
         ("metric,value\n,1\n", "line 2: metric is ''"),
@@ -116,18 +116,18 @@ def test_digits_beyond_the_ninth_are_no_rounding(write):
         ("world_size,throughput\n1,100\n2,fast\n", "line 3: throughput is 'fast', which is not a number"),
         (
             "world_size,throughput\nx,1\n1,2,3\ny,inf\n",
-            "line 3 has 3 fields, and the head 2; line 2: world_size is 'x'",
+            "line 3 has 3 fields, and the header has 2; line 2: world_size is 'x'",
         ),
         ("world_size,throughput\nx,1\n1,2,3\ny,inf\n", "line 4: throughput is 'inf', which is not finite; where there"),
         ("world_size,throughput\n" + "x,1\n" * 12, "; and 2 more"),
         ('world_size,throughput\n1,"1,000"\n', "throughput is '1,000', which may be 1000 or 1.000: write it without"),
         ('world_size,throughput\n1,"3 700,0"\n', "throughput is '3 700,0', which is not a number; where there is none"),
-        ("world_size;throughput\n1;2\n", "fields seem to be separated by semicolons, and must be by commas"),
+        ("world_size;throughput\n1;2\n", "fields seem to be separated by semicolons, and must be separated by commas"),
         ("metric,world_size\nspeedup,1\n", "column value is missing"),
         ("cell,metric,value\na,speedup,1\na,speedup,2\n", "key twice"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(write, text, message):
+def test_an_error_is_named_with_its_line(write, text, message):
     with pytest.raises(TableError, match=r"table\.csv: ") as raised:
         read_results(write(text))
     assert message in str(raised.value)
@@ -144,6 +144,6 @@ def test_a_column_that_parts_a_curve_is_named(write):
 
 @pytest.mark.parametrize("head", ["images/s", "Throughput (img/sec)", "train_samples_per_second", "Seq / s"])
 def test_a_column_of_rates_by_another_name_is_no_condition(write, head):
-    with pytest.raises(TableError, match="is no metric of ours: call it throughput where it is the rate of all"):
+    with pytest.raises(TableError, match="is not one of our metrics: call it throughput if it is of all devices"):
         read_results(write(f"world_size,{head},speedup\n1,100,1.00\n4,370,3.90\n"))
     read_results(write(f"world_size,throughput,{head},speedup\n1,100,100,1.00\n"))

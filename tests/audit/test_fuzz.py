@@ -101,7 +101,7 @@ def test_a_rate_of_zero_is_no_baseline(tmp_path):
     assert "error (ratios): 1.90 is relative to 0, and nothing can be" in text
 
 
-@pytest.mark.parametrize(("size", "message"), [("2.5", "whole number"), ("inf", "not finite")])
+@pytest.mark.parametrize(("size", "message"), [("2.5", "integer"), ("inf", "not finite")])
 def test_devices_are_counted(tmp_path, size, message):
     (tmp_path / "table.csv").write_text(f"world_size,throughput\n{size},100\n")
     with pytest.raises(TableError, match=f"line 2: world_size is '{size}', which is .*{message}"):

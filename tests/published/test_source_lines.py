@@ -73,7 +73,7 @@ def test_a_mistake_names_the_line_and_the_choices(tmp_path, change, message):
             r"facts is .*; unknown fact 'batch_size'; .*the facts are scope, role, estimator",
         ),
         ({"facts": {"image_size": "large"}}, r"image_size is 'large'; it must be a number"),
-        ({"facts": {"model": 50}}, r"model is 50; it must be a text"),
+        ({"facts": {"model": 50}}, r"model is 50; it must be a string"),
         ({"author": "Somebody"}, r"unknown key author; did you mean authors\?"),
         ({"url": ""}, r"url is empty"),
     ],
