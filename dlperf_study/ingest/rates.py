@@ -5,8 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlperf_study.analysis.steady_series import Steady, steady_part, two_levels
-from dlperf_study.analysis.steady_state import RateWindow, fixed_window, positions_of
+from dlperf_study.analysis.rate_series import (
+    RateWindow,
+    SteadyPart,
+    cumulative_steps,
+    fixed_window,
+    steady_part,
+    two_levels,
+)
 from dlperf_study.arrays import Floats, Integers, Mask
 from dlperf_study.errors import LogError
 from dlperf_study.ingest.identity import Extras
@@ -34,7 +40,7 @@ class Rates:
     step: Integers
     rate: Floats
     loss: Floats
-    steady: Steady
+    steady: SteadyPart
     fixed: RateWindow
     steps_taken: tuple[int, int]
 
@@ -45,7 +51,7 @@ def rates_of(readings: Sequence[Reading], series: JobSeries, extras: Extras) -> 
     if not usable.any():
         raise LogError(f"{readings[0].source}: no {series.metric} is a number above 0")
     rate = series.rate[usable] / _per_sample(series.unit, extras.tokens_per_sample, readings[0].source)
-    step = positions_of(series.step[usable])
+    step = cumulative_steps(series.step[usable])
     taken = FIXED_WINDOW_PLSC if readings[0].format.name.startswith("plsc") else FIXED_WINDOW
     return Rates(
         rule=series.rule + _driven(extras.devices_per_process),
@@ -94,13 +100,13 @@ def _driven(devices: int | None) -> str:
     return f"; a rank drives {devices} devices" if devices and devices > 1 else ""
 
 
-def _last(rate: Floats) -> Steady:
+def _last(rate: Floats) -> SteadyPart:
     """Return the last line alone: a running mean holds all before it."""
     kept = np.zeros(rate.size, dtype=bool)
     kept[-1] = True
     last = float(rate[-1])
     reason = "a running mean: the last line holds all before it, the start-up of the window too"
-    return Steady(RateWindow(kept, last, last, (reason,)), startup=0, stalls=(), settled=None)
+    return SteadyPart(RateWindow(kept, last, last, (reason,)), startup=0, stalls=(), settled=None)
 
 
 def _losses(readings: Sequence[Reading], series: JobSeries) -> Floats:

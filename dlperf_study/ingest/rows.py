@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dlperf_study.analysis.steady_series import LONG_STARTUP
+from dlperf_study.analysis.rate_series import LONG_STARTUP
 from dlperf_study.analysis.throughput import step_variation
 from dlperf_study.columns import Table
 from dlperf_study.dataset.tables import RepeatedText, rows_of

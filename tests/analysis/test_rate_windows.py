@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dlperf_study.analysis.steady_state import fixed_window, positions_of
+from dlperf_study.analysis.rate_series import cumulative_steps, fixed_window
 
 
 def test_the_wall_rate_is_samples_over_seconds_and_never_above_the_mean_of_rates() -> None:
@@ -22,7 +22,7 @@ def test_a_line_behind_a_hole_stands_for_no_more_than_its_own_steps() -> None:
 
 
 def test_steps_that_start_over_with_every_epoch_go_on() -> None:
-    assert list(positions_of(np.array([10, 20, 30, 10, 20, 30]))) == [10, 20, 30, 40, 50, 60]
+    assert list(cumulative_steps(np.array([10, 20, 30, 10, 20, 30]))) == [10, 20, 30, 40, 50, 60]
 
 
 def test_the_windows_of_dlperf_are_a_hundred_steps() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlperf_study.analysis.steady_series import Steady, steady_part, two_levels
+from dlperf_study.analysis.rate_series import SteadyPart, steady_part, two_levels
 from dlperf_study.logs.engine import read
 
 PLSC = Path(__file__).parent.parent / "logs" / "samples" / "plsc_2_2_complete_real.log.gz"
@@ -17,7 +17,7 @@ def steps(count: int, spacing: int = 10) -> np.ndarray:
     return np.arange(spacing, spacing * (count + 1), spacing)
 
 
-def said(steady: Steady) -> str:
+def said(steady: SteadyPart) -> str:
     return "\n".join(steady.window.reasons)
 
 

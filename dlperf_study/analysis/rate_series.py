@@ -1,0 +1,225 @@
+"""Windows of a printed series of rates: the steps that DLPerf took, or the steady part of the series.
+
+Three kinds of lines differ from the rest of a series: the start-up, stalls (validation, checkpoints, a new epoch), and
+lines right after a stall. They are looked for in seconds per sample, because stalls add up in seconds.
+
+1. A line is *slow* if it exceeds its neighbourhood, a running median over NEIGHBOURS lines, by the share SLOW and by
+   OUTLYING deviations of all lines from their neighbourhoods; *fast* in the same way.
+2. Stalls of similar length are a family. A family is periodic if its lines come at multiples of one period, within
+   one printed line.
+3. The start-up ends at the first SETTLED lines in a row that are as near to the level of the later two thirds as
+   ordinary lines are; a drift after that is cut off as in ``steady_state``.
+4. Lines right after stalls are left out if, together, they differ from the rest by more than chance.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlperf_study.analysis.statistics import DEVIATIONS, median_deviation, median_error
+from dlperf_study.analysis.steady_state import ALLOWED_ERRORS, MINIMUM_STEPS, is_steady, settled_at
+from dlperf_study.arrays import Floats, Integers, Mask, running_median
+from dlperf_study.wording import counted
+
+NEIGHBOURS = 15
+SLOW, OUTLYING = 0.05, 6.0
+SETTLED = 3
+#: A beginning longer than this share of the lines is hardly a start-up.
+LONG_STARTUP = 0.2
+#: Fewer slow lines have no period, and say nothing about the lines after them.
+MINIMUM_STALLS = 3
+#: Stalls of one family differ in length by less than this factor.
+SIMILAR_LENGTH = 1.5
+#: The smallest relative difference of the lines after stalls from the rest.
+NOTICED = 0.01
+
+
+@dataclass(frozen=True)
+class RateWindow:
+    """Some lines of a series, and their rate in samples/s.
+
+    ``wall_rate``: samples of the window / its seconds. Each line is weighted by its steps: those since the line before
+    it, and after missing lines the usual number, because the missing lines had steps of their own.
+    ``mean_of_rates``: the arithmetic mean, as DLPerf published it; never below the wall rate.
+    ``reasons``: why these lines were chosen. ``is_full``: whether the series reaches the end of the window.
+    """
+
+    kept: Mask
+    wall_rate: float
+    mean_of_rates: float
+    reasons: tuple[str, ...]
+    is_full: bool = True
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """A family of slow lines of similar length. ``period_steps`` is None if they are not periodic."""
+
+    lines: Integers
+    extra_share: float
+    period_steps: float | None
+
+
+@dataclass(frozen=True)
+class SteadyPart:
+    """The steady part of a series. ``settled`` is None where there are too few lines to tell."""
+
+    window: RateWindow
+    startup: int
+    stalls: tuple[Stalls, ...]
+    settled: bool | None
+
+
+def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> RateWindow:
+    """Return the lines of first_step ≤ step < last_step, as DLPerf chose them: 20 to 120, PLSC 50 to 150."""
+    kept = (steps >= first_step) & (steps < last_step)
+    spacing = np.median(np.abs(np.diff(steps))) if steps.size > 1 else 1
+    is_full = bool(steps.size and steps.max() + spacing >= last_step)
+    reason = f"steps {first_step} to {last_step - 1}"
+    if not is_full:
+        reason += f"; the log ends at step {steps.max() if steps.size else 'none'}, before it is full"
+    return _window(cumulative_steps(steps), rates, kept, (reason,), is_full)
+
+
+def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
+    """Return the steady part of rates printed at some steps, in the order of the lines.
+
+    Args:
+        steps: the step of each line, increasing or starting over with every epoch; shape (lines,)
+        rates: per second, above 0; shape (lines,)
+
+    """
+    seconds, positions, lines = 1.0 / rates, cumulative_steps(steps), np.arange(rates.size)
+    level = running_median(seconds, NEIGHBOURS)
+    slow, fast = _outliers(seconds, level)
+    startup = _startup(seconds, ~(slow | fast))
+    started = lines >= startup
+    slow, fast = slow & started, fast & started
+    after = _after_stalls(seconds, slow, started)
+    kept = started & ~(slow | fast | after)
+    drift = settled_at(seconds[kept])
+    if drift:
+        startup = int(np.flatnonzero(kept)[drift])
+        started = lines >= startup
+        slow, fast, after, kept = slow & started, fast & started, after & started, kept & started
+    stalls = tuple(_stall_families(positions, seconds, level, slow))
+    settled = None if kept.sum() < MINIMUM_STEPS else drift is not None
+    reasons = tuple(_reasons(steps, startup, stalls, fast.sum(), after.sum(), settled))
+    return SteadyPart(_window(positions, rates, kept, reasons), startup, stalls, settled)
+
+
+def two_levels(steady: SteadyPart, rates: Floats) -> tuple[float, float] | None:
+    """Return the two rates of a series whose start-up is no start-up, but a long steady part at another level."""
+    if steady.startup < max(LONG_STARTUP * rates.size, MINIMUM_STEPS) or not steady.settled:
+        return None
+    before = 1.0 / rates[steady.startup // 2 : steady.startup]
+    first, second = 1.0 / float(np.median(before)), float(np.median(rates[steady.window.kept]))
+    return (first, second) if is_steady(before) and abs(first / second - 1) > SLOW else None
+
+
+def cumulative_steps(steps: Integers) -> Integers:
+    """Return the number of steps until each line; where steps start over, the usual distance is assumed."""
+    distances = np.diff(steps)
+    if (distances > 0).all():
+        return steps
+    usual = np.median(distances[distances > 0]) if (distances > 0).any() else 1
+    distances = np.where(distances > 0, distances, usual).astype(np.int64)
+    positions: Integers = np.concatenate((steps[:1], steps[:1] + np.cumsum(distances)))
+    return positions
+
+
+def _window(
+    positions: Integers, rates: Floats, kept: Mask, reasons: tuple[str, ...], is_full: bool = True
+) -> RateWindow:
+    """Return the lines ``kept`` of a series as a window; without lines, both rates are NaN."""
+    if not kept.any():
+        return RateWindow(kept, np.nan, np.nan, reasons, is_full)
+    usual = np.median(np.diff(positions)) if positions.size > 1 else 1.0
+    weights = np.minimum(np.diff(positions, prepend=positions[0] - usual), usual)[kept]
+    wall_rate = float(weights.sum() / (weights / rates[kept]).sum())
+    return RateWindow(kept, wall_rate, float(rates[kept].mean()), reasons, is_full)
+
+
+def _outliers(seconds: Floats, level: Floats) -> tuple[Mask, Mask]:
+    """Return which lines are slow and which are fast, compared with the level of their neighbourhood."""
+    excess = seconds - level
+    limit = np.maximum(SLOW * level, OUTLYING * DEVIATIONS * np.median(np.abs(excess)))
+    return excess > limit, -excess > limit
+
+
+def _startup(seconds: Floats, ordinary: Mask) -> int:
+    """Return how many lines at the beginning differ from the level of the rest."""
+    third = seconds.size // 3
+    late = seconds[third:][ordinary[third:]]
+    if late.size < SETTLED:
+        return 0
+    level = np.median(late)
+    near = np.abs(seconds - level) <= max(SLOW * level, OUTLYING * median_deviation(late))
+    windows = np.lib.stride_tricks.sliding_window_view(near, SETTLED).all(axis=1)
+    return int(np.argmax(windows)) if windows.any() else 0
+
+
+def _stall_families(positions: Integers, seconds: Floats, level: Floats, slow: Mask) -> Iterator[Stalls]:
+    """Yield the slow lines in families of similar length, the longest first; ``level``: the usual seconds around."""
+    lines = np.flatnonzero(slow)
+    if not lines.size:
+        return
+    with np.errstate(over="ignore"):
+        extra = (seconds[lines] - level[lines]) / np.median(seconds[~slow])
+    order = np.argsort(-extra, kind="stable")
+    breaks = np.flatnonzero(extra[order][:-1] > SIMILAR_LENGTH * extra[order][1:]) + 1
+    for family in np.split(order, breaks):
+        members = np.sort(lines[family])
+        yield Stalls(members, float(np.median(extra[family])), _period(positions, members))
+
+
+def _period(positions: Integers, lines: Integers) -> float | None:
+    """Return the distance in steps of lines, of which some may be missing; None if it is not regular.
+
+    A line was stalled anywhere between the line before and itself, so distances vary by one line.
+    """
+    if lines.size < MINIMUM_STALLS:
+        return None
+    spacing = float(np.median(np.diff(positions)))
+    distances = np.diff(positions[lines])
+    periods = np.maximum(1, np.round(distances / np.median(distances)))
+    period = float(distances.sum() / periods.sum())
+    is_regular = (np.abs(distances - periods * period) <= spacing).all()
+    return period if period > spacing and is_regular else None
+
+
+def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:
+    """Return the lines right after stalls if, together, they differ from the rest by more than chance.
+
+    ``started``: the lines after the start-up; the others are ignored.
+    """
+    after = np.concatenate(([False], slow[:-1])) & ~slow & started
+    rest = started & ~(slow | after)
+    if after.sum() < MINIMUM_STALLS or rest.sum() < MINIMUM_STEPS:
+        return np.zeros_like(after)
+    level = np.median(seconds[rest])
+    chance = ALLOWED_ERRORS * median_error(median_deviation(seconds[rest]), int(after.sum()))
+    is_different = abs(np.median(seconds[after]) - level) > max(chance, NOTICED * level)
+    return after if is_different else np.zeros_like(after)
+
+
+def _reasons(
+    steps: Integers, startup: int, stalls: tuple[Stalls, ...], fast: int, after: int, settled: bool | None
+) -> Iterator[str]:
+    """Yield what was left out of a series, and why."""
+    if startup:
+        lines = counted(startup, "line") if startup > 1 else "line"
+        yield f"start-up: the first {lines}, up to step {steps[startup - 1]}"
+    for family in stalls:
+        length = f"{counted(family.lines.size, 'line')} {1 + family.extra_share:.2f} times as long as others"
+        period = f"every {family.period_steps:.0f} steps" if family.period_steps else "at no regular distance"
+        yield f"stalls: {length}, {period}, the first at step {steps[family.lines[0]]}"
+    if after:
+        yield f"after a stall: {counted(after, 'line')} unlike the rest"
+    if fast:
+        yield f"too fast: {counted(fast, 'line')}"
+    if settled is None:
+        yield "too few lines to tell whether the rest is steady"
+    elif not settled:
+        yield "the rest drifts: no part of it is steady"
