@@ -12,11 +12,12 @@ import pytest
 from dlperf_study.paths import PROJECT
 
 PACKAGE = PROJECT / "dlperf_study"
-WORDS = ("errors", "paths", "columns", "lifeline", "registry", "wording", "diagnostic", "arrays", "terminal")
+WORDS = ("errors", "paths", "lifeline", "registry", "wording", "diagnostic", "arrays", "terminal")
 #: What each room may import of this package, besides itself and the words.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "words": (),
     "study": (),
+    "columns": ("study",),
     "models": (),
     "frameworks": ("study", "models"),
     "cluster": ("study", "frameworks"),
@@ -31,12 +32,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "worker": ("study", "models", "frameworks", "evidence"),
     "execution": ("study", "cluster", "plan", "models", "frameworks", "guard", "launchers", "evidence", "supervision"),
     "logs": ("study",),
-    "published": ("study",),
+    "published": ("study", "columns"),
     "analysis": ("study", "plan", "evidence", "logs", "published"),
-    "dataset": ("study", "plan", "evidence", "analysis"),
-    "ingest": ("study", "plan", "logs", "analysis", "dataset"),
-    "audit": ("study", "published", "analysis", "dataset"),
-    "report": ("study", "plan", "analysis", "dataset", "audit", "supervision"),
+    "dataset": ("study", "columns", "plan", "evidence", "analysis"),
+    "ingest": ("study", "columns", "plan", "logs", "analysis", "dataset"),
+    "audit": ("study", "columns", "published", "analysis", "dataset"),
+    "report": ("study", "columns", "plan", "analysis", "dataset", "audit", "supervision"),
 }
 READING_ROOMS = ("plan", "logs", "published", "analysis", "dataset", "ingest", "audit", "report")
 TRAINING_LIBRARIES = {"paddle", "torch", "horovod", "tensorflow", "mxnet", "nvidia", "cupy", "zmq"}
@@ -45,6 +46,7 @@ TRAINING_ROOMS = ("worker", "frameworks", "models")
 TRAINING_MODULES = (
     "study.configuration",
     "study.job",
+    "study.parameter",
     "cluster.cluster",
     "cluster.hardware",
     "cluster.software",
@@ -56,7 +58,7 @@ TRAINING_MODULES = (
 )
 #: Who may print: the command line, programs whose output is what they are for, and who shows a queue in a notebook.
 MAY_PRINT = (
-    *("__main__", "cluster.software", "supervision.notebook", "schema"),
+    *("__main__", "cluster.software", "supervision.notebook"),
     *("kubernetes.coordinator_pod", "kubernetes.remote_exec", "slurm.watch"),
 )
 MOST_LINES_OF_A_FUNCTION, MOST_LINES_OF_A_FILE = 40, 400

@@ -12,16 +12,13 @@ from dlperf_study.analysis.scaling import scaling_columns
 from dlperf_study.analysis.statistics import interval_columns, median_interval, ratio_interval
 from dlperf_study.arrays import Floats, Mask
 from dlperf_study.published import PublishedSource, load, printed_table, read_source
+from dlperf_study.study.configuration import PARAMETERS
 
 #: A published result of one metric is told from all others by its line of points and its number of devices.
 POINT = ["series", "world_size"]
 RATIOS = ("speedup", "efficiency")
 #: The parameters that make a question. Where a source does not state one, any value of ours will do.
-ASKED = (
-    *("framework", "strategy", "model", "image_size", "classes", "nodes", "devices_per_node", "servers"),
-    *("batch_per_device", "precision", "loss_scaling", "compiler", "data_source", "classifier", "sample_ratio"),
-    "threads_per_device",
-)
+ASKED = tuple(name for name, parameter in PARAMETERS.items() if parameter.published or name == "strategy")
 #: Framework and strategy are named in a source's own words, which are never ours.
 _NEVER_OURS = ("framework", "strategy")
 #: How sources print what communication takes: a ratio, a share, or the times of which it is one.

@@ -16,7 +16,7 @@ from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.support import library_version, load_cluster, require_support
 from dlperf_study.guard.submission import Submission
 from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
-from dlperf_study.study.configuration import PROTOCOL, Configuration
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome
 
 # What a run's numbers depend on besides the machine: if it changed, the run is measured again.
@@ -26,7 +26,7 @@ def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
     """Return a digest of the configuration, the measuring code, the library and the Python that ran it."""
     framework = frameworks.load(configuration.framework)
     parts = {
-        "configuration": {k: v for k, v in configuration.as_dict().items() if k not in PROTOCOL},
+        "configuration": configuration.identifying_values(),
         "code": measuring_code(),
         "library": library_version(framework, cluster),
         "python": launchers.load(cluster.launcher).runtime(cluster, configuration.framework),

@@ -9,27 +9,26 @@ from typing import Any, Protocol
 
 from dlperf_study import models
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_of
 from dlperf_study.study.job import DEVICE_ORDER, PCI_BUS_ORDER, VISIBLE_DEVICES, Job
+from dlperf_study.study.parameter import Scalar, Scope
 
 CONFIGURATION_VARIABLE = "DLPERF_STUDY_CONFIGURATION"
 RUN_VARIABLE = "DLPERF_STUDY_RUN"
 
 #: The levels of a parameter that a framework has built; all others are listed as unsupported, never replaced.
-Levels = dict[str, tuple[str | int | float, ...]]
-#: What is built for every framework.
+Levels = dict[str, tuple[Scalar | None, ...]]
+#: What is built for every framework: of each parameter with levels the default, unless more is said here.
 BUILT_LEVELS: Levels = {
-    "data_source": ("synthetic_device",),
-    "precision": ("fp32",),
-    "loss_scaling": ("none",),
-    "compiler": ("none",),
-    "memory_format": ("nchw",),
-    "gradient_compression": ("none",),
+    **{name: (parameter.default,) for name, parameter in PARAMETERS.items() if parameter.levels},
     "optimizer": ("sgd", "momentum"),
+    "classifier": ("replicated", "sharded"),
 }
 #: Settings of some libraries' exchange, each with the value that leaves it to the library: the only one that a
 #: framework without such a setting supports.
-LIBRARY_DEFAULTS = {"fusion_mib": -1, "cycle_time_ms": -1.0, "hierarchical": False}
+LIBRARY_DEFAULTS = {
+    name: parameter.default for name, parameter in parameters_of(Scope.NETWORK).items() if not parameter.levels
+}
 
 
 class ClusterView(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.ingest.identity import Stated
 from dlperf_study.logs.parsed_log import Reading
-from dlperf_study.study.configuration import Scalar
+from dlperf_study.study.parameter import Scalar
 
 # Where a log says that its samples came from, beside what is stated of it.
 

@@ -11,9 +11,9 @@ from dlperf_study.ingest.identity import NEEDED, Identity, Stated, problems_of
 from dlperf_study.ingest.identity_file import STUDY_NAME, confirm, read_identity, write_identity
 from dlperf_study.ingest.inferred_metadata import proposed
 from dlperf_study.ingest.log_files import CONFIGURATION_FILE, IDENTITY_FILE, Found, files_of, stem
-from dlperf_study.study.configuration import FIELD_NAMES
+from dlperf_study.study.configuration import parameters_of
 from dlperf_study.study.grid import format_values
-from dlperf_study.study.parameters import PARAMETERS
+from dlperf_study.study.parameter import Scope
 from dlperf_study.terminal import text_table
 from dlperf_study.wording import counted, first_of
 
@@ -21,7 +21,7 @@ from dlperf_study.wording import counted, first_of
 BASELINE = {"nodes": 1, "devices_per_node": 1}
 SCALING = "weak"
 #: What of a configuration matters beyond our own way of measuring.
-_TELLING = tuple(name for name in PARAMETERS if name in FIELD_NAMES)
+_TELLING = tuple(parameters_of(Scope.WORKLOAD, Scope.NETWORK))
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,15 @@ from dataclasses import dataclass, fields, replace
 
 from dlperf_study.errors import IdentityError
 from dlperf_study.logs.rank_merge import Devices
-from dlperf_study.study.configuration import FIELD_NAMES, Configuration, Scalar
+from dlperf_study.study.configuration import FIELD_NAMES, PARAMETERS, Configuration
 from dlperf_study.study.grid import format_values
+from dlperf_study.study.parameter import Scalar
 from dlperf_study.wording import counted
 
-#: What must be stated of every configuration: without it no rate is a job's, and no two can be compared.
-NEEDED = ("framework", "model", "nodes", "devices_per_node", "servers", "batch_per_device", "precision")
 #: What the ingestion itself gives.
 _GIVEN = ("study", "quick", "repeats")
+#: What must be stated of every configuration: without it no rate is a job's, and no two can be compared.
+NEEDED = tuple(name for name, entry in PARAMETERS.items() if entry.always_known and name not in _GIVEN)
 #: What stands in a configuration for a text that nobody stated.
 UNSTATED = "unstated"
 

@@ -10,8 +10,9 @@ from pydantic import BaseModel, Field, PositiveInt, create_model
 
 from dlperf_study.ingest.identity import EXTRAS, Extras, Identity, LogRun, Stated
 from dlperf_study.paths import write_atomically
-from dlperf_study.study.configuration import FIELD_NAMES
-from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Values
+from dlperf_study.study.configuration import parameters_of, study_parameters
+from dlperf_study.study.parameter import Scope
+from dlperf_study.study.parameter_types import Values, value_type
 from dlperf_study.study.strict_yaml import display_path, read_mapping
 from dlperf_study.study.validation import Section, validate
 
@@ -45,7 +46,8 @@ class IdentityFile(Section):
 
 def _statement() -> type[BaseModel]:
     """Return what may be stated of a configuration: our parameters, any precision, and what helps to read its logs."""
-    kinds: dict[str, Any] = {name: kind for name, kind in (PARAMETERS | MEASUREMENT).items() if name in FIELD_NAMES}
+    declarations = parameters_of(Scope.WORKLOAD, Scope.NETWORK, Scope.MEASUREMENT)
+    kinds: dict[str, Any] = {name: value_type(parameter) for name, parameter in declarations.items()}
     kinds |= dict.fromkeys(("study", "cluster", "precision"), str) | {"quick": bool}
     kinds |= {name: PositiveInt if name in _COUNTS else str for name in EXTRAS}
     optional: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
@@ -71,7 +73,7 @@ def read_identity(path: Path) -> tuple[Identity, bool]:
         StudyFileError: it is no such file; the message names every key that is wrong.
 
     """
-    keys = {"": tuple(IdentityFile.model_fields), "baseline": tuple(PARAMETERS)}
+    keys = {"": tuple(IdentityFile.model_fields), "baseline": tuple(study_parameters())}
     file = validate(IdentityFile, read_mapping(path), display_path(path), keys)
     configurations = tuple(
         stated_of(content, f"{display_path(path)}: configurations[{index}]")

@@ -10,8 +10,8 @@ from dlperf_study.ingest.identity import Extras, LogRun, Stated
 from dlperf_study.ingest.log_files import Found, stem
 from dlperf_study.logs.blocks import Blocks
 from dlperf_study.logs.format_detection import recognised, the_one
-from dlperf_study.study.configuration import Scalar
-from dlperf_study.study.parameters import canonical_precision
+from dlperf_study.study.configuration import canonical_precision
+from dlperf_study.study.parameter import Scalar
 
 # What names of files and folders tell: DLPerf's convention, and which rank or node printed a log.
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, Stated
 from dlperf_study.plan.plan import Entry, Plan, varying
-from dlperf_study.study.configuration import Configuration, Scalar
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.grid import format_values
+from dlperf_study.study.parameter import Scalar
 
 #: What printed rates can answer; what part of a step is communication they don't say.
 QUESTIONS = ("scaling", "audit", "quality")

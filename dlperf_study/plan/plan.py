@@ -9,8 +9,9 @@ from typing import Any
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.paths import write_atomically
-from dlperf_study.study.configuration import FIELD_NAMES, Configuration, Scalar
+from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from dlperf_study.study.grid import Denominator, Point
+from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.study import Study
 
 FORMAT = 3

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from dlperf_study.columns import COLUMNS, Table, columns_of
 from dlperf_study.columns.published import NUMBER, PLACE
 from dlperf_study.errors import PublishedError, StudyFileError
-from dlperf_study.study.configuration import Scalar
+from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.strict_yaml import display_path, read_mapping
 from dlperf_study.study.study import SOURCES_FOLDER, source_names
 from dlperf_study.study.validation import Section, validate

@@ -1,7 +1,7 @@
 """What must stand beside every number: where it was measured, on what, how often, and how it was summarised."""
 
 from collections.abc import Iterable
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -11,8 +11,9 @@ from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.formatting import human, is_missing, listed, percent
 from dlperf_study.report.series import measured_of
-from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.configuration import PARAMETERS, parameters_of
 from dlperf_study.study.job import Outcome
+from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import BATCH_OF_SCALING
 
 # What is said otherwise of a measured study and of ingested logs, side by side: pages claim no more than was done.
@@ -85,13 +86,13 @@ _OF_RATIOS = (
     " Those of speedups, ratios and differences are made from the runs of both; no such bound is known for them, and "
     "nothing better is to be expected."
 )
-#: What each parameter is where a study doesn't say it; some have no default.
-_DEFAULTS = {field.name: field.default for field in fields(Configuration) if field.default is not MISSING}
-#: How training may differ without a caption's other words telling; named where a level is not the default.
-_UNUSUAL = (
-    *("loss_scaling", "memory_format", "gradient_compression", "fusion_mib", "cycle_time_ms", "hierarchical"),
-    *("optimizer", "classifier"),
+#: Parameters that a caption names in any case, or that tables name in its place.
+_NOT_UNUSUAL = (
+    *("framework", "strategy", "model", "image_size", "classes", "nodes", "devices_per_node", "servers"),
+    *("batch_per_device", "precision", "compiler", "data_source", "sample_ratio", "threads_per_device", "seed"),
 )
+#: All other parameters of the training: named where a level is not the default.
+_UNUSUAL = tuple(name for name in parameters_of(Scope.WORKLOAD, Scope.NETWORK) if name not in _NOT_UNUSUAL)
 _MERGED = "Ranks are merged by the slowest: its window counts as the job's."
 _SHARDED = (
     "A sharded classifier has collectives in its forward and backward pass: they count as computation, and not as "
@@ -127,7 +128,7 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
 
 def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
     """Return the parameters that have a stated level other than their default."""
-    return [name for name in names if any(rows[name].dropna() != _DEFAULTS.get(name))]
+    return [name for name in names if any(rows[name].dropna() != PARAMETERS[name].default)]
 
 
 def repetition(dataset: Dataset, ratios: bool = False) -> str:

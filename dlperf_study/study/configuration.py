@@ -1,79 +1,250 @@
-"""One point of a study's grid."""
+"""One point of a study's grid, and the one declaration of every parameter."""
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
 from dlperf_study.errors import StudyFileError
+from dlperf_study.study.parameter import Parameter, Scalar, Scope, declared, parameter, parameter_of
 
-Scalar = str | int | float | bool
-
-#: How a run is repeated and bounded; changing it does not make another configuration.
-PROTOCOL = ("trace_steps", "repeats", "timeout_seconds")
-
-
-def cluster_title(name: str) -> str:
-    """Return what pages call a cluster: the name of its file, and not the folder where a user keeps it."""
-    return PurePath(name).stem if "/" in name else name
+PLAN, NETWORK, MEASUREMENT = Scope.PLAN, Scope.NETWORK, Scope.MEASUREMENT
+#: Far above what is built: a number beyond these is a typing error, which would otherwise fill a disk, a memory or a
+#: week before anybody notices.
+MAX_NODES, MAX_DEVICES_PER_NODE, MAX_STEPS = 10_000, 4_096, 1_000_000
+DATA_SOURCES = ("synthetic_device", "synthetic_host", "python_queue", "python_dataset", "zmq", "files", "dali")
 
 
 @dataclass(frozen=True)
 class Configuration:
     """What one run trains, on what, and how it is measured.
 
-    The same names stand in a study's YAML, in the ``parameters`` cell of the notebook, in
-    ``run.json`` and as columns of the dataset. All values are flat scalars.
+    All values are flat scalars, by the same names in a study's YAML, in the ``parameters`` cell of the notebook, in
+    ``run.json`` and as columns of the dataset. A field declares all there is to know of its parameter: everything
+    that has to know it is derived from here, see ``parameter.py``.
     """
 
-    study: str
-    cluster: str
-    framework: str
-    strategy: str
-    model: str
-    quick: bool = False
-    image_size: int = 224
-    classes: int = 1000
-    nodes: int = 1
-    devices_per_node: int = 1
-    servers: int = 0
-    batch_per_device: int = 32
-    precision: str = "fp32"
-    loss_scaling: str = "none"
-    compiler: str = "none"
-    memory_format: str = "nchw"
-    gradient_compression: str = "none"
-    fusion_mib: int = -1
-    cycle_time_ms: float = -1.0
-    hierarchical: bool = False
-    optimizer: str = "sgd"
-    data_source: str = "synthetic_device"
-    classifier: str = "replicated"
-    sample_ratio: float = 1.0
-    threads_per_device: int = 1
-    seed: int = 0
-    warmup_steps: int = 5
-    measured_steps: int = 20
-    computation_steps: int = 10
-    exchange_steps: int = 10
-    trace_steps: int = 0
-    repeats: int = 3
-    timeout_seconds: int = 600
+    study: str = field(metadata=declared("Study", "name of the study", scope=PLAN, always_known=True))
+    cluster: str = field(metadata=declared("Cluster", "name of the cluster file", scope=PLAN))
+    framework: str = field(
+        metadata=declared(
+            "Framework", "framework, with its way to exchange gradients", always_known=True, published=True
+        )
+    )
+    strategy: str = field(
+        metadata=declared(
+            "Strategy",
+            "how the framework distributes the training",
+            note="`local` and `async` of `paddle_ps`; `all_reduce` of all others",
+        )
+    )
+    model: str = field(metadata=declared("Model", "name of the model", always_known=True, published=True))
+    quick: bool = parameter(
+        False, "Quick", "a shrunken model for a first look, not for publication", scope=PLAN, always_known=True
+    )
+    image_size: int = parameter(
+        224, "Image size", "height and width of an image", unit="pixels", bounds=(1, 16_384), published=True
+    )
+    classes: int = parameter(
+        1000, "Classes", "number of classes of the classifier", bounds=(2, 100_000_000), published=True
+    )
+    nodes: int = parameter(1, "Nodes", "number of nodes", bounds=(1, MAX_NODES), always_known=True, published=True)
+    devices_per_node: int = parameter(
+        1,
+        "Devices per node",
+        "training processes per node, one per device",
+        bounds=(1, MAX_DEVICES_PER_NODE),
+        always_known=True,
+        published=True,
+    )
+    servers: int = parameter(
+        0,
+        "Servers",
+        "number of parameter servers, all nodes together",
+        bounds=(0, MAX_NODES),
+        always_known=True,
+        published=True,
+    )
+    batch_per_device: int = parameter(
+        32,
+        "Batch per device",
+        "samples per step and device",
+        unit="samples",
+        bounds=(1, 1_000_000),
+        always_known=True,
+        published=True,
+        note="weak scaling only",
+    )
+    precision: str = parameter(
+        "fp32",
+        "Precision",
+        "number format of the computation",
+        levels=("fp32", "amp_fp16", "amp_bf16"),
+        always_known=True,
+        published=True,
+        note="`amp_fp16` and `amp_bf16`: PyTorch and Horovod only",
+    )
+    loss_scaling: str = parameter(
+        "none",
+        "Loss scaling",
+        "how losses are scaled in reduced precision",
+        levels=("none", "dynamic", "static"),
+        published=True,
+        note="`dynamic`: for `amp_fp16`; `static`: not built yet",
+    )
+    compiler: str = parameter(
+        "none",
+        "Compiler",
+        "compiler between model and device",
+        levels=("none", "xla"),
+        published=True,
+        note="`xla`: not built yet",
+    )
+    memory_format: str = parameter(
+        "nchw",
+        "Memory format",
+        "order of the dimensions of images and features in memory",
+        levels=("nchw", "nhwc"),
+        note="`nhwc` (channels last): PyTorch only; Horovod exchanges contiguous gradients only",
+    )
+    gradient_compression: str = parameter(
+        "none",
+        "Gradients travel as",
+        "number format of exchanged gradients",
+        scope=NETWORK,
+        levels=("none", "fp16"),
+        note="`fp16`: PyTorch and Horovod only",
+    )
+    fusion_mib: int = parameter(
+        -1,
+        "Fusion",
+        "largest buffer that gradients are fused into; -1: the library's own choice",
+        scope=NETWORK,
+        unit="MiB",
+        bounds=(0, 65_536),
+        note="0: no fusion (Horovod only)",
+    )
+    cycle_time_ms: float = parameter(
+        -1.0,
+        "Cycle time",
+        "interval at which Horovod looks for gradients; -1: its own choice",
+        scope=NETWORK,
+        unit="ms",
+        bounds=(0, 60_000),
+        note="Horovod only",
+    )
+    hierarchical: bool = parameter(
+        False, "Hierarchical", "whether Horovod reduces within a node first", scope=NETWORK, note="Horovod on GPUs only"
+    )
+    optimizer: str = parameter(
+        "sgd", "Optimizer", "rule of the update", levels=("sgd", "momentum"), note="with servers `sgd` only"
+    )
+    data_source: str = parameter(
+        "synthetic_device",
+        "Data source",
+        "where samples come from",
+        levels=DATA_SOURCES,
+        published=True,
+        note="all but `synthetic_device`: not built yet",
+    )
+    classifier: str = parameter(
+        "replicated",
+        "Classifier",
+        "how the last layer is distributed over the devices",
+        levels=("replicated", "sharded"),
+        published=True,
+        note="`sharded`: its columns divided among the devices (ArcFace only)",
+    )
+    sample_ratio: float = parameter(
+        1.0,
+        "Sample ratio",
+        "share of the classes sampled in a step",
+        bounds=(0, 1),
+        above_bound=True,
+        published=True,
+        note="below 1 with a `sharded` classifier only",
+    )
+    threads_per_device: int = parameter(
+        1, "Threads per device", "CPU threads of a training process", bounds=(1, MAX_DEVICES_PER_NODE), published=True
+    )
+    seed: int = parameter(0, "Seed", "seed of parameters and data", bounds=(0, 2**32 - 1))
+    warmup_steps: int = parameter(
+        5, "Warm-up steps", "steps before the measured window", scope=MEASUREMENT, unit="steps", bounds=(1, MAX_STEPS)
+    )
+    measured_steps: int = parameter(
+        20,
+        "Measured steps",
+        "steps of the measured window",
+        scope=MEASUREMENT,
+        unit="steps",
+        bounds=(1, MAX_STEPS),
+        note="fewer than 9 can't be tested for a steady state",
+    )
+    computation_steps: int = parameter(
+        10,
+        "Computation steps",
+        "steps of the window without exchange; 0: not measured",
+        scope=MEASUREMENT,
+        unit="steps",
+        bounds=(0, MAX_STEPS),
+    )
+    exchange_steps: int = parameter(
+        10,
+        "Exchange steps",
+        "exchanges of the window without computation; 0: not measured",
+        scope=MEASUREMENT,
+        unit="exchanges",
+        bounds=(0, MAX_STEPS),
+    )
+    trace_steps: int = parameter(
+        0,
+        "Traced steps",
+        "steps of one more run, never counted, that is traced; 0: no such run",
+        scope=MEASUREMENT,
+        unit="steps",
+        bounds=(0, 1_000),
+        in_identity=False,
+        note="Horovod writes a [timeline](horovod.md#the-timeline), other libraries write none",
+    )
+    repeats: int = parameter(
+        3,
+        "Repeats",
+        "runs planned for each configuration",
+        scope=MEASUREMENT,
+        unit="runs",
+        bounds=(1, 1_000),
+        in_identity=False,
+        always_known=True,
+        note="an interval needs 3, for 95 % coverage 6",
+    )
+    timeout_seconds: int = parameter(
+        600,
+        "Timeout",
+        "time after which a run is ended",
+        scope=MEASUREMENT,
+        unit="s",
+        bounds=(1, 30 * 24 * 3600),
+        in_identity=False,
+    )
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], source: str = "configuration") -> "Configuration":
-        """Build one from names and values, refusing unknown names and wrong types."""
-        known = {field.name: field.type for field in fields(cls)}
-        unknown = sorted(set(values) - set(known))
+        """Build one from names and values.
+
+        Raises:
+            StudyFileError: a name is unknown or missing, or a value is of a wrong type; the message names ``source``.
+
+        """
+        unknown = sorted(set(values) - set(PARAMETERS))
         if unknown:
-            raise StudyFileError(f"{source}: unknown {', '.join(unknown)}; the parameters are {', '.join(known)}")
-        missing = [name for name in ("study", "cluster", "framework", "strategy", "model") if name not in values]
+            raise StudyFileError(f"{source}: unknown {', '.join(unknown)}; the parameters are {', '.join(PARAMETERS)}")
+        missing = [name for name in REQUIRED if name not in values]
         if missing:
             raise StudyFileError(f"{source}: missing {', '.join(missing)}")
-        return cls(**{name: _scalar(source, name, value, known[name]) for name, value in values.items()})
+        return cls(**{name: _typed(source, PARAMETERS[name], value) for name, value in values.items()})
 
     @property
     def world_size(self) -> int:
@@ -103,22 +274,71 @@ class Configuration:
         """Return the parameters in order of declaration."""
         return asdict(self)
 
+    def identifying_values(self) -> dict[str, Scalar]:
+        """Return the parameters without those that change how often and how long is measured, but not what."""
+        return {name: value for name, value in self.as_dict().items() if PARAMETERS[name].in_identity}
+
     def displayed_values(self) -> dict[str, Scalar]:
-        """Return the parameters with the cluster called as on pages: not by the folder of its file."""
+        """Return the parameters as pages show them: the cluster without the folder of its file."""
         return self.as_dict() | {"cluster": cluster_title(self.cluster)}
 
     def _digest(self) -> str:
-        values = {name: value for name, value in self.as_dict().items() if name not in PROTOCOL}
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+        values = json.dumps(self.identifying_values(), sort_keys=True)
+        return hashlib.sha256(values.encode()).hexdigest()[:8]
 
 
-FIELD_NAMES = tuple(field.name for field in fields(Configuration))
+#: Every parameter by name, in order of declaration.
+PARAMETERS: dict[str, Parameter] = {entry.name: parameter_of(entry) for entry in fields(Configuration)}
+FIELD_NAMES = tuple(PARAMETERS)
+#: The parameters without a default.
+REQUIRED = tuple(name for name, entry in PARAMETERS.items() if entry.default is None)
+
+#: What a study of strong scaling gives in place of ``batch_per_device``, which a configuration has.
+GLOBAL_BATCH = Parameter(
+    "Global batch",
+    "samples per step, all devices together",
+    unit="samples",
+    bounds=(1, 100_000_000),
+    note="strong scaling only",
+    name="global_batch",
+    type=int,
+)
 
 
-def _scalar(source: str, name: str, value: Any, expected: Any) -> Any:
-    """Return ``value`` as the field's type; an int may stand for a float, nothing else is converted."""
-    if expected is float and isinstance(value, int) and not isinstance(value, bool):
+def parameters_of(*scopes: Scope) -> dict[str, Parameter]:
+    """Return the parameters of some scopes by name, in order of declaration."""
+    return {name: entry for name, entry in PARAMETERS.items() if entry.scope in scopes}
+
+
+def study_parameters() -> dict[str, Parameter]:
+    """Return what a study may fix or vary, by name: of workload and network, and the global batch."""
+    parameters = {}
+    for name, entry in parameters_of(Scope.WORKLOAD, Scope.NETWORK).items():
+        parameters[name] = entry
+        if name == "batch_per_device":
+            parameters[GLOBAL_BATCH.name] = GLOBAL_BATCH
+    return parameters
+
+
+def cluster_title(name: str) -> str:
+    """Return what pages call a cluster: the name of its file, and not the folder where a user keeps it."""
+    return PurePath(name).stem if "/" in name else name
+
+
+#: Names of precisions elsewhere, in lower case, and the level here.
+_PRECISIONS = {"fp16": "amp_fp16", "amp": "amp_fp16", "bf16": "amp_bf16"}
+
+
+def canonical_precision(precision: str) -> str:
+    """Return the level of ``precision`` that another program's name for it means; unknown names stay as they are."""
+    return _PRECISIONS.get(precision.lower(), precision)
+
+
+def _typed(source: str, parameter: Parameter, value: Any) -> Any:
+    """Return ``value`` as the parameter's type; an int may be given for a float, nothing else is converted."""
+    if parameter.type is float and type(value) is int:
         return float(value)
-    if type(value) is not expected:
-        raise StudyFileError(f"{source}: {name} is {value!r}, which is not of type {expected.__name__}")
+    if type(value) is not parameter.type:
+        expected = parameter.type.__name__
+        raise StudyFileError(f"{source}: {parameter.name} is {value!r}, which is not of type {expected}")
     return value

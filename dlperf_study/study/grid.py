@@ -1,14 +1,41 @@
-"""Points of a grid: products of levels, and which points a condition matches. Standard library only."""
+"""Points of a grid: products of levels, conditions on points, and the points that ratios are taken to.
+
+Standard library only.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal, get_args
 
-from dlperf_study.study.configuration import Scalar
+from dlperf_study.study.parameter import Scalar
 
 Point = dict[str, Scalar]
 Levels = Mapping[str, Sequence[Scalar]]
+
+#: What the ratios of a configuration are taken to: a speedup to its ``baseline``, a relative throughput to its
+#: ``reference``.
+Denominator = Literal["baseline", "reference"]
+DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
+
+
+@dataclass(frozen=True)
+class DenominatorRule:
+    """The denominator of the points that match ``where``: the same point with ``values`` put in."""
+
+    values: Mapping[str, Scalar]
+    where: Levels = field(default_factory=dict)
+
+
+Rules = tuple[DenominatorRule, ...]
+
+
+def denominator_by(rules: Rules, point: Point) -> Point | None:
+    """Return the denominator that the first matching rule declares, or None when no rule matches."""
+    for rule in rules:
+        if matches(point, rule.where):
+            return {**point, **rule.values}
+    return None
 
 
 def points_of(levels: Levels) -> Iterator[Point]:
@@ -23,34 +50,10 @@ def matches(point: Point, where: Levels) -> bool:
 
 
 def format_values(values: Mapping[str, object]) -> str:
-    """Return names and values as messages show them."""
+    """Return names and values as messages show them: ``nodes 2, servers 0``."""
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def format_condition(where: Levels) -> str:
-    """Return a condition as messages show it."""
+    """Return a condition as messages show it: ``nodes 3 or 5, servers 0``."""
     return format_values({name: " or ".join(map(str, values)) for name, values in where.items()})
-
-
-# Partners: which other point of a study each point is compared with. Standard library only.
-
-
-#: ``baseline``: what a speedup is measured against; ``reference``: what a framework is compared with.
-Denominator = Literal["baseline", "reference"]
-DENOMINATORS: tuple[Denominator, ...] = get_args(Denominator)
-
-
-@dataclass(frozen=True)
-class DenominatorRule:
-    """Points that match ``where`` are compared with the same point with ``values`` put in."""
-
-    values: Mapping[str, Scalar]
-    where: Levels = field(default_factory=dict)
-
-
-Rules = tuple[DenominatorRule, ...]
-
-
-def partner(rules: Rules, point: Point) -> Point | None:
-    """Return the partner that the first matching rule declares, or None when no rule matches."""
-    return next(({**point, **rule.values} for rule in rules if matches(point, rule.where)), None)

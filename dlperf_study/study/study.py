@@ -1,31 +1,33 @@
-"""What a study asks for: a grid of points, and the partners of each. Standard library only."""
+"""What a study measures: a grid of points, each with its baseline and its reference. Standard library only."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.paths import NOTEBOOKS, PROJECT
-from dlperf_study.study.configuration import Configuration, Scalar
+from dlperf_study.study.configuration import GLOBAL_BATCH, Configuration, study_parameters
 from dlperf_study.study.grid import (
     DENOMINATORS,
     Denominator,
     Levels,
     Point,
     Rules,
+    denominator_by,
     format_condition,
     format_values,
     matches,
-    partner,
     points_of,
 )
+from dlperf_study.study.parameter import Scalar
 
-#: The question whose answer needs a declared reference.
-COMPARISON = "comparison"
-#: The question whose answer needs published sources.
-PUBLISHED = "published"
+#: The question that needs a declared reference, and the one that needs published sources.
+COMPARISON, PUBLISHED = "comparison", "published"
 SOURCES_FOLDER = PROJECT / "dlperf_study" / "published" / "sources"
+
+#: The batch that stays the same as devices are added, and the one that follows from it and can't be given.
+BATCH_OF_SCALING = {"weak": ("batch_per_device", GLOBAL_BATCH.name), "strong": (GLOBAL_BATCH.name, "batch_per_device")}
 
 
 @cache
@@ -45,30 +47,6 @@ def question_names() -> tuple[str, ...]:
 def source_names() -> tuple[str, ...]:
     """Return the names of the published sources: each is a pair of files, ``<name>.yaml`` and ``<name>.csv``."""
     return tuple(sorted(file.stem for file in SOURCES_FOLDER.glob("*.yaml")))
-
-
-#: How each configuration is measured; the same for a whole study.
-MEASUREMENT_NAMES = (
-    "warmup_steps",
-    "measured_steps",
-    "computation_steps",
-    "exchange_steps",
-    "trace_steps",
-    "repeats",
-    "timeout_seconds",
-)
-GIVEN_BY_THE_PLAN = ("study", "cluster", "quick")
-#: What ``fixed``, ``factors``, ``include``, ``exclude`` and the partners may name, besides ``global_batch``.
-PARAMETER_NAMES = tuple(
-    entry.name for entry in fields(Configuration) if entry.name not in (*MEASUREMENT_NAMES, *GIVEN_BY_THE_PLAN)
-)
-DEFAULTS: Point = {
-    entry.name: entry.default
-    for entry in fields(Configuration)
-    if entry.name in PARAMETER_NAMES and entry.default is not MISSING
-}
-#: Which batch stays the same as devices are added, and which therefore can't be given.
-BATCH_OF_SCALING = {"weak": ("batch_per_device", "global_batch"), "strong": ("global_batch", "batch_per_device")}
 
 
 @dataclass(frozen=True)
@@ -96,18 +74,19 @@ class Study:
     quick: bool = False
 
     def __post_init__(self) -> None:
-        self._check_roles()
+        self._check_factors()
         self._check_batch()
         self._check_include()
-        self._check_reference()
-        self._check_published()
+        self._check_question(COMPARISON, "reference", bool(self.reference), "what to compare with")
+        self._check_all_different("published has a source twice", self.published)
+        self._check_question(PUBLISHED, "published", bool(self.published), "the sources to show")
 
     def points(self) -> list[Point]:
         """Return the grid, then the included points, without the excluded ones: complete and all different.
 
         Raises StudyFileError for a point that comes twice, an ``exclude`` that matches none, and when none is left.
         """
-        points = list(self._all_different())
+        points = list(self._different_points())
         for index, where in enumerate(self.exclude):
             if not any(matches(point, where) for point in points):
                 raise self._error(f"exclude[{index}] ({format_condition(where)}) matches no configuration of the study")
@@ -122,86 +101,92 @@ class Study:
         Under strong scaling ``batch_per_device`` is the device's share of the global batch, or 0 where the
         batch can't be shared equally; a plan lists those as unsupported.
         """
-        given = {name: value for name, value in point.items() if name != "global_batch"}
+        values = {"study": self.name, "cluster": cluster, "quick": self.quick, **point, **self.measurement}
         if self.scaling == "strong":
-            share, rest = divmod(int(point["global_batch"]), int(point["nodes"]) * int(point["devices_per_node"]))
-            given["batch_per_device"] = 0 if rest else share
-        run = {"study": self.name, "cluster": cluster, "quick": self.quick}
-        return Configuration.from_mapping({**run, **given, **self.measurement}, self.source)
+            devices = int(point["nodes"]) * int(point["devices_per_node"])
+            share, rest = divmod(int(values.pop(GLOBAL_BATCH.name)), devices)
+            values["batch_per_device"] = 0 if rest else share
+        return Configuration.from_mapping(values, self.source)
 
-    def denominator_of(self, point: Point, role: Denominator) -> Point:
+    def rules(self, kind: Denominator) -> Rules:
+        """Return the rules that declare baselines or references; none where the study has no such."""
+        return {"baseline": self.baseline, "reference": self.reference}[kind]
+
+    def denominator_of(self, point: Point, kind: Denominator) -> Point:
         """Return the point that the first matching rule declares as baseline or as reference.
 
-        Raises StudyFileError when no rule matches, and when that partner would have another partner itself.
+        Raises StudyFileError when no rule matches, and when the declared point has a different one itself.
         """
-        found = self._put_in(point, role)
-        if self._put_in(found, role) != found:
-            raise self._error(f"{role}: the {role} of {self._short(point)} has another {role} itself")
-        return found
+        denominator = self._declared(point, kind)
+        if self._declared(denominator, kind) != denominator:
+            raise self._error(f"{kind}: the {kind} of {self._format(point)} has another {kind} itself")
+        return denominator
 
-    def missing_denominator(self, point: Point, role: Denominator) -> StudyFileError:
-        """Return the error for a point whose partner is not in the plan."""
+    def missing_denominator(self, point: Point, kind: Denominator) -> StudyFileError:
+        """Return the error for a point whose baseline or reference is not in the plan."""
+        denominator = self._format(self.denominator_of(point, kind))
         return self._error(
-            f"{role}: {self._short(point)} is to be compared with {self._short(self.denominator_of(point, role))}, "
+            f"{kind}: {self._format(point)} is to be compared with {denominator}, "
             "which no configuration of the study is; add it to factors or include"
         )
 
-    def rules(self, role: Denominator) -> Rules:
-        """Return the rules that declare the partners of one role; none where the study has no such partners."""
-        return {"baseline": self.baseline, "reference": self.reference}[role]
+    def _declared(self, point: Point, kind: Denominator) -> Point:
+        denominator = denominator_by(self.rules(kind), point)
+        if denominator is None:
+            raise self._error(f"{kind}: no rule's where matches {self._format(point)}")
+        return denominator
 
-    def _put_in(self, point: Point, role: Denominator) -> Point:
-        found = partner(self.rules(role), point)
-        if found is None:
-            raise self._error(f"{role}: no rule's where matches {self._short(point)}")
-        return found
-
-    def _all_different(self) -> Iterator[Point]:
-        seen: dict[tuple[tuple[str, Scalar], ...], str] = {}
-        for place, point in self._all():
-            key = tuple(sorted(point.items()))
-            if key in seen:
-                raise self._error(f"{place} gives {self._short(point)} again; it is already in {seen[key]}")
-            seen[key] = place
+    def _different_points(self) -> Iterator[Point]:
+        """Yield the points of the grid and the included ones; each may come once."""
+        keys: dict[frozenset[tuple[str, Scalar]], str] = {}
+        for key, point in self._all_points():
+            values = frozenset(point.items())
+            if values in keys:
+                raise self._error(f"{key} gives {self._format(point)} again; it is already in {keys[values]}")
+            keys[values] = key
             yield point
 
-    def _all(self) -> Iterator[tuple[str, Point]]:
-        fixed = {**self._defaults(), **self.fixed}
+    def _all_points(self) -> Iterator[tuple[str, Point]]:
+        """Yield every point with the key of the study file that it comes from."""
+        _, derived_batch = BATCH_OF_SCALING[self.scaling]
+        defaults = {name: parameter.default for name, parameter in study_parameters().items()}
+        given = {name: value for name, value in defaults.items() if value is not None and name != derived_batch}
+        given |= self.fixed
         for levels in points_of(self.factors):
-            yield "factors", {**fixed, **levels}
+            yield "factors", {**given, **levels}
         for index, included in enumerate(self.include):
             for levels in points_of(included):
-                yield f"include[{index}]", {**fixed, **levels}
+                yield f"include[{index}]", {**given, **levels}
 
-    def _defaults(self) -> Point:
-        _, derived = BATCH_OF_SCALING[self.scaling]
-        return {name: value for name, value in DEFAULTS.items() if name != derived}
-
-    def _short(self, point: Point) -> str:
-        """Return the part of a point that the study varies, in words."""
-        names = [*self.factors, *(name for included in self.include for name in included)]
-        names += [name for rule in self._every_rule() for name in rule.values]
+    def _format(self, point: Point) -> str:
+        """Return the values of a point that the study varies, as messages show them."""
+        names = list(self.factors)
+        for part in (*self.include, *(rule.values for rule in self._all_rules())):
+            names += part
         return format_values({name: point[name] for name in dict.fromkeys(names) if name in point})
 
-    def _check_roles(self) -> None:
-        if len(set(self.questions)) < len(self.questions):
-            raise self._error(f"questions has one twice: {', '.join(self.questions)}")
-        for name in self.factors:
+    def _all_rules(self) -> Rules:
+        return tuple(rule for kind in DENOMINATORS for rule in self.rules(kind))
+
+    def _check_factors(self) -> None:
+        self._check_all_different("questions has one twice", self.questions)
+        for name, levels in self.factors.items():
             if name in self.fixed:
                 raise self._error(f"{name} is in fixed ({self.fixed[name]}) and in factors; it can only be one of them")
-            if len(set(self.factors[name])) < len(self.factors[name]):
-                raise self._error(f"factors.{name} has a level twice: {', '.join(map(str, self.factors[name]))}")
-        for name in ("framework", "strategy", "model"):
-            if name not in self.fixed and name not in self.factors:
+            self._check_all_different(f"factors.{name} has a level twice", levels)
+        for name, parameter in study_parameters().items():
+            if parameter.default is None and name != GLOBAL_BATCH.name and not self._gives(name):
                 raise self._error(f"{name} is missing; give it in fixed or in factors")
 
     def _check_batch(self) -> None:
-        needed, derived = BATCH_OF_SCALING[self.scaling]
-        rules = [part for rule in self._every_rule() for part in (rule.where, rule.values)]
-        if any(derived in part for part in (self.fixed, self.factors, *self.include, *self.exclude, *rules)):
-            raise self._error(f"{derived} can't be given, because scaling is {self.scaling}; give {needed}")
-        if self.scaling == "strong" and needed not in self.fixed and needed not in self.factors:
-            raise self._error(f"{needed} is missing, because scaling is strong; give it in fixed or in factors")
+        fixed_batch, derived_batch = BATCH_OF_SCALING[self.scaling]
+        parts = [self.fixed, self.factors, *self.include, *self.exclude]
+        for rule in self._all_rules():
+            parts += (rule.where, rule.values)
+        if any(derived_batch in part for part in parts):
+            raise self._error(f"{derived_batch} can't be given, because scaling is {self.scaling}; give {fixed_batch}")
+        if self.scaling == "strong" and not self._gives(fixed_batch):
+            raise self._error(f"{fixed_batch} is missing, because scaling is strong; give it in fixed or in factors")
 
     def _check_include(self) -> None:
         for index, included in enumerate(self.include):
@@ -209,24 +194,20 @@ class Study:
             if missing:
                 raise self._error(f"include[{index}] gives no value of {', '.join(missing)}; it must name every factor")
 
-    def _check_reference(self) -> None:
-        asked = COMPARISON in self.questions
-        if asked and not self.reference:
-            raise self._error(f"reference is missing, because questions has {COMPARISON}; give what to compare with")
-        if self.reference and not asked:
-            raise self._error(f"reference is given, but questions lacks {COMPARISON}; add the question or leave it out")
+    def _check_question(self, question: str, key: str, is_given: bool, needed: str) -> None:
+        """Refuse a question without the key that it needs, and the key without its question."""
+        is_asked = question in self.questions
+        if is_asked and not is_given:
+            raise self._error(f"{key} is missing, because questions has {question}; give {needed}")
+        if is_given and not is_asked:
+            raise self._error(f"{key} is given, but questions lacks {question}; add the question or leave it out")
 
-    def _check_published(self) -> None:
-        if len(set(self.published)) < len(self.published):
-            raise self._error(f"published has a source twice: {', '.join(self.published)}")
-        asked = PUBLISHED in self.questions
-        if asked and not self.published:
-            raise self._error(f"published is missing, because questions has {PUBLISHED}; give the sources to show")
-        if self.published and not asked:
-            raise self._error(f"published is given, but questions lacks {PUBLISHED}; add the question or leave it out")
+    def _check_all_different(self, problem: str, values: Sequence[Scalar]) -> None:
+        if len(set(values)) < len(values):
+            raise self._error(f"{problem}: {', '.join(map(str, values))}")
 
-    def _every_rule(self) -> Rules:
-        return tuple(rule for role in DENOMINATORS for rule in self.rules(role))
+    def _gives(self, name: str) -> bool:
+        return name in self.fixed or name in self.factors
 
     def _error(self, message: str) -> StudyFileError:
         return StudyFileError(f"{self.source}: {message}")

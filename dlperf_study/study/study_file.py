@@ -7,8 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from dlperf_study.errors import StudyFileError
+from dlperf_study.study.configuration import parameters_of, study_parameters
 from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules
-from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS, Choices, Factors, Measurement, Values
+from dlperf_study.study.parameter import Scope
+from dlperf_study.study.parameter_types import Choices, Factors, Measurement, Values
 from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
 from dlperf_study.study.study import Study, question_names, source_names
 from dlperf_study.study.validation import Section, validate
@@ -98,8 +100,8 @@ KEYS = {
     "": tuple(StudyFile.model_fields),
     "quick": tuple(QuickSection.model_fields),
     **dict.fromkeys(DENOMINATORS, tuple(RuleSection.model_fields)),
-    "measurement": tuple(MEASUREMENT),
-    **dict.fromkeys(("fixed", "factors", "include", "exclude", "values", "where"), tuple(PARAMETERS)),
+    "measurement": tuple(parameters_of(Scope.MEASUREMENT)),
+    **dict.fromkeys(("fixed", "factors", "include", "exclude", "values", "where"), tuple(study_parameters())),
 }
 
 

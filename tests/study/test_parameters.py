@@ -3,7 +3,7 @@
 import pytest
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.parameters import MAX_POINTS
+from dlperf_study.study.parameter_types import MAX_POINTS
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import STUDY, write
 

@@ -1,6 +1,6 @@
 import pytest
 
-from dlperf_study.study.parameters import canonical_precision
+from dlperf_study.study.configuration import canonical_precision
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """What a study file becomes: the study, its quick variant, and every study that comes with the package."""
 
+from dlperf_study.study.configuration import FIELD_NAMES, parameters_of, study_parameters
 from dlperf_study.study.grid import DenominatorRule
-from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS
+from dlperf_study.study.parameter import Scope
 from dlperf_study.study.strict_yaml import PARAMS
-from dlperf_study.study.study import MEASUREMENT_NAMES, PARAMETER_NAMES
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import STUDIES, STUDY, write
 
@@ -65,9 +65,9 @@ def test_an_exponent_without_a_point_is_a_number(tmp_path):
     assert study.fixed["sample_ratio"] == 0.1
 
 
-def test_the_tables_of_parameters_name_those_of_a_configuration():
-    assert {*PARAMETERS} - {"global_batch"} == {*PARAMETER_NAMES}
-    assert tuple(MEASUREMENT) == MEASUREMENT_NAMES
+def test_a_study_gives_all_parameters_but_those_of_the_plan():
+    given = {*study_parameters()} - {"global_batch"} | {*parameters_of(Scope.MEASUREMENT)}
+    assert given == {*FIELD_NAMES} - {"study", "cluster", "quick"}
 
 
 def test_every_study_and_its_quick_variant_can_be_read():

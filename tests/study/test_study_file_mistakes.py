@@ -5,11 +5,13 @@ import re
 import pytest
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.parameters import MEASUREMENT, PARAMETERS
+from dlperf_study.study.configuration import parameters_of, study_parameters
+from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import STUDIES, STUDY, write
 
-NAMES = ", ".join(PARAMETERS)
+NAMES = ", ".join(study_parameters())
+MEASUREMENT = ", ".join(parameters_of(Scope.MEASUREMENT))
 
 #: What is wrong, what is written instead of what, and the whole message after the file's name.
 MISTAKES = [
@@ -50,7 +52,7 @@ MISTAKES = [
     (
         "unknown measurement",
         ("fixed:", "measurement: {steps: 5}\nfixed:"),
-        f": unknown key measurement.steps; did you mean trace_steps? the keys are {', '.join(MEASUREMENT)}",
+        f": unknown key measurement.steps; did you mean trace_steps? the keys are {MEASUREMENT}",
     ),
     ("a key that is no text", ("title:", "7: x\ntitle:"), ", line 1, column 1: this key is not a text"),
     ("a list as key", ("title:", "? [a]\n: x\ntitle:"), ", line 1, column 3: this key is not a text"),

@@ -20,12 +20,15 @@ from dlperf_study.report.tables.diagnostic_rows import PUBLISHED, diagnostic_row
 from dlperf_study.report.tables.missing import TRACED_COLUMNS
 from dlperf_study.report.tables.rows import labelled_series, of_configurations, of_groups, of_runs, words
 from dlperf_study.report.tables.table import Cell, Heading, Table
-from dlperf_study.study.configuration import FIELD_NAMES
+from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
 from dlperf_study.study.job import Outcome
+from dlperf_study.study.parameter import Scope
 from dlperf_study.wording import counted
 
+#: Parameters that are said elsewhere on the page or bound a run only.
+_OF_THE_PLAN = (*parameters_of(Scope.PLAN), "timeout_seconds")
 #: How each configuration was measured.
-PROTOCOL = ("repeats", "warmup_steps", "measured_steps", "computation_steps", "exchange_steps", "trace_steps")
+_MEASUREMENT = tuple(name for name in parameters_of(Scope.MEASUREMENT) if name not in _OF_THE_PLAN)
 PLACE = (
     *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "link"),
     *("cpu_model", "cores", "memory_bytes"),
@@ -37,8 +40,6 @@ PRINTED = (
     *("fixed_window", "printed_lines", "steady_lines", "settled_at_step"),
 )
 LIES_IN = "difference_lies_in"
-#: Parameters that are said elsewhere on the page or bound a run only.
-_OF_THE_PLAN = ("study", "cluster", "quick", "timeout_seconds")
 #: What stands in a table as it is, and how many letters of it; twelve name a commit.
 _VERBATIM: dict[str, int | None] = {
     **dict.fromkeys(("cluster", "launcher", "host", "addresses", "library_settings")),
@@ -173,7 +174,7 @@ def about(dataset: Dataset) -> Table:
     plan, rows = dataset.plan, dataset.configurations
     facts = {"About": plan.about, "Questions": listed(list(plan.questions)) or "none", "Scaling": SCALING[plan.scaling]}
     fixed = [name for name in context.departures(rows, FIELD_NAMES) if name not in (*_OF_THE_PLAN, *plan.factors)]
-    shown = dict.fromkeys((*plan.factors, "image_size", *fixed, *PROTOCOL))
+    shown = dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *_MEASUREMENT))
     facts |= {COLUMNS[name].label: context.levels(rows[name]) for name in shown if rows[name].notna().any()}
     cells = tuple((Cell(name), Cell(value)) for name, value in facts.items())
     runs = context.words(dataset).runs.format(counted(int(rows["runs_planned"].sum()), "run"))

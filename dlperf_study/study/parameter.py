@@ -1,0 +1,82 @@
+"""What is declared of a parameter, once; everything else that knows parameters is derived from it.
+
+Derived are the types of study files (``parameter_types.py``) and their JSON schema, the columns of the dataset
+(``columns/planned.py``), the tables of ``docs/study-files.md``, the ``parameters`` cell of
+``run_configuration.ipynb``, the captions of the report and what a framework refuses until it has built it.
+Standard library only: every training process imports this.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, replace
+from enum import StrEnum
+from typing import Any, TypeVar
+
+Scalar = str | int | float | bool
+Value = TypeVar("Value", str, int, float, bool)
+
+_KEY = "parameter"
+
+
+class Scope(StrEnum):
+    """What a parameter belongs to. A study file gives all of them but those of the plan."""
+
+    PLAN = "plan"
+    WORKLOAD = "workload"
+    NETWORK = "network"
+    MEASUREMENT = "measurement"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a configuration.
+
+    Attributes:
+        label: its name in tables, charts and captions.
+        meaning: its definition in schema, columns and docs: plain text that starts in lower case.
+        scope: what it belongs to.
+        unit: of its values, as pages print it.
+        levels: the strings it may be; empty for any string, and for other types.
+        bounds: the smallest and the largest number it may be. A default below them is valid too: with it the
+            library chooses.
+        above_bound: whether the smallest number itself is too small.
+        in_identity: whether another value makes another configuration, which is measured anew.
+        always_known: whether it is known of every run, ingested ones included.
+        published: whether the table of published numbers has it too.
+        note: what ``docs/study-files.md`` adds to the meaning, in Markdown.
+        name, type, default: of the field that declares it; without a default, a study must give the value.
+
+    """
+
+    label: str
+    meaning: str
+    scope: Scope = Scope.WORKLOAD
+    unit: str = ""
+    levels: tuple[str, ...] = ()
+    bounds: tuple[float, float] | None = None
+    above_bound: bool = False
+    in_identity: bool = True
+    always_known: bool = False
+    published: bool = False
+    note: str = ""
+    name: str = ""
+    type: type = str
+    default: Scalar | None = None
+
+
+def parameter(default: Value, label: str, meaning: str, **details: Any) -> Value:
+    """Return the dataclass field of a parameter with a default; ``details`` as in Parameter."""
+    value: Value = field(default=default, metadata=declared(label, meaning, **details))
+    return value
+
+
+def declared(label: str, meaning: str, **details: Any) -> Mapping[str, Parameter]:
+    """Return the metadata of a dataclass field that declares a parameter; ``details`` as in Parameter."""
+    return {_KEY: Parameter(label, meaning, **details)}
+
+
+def parameter_of(declaration: "Field[Any]") -> Parameter:
+    """Return the parameter that a dataclass field declares, with the field's name, type and default."""
+    parameter: Parameter = declaration.metadata[_KEY]
+    value_type: Any = declaration.type
+    default = None if declaration.default is MISSING else declaration.default
+    return replace(parameter, name=declaration.name, type=value_type, default=default)
