@@ -87,7 +87,9 @@ def run_notebook() -> str:
 #: What each generated file must hold.
 GENERATED: dict[Path, Callable[[], str]] = {
     PARAMS / "schema" / "study.schema.json": lambda: schema_text(StudyFile),
-    PARAMS / "schema" / "cluster.schema.json": lambda: schema_text(cluster_file_model(sections_of(launchers.by_name()))),
+    PARAMS / "schema" / "cluster.schema.json": lambda: schema_text(
+        cluster_file_model(sections_of(launchers.by_name()))
+    ),
     columns.COLUMNS_PAGE: columns.as_markdown,
     STUDY_FILES_PAGE: study_files_page,
     RUN_NOTEBOOK: run_notebook,
@@ -98,6 +100,10 @@ def write_generated() -> None:
     """Write every generated file anew."""
     for path, text in GENERATED.items():
         path.write_text(text(), encoding="utf-8")
+
+
+def _cluster_file() -> type[BaseModel]:
+    return cluster_file_model(sections_of(launchers.by_name()))
 
 
 def _between_markers(page: str, name: str, content: str) -> str:

@@ -57,7 +57,7 @@ def _known_question(name: str) -> str:
 
 
 Question = Annotated[str, AfterValidator(_known_question), Field(json_schema_extra=_list_questions)]
-PublishedSource = Annotated[str, AfterValidator(_known_source)]
+SourceName = Annotated[str, AfterValidator(_known_source)]
 
 
 class QuickSection(Section):
@@ -89,7 +89,7 @@ class StudyFile(Section):
     reference: Partner | None = Field(
         default=None, description="the same for the configuration it is compared with; for the question comparison"
     )
-    published: list[PublishedSource] = Field(
+    published: list[SourceName] = Field(
         default=[], description="sources whose numbers stand beside ours; for the question published"
     )
     measurement: Measurement = Field(default={}, description="how each configuration is measured")
