@@ -1,8 +1,9 @@
 """The page on adding a part: every field is explained, and its examples are parts."""
 
-from dataclasses import fields
+from dataclasses import fields, make_dataclass
 
 import pytest
+from pydantic import TypeAdapter
 
 from dlperf_study import models
 from dlperf_study.frameworks._base import Framework, Trainer
@@ -12,6 +13,9 @@ from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import Format
 from dlperf_study.logs.format_detection import read_block
 from dlperf_study.models._base import Model
+from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.parameter import Parameter, parameter, parameter_of
+from dlperf_study.study.parameter_types import value_type
 from tests.docs import DOCS, blocks, words
 
 
@@ -25,13 +29,18 @@ def test_every_field_of_a_part_is_explained(kind):
     assert {field.name for field in fields(kind)} <= words("docs/adding-a-part.md")
 
 
+def test_every_argument_of_a_declared_parameter_is_explained():
+    of_the_field = {"name", "type", "default", "label", "meaning"}
+    assert {field.name for field in fields(Parameter)} - of_the_field <= words("docs/adding-a-part.md")
+
+
 def test_every_member_of_a_trainer_is_explained():
     assert members(Trainer) <= words("docs/adding-a-part.md")
 
 
 def example(name: str) -> object:
     """Return the part of that name among the examples of the page."""
-    spaces: list[dict[str, object]] = [{} for _ in blocks(DOCS / "adding-a-part.md", "python")]
+    spaces: list[dict[str, object]] = [{"parameter": parameter} for _ in blocks(DOCS / "adding-a-part.md", "python")]
     for space, text in zip(spaces, blocks(DOCS / "adding-a-part.md", "python"), strict=True):
         exec(compile(text, "adding-a-part.md", "exec"), space)
     (part,) = (space[name] for space in spaces if name in space)
@@ -53,3 +62,17 @@ def test_the_example_of_a_model_is_one():
     assert model.forward_macs is not None
     assert model.parameters[model.classes] == model.forward_macs(model.image_size, model.classes) + model.classes
     assert model.name not in models.names()
+
+
+def test_the_example_of_a_parameter_declares_one():
+    fields_with_example = [("accumulation_steps", int, example("accumulation_steps"))]
+    (declaration,) = fields(make_dataclass("Example", fields_with_example))
+    declared = parameter_of(declaration)
+    assert (declared.name, declared.type, declared.default) == ("accumulation_steps", int, 1)
+    assert TypeAdapter(value_type(declared)).json_schema() == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1_000,
+        "description": "batches whose gradients are added before an exchange",
+    }
+    assert declared.name not in PARAMETERS
