@@ -7,10 +7,15 @@ QUICK   ?=
 ENVIRONMENT := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
 PYTHON      := $(or $(ENVIRONMENT),.venv)/bin/python
 READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
+# Tests that share a group, and those that train, go to one worker; see tests/tiers.py.
+WORKERS     ?= logical
+PARALLEL    := --numprocesses=$(WORKERS) --maxprocesses=8 --dist=loadgroup --no-loadscope-reorder
+# How long each test took: the slowest at the end, all of them in this file.
+RECORD      := --durations=25 --junitxml=.pytest_cache/durations.xml
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan report check-cluster lab torch horovod test check bench clean active-environment
+.PHONY: help study plan report check-cluster lab torch horovod test test-fast check bench clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -37,9 +42,14 @@ torch: $(READY) ## install PyTorch, for the studies that compare frameworks
 horovod: torch ## build Horovod for that PyTorch, 2-5 minutes once, and check it
 	@$(PYTHON) -m tools.install_horovod
 
-test: horovod ## lint, type-check and run all tests
+test: $(READY) ## lint, type-check and run all tests; what this machine can't run is skipped and listed
 	@$(MAKE) --no-print-directory check
-	@$(PYTHON) -m pytest $(TESTS)
+	@$(PYTHON) -m tools.install_torch && $(PYTHON) -m tools.install_horovod \
+		|| echo "make test: goes on; the tests of what is not installed are skipped" >&2
+	@$(PYTHON) -m pytest $(PARALLEL) $(RECORD) $(TESTS)
+
+test-fast: $(READY) ## the tests for the daily loop, under two minutes: no training, no cluster, no browser
+	@$(PYTHON) -m pytest $(PARALLEL) -m "not slow and not cluster and not browser" $(TESTS)
 
 check: $(READY) ## lint and type-check
 	@$(PYTHON) -m ruff check .

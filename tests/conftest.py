@@ -1,6 +1,7 @@
 """A tiny study, measured once for all tests that read it, and a watch over the processes that tests start."""
 
 import os
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,7 +15,14 @@ from dlperf_study.execution.gate import machine_lock
 from dlperf_study.paths import OUTPUTS_VARIABLE
 from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
 from tests.command_line import PATIENCE_SECONDS, Workplace, wait_for, workplace
+from tests.requirements import (  # noqa: F401  (hooks)
+    pytest_make_collect_report,
+    pytest_runtest_makereport,
+    pytest_runtest_setup,
+    pytest_terminal_summary,
+)
 from tests.run_fixtures import hand_made_run, make_run, paths  # noqa: F401  (fixtures)
+from tests.tiers import pytest_collection_modifyitems, pytest_runtest_protocol  # noqa: F401  (hooks)
 
 #: Only what these tests start is theirs to judge, on a machine that others use too. Its prefix is one of those
 #: that training processes inherit.
@@ -24,9 +32,22 @@ os.environ[TESTS_MARK] = TESTS
 SECRET = "s3cret-of-the-tests"
 
 
+#: How Python reports that it starts a process.
+STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "pty.spawn"}
+started_processes = 0
+
+
+def count_start(event: str, _: object) -> None:
+    """Count the processes that the tests start."""
+    global started_processes
+    started_processes += event in STARTS
+
+
+sys.addaudithook(count_start)
+
+
 def left_over() -> list[psutil.Process]:
     """Return the processes of runs and drivers that these tests started and that still live."""
-    # One look at all processes after each of thousands of tests, and more only where there is something.
     ours = {process.pid: process for process in marked(TESTS_MARK, TESTS)}
     of_runs = {process.pid for variable in (RUN_MARK, DRIVER_MARK) for process in marked(variable)} if ours else set()
     return [process for pid, process in ours.items() if pid in of_runs]
@@ -34,8 +55,10 @@ def left_over() -> list[psutil.Process]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
+    """Look at all processes of the machine, after a test that started one."""
+    before = started_processes
     yield
-    if survivors := left_over():
+    if started_processes > before and (survivors := left_over()):
         pytest.fail("the test left processes: " + "; ".join(end(survivors)))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.paths import PROJECT
+from tests.requirements import need
 from tests.shell_program import program
 from tools import install_torch
 from tools.horovod_build import build_options, compiler_for_torch, key, wheel_folder
@@ -173,8 +174,8 @@ def test_the_place_of_a_wheel_names_what_it_fits(monkeypatch: pytest.MonkeyPatch
     assert folder.name.startswith(f"horovod-0.28.1-torch-{metadata.version('torch')}-{python}-linux")
 
 
-@pytest.mark.skipif(not shutil.which("g++"), reason="Horovod came as a wheel from the cache; there is no compiler here")
 def test_the_compiler_adds_what_the_headers_of_torch_need(tmp_path: Path) -> None:
+    need("g++")
     source = tmp_path / "seventeen.cc"
     source.write_text("#include <type_traits>\nuint8_t x; static_assert(std::is_same_v<decltype(x), uint8_t>);\n")
     flags = ["-std=c++14", "-fsyntax-only", str(source)]

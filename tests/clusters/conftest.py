@@ -1,8 +1,7 @@
-"""Clusters for tests. They need root and packages; where they must not be skipped, that is a failure."""
+"""Clusters for tests. They need root and programs; where these are missing, the tests are skipped."""
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,27 +18,21 @@ from tests.clusters.slurm import PROGRAMS, Slurm, running_slurm
 from tests.clusters.ssh_hosts import SERVER, SshHosts, running_servers
 from tests.command_line import PATIENCE_SECONDS, wait_for
 from tests.conftest import TESTS, TESTS_MARK
+from tests.requirements import ROOT, need
 
+# Where Debian keeps the daemons; the path of a user may be without it.
+os.environ["PATH"] += f"{os.pathsep}/usr/sbin"
 LOCK = Path("/tmp/dlperf_cluster_fixture.lock")
-REQUIRED = "REQUIRE_CLUSTERS"
 #: How long what a test has ended may take to go.
 LEAVING_SECONDS = 30
 #: By what nodes are reached from this machine.
 CLIENTS = ("ssh", "srun", "salloc")
 
 
-def needs(*programs: str) -> None:
-    """Skip the test where hosts can't be made, or a program is missing."""
-    lacking = [] if os.geteuid() == 0 else ["root"]
-    lacking += [f"the program {name}" for name in programs if not shutil.which(name)]
-    if lacking:
-        (pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip)(f"a cluster needs {', '.join(lacking)}")
-
-
 @pytest.fixture(scope="session")
 def hosts() -> Iterator[tuple[Host, ...]]:
     """Four hosts; their names are the machine's, so only one set of them is up at a time."""
-    needs("ip", "unshare")
+    need(ROOT, "ip", "unshare")
     with open(LOCK, "w") as lock:
         wait_for(lambda: _locked(lock.fileno()), "other tests to be done with the hosts", PATIENCE_SECONDS)
         with namespaces() as hosts:
@@ -51,7 +44,7 @@ def hosts() -> Iterator[tuple[Host, ...]]:
 @pytest.fixture(scope="module")
 def slurm(hosts: tuple[Host, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     """A Slurm whose nodes are the hosts, and whose commands work here."""
-    needs(*PROGRAMS)
+    need(*PROGRAMS)
     with running_slurm(tmp_path_factory.mktemp("slurm"), hosts) as started, pytest.MonkeyPatch.context() as patch:
         for name, value in started.variables.items():
             patch.setenv(name, value)
@@ -61,7 +54,7 @@ def slurm(hosts: tuple[Host, ...], tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="module")
 def ssh(hosts: tuple[Host, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHosts]:
     """The hosts with ssh servers."""
-    needs(SERVER, "ssh", "ssh-keygen")
+    need(SERVER, "ssh", "ssh-keygen")
     with running_servers(tmp_path_factory.mktemp("ssh"), hosts) as started:
         yield started
 

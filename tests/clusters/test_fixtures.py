@@ -1,25 +1,16 @@
-"""What the other tests here rely on: a missing program and whatever a test leaves are noticed."""
+"""What the other tests here rely on: whatever a test leaves is noticed."""
 
 import subprocess
 
 import pytest
 
 from dlperf_study.supervision.processes import end
-from tests.clusters.conftest import REQUIRED, left_on, needs
+from tests.clusters.conftest import left_on
 from tests.clusters.namespaces import Host, made
 from tests.clusters.slurm import Slurm
 from tests.command_line import LIMIT_SECONDS, wait_for
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
-
-
-@pytest.mark.parametrize(("required", "consequence"), [("0", pytest.skip.Exception), ("1", pytest.fail.Exception)])
-def test_what_a_cluster_lacks_is_said(
-    monkeypatch: pytest.MonkeyPatch, required: str, consequence: type[BaseException]
-) -> None:
-    monkeypatch.setenv(REQUIRED, required)
-    with pytest.raises(consequence, match=r"a cluster needs .*the program no-such-program"):
-        needs("no-such-program")
 
 
 def test_a_process_that_is_left_on_a_host_is_seen(hosts: tuple[Host, ...]) -> None:

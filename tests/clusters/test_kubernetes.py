@@ -27,7 +27,7 @@ from tests.command_line import LIMIT_SECONDS, wait_for
 
 SECRET = "s3cret-of-this-test"
 TRAINERS = ["trainer-0", "trainer-1"]
-pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.usefixtures("machine")]
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 
 @pytest.fixture

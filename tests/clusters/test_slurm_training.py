@@ -56,7 +56,7 @@ def _yaml(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in values.items())
 
 
-def test_every_framework_trains_on_two_and_on_four_nodes(tmp_path: Path, slurm: Slurm, machine: None) -> None:
+def test_every_framework_trains_on_two_and_on_four_nodes(tmp_path: Path, slurm: Slurm) -> None:
     """Two jobs are in the queue at a time, and run side by side where there are nodes for both."""
     points = [(framework, nodes) for nodes in (2, 4) for framework in FRAMEWORKS]
     place = workplace(tmp_path, study(*points), CLUSTER)

@@ -12,12 +12,12 @@ from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.launchers import ssh as launcher
-from tests.clusters.conftest import needs
 from tests.clusters.ssh_hosts import SshHosts
 from tests.clusters.ssh_runs import execute
 from tests.clusters.training import FRAMEWORKS, GRADIENTS, asked_for, check_trained_together, least_traffic, traffic
 from tests.command_line import LIMIT_SECONDS, Workplace, finish, wait_for, workplace
 from tests.printed_table import printed_seconds
+from tests.requirements import need
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
@@ -27,7 +27,7 @@ LINK = 100e6 / 8
 
 @pytest.mark.parametrize("nodes", [2, 4])
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_training_across_hosts(ssh_cluster: Cluster, ssh: SshHosts, machine: None, framework: str, nodes: int) -> None:
+def test_training_across_hosts(ssh_cluster: Cluster, ssh: SshHosts, framework: str, nodes: int) -> None:
     asked = asked_for(framework, nodes)
     folder = ssh.hidden / f"{framework}-{nodes}" / "1"
     job = frameworks.load(framework).job(asked, ssh_cluster)
@@ -74,7 +74,7 @@ SECRET = "hunter2-and-nobody-else"
 
 @pytest.fixture
 def slow_links(ssh: SshHosts) -> Iterator[None]:
-    needs("tc")
+    need("tc")
     for host in ssh.hosts[:2]:
         host.shape("100mbit")
     yield
@@ -108,6 +108,7 @@ def disturb(
     return ended
 
 
+@pytest.mark.alone
 def test_a_study_on_hosts(place: Workplace, ssh: SshHosts, slow_links: None) -> None:
     """Its driver is killed, then interrupted; then a host dies; at last it is done, over a slow link."""
     first, second = ssh.hosts[:2]

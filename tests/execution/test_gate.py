@@ -12,6 +12,7 @@ from dlperf_study.errors import BusyError
 from dlperf_study.execution.gate import machine_lock
 from dlperf_study.supervision.processes import DRIVER_MARK, GUARD, RUN_MARK, end_survivors, new_mark
 from tests.command_line import LIMIT_SECONDS, PATIENCE_SECONDS, machine_is_free, wait_for
+from tests.requirements import ROOT, need
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
@@ -64,8 +65,8 @@ def test_processes_of_the_living_are_left_alone(variable: str) -> None:
         process.kill()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a namespace of processes")
 def test_processes_of_a_container_with_our_name_are_left_alone() -> None:
+    need(ROOT, "unshare")
     with subprocess.Popen(["true"]) as dead:
         dead.wait()
     mark = f"{DRIVER_MARK}={dead.pid}-x@{gethostname()}"

@@ -12,6 +12,7 @@ from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.study.study import question_names
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
+from tests.requirements import need
 
 ALONE = Recipe(computation_seconds=0.080)
 TOGETHER = Recipe(computation_seconds=0.080, exposed_seconds=0.024, exchange_seconds=0.048, rank_advantage=0.05)
@@ -56,11 +57,12 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPaths:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    """A headless browser; the tests that need one are skipped, and say so, where there is none."""
-    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    """A headless browser."""
+    executable = shutil.which("chromium-browser") or shutil.which("google-chrome") or shutil.which("chromium")
     if executable is None:
-        pytest.skip("no chromium on this machine")
-    sync_api = pytest.importorskip("playwright.sync_api")
+        need("chromium")
+    from playwright import sync_api
+
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         yield browser
