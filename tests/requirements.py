@@ -57,10 +57,11 @@ def enabling_command(name: str) -> str:
 def needs_packages(item: pytest.Item) -> set[str]:
     """Return the packages of PACKAGES that a test asks for: by `needs`, or by a framework among its parameters."""
     parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+    names = {parameter for parameter in parameters if isinstance(parameter, str)}
     packages = {name for marker in item.iter_markers("needs") for name in marker.args}
-    if "horovod_torch" in parameters:
+    if "horovod_torch" in names:
         packages |= {"horovod", "torch"}
-    if "torch_ddp" in parameters or "torch" in parameters:
+    if {"torch_ddp", "torch"} & names:
         packages.add("torch")
     return packages
 

@@ -24,10 +24,12 @@ TRAINING_FILES = {
     "frameworks/test_torch_training.py",
     "frameworks/test_training.py",
 }
-#: Files that take more than ten seconds without training: they build networks, reports or environments.
+#: Files that take more than five seconds without training: they build networks, reports or environments, or search.
 SLOW_FILES = {
+    "audit/test_fuzz.py",
     "guard/test_coordinator.py",
     "launchers/test_kubernetes.py",
+    "logs/test_json_lines.py",
     "models/test_arcface.py",
     "models/test_networks.py",
     "models/test_torch_networks.py",
