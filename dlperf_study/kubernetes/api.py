@@ -1,8 +1,6 @@
 """The few calls of the Kubernetes API that a run needs, by the official client. Objects are plain mappings."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from dlperf_study.errors import RunError, StudyFileError
@@ -110,9 +108,17 @@ class Api:
         return dict(json.loads(self._request(method, path, **options)))
 
     def _request(self, method: str, path: str, **options: Any) -> bytes:
-        with _described_errors(f"{method} {path}"):
+        from kubernetes.client.exceptions import ApiException
+        from urllib3.exceptions import HTTPError
+
+        try:
             response = self._client.request(method, path, serialize=False, _request_timeout=REQUEST_SECONDS, **options)
-            return bytes(response.data)
+        except ApiException as error:
+            message = f"Kubernetes: {method} {path}: {error.status} {_message(error.body)}"
+            raise KubernetesError(message, error.status) from error
+        except HTTPError as error:
+            raise KubernetesError(f"Kubernetes can't be reached: {method} {path}: {error}") from error
+        return bytes(response.data)
 
 
 def _connection(settings: KubernetesSettings) -> Any:
@@ -133,20 +139,6 @@ def _connection(settings: KubernetesSettings) -> Any:
         # The kubeconfig wants it so; a warning at every request would bury everything else.
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     return client.ApiClient(configuration)
-
-
-@contextmanager
-def _described_errors(request: str) -> Iterator[None]:
-    """Raise in one line which request failed and why."""
-    from kubernetes.client.exceptions import ApiException
-    from urllib3.exceptions import HTTPError
-
-    try:
-        yield
-    except ApiException as error:
-        raise KubernetesError(f"Kubernetes: {request}: {error.status} {_message(error.body)}", error.status) from error
-    except HTTPError as error:
-        raise KubernetesError(f"Kubernetes can't be reached: {request}: {error}") from error
 
 
 def _message(body: Any) -> str:

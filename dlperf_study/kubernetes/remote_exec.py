@@ -27,6 +27,8 @@ PORT = 29400
 FIRST_COMMAND_SECONDS, NEXT_COMMAND_SECONDS = 3600.0, 3.0
 POLL_SECONDS = 0.2
 CHUNK_BYTES, MOST_REQUEST_BYTES = 2**16, 2**20
+#: Connections that may wait to be accepted: horovodrun opens many at once.
+BACKLOG = 64
 #: The exit codes of ssh and of shells: the connection was lost, and the command could not be started.
 LOST, NOT_STARTED = 255, 127
 
@@ -121,38 +123,29 @@ def _send_exit_code(connection: Connection, code: int) -> None:
     connection.send_bytes(str(code).encode())
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
-
-
-def _serve(token: str, address: str) -> int:
-    """Serve the address of this pod; return 1 when no client ever came."""
-    # The first process of a container has no signal handlers: without one, it would ignore SIGTERM.
-    signal.signal(signal.SIGTERM, _terminate)
-    server = Server(token)
-    with Listener((address, PORT), backlog=64) as listener:
-        server.serve(listener)
-    return 0 if server.has_served else 1
-
-
-def _run(token: str, address: str, *argv: str) -> int:
-    """Run a command; say on standard error why it was not possible."""
+def main() -> None:
+    """Serve the address of this pod, or run one command at the address of another."""
+    program, token_file, address, *argv = sys.argv[1:]
+    token = Path(token_file).read_text()
+    if program == "serve":
+        # The first process of a container has no signal handlers: without one, it would ignore SIGTERM.
+        signal.signal(signal.SIGTERM, _terminate)
+        server = Server(token)
+        with Listener((address, PORT), backlog=BACKLOG) as listener:
+            server.serve(listener)
+        sys.exit(0 if server.has_served else "no command came")
     try:
-        code = run(address, list(argv), token)
+        code = run(address, argv, token)
     except OSError as error:
         sys.exit(f"the pod at {address} can't be reached: {error}")
     if code == LOST:
         print(f"the pod at {address} went away, or does not know the token", file=sys.stderr)
-    return code
-
-
-def main() -> None:
-    """Serve, or run one command elsewhere."""
-    program, token_file, *arguments = sys.argv[1:]
-    code = {"serve": _serve, "run": _run}[program](Path(token_file).read_text(), *arguments)
     # Not sys.exit: the thread that reads standard input may hold it for ever.
-    sys.stdout.flush()
     os._exit(code)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from dlperf_study.kubernetes import check as kubernetes_check
 from dlperf_study.kubernetes.settings import KubernetesSettings
 from dlperf_study.slurm.check import allocation_argv, refusal
 from dlperf_study.slurm.settings import SlurmSettings
-from tests.clusters.kubernetes import FakeKubernetes, Scripted, fake_kubernetes
+from tests.clusters.kubernetes import FakeKubernetes, Kubelet, fake_kubernetes
 from tests.command_line import CLUSTER, Workplace
 
 TWO = Cluster("two", 2, 4, "cpu", "a CPU", "ssh", hosts=("one", "two"), shared_files=False)
@@ -205,12 +205,12 @@ def test_what_slurm_refuses_names_the_key_that_may_be_why(words: str, remedy: st
 
 
 @pytest.fixture
-def kubelet() -> Scripted:
-    return Scripted({"trainer-0": {"phase": "Succeeded"}})
+def kubelet() -> Kubelet:
+    return Kubelet({"trainer-0": {"phase": "Succeeded"}})
 
 
 @pytest.fixture
-def api(kubelet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes]:
+def api(kubelet: Kubelet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes]:
     monkeypatch.setattr(kubernetes_check, "POLL_SECONDS", 0.02)
     with fake_kubernetes(tmp_path, kubelet) as served:
         yield served
@@ -224,7 +224,7 @@ def in_kubernetes(api: FakeKubernetes, **changes: Any) -> dict[str, CheckResult]
     return {result.subject: result for result in launchers.load("kubernetes").check(cluster)}
 
 
-def test_an_image_with_this_code_is_ok(api: FakeKubernetes, kubelet: Scripted) -> None:
+def test_an_image_with_this_code_is_ok(api: FakeKubernetes, kubelet: Kubelet) -> None:
     told = {"code": measuring_code(), "software": software() | {"torch": "2.13.0"}}
     kubelet.logs["trainer-0"] = "a warning\n" + json.dumps(told) + "\n"
     found = in_kubernetes(api)
@@ -242,7 +242,7 @@ def test_an_image_with_this_code_is_ok(api: FakeKubernetes, kubelet: Scripted) -
     ],
 )
 def test_an_image_that_does_not(
-    api: FakeKubernetes, kubelet: Scripted, status: dict[str, Any], log: str, words: str
+    api: FakeKubernetes, kubelet: Kubelet, status: dict[str, Any], log: str, words: str
 ) -> None:
     kubelet.statuses["trainer-0"], kubelet.logs["trainer-0"] = status, log
     result = in_kubernetes(api)["image i:1"]

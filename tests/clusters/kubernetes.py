@@ -1,7 +1,7 @@
 """A Kubernetes on this machine, as far as runs need it: a real HTTP port, the objects behind it, and a kubelet.
 
-It keeps what it is given, makes a pod for each Job, deletes what a deleted object owns, and refuses a name that is
-there already. What it does not do is check: the tests do, against the published schemas.
+It keeps what it is given, creates a pod for each Job, deletes what a deleted object owns, and refuses a name that
+exists already. It does not check manifests: the tests do, against the published schemas.
 """
 
 import json
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.command_line import wait_for
@@ -22,31 +22,15 @@ Manifest = dict[str, Any]
 VERSION = {"major": "1", "minor": "30", "gitVersion": "v1.30.0-fake"}
 
 
-class Kubelet(Protocol):
-    """Who runs pods."""
-
-    def start(self, pod: Manifest) -> None:
-        """Begin to run a pod that was just made."""
-
-    def status(self, pod: Manifest) -> Manifest:
-        """Return what a pod's status is now."""
-
-    def log(self, pod: Manifest) -> str:
-        """Return what a pod has printed."""
-
-    def stop(self, pod: Manifest) -> None:
-        """End a pod that was deleted."""
-
-
 @dataclass
-class Scripted:
-    """A kubelet that runs nothing: ``statuses`` and ``logs`` by a pod's host name; others wait for ever."""
+class Kubelet:
+    """Runs nothing: pods have these ``statuses`` and ``logs``, by host name; others wait for ever."""
 
     statuses: dict[str, Manifest] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)
 
     def start(self, pod: Manifest) -> None:
-        pass
+        """Begin to run a pod that was just created."""
 
     def status(self, pod: Manifest) -> Manifest:
         return self.statuses.get(pod["spec"]["hostname"], {"phase": "Pending"})
@@ -55,7 +39,7 @@ class Scripted:
         return self.logs.get(pod["spec"]["hostname"], "")
 
     def stop(self, pod: Manifest) -> None:
-        pass
+        """End a pod that was deleted."""
 
 
 @dataclass
@@ -73,39 +57,48 @@ class FakeKubernetes:
     has_operator: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def of(self, plural: str, selector: str = "") -> list[Manifest]:
+    def select(self, plural: str, selector: str = "") -> list[Manifest]:
         """Return the objects of a kind with these labels."""
-        wanted = dict(part.split("=") for part in selector.split(",") if part)
+        labels = dict(part.split("=") for part in selector.split(",") if part)
+        selected = []
         with self.lock:
-            return [
-                made
-                for (kind, _), made in self.objects.items()
-                if kind == plural and wanted.items() <= made["metadata"]["labels"].items()
-            ]
+            for (kind, _), manifest in self.objects.items():
+                if kind == plural and labels.items() <= manifest["metadata"]["labels"].items():
+                    selected.append(manifest)
+        if plural == "pods":
+            return [pod | {"status": self.kubelet.status(pod)} for pod in selected]
+        return selected
 
-    def create(self, plural: str, made: Manifest) -> Manifest:
+    def create(self, plural: str, manifest: Manifest) -> Manifest:
         with self.lock:
-            made["metadata"]["uid"] = str(uuid.uuid4())
-            self.objects[plural, made["metadata"]["name"]] = made
-            self.created.append(made)
+            name = manifest["metadata"]["name"]
+            manifest["metadata"]["uid"] = str(uuid.uuid4())
+            self.objects[plural, name] = manifest
+            self.created.append(manifest)
             if plural == "jobs":
-                self._make_pod(made, made["metadata"]["name"], made["spec"]["template"])
+                self._create_pod(manifest, name, manifest["spec"]["template"])
             if plural == "mpijobs":
-                self._make_mpi_pods(made)
-            return made
+                self._create_mpi_pods(manifest)
+            return manifest
 
-    def delete(self, plural: str, name: str) -> Manifest | None:
-        """Delete an object and all it owns; a pod is there until it has ended."""
+    def delete(self, plural: str, name: str) -> bool:
+        """Delete an object and all it owns, if it is there; a pod is there until it has ended."""
         with self.lock:
-            gone = self.objects.get((plural, name))
-            if gone and plural == "pods":
-                self._end_pod(gone)
-            elif gone:
-                del self.objects[plural, name]
-            owned = [key for key, made in self.objects.items() if gone and _owned(made, gone)]
+            deleted = self.objects.get((plural, name))
+            if not deleted:
+                return False
+            if plural == "pods":
+                self._end_pod(deleted)
+                return True
+            del self.objects[plural, name]
+            owned = []
+            for key, manifest in self.objects.items():
+                owners = manifest["metadata"].get("ownerReferences", [])
+                if deleted["metadata"]["uid"] in [owner["uid"] for owner in owners]:
+                    owned.append(key)
         for key in owned:
             self.delete(*key)
-        return gone
+        return True
 
     def _end_pod(self, pod: Manifest) -> None:
         def end() -> None:
@@ -117,28 +110,23 @@ class FakeKubernetes:
             pod["metadata"]["deletionTimestamp"] = "now"
             threading.Thread(target=end).start()
 
-    def pods(self, selector: str) -> list[Manifest]:
-        return [pod | {"status": self.kubelet.status(pod)} for pod in self.of("pods", selector)]
-
-    def _make_mpi_pods(self, job: Manifest) -> None:
+    def _create_mpi_pods(self, job: Manifest) -> None:
         """Do what the operator does: one launcher, and workers with the names it gives them."""
         name, replicas = job["metadata"]["name"], job["spec"]["mpiReplicaSpecs"]
-        names = [("Launcher", f"{name}-launcher")]
-        names += [("Worker", f"{name}-worker-{k}") for k in range(replicas["Worker"]["replicas"])]
-        for kind, hostname in names:
+        hostnames = {f"{name}-launcher": "Launcher"}
+        hostnames |= {f"{name}-worker-{index}": "Worker" for index in range(replicas["Worker"]["replicas"])}
+        for hostname, kind in hostnames.items():
             template = replicas[kind]["template"]
-            named = {**template["spec"], "hostname": hostname, "subdomain": name}
-            self._make_pod(job, hostname, {**template, "spec": named})
+            spec = {**template["spec"], "hostname": hostname, "subdomain": name}
+            self._create_pod(job, hostname, {**template, "spec": spec})
 
-    def _make_pod(self, owner: Manifest, name: str, template: Manifest) -> None:
-        reference = {"kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
-        metadata = {**template["metadata"], "name": f"{name}-{uuid.uuid4().hex[:5]}", "ownerReferences": [reference]}
-        pod = self.create("pods", {"kind": "Pod", "metadata": metadata, "spec": template["spec"]})
-        self.kubelet.start(pod)
-
-
-def _owned(made: Manifest, owner: Manifest) -> bool:
-    return owner["metadata"]["uid"] in [one["uid"] for one in made["metadata"].get("ownerReferences", [])]
+    def _create_pod(self, owner: Manifest, name: str, template: Manifest) -> None:
+        metadata = {
+            **template["metadata"],
+            "name": f"{name}-{uuid.uuid4().hex[:5]}",
+            "ownerReferences": [{"uid": owner["metadata"]["uid"]}],
+        }
+        self.kubelet.start(self.create("pods", {"kind": "Pod", "metadata": metadata, "spec": template["spec"]}))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -146,65 +134,62 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        path, query = self._asked()
-        plural, name, sub = path
+        plural, name, subresource = self._path_parts()
         if plural == "mpijobs" and not self.cluster.has_operator:
             self._refuse(404, "the server could not find the requested resource")
         elif plural == "version":
             self._answer(VERSION)
-        elif sub == "log":
-            self._text(self.cluster.kubelet.log(self.cluster.objects["pods", name]))
-        elif name:
-            found = self.cluster.objects.get((plural, name))
-            self._answer(found) if found else self._refuse(404, f'{plural} "{name}" not found')
+        elif subresource == "log":
+            self._answer(self.cluster.kubelet.log(self.cluster.objects["pods", name]))
+        elif not name:
+            selector = parse_qs(urlsplit(self.path).query).get("labelSelector", [""])[0]
+            self._answer({"kind": "List", "items": self.cluster.select(plural, selector)})
+        elif manifest := self.cluster.objects.get((plural, name)):
+            self._answer(manifest)
         else:
-            selector = query.get("labelSelector", [""])[0]
-            items = self.cluster.pods(selector) if plural == "pods" else self.cluster.of(plural, selector)
-            self._answer({"kind": "List", "items": items})
+            self._refuse(404, f'{plural} "{name}" not found')
 
     def do_POST(self) -> None:
-        (plural, _, _), _ = self._asked()
-        made = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        plural, _, _ = self._path_parts()
+        manifest = json.loads(self._body())
         if message := self.cluster.refusals.get(("POST", plural)):
             self._refuse(403, message)
         elif plural == "selfsubjectaccessreviews":
-            asked = made["spec"]["resourceAttributes"]
-            self._answer({"status": {"allowed": (asked["verb"], asked["resource"]) not in self.cluster.refusals}})
-        elif (plural, made["metadata"]["name"]) in self.cluster.objects:
-            self._refuse(409, f"{plural} {made['metadata']['name']!r} already exists")
+            attributes = manifest["spec"]["resourceAttributes"]
+            is_allowed = (attributes["verb"], attributes["resource"]) not in self.cluster.refusals
+            self._answer({"status": {"allowed": is_allowed}})
+        elif (plural, manifest["metadata"]["name"]) in self.cluster.objects:
+            self._refuse(409, f"{plural} {manifest['metadata']['name']!r} already exists")
         else:
-            self._answer(self.cluster.create(plural, made), 201)
+            self._answer(self.cluster.create(plural, manifest), 201)
 
     def do_DELETE(self) -> None:
-        (plural, name, _), _ = self._asked()
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        plural, name, _ = self._path_parts()
+        self._body()
         if message := self.cluster.refusals.get(("DELETE", plural)):
             self._refuse(403, message)
-            return
-        gone = self.cluster.delete(plural, name)
-        self._answer({"status": "Success"}) if gone else self._refuse(404, f'{plural} "{name}" not found')
+        elif self.cluster.delete(plural, name):
+            self._answer({"status": "Success"})
+        else:
+            self._refuse(404, f'{plural} "{name}" not found')
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
-    def _asked(self) -> tuple[tuple[str, str, str], dict[str, list[str]]]:
-        url = urlsplit(self.path)
-        rest = re.sub(r"^/(api|apis/[^/]+)/[^/]+/(namespaces/[^/]+/)?", "", url.path).strip("/")
-        plural, name, sub = [*rest.split("/"), "", ""][:3]
-        return (plural, name, sub), parse_qs(url.query)
+    def _path_parts(self) -> list[str]:
+        """Return the plural of a kind, a name and a subresource; empty where the path has none."""
+        path = re.sub(r"^/(api|apis/[^/]+)/[^/]+/(namespaces/[^/]+/)?", "", urlsplit(self.path).path)
+        return [*path.strip("/").split("/"), "", ""][:3]
 
-    def _answer(self, content: Manifest, status: int = 200) -> None:
-        self._send(json.dumps(content).encode(), "application/json", status)
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     def _refuse(self, status: int, message: str) -> None:
         self._answer({"kind": "Status", "status": "Failure", "message": message, "code": status}, status)
 
-    def _text(self, text: str) -> None:
-        self._send(text.encode(), "text/plain", 200)
-
-    def _send(self, body: bytes, kind: str, status: int) -> None:
+    def _answer(self, content: Manifest | str, status: int = 200) -> None:
+        body = (content if isinstance(content, str) else json.dumps(content)).encode()
         self.send_response(status)
-        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -222,9 +207,9 @@ def fake_kubernetes(folder: Path, kubelet: Kubelet) -> Iterator[FakeKubernetes]:
         try:
             yield cluster
         finally:
-            for pod in cluster.of("pods"):
+            for pod in cluster.select("pods"):
                 cluster.delete("pods", pod["metadata"]["name"])
-            wait_for(lambda: not cluster.of("pods"), "the pods to end")
+            wait_for(lambda: not cluster.select("pods"), "the pods to end")
             server.shutdown()
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from dlperf_study.paths import PROJECT
 from dlperf_study.supervision.processes import end
-from tests.clusters.kubernetes import FakeKubernetes, Manifest
+from tests.clusters.kubernetes import FakeKubernetes, Kubelet, Manifest
 from tests.clusters.namespaces import Host
 
 GRACE_SECONDS = 10
-#: As the processes of a pod: they see their own only, and go when the first of them goes.
-APART = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
-#: Lays the pod's folders over /run, and names for the pods over those of the host; then becomes the command.
+#: The processes of a pod see only each other, and go when the first of them goes.
+UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
+#: Mounts the pod's folders over /run, and the names of the pods over those of the host; then becomes the command.
 ENTER = """
 mount --make-rprivate / && mount -t tmpfs none /run && mount --bind "$1/hosts" /etc/hosts || exit 99
 mkdir -p /run/dlperf-study && mount --bind "$1" /run/dlperf-study || exit 99
@@ -27,8 +27,8 @@ exec "$@"
 """
 
 
-@dataclass
-class Pods:
+@dataclass(kw_only=True)
+class Pods(Kubelet):
     """Pods as processes; each gets the next free host. The image is this machine's Python."""
 
     folder: Path
@@ -47,7 +47,7 @@ class Pods:
         command = [word.replace("$(POD_IP)", host.address) for word in container["command"]]
         with open(home / "log", "wb") as log:
             self.running[name] = subprocess.Popen(
-                host.argv(*APART, "sh", "-c", ENTER, "sh", str(home), spec["hostname"], *command),
+                host.argv(*UNSHARE, "sh", "-c", ENTER, "sh", str(home), spec["hostname"], *command),
                 env={**os.environ, "POD_IP": host.address, "PYTHONPATH": str(PROJECT)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -57,7 +57,7 @@ class Pods:
 
     def status(self, pod: Manifest) -> Manifest:
         name = pod["metadata"]["name"]
-        self._bring_files(name)
+        self._mount_files(name)
         code = self.running[name].poll() if name in self.running else None
         if code is None:
             return {"phase": "Running"}
@@ -94,20 +94,20 @@ class Pods:
         return home
 
     def _write_names(self, line: str) -> None:
-        """Tell all pods, those to come included, the name of one more."""
+        """Add the name of a pod to what all pods know, those to come included."""
         names = self.folder / "names"
         with open(names, "a") as file:
             file.write(line)
         for home in self.folder.glob("*/hosts"):
             home.write_text("127.0.0.1 localhost\n" + names.read_text())
 
-    def _bring_files(self, name: str) -> None:
-        """Put what the pod mounts where it waits for it, once it has been made."""
+    def _mount_files(self, name: str) -> None:
+        """Write what the pod mounts to where it waits for it, once it was created."""
         assert self.cluster
-        for plural, part in (("configmaps", "data"), ("secrets", "stringData")):
-            folder = self._home(name) / ("request" if part == "data" else "secret")
-            for made in self.cluster.of(plural):
-                if name.startswith(made["metadata"]["name"]):
-                    for key, text in made[part].items():
-                        (folder / f".{key}").write_text(text)
-                        (folder / f".{key}").rename(folder / key)
+        for plural, key, folder in (("configmaps", "data", "request"), ("secrets", "stringData", "secret")):
+            for manifest in self.cluster.select(plural):
+                if name.startswith(manifest["metadata"]["name"]):
+                    for file_name, text in manifest[key].items():
+                        file = self._home(name) / folder / file_name
+                        file.with_suffix(".new").write_text(text)
+                        file.with_suffix(".new").rename(file)

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 def pods(hosts: tuple[Host, ...], tmp_path: Path) -> Pods:
     folder = tmp_path / "pods"
     folder.mkdir()
-    return Pods(folder, hosts)
+    return Pods(folder=folder, hosts=hosts)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from dlperf_study.kubernetes.pod_log import evidence_lines
 from dlperf_study.kubernetes.settings import KubernetesSettings
 from dlperf_study.launchers import kubernetes as launcher
 from dlperf_study.study.job import JobResult, Outcome
-from tests.clusters.kubernetes import FakeKubernetes, Scripted, fake_kubernetes
+from tests.clusters.kubernetes import FakeKubernetes, Kubelet, fake_kubernetes
 from tests.command_line import wait_for
 from tests.frameworks.launching import configuration
 from tests.launchers.kubernetes_runs import VERSIONS, ended, submission
@@ -28,12 +28,12 @@ COMPLETED = JobResult(Outcome.COMPLETED, "", 1.0)
 
 
 @pytest.fixture
-def kubelet() -> Scripted:
-    return Scripted()
+def kubelet() -> Kubelet:
+    return Kubelet()
 
 
 @pytest.fixture
-def api(kubelet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes]:
+def api(kubelet: Kubelet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes]:
     monkeypatch.setattr(run_module, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(run_module, "PATIENCE_SECONDS", 0.2)
     with fake_kubernetes(tmp_path, kubelet) as served:
@@ -53,7 +53,7 @@ def execute(api: FakeKubernetes, folder: Path, start_within_seconds: float = 5, 
     return result
 
 
-def succeed(kubelet: Scripted, result: JobResult = COMPLETED) -> None:
+def succeed(kubelet: Kubelet, result: JobResult = COMPLETED) -> None:
     """Let the first pod end well, having printed this result and no files."""
     kubelet.statuses["trainer-0"] = {"phase": "Succeeded"}
     with tempfile.TemporaryDirectory() as folder:
@@ -78,14 +78,14 @@ def begin_and_die(api: FakeKubernetes, folder: Path, monkeypatch: pytest.MonkeyP
     assert api.objects
 
 
-def test_the_ending_comes_from_the_log_of_the_first_pod(api: FakeKubernetes, kubelet: Scripted, tmp_path: Path) -> None:
+def test_the_ending_comes_from_the_log_of_the_first_pod(api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path) -> None:
     told = JobResult(Outcome.COMPLETED, "", 3.5, {"node-0": 0}, started="2026-01-01T00:00:00+00:00")
     succeed(kubelet, told)
     assert execute(api, tmp_path) == told
 
 
 def test_everything_belongs_to_the_first_job_and_ends_by_itself(
-    api: FakeKubernetes, kubelet: Scripted, tmp_path: Path
+    api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path
 ) -> None:
     succeed(kubelet)
     execute(api, tmp_path)
@@ -102,7 +102,7 @@ def test_everything_belongs_to_the_first_job_and_ends_by_itself(
             kubernetes_validate.validate(plain, version, strict=True)
 
 
-def test_secrets_are_in_the_secret_and_nowhere_else(api: FakeKubernetes, kubelet: Scripted, tmp_path: Path) -> None:
+def test_secrets_are_in_the_secret_and_nowhere_else(api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path) -> None:
     succeed(kubelet)
     execute(api, tmp_path, environment={"SOME_API_KEY": SECRET})
     holders = [made["kind"] for made in api.created if SECRET in json.dumps(made)]
@@ -113,7 +113,7 @@ def test_secrets_are_in_the_secret_and_nowhere_else(api: FakeKubernetes, kubelet
 
 
 def test_a_pod_that_does_not_start_ends_the_run_with_the_reason(
-    api: FakeKubernetes, kubelet: Scripted, tmp_path: Path
+    api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path
 ) -> None:
     waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "i"'}
     kubelet.statuses["trainer-0"] = {"phase": "Pending", "containerStatuses": [{"state": {"waiting": waiting}}]}
@@ -123,7 +123,7 @@ def test_a_pod_that_does_not_start_ends_the_run_with_the_reason(
 
 
 def test_a_pod_that_ends_without_evidence_is_named_and_its_words_are_kept(
-    api: FakeKubernetes, kubelet: Scripted, tmp_path: Path
+    api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path
 ) -> None:
     kubelet.statuses["trainer-0"] = ended(exitCode=1)["status"]
     kubelet.logs["trainer-0"] = "ModuleNotFoundError: No module named 'dlperf_study'\n"
@@ -135,7 +135,7 @@ def test_a_pod_that_ends_without_evidence_is_named_and_its_words_are_kept(
 
 
 def test_another_pod_that_fails_ends_the_run_even_if_the_first_does_not_notice(
-    api: FakeKubernetes, kubelet: Scripted, tmp_path: Path
+    api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path
 ) -> None:
     kubelet.statuses |= {"trainer-0": {"phase": "Running"}, "trainer-1": ended(exitCode=3)["status"]}
     assert execute(api, tmp_path).reason == "pod trainer-1 on no node exited with code 3"
@@ -148,7 +148,7 @@ def test_what_the_api_refuses_is_said(api: FakeKubernetes, tmp_path: Path) -> No
     assert result.reason.endswith('/secrets: 403 secrets is forbidden: User "me" cannot create resource "secrets"')
 
 
-def test_that_objects_are_left_is_said(api: FakeKubernetes, kubelet: Scripted, tmp_path: Path) -> None:
+def test_that_objects_are_left_is_said(api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path) -> None:
     succeed(kubelet)
     api.refusals["DELETE", "jobs"] = "jobs is forbidden"
     result = execute(api, tmp_path)
@@ -162,7 +162,7 @@ def test_that_objects_are_left_is_said(api: FakeKubernetes, kubelet: Scripted, t
 
 
 def test_a_run_whose_driver_died_is_followed(
-    api: FakeKubernetes, kubelet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin_and_die(api, tmp_path, monkeypatch)
     before = len(api.created)
@@ -174,7 +174,7 @@ def test_a_run_whose_driver_died_is_followed(
 
 
 def test_another_order_for_the_same_folder_is_not_followed(
-    api: FakeKubernetes, kubelet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin_and_die(api, tmp_path, monkeypatch)
     jobs = sum(made["kind"] == "Job" for made in api.created)

@@ -1,10 +1,19 @@
-"""What the first pod of a run checks before anything is started."""
+"""What the first pod of a run checks before anything is started, and how it runs commands in the others."""
+
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.guard.submission import Submission
 from dlperf_study.kubernetes.coordinator_pod import RunRequest, coordinate_pods
+from dlperf_study.kubernetes.remote_exec import LOST
+from tests.command_line import wait_for
+
+#: Of this machine, and of no other test.
+ADDRESS = "127.0.0.77"
 
 
 def reason(code: str = "", **libraries: str) -> str:
@@ -23,3 +32,24 @@ def test_an_image_has_the_library_that_the_study_was_planned_with(package: str) 
 
 def test_an_image_has_the_code_of_the_driver() -> None:
     assert reason("another").startswith("the image has other measuring code than the driver of the study")
+
+
+def remote_exec(program: str, token: Path, *command: str) -> list[str]:
+    return [sys.executable, "-m", "dlperf_study.kubernetes.remote_exec", program, str(token), ADDRESS, *command]
+
+
+def run(token: Path, *command: str, text: str = "") -> tuple[str, int]:
+    """Return what a command prints and its exit code; ``text`` is its input."""
+    client = subprocess.run(remote_exec("run", token, *command), input=text, stdout=subprocess.PIPE, text=True)
+    return client.stdout, client.returncode
+
+
+def test_a_command_runs_in_another_pod_for_whoever_knows_the_token(tmp_path: Path) -> None:
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    for token in (right, wrong):
+        token.write_text(token.name)
+    with subprocess.Popen(remote_exec("serve", right)) as server:
+        wait_for(lambda: run(right, "true") == ("", 0), "the server to answer")
+        assert run(right, "sh", "-c", "cat; exit 3", text="a line") == ("a line", 3)
+        assert run(wrong, "echo", "reached") == ("", LOST)
+    assert server.returncode == 0, "it ends a moment after its last command"
