@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from dlperf_study.execution.driver import make_plan
-from dlperf_study.execution.run import fingerprint
+from dlperf_study.execution.repetitions import fingerprint
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths, write_atomically
 from tests.evidence_factory import write_run
 

@@ -17,7 +17,7 @@ import nbformat
 
 from dlperf_study.execution.driver import execute
 from dlperf_study.execution.gate import machine_lock
-from dlperf_study.execution.run import paths_of
+from dlperf_study.execution.repetitions import paths_of
 from dlperf_study.execution.support import load_cluster
 from dlperf_study.paths import OUTPUTS_VARIABLE
 from dlperf_study.study.configuration import Configuration
@@ -48,7 +48,7 @@ def harness_seconds(seed: int) -> float:
         image_size=32, classes=10, batch_per_device=4, warmup_steps=1, measured_steps=1, repeats=1, seed=seed,
     )  # fmt: skip
     start = time.perf_counter()
-    execute(configuration, load_cluster("local"), [1])
+    execute(configuration, load_cluster("local"))
     elapsed = time.perf_counter() - start
     facts = json.loads(paths_of(configuration).run(1).run_file.read_text())
     assert facts["outcome"] == "completed", facts["reason"]

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kubernetes": ("study", "cluster", "guard", "check"),
     "launchers": ("study", "cluster", "guard", "check", "slurm", "kubernetes"),
     "evidence": ("study", "cluster", "supervision"),
-    "worker": ("study", "models", "frameworks", "evidence"),
+    "worker": ("study", "models", "frameworks", "cluster", "evidence"),
     "execution": ("study", "cluster", "plan", "models", "frameworks", "guard", "launchers", "evidence", "supervision"),
     "logs": ("study",),
     "published": ("study", "columns"),

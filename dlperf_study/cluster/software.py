@@ -5,7 +5,9 @@
 
 import hashlib
 import json
+import os
 import platform
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study import frameworks
+from dlperf_study.errors import RunError
 from dlperf_study.paths import PROJECT
 
 #: What a Python is asked to run, to say what it brings.
@@ -23,6 +26,9 @@ COMMON_PACKAGES = (
     *("dlperf_study", "protobuf", "numpy"),
     *("papermill", "nbclient", "ipykernel", "jupyterlab", "pandas"),
 )
+PACKAGE_FOLDER = PROJECT / "dlperf_study"
+#: By this a driver tells every process of a run which measuring code it runs.
+DRIVER_CODE_VARIABLE = "DLPERF_STUDY_DRIVER_CODE"
 #: The code that measures. Reports may change without a new measurement.
 MEASURING = ("worker", "frameworks", "models", "launchers", "guard", "slurm", "kubernetes")
 MEASURING_FILES = ("evidence/rank_log_writer.py",)
@@ -37,6 +43,24 @@ def measuring_code() -> str:
     for file in (*files, *(package / name for name in MEASURING_FILES)):
         digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
+
+
+def code_identity() -> str:
+    """Return the value of ``DRIVER_CODE_VARIABLE`` for this code: its digest, and the folder of the package."""
+    return f"{measuring_code()} {PACKAGE_FOLDER}"
+
+
+def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
+    """Raise RunError if this process runs other measuring code than the driver that is named in its environment.
+
+    With two checkouts and one environment of Python, the folder in which a process starts decides which one it runs.
+    """
+    driver_code, _, driver_folder = environment.get(DRIVER_CODE_VARIABLE, "").partition(" ")
+    if driver_code and driver_code != measuring_code():
+        raise RunError(
+            f"other measuring code: the driver runs that in {driver_folder}, this process that in {PACKAGE_FOLDER} "
+            f"on {socket.gethostname()}; install one checkout in both, or start the study in the checkout installed"
+        )
 
 
 @cache

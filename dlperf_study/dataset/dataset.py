@@ -17,7 +17,7 @@ from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.dataset.traces import read_traces
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import EvidenceError
-from dlperf_study.evidence.run import Originals, read_run
+from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
 from dlperf_study.plan.plan import Plan
 
@@ -31,8 +31,8 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
         EvidenceError: there is no run yet, or one can't be read.
 
     """
-    originals = Originals()
-    runs = [originals.checked(read_run(run)) for run in paths.runs()]
+    duplicates = DuplicateRuns()
+    runs = [duplicates.checked(read_run(run)) for run in paths.runs()]
     if not runs:
         raise EvidenceError(f"{paths.folder}: no run yet")
     steps = StepColumns()
@@ -104,7 +104,7 @@ class _Reading:
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     steps: StepColumns = field(default_factory=StepColumns)
-    originals: Originals = field(default_factory=Originals)
+    duplicates: DuplicateRuns = field(default_factory=DuplicateRuns)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
@@ -120,7 +120,7 @@ def _read(paths: StudyPaths, plan: Plan) -> _Reading:
 
 def _read_run(identity: str, paths: RunPaths, reading: _Reading) -> None:
     try:
-        run = reading.originals.checked(read_run(paths))
+        run = reading.duplicates.checked(read_run(paths))
     except EvidenceError as error:
         reading.diagnostics.append(_unreadable(identity, paths, error))
         return

@@ -1,87 +1,156 @@
-"""Whether the ranks of one run agree with each other, with what was asked, and with the life of their run."""
+"""Whether the rank logs of a run fit its configuration and its cluster, and agree with each other."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, RankLog
+from dlperf_study.errors import EvidenceError
+from dlperf_study.evidence.rank_log import (
+    CLOCK_TOLERANCE,
+    COMPUTATION,
+    EXCHANGE,
+    TRAINING,
+    WARMUP,
+    RankLog,
+    read_rank_log,
+)
+from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.wording import counted
 
-#: How gradients travel where nothing does, and by averaging among the ranks.
+#: How gradients travel: not at all, or by averaging among the ranks.
 NO_EXCHANGE, ALL_REDUCE = "none", "all_reduce"
-#: What every rank of a run must say alike; of ``REPLICATED``, where each holds the whole network.
-SAME, REPLICATED = ("exchange", "gradient_bytes", "library", "library_version"), ("parameters", "flops_per_sample")
+#: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank holds the whole network.
+EQUAL_FACTS, REPLICATED_FACTS = (
+    ("exchange", "gradient_bytes", "library", "library_version", "code"),
+    ("parameters", "flops_per_sample"),
+)
 #: Bytes of one element of a gradient on the link: parameters are kept as float32.
 ELEMENT_BYTES = {"none": 4, "fp16": 2}
 
 
-def disagreement(logs: Sequence[RankLog], asked: Configuration, device: str, seconds: float | None) -> str:
+def rank_logs(paths: RunPaths, configuration: Configuration) -> tuple[RankLog, ...]:
+    """Return the logs of ranks 0 … world size − 1, each checked against the configuration.
+
+    Raises:
+        EvidenceError: one is missing, truncated, contradicts itself or belongs to a different run.
+
+    """
+    logs = tuple(read_rank_log(paths.rank_log(rank)) for rank in range(configuration.world_size))
+    check_rank_logs(logs, paths, configuration)
+    return logs
+
+
+def check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Configuration) -> None:
+    """Check the logs of all ranks, in order of rank, against the configuration of their run; raise EvidenceError."""
+    run = f"{configuration.identity}/{paths.folder.name}"
+    for rank, log in enumerate(logs):
+        source = str(paths.rank_log(rank))
+        if log.facts["run"] != run:
+            raise EvidenceError(f"{source}: is the log of run {log.facts['run']}, not of {run}")
+        _check_rank(log, rank, configuration, source)
+        _check_steps(log, configuration, source)
+    if len({tuple(log.windows) for log in logs}) > 1:
+        raise EvidenceError(f"{paths.folder}: the ranks measured different windows")
+    extra_files = {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}
+    if extra_files:
+        names = ", ".join(sorted(file.name for file in extra_files))
+        raise EvidenceError(f"{paths.folder}: {names} belongs to no rank; the run has {configuration.world_size}")
+
+
+def _check_rank(log: RankLog, rank: int, configuration: Configuration, source: str) -> None:
+    size = configuration.world_size
+    if (log.rank, log.facts["world_size"]) != (rank, size):
+        actual = f"rank {log.rank} of {log.facts['world_size']}"
+        raise EvidenceError(f"{source}: is the log of {actual}; expected was {rank} of {size}")
+    node, local_rank = divmod(rank, configuration.devices_per_node)
+    if (log.facts["node"], log.facts["local_rank"]) != (node, local_rank):
+        actual = f"local rank {log.facts['local_rank']} of node {log.facts['node']}"
+        raise EvidenceError(f"{source}: is {actual}; rank {rank} is local rank {local_rank} of node {node}")
+
+
+def _check_steps(log: RankLog, configuration: Configuration, source: str) -> None:
+    requested = {
+        WARMUP: configuration.warmup_steps,
+        TRAINING: configuration.measured_steps,
+        COMPUTATION: configuration.computation_steps,
+        EXCHANGE: configuration.exchange_steps,
+    }
+    for name, window in log.windows.items():
+        if window.steps != requested.get(name):
+            raise EvidenceError(
+                f"{source}: window {name} has {window.steps} steps; requested were {requested.get(name)}"
+            )
+
+
+def disagreement(
+    logs: Sequence[RankLog], configuration: Configuration, device: str, seconds: float | None, driver_code: str = ""
+) -> str:
     """Return how the ranks of a run contradict the cluster, the configuration or each other, or nothing.
 
-    ``seconds`` is the life of the training processes, None where nobody saw its end.
+    ``seconds`` is the life of the training processes, None if nobody saw its end. ``driver_code`` is the digest of the
+    measuring code that the driver ran; it and those of the ranks are empty in older evidence.
     """
-    checks = (_place(logs, device), _facts(logs, asked), _exchange(logs, asked), _training(logs), _life(logs, seconds))
-    return next((found for check in checks for found in check), "")
+    return next(_disagreements(logs, configuration, device, seconds, driver_code), "")
 
 
-def _place(logs: Sequence[RankLog], device: str) -> Iterator[str]:
-    found = {log.facts["device"] for log in logs}
-    if found != {device}:
-        yield f"the ranks trained on {', '.join(sorted(found))}, but the cluster file says {device}"
-    for node, hosts in sorted(_hosts_of_nodes(logs).items()):
-        if len(hosts) > 1:
-            yield f"the ranks of node {node} ran on {', '.join(sorted(hosts))}: a node is one host"
-
-
-def _hosts_of_nodes(logs: Sequence[RankLog]) -> Mapping[int, set[str]]:
-    hosts = defaultdict[int, set[str]](set)
-    for log in logs:
-        hosts[log.facts["node"]].add(log.facts["host"])
-    return hosts
-
-
-def _facts(logs: Sequence[RankLog], asked: Configuration) -> Iterator[str]:
-    for name in SAME if _is_sharded(asked) else (*SAME, *REPLICATED):
-        values = dict.fromkeys(log.facts[name] for log in logs)
-        if len(values) > 1:
-            said = ", ".join(map(str, values))
-            yield f"the ranks say different things of {name} ({said}): they did not train the same"
-
-
-def _exchange(logs: Sequence[RankLog], asked: Configuration) -> Iterator[str]:
-    kind, alone = logs[0].facts["exchange"], asked.world_size == 1 and not asked.servers
-    if (kind == NO_EXCHANGE) != alone:
-        ranks, servers = counted(asked.world_size, "rank"), counted(asked.servers, "server")
-        yield f"exchange is {kind} in a run of {ranks} and {servers}"
-    if asked.strategy == ALL_REDUCE and kind not in (NO_EXCHANGE, ALL_REDUCE):
-        yield f"exchange is {kind}, but the strategy is {ALL_REDUCE}"
-    yield from () if alone else _gradients(logs[0].facts, asked)
-
-
-def _gradients(facts: Mapping[str, Any], asked: Configuration) -> Iterator[str]:
-    """Yield how the bytes exchanged don't fit the parameters; the shard of a classifier is not exchanged."""
-    element = ELEMENT_BYTES[asked.gradient_compression]
-    said, whole = facts["gradient_bytes"], facts["parameters"] * element
-    if not 0 < said <= whole or (said != whole and not _is_sharded(asked)):
-        held = f"{facts['parameters']} parameters of {element} bytes"
-        yield f"gradient_bytes is {said}, which doesn't fit {held}: {whole}"
-
-
-def _training(logs: Sequence[RankLog]) -> Iterator[str]:
+def _disagreements(
+    logs: Sequence[RankLog], configuration: Configuration, device: str, seconds: float | None, driver_code: str
+) -> Iterator[str]:
+    yield from _devices_and_hosts(logs, device)
+    yield from _unequal_facts(logs, configuration)
+    rank_code = logs[0].facts.get("code")
+    if rank_code and driver_code and rank_code != driver_code:
+        yield "the ranks ran other measuring code than the driver of the study"
+    yield from _exchange(logs, configuration)
     if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
         yield "the parameters did not change: nothing was trained"
     if len({log.end["parameter_checksum"] for log in logs}) > 1:
         yield "the ranks ended with different parameters: their gradients were not exchanged"
-
-
-def _life(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:
-    """Yield which rank measured for longer than its run lived."""
     for log in logs:
         measured = sum(window.seconds for window in log.windows.values())
         if seconds is not None and measured > seconds * (1 + CLOCK_TOLERANCE):
             yield f"the windows of rank {log.rank} last {measured:.4g} s, but the run {seconds:.4g} s"
 
 
-def _is_sharded(asked: Configuration) -> bool:
-    return asked.classifier == "sharded"
+def _devices_and_hosts(logs: Sequence[RankLog], device: str) -> Iterator[str]:
+    devices = {log.facts["device"] for log in logs}
+    if devices != {device}:
+        yield f"the ranks trained on {', '.join(sorted(devices))}, but the cluster file says {device}"
+    hosts_of_nodes = defaultdict[int, set[str]](set)
+    for log in logs:
+        hosts_of_nodes[log.facts["node"]].add(log.facts["host"])
+    for node, hosts in sorted(hosts_of_nodes.items()):
+        if len(hosts) > 1:
+            yield f"the ranks of node {node} ran on {', '.join(sorted(hosts))}: a node is one host"
+
+
+def _unequal_facts(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+    names = EQUAL_FACTS if configuration.classifier == "sharded" else (*EQUAL_FACTS, *REPLICATED_FACTS)
+    for name in names:
+        values = dict.fromkeys(log.facts.get(name) for log in logs)
+        if len(values) > 1:
+            listed = ", ".join(map(str, values))
+            yield f"the ranks have different values of {name} ({listed}): they did not train the same"
+
+
+def _exchange(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+    kind = logs[0].facts["exchange"]
+    is_alone = configuration.world_size == 1 and not configuration.servers
+    if (kind == NO_EXCHANGE) != is_alone:
+        ranks, servers = counted(configuration.world_size, "rank"), counted(configuration.servers, "server")
+        yield f"exchange is {kind} in a run of {ranks} and {servers}"
+    if configuration.strategy == ALL_REDUCE and kind not in (NO_EXCHANGE, ALL_REDUCE):
+        yield f"exchange is {kind}, but the strategy is {ALL_REDUCE}"
+    if not is_alone:
+        yield from _gradients(logs[0].facts, configuration)
+
+
+def _gradients(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
+    """Yield that the bytes exchanged don't fit the parameters; the shard of a classifier is not exchanged."""
+    element = ELEMENT_BYTES[configuration.gradient_compression]
+    exchanged, expected = facts["gradient_bytes"], facts["parameters"] * element
+    is_sharded = configuration.classifier == "sharded"
+    if not 0 < exchanged <= expected or (exchanged != expected and not is_sharded):
+        network = f"{facts['parameters']} parameters of {element} bytes"
+        yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {expected}"

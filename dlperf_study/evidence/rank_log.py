@@ -73,6 +73,8 @@ def _rank_log(lines: list[Object], source: str) -> RankLog:
     facts, *middle, end = lines
     need(facts, source, **_RANK_KEYS)
     need_format(facts, source)
+    if "code" in facts:  # older logs lack it
+        need(facts, source, code=str)
     need(end, source, **_END_KEYS)
     need(facts["wall_anchor"], f"{source}: wall_anchor", unix_ns=int, clock_ns=int)
     need_positive(facts, source, "flops_per_sample", "parameters")

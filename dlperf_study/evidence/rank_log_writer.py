@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from dlperf_study.cluster.software import measuring_code
 from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import Configuration
 
@@ -50,7 +51,8 @@ class RankLogWriter:
         run = f"{configuration.identity}/{self._path.parent.name}"
         place = {"rank": rank.rank, "world_size": rank.world_size, "node": node, "local_rank": local_rank}
         process = {"host": socket.gethostname(), "pid": os.getpid(), "exchange": rank.exchange_kind}
-        self._add("rank", {"format": FORMAT, "run": run} | place | process | description | _clock())
+        identity = {"format": FORMAT, "run": run, "code": measuring_code()}
+        self._add("rank", identity | place | process | description | _clock())
 
     def window(self, window: TimedWindow) -> None:
         """Add one window."""

@@ -1,16 +1,18 @@
-"""One configuration being measured: its notebook in a process of its own, and what is left of it afterwards."""
+"""One configuration being measured: its notebook in a separate process, and the records of its runs afterwards."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from dlperf_study import launchers
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.evidence.run_record import Circumstances, read, record, write
-from dlperf_study.execution.run import fingerprint, paths_of, trace_is_missing
+from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity
+from dlperf_study.evidence.run_record import RequestedRun, read, record, write
+from dlperf_study.execution.repetitions import paths_of
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
@@ -24,27 +26,33 @@ NOTEBOOK_SECONDS, RUN_SECONDS = 300.0, 180.0
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What became of the runs of a configuration, in words; ``completed`` counts those that are measured."""
+class MeasurementVerdict:
+    """How the runs of a configuration ended; ``completed`` counts the measured ones that completed."""
 
-    words: str
+    message: str
     completed: int
     is_failure: bool
 
 
 class Measurement:
-    """The notebook of a configuration at work. Always call ``finish`` or ``abandon``: nothing of it is left then."""
+    """The running notebook of a configuration, started to perform its missing runs.
 
-    def __init__(self, configuration: Configuration, cluster: Cluster, repetitions: list[int]) -> None:
-        self.configuration, self.repetitions = configuration, repetitions
+    Always call ``finish`` or ``abandon``: then none of its processes is left.
+    """
+
+    def __init__(self, configuration: Configuration, cluster: Cluster, missing: Sequence[RequestedRun]) -> None:
+        self.configuration = configuration
+        self._missing = missing
         self._cluster = cluster
         self._paths = paths_of(configuration)
         self._paths.folder.mkdir(parents=True, exist_ok=True)
-        self._begun = datetime.now(UTC).isoformat()
-        self._told = self._states()
+        self._started = datetime.now(UTC).isoformat()
+        self._reported_states = self._job_states()
         self._deadline = time.monotonic() + self.allotted_seconds
+        environment = {DRIVER_CODE_VARIABLE: code_identity()}
+        parameters = configuration.as_dict()
         self.process = NotebookProcess(
-            Execution(NOTEBOOK, self._paths.notebook, configuration.as_dict(), self._paths.failure)
+            Execution(NOTEBOOK, self._paths.notebook, parameters, self._paths.failure, environment)
         )
 
     @property
@@ -55,66 +63,66 @@ class Measurement:
         queue_seconds = queue.start_within_seconds if queue else 0.0
         return NOTEBOOK_SECONDS + queue_seconds + (self.configuration.repeats + 1) * run_seconds
 
-    def news(self) -> list[str]:
-        """Return what became of its jobs in a queue since this was last asked."""
-        found = self._states()
-        new, self._told = found[len(self._told) :], found
-        return [line.partition(" ")[2] for line in new]
-
     @property
     def is_late(self) -> bool:
-        """Whether it has had all the time it may take."""
+        """Whether it has used up its time."""
         return time.monotonic() > self._deadline
 
+    def news(self) -> list[str]:
+        """Return how the states of its jobs in a queue changed since the last call."""
+        states = self._job_states()
+        new_states = states[len(self._reported_states) :]
+        self._reported_states = states
+        return [state.partition(" ")[2] for state in new_states]
+
     def finish(self) -> None:
-        """End the notebook; runs that it began and could not record, because its kernel died, are recorded here."""
+        """End the notebook; record the runs that it began and could not record because its kernel died."""
         result = self._failure()
         self.abandon()
-        if result:
-            self._record_unfinished(result)
-        else:
+        if not result:
             self._paths.failure.unlink()
+            return
+        for run in self._missing:
+            if run.paths.configuration_file.exists() and not run.paths.run_file.exists():
+                write(record(run, self._cluster, replace(result, started=self._started)), run.paths)
 
     def abandon(self) -> None:
-        """End the notebook, and what works for it wherever it is.
+        """End the notebook and every process that works for it, on any node.
 
-        Raises RunError when those who should cancel its jobs can't be reached.
+        Raises RunError when the queue that should cancel its jobs can't be reached.
         """
         self.process.end()
         end_survivors()
         launchers.load(self._cluster.launcher).cancel(self._paths.folder, self._cluster)
 
-    def verdict(self) -> Verdict:
-        """Return what became of its runs."""
-        words, completed = self._repetitions()
-        is_whole = completed == len(self.repetitions)
-        if is_whole and trace_is_missing(self.configuration, self._cluster):
-            return Verdict(f"{words}, but not the traced one: {self._trace()}", completed, is_failure=True)
-        return Verdict(words, completed, is_failure=not is_whole)
+    def verdict(self) -> MeasurementVerdict:
+        """Return how its runs ended, as their records say."""
+        repetitions = [run for run in self._missing if run.configuration == self.configuration]
+        traced_runs = [run for run in self._missing if run.configuration != self.configuration]
+        records = [read(run.paths) for run in repetitions]
+        completed = sum(map(_is_completed, records))
+        message = f"{completed} of {completed} runs completed"
+        if completed < len(repetitions):
+            failed = next((facts for facts in records if facts and not _is_completed(facts)), None)
+            message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
+            return MeasurementVerdict(message, completed, is_failure=True)
+        for run in traced_runs:
+            facts = read(run.paths)
+            if not _is_completed(facts):
+                reason = _ending(facts) if facts else self._last_failure_line()
+                return MeasurementVerdict(f"{message}, but not the traced one: {reason}", completed, is_failure=True)
+        return MeasurementVerdict(message, completed, is_failure=False)
 
-    def _repetitions(self) -> tuple[str, int]:
-        """Return what became of its repetitions in words, and how many completed."""
-        records = [read(self._paths.run(repetition)) for repetition in self.repetitions]
-        completed = sum(facts is not None and facts["outcome"] == Outcome.COMPLETED for facts in records)
-        if completed == len(self.repetitions):
-            return f"{completed} of {completed} runs completed", completed
-        failed = next((facts for facts in records if facts and facts["outcome"] != Outcome.COMPLETED), None)
-        if failed:
-            return f"run {failed['repetition']} {failed['outcome']}: {failed['reason']}", completed
-        return self._last_words(), completed
-
-    def _trace(self) -> str:
-        """Return what became of the traced run in words."""
-        facts = read(self._paths.trace(self.configuration.traced.identity))
-        return f"{facts['outcome']}: {facts['reason']}" if facts else self._last_words()
-
-    def _last_words(self) -> str:
-        """Return the last line that the notebook said of its failure."""
+    def _last_failure_line(self) -> str:
+        """Return the last line that the notebook logged about its failure."""
         lines = _lines(self._paths.failure)
         return lines[-1] if lines else "the notebook ended without a run"
 
-    def _states(self) -> list[str]:
-        return sorted(line for job in self._paths.jobs() for line in _lines(job.states))
+    def _job_states(self) -> list[str]:
+        states: list[str] = []
+        for job in self._paths.jobs():
+            states += _lines(job.states)
+        return sorted(states)
 
     def _failure(self) -> JobResult | None:
         """Return how the notebook failed, or None."""
@@ -124,23 +132,14 @@ class Measurement:
             return JobResult(Outcome.TIMEOUT, reason, seconds=None)
         if code == 0:
             return None
-        said = last_line(self.process.errors()) or f"the notebook ended with code {code}"
-        return JobResult(Outcome.KILLED, said, seconds=None)
-
-    def _record_unfinished(self, result: JobResult) -> None:
-        """Record the runs that were begun and have no record."""
-        for repetition in self.repetitions:
-            run = self._paths.run(repetition)
-            if run.configuration_file.exists() and not run.run_file.exists():
-                wanted = fingerprint(self.configuration, self._cluster)
-                known = Circumstances(self.configuration, repetition, wanted, self._cluster)
-                write(record(known, replace(result, started=self._begun), run), run)
+        reason = last_line(self.process.errors()) or f"the notebook ended with code {code}"
+        return JobResult(Outcome.KILLED, reason, seconds=None)
 
 
 class Measurements:
-    """The notebooks at work: one at a time, or as many as the cluster file wants in a queue.
+    """The running notebooks: one at a time, or as many as the cluster file allows in a queue.
 
-    As a context manager it leaves nothing behind: those that have not finished then are abandoned.
+    As a context manager it leaves no process: on exit it abandons those that have not finished.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -164,18 +163,27 @@ class Measurements:
         queue = launchers.load(self._cluster.launcher).queue(self._cluster)
         return len(self.running) >= (queue.jobs_in_queue if queue else 1)
 
-    def start(self, configuration: Configuration, repetitions: list[int]) -> None:
+    def start(self, configuration: Configuration, missing: Sequence[RequestedRun]) -> None:
         """Start the notebook of a configuration."""
-        self.running.append(Measurement(configuration, self._cluster, repetitions))
+        self.running.append(Measurement(configuration, self._cluster, missing))
 
     def finish_one(self, seconds: float) -> Measurement | None:
-        """Finish one that has ended or is late, and return it; None when none ends within ``seconds``."""
+        """Finish a measurement that has ended or is late, and return it; None if none ends within ``seconds``."""
         ended = first_done([measurement.process for measurement in self.running], seconds)
-        done = next((one for one in self.running if one.process is ended or one.is_late), None)
-        if done:
-            done.finish()
-            self.running.remove(done)
-        return done
+        for measurement in self.running:
+            if measurement.process is ended or measurement.is_late:
+                measurement.finish()
+                self.running.remove(measurement)
+                return measurement
+        return None
+
+
+def _is_completed(facts: dict[str, Any] | None) -> bool:
+    return facts is not None and facts["outcome"] == Outcome.COMPLETED
+
+
+def _ending(facts: dict[str, Any]) -> str:
+    return f"{facts['outcome']}: {facts['reason']}"
 
 
 def _lines(file: Path) -> list[str]:

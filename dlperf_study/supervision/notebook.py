@@ -13,9 +13,9 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -35,12 +35,13 @@ _FORK.set_forkserver_preload([__name__])
 
 @dataclass(frozen=True)
 class Execution:
-    """What to execute: ``errors`` takes what the process prints of itself."""
+    """What to execute: ``errors`` takes what the process prints of itself; ``environment`` is added to that here."""
 
     source: Path
     output: Path
     parameters: dict[str, Any]
     errors: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class NotebookProcess:
@@ -52,7 +53,7 @@ class NotebookProcess:
         listening, self._lifeline = _FORK.Pipe(duplex=False)
         # The path of an IPC socket may have 107 characters: a short folder, and one nobody else can read.
         self._sockets = tempfile.mkdtemp(prefix="dlperf")
-        environment = {**os.environ, DRIVER_MARK: self._mark, RUNTIME_VARIABLE: self._sockets}
+        environment = {**os.environ, **execution.environment, DRIVER_MARK: self._mark, RUNTIME_VARIABLE: self._sockets}
         self._process = _FORK.Process(target=_execute, args=(execution, environment, listening))
         with _deaf_to_interrupts():
             self._process.start()

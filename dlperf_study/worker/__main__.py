@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from dlperf_study import frameworks
+from dlperf_study.cluster.software import require_code_of_driver
 from dlperf_study.evidence.rank_log_writer import RankLogWriter
 from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework, Trainer
 from dlperf_study.lifeline import die_with_parent
@@ -14,8 +15,12 @@ from dlperf_study.worker.windows import breakdown_windows, training_windows
 
 
 def main() -> None:
-    """Read what this process is to do from its environment, and do it."""
+    """Read what this process is to do from its environment, and do it.
+
+    Raises RunError, before anything is built, if it does not run the measuring code of the driver.
+    """
     die_with_parent()
+    require_code_of_driver()
     file = Path(os.environ[CONFIGURATION_VARIABLE])
     configuration = Configuration.from_mapping(json.loads(file.read_text()), str(file))
     framework = frameworks.load(configuration.framework)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dlperf_study.evidence.run import RankLog, disagreement, rank_logs
+from dlperf_study.evidence.rank_agreement import disagreement, rank_logs
+from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from tests.clusters.namespaces import Host

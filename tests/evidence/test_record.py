@@ -9,7 +9,7 @@ import pytest
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.evidence.run import read_run
-from dlperf_study.evidence.run_record import Circumstances, record, write
+from dlperf_study.evidence.run_record import RequestedRun, record, write
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.study.job import JobResult, Outcome
 from tests.evidence_factory import configuration, write_run
@@ -41,7 +41,7 @@ def run(tmp_path: Any) -> RunPaths:
 def recorded(run: RunPaths, result: JobResult = WELL) -> dict[str, Any]:
     device = json.loads(run.rank_log(0).read_text().splitlines()[0])["device"]
     cluster = Cluster("local", 1, 2, device=device, device_name="a device", launcher="local")
-    return record(Circumstances(ASKED, 1, "f" * 64, cluster), result, run)
+    return record(RequestedRun(ASKED, 1, "f" * 64, run), cluster, result)
 
 
 def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 1) -> None:
@@ -144,9 +144,11 @@ def test_the_reason_and_the_tail_show_no_secret(run: RunPaths, monkeypatch: pyte
     words = "OSError: no answer for hunter2-of-the-file, hunter2-of-the-driver, INFORMATION"
     (run.folder / "node-0.log").write_text(f"{words}\n")
     cluster = Cluster(
-        *("local", 1, 2, "cpu", "a CPU"), environment={"KEY": "hunter2-of-the-file"}, pass_environment=("SITE_TOKEN",)
+        *("local", 1, 2, "cpu", "a CPU", "local"),
+        environment={"KEY": "hunter2-of-the-file"},
+        pass_environment=("SITE_TOKEN",),
     )
-    facts = record(Circumstances(ASKED, 1, "f" * 64, cluster), BADLY, run)
+    facts = record(RequestedRun(ASKED, 1, "f" * 64, run), cluster, BADLY)
     shown = "OSError: no answer for (not recorded), (not recorded), INFORMATION"
     assert facts["reason"] == f"node-0 exited with code 1: {shown}"
     assert facts["tail"]["node-0"] == [shown]

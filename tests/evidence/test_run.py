@@ -159,15 +159,15 @@ def test_a_run_without_a_run_file_did_not_happen(paths):
         (
             3,
             {"steps": 1, "seconds": 0.08, "step_seconds": [0.08], "losses": [2.0]},
-            "has 1 steps; asked was",
+            "has 1 steps; requested were",
         ),
         (0, {"host": "host-b"}, "the ranks of node 0 ran on host-a, host-b: a node is one host"),
         (0, {"node": 1, "local_rank": 0}, "is local rank 0 of node 1; rank 1 is local rank 1 of node 0"),
         (0, {"device": "gpu"}, "trained on cpu, gpu, but the cluster file says cpu"),
         (0, {"gradient_bytes": 8, "exchange": "push_pull"}, "8"),
-        (0, {"library": "torch"}, "different things of library (paddle, torch)"),
-        (0, {"library_version": "2.0"}, "different things of library_version (3.0.0, 2.0)"),
-        (0, {"parameters": 5}, "different things of parameters (1000000, 5)"),
+        (0, {"library": "torch"}, "different values of library (paddle, torch)"),
+        (0, {"library_version": "2.0"}, "different values of library_version (3.0.0, 2.0)"),
+        (0, {"parameters": 5}, "different values of parameters (1000000, 5)"),
         (5, {"parameter_checksum": "other"}, "ended with different parameters"),
         (5, {"parameter_checksum": "initial"}, "nothing was trained"),
     ],
@@ -222,7 +222,7 @@ def test_how_a_server_ended_does_not_matter(paths, code):
 
 def test_the_log_of_a_rank_too_many_is_not_overlooked(paths):
     paths.rank_log(2).write_text(paths.rank_log(1).read_text())
-    assert "rank-00002.jsonl is of no rank; asked were 2" in read_run(paths).reason
+    assert "rank-00002.jsonl belongs to no rank; the run has 2" in read_run(paths).reason
 
 
 def test_two_nodes_are_two_hosts_or_one(tmp_path):
@@ -290,3 +290,26 @@ def test_windows_fit_into_the_life_of_their_run(paths):
     assert "the windows of rank 0 last 3." in read_run(paths).reason
     change(paths, seconds=None)
     assert read_run(paths).completed
+
+
+@pytest.mark.parametrize(
+    ("driver_code", "rank_codes", "reason"),
+    [
+        ("c0de", ("c0de", "c0de"), ""),
+        ("c0de", (None, None), ""),
+        (None, ("c0de", "c0de"), ""),
+        ("c0de", ("c0de", "0ther"), "the ranks have different values of code (c0de, 0ther)"),
+        ("c0de", ("0ther", "0ther"), "the ranks ran other measuring code than the driver of the study"),
+    ],
+)
+def test_the_ranks_and_the_driver_ran_the_same_code(paths, driver_code, rank_codes, reason):
+    """Older evidence does not say which code it is of."""
+    for rank, code in enumerate(rank_codes):
+        lines = [json.loads(line) for line in paths.rank_log(rank).read_text().splitlines()]
+        lines[0] |= {"code": code} if code else {}
+        write_lines(paths.rank_log(rank), lines)
+    if driver_code:
+        change(paths, code=driver_code)
+    run = read_run(paths)
+    assert run.completed == (not reason)
+    assert reason in run.reason

@@ -4,10 +4,10 @@ from dlperf_study.execution.driver import Progress
 def test_what_is_said() -> None:
     said: list[str] = []
     progress = Progress({"a": 1, "b": 3}, said.append)
-    progress.starts("a")
-    progress.ended("a", "fine")
-    progress.starts("b")
-    progress.ended("b", "run 2 failed: why")
+    progress.start("a")
+    progress.end("a", "fine")
+    progress.start("b")
+    progress.end("b", "run 2 failed: why")
     assert said == [
         "[1/2] a: 1 run …",
         "    fine (0:00 elapsed, about 0:00 left)",
@@ -19,12 +19,12 @@ def test_what_is_said() -> None:
 def test_two_at_once_are_told_apart() -> None:
     said: list[str] = []
     progress = Progress({"a": 1, "b": 3}, said.append)
-    progress.starts("a")
-    progress.starts("b")
-    progress.says("b", "waits")
-    progress.says("a", "runs")
-    progress.ended("a", "fine")
-    progress.ended("b", "fine")
+    progress.start("a")
+    progress.start("b")
+    progress.report("b", "waits")
+    progress.report("a", "runs")
+    progress.end("a", "fine")
+    progress.end("b", "fine")
     assert said == [
         "[1/2] a: 1 run …",
         "[2/2] b: 3 runs …",

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.evidence.run_record import is_completed, read
+from dlperf_study.evidence.run_record import RequestedRun, read
 from dlperf_study.paths import RunPaths
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
-from tests.evidence_factory import change
+from tests.evidence_factory import change, configuration
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
@@ -17,6 +17,10 @@ pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 def is_counted(run: RunPaths) -> bool:
     facts = read(run)
     return facts is not None and is_completed(run, facts["fingerprint"])
+
+
+def is_completed(run: RunPaths, fingerprint: str) -> bool:
+    return RequestedRun(configuration(), 1, fingerprint, run).is_completed
 
 
 def truncate(log: Path) -> None:

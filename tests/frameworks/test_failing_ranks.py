@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study import frameworks
-from dlperf_study.evidence.run_record import with_last_words
+from dlperf_study.evidence.failure_reason import with_last_exception
 from dlperf_study.paths import RunPaths
 from tests.frameworks.launching import asynchronous, configuration, launch
 
@@ -17,7 +17,7 @@ SCRIPT = str(Path(__file__).with_name("failing_ranks.py"))
 def test_the_reason_is_the_exception_of_the_rank_that_raised(tmp_path: Path, name: str) -> None:
     asked = asynchronous(2) if name == "paddle_ps" else configuration(framework=name, devices_per_node=2)
     folder = tmp_path / "runs" / "1"
-    ending = with_last_words(launch(asked, folder, (SCRIPT,)), RunPaths(folder))
+    ending = with_last_exception(launch(asked, folder, (SCRIPT,)), RunPaths(folder))
     assert ending.outcome == "failed"
     assert " exited with code " in ending.reason
     assert ending.reason.endswith(": ValueError: rank 1 can't go on"), ending.reason

@@ -6,7 +6,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from dlperf_study.dataset.dataset import runs_and_steps
 from dlperf_study.paths import ConfigurationPaths
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import PAGE_INCHES, colour, publication_style, quantity_axes
@@ -29,18 +28,16 @@ def configuration_table(configuration: Configuration) -> Table:
     return Table("configuration", configuration.identity, "Every parameter.", (Heading(""), Heading("")), rows)
 
 
-def run_table(paths: ConfigurationPaths) -> Table:
-    """Return one row per run."""
-    runs, _ = runs_and_steps(paths)
+def run_table(runs: pd.DataFrame) -> Table:
+    """Return one row per run of the table of runs."""
     columns = [run_column(runs, name) for name in RUN_COLUMNS]
     headings, rows = laid_out(columns, runs.itertuples())
     remarks = tuple(map(defined, MEASURED))
     return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, remarks)
 
 
-def step_time_figure(paths: ConfigurationPaths) -> Figure:
+def step_time_figure(steps: pd.DataFrame) -> Figure:
     """Return the seconds of every step of every rank, warm-up and training, a panel per run."""
-    _, steps = runs_and_steps(paths)
     steps = steps[steps["window"].isin(["warmup", "training"])]
     title, caption = "Step times", "Every step of every rank; the shaded steps are the warm-up, which is not measured."
     if steps.empty:

@@ -3,6 +3,7 @@
 import pytest
 
 from dlperf_study.columns import COLUMNS
+from dlperf_study.dataset.dataset import runs_and_steps
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.pages import configuration_page
@@ -26,14 +27,14 @@ def test_every_parameter_is_shown() -> None:
 
 
 def test_a_run_is_a_row_and_a_dash_has_its_reason(runs: StudyPaths) -> None:
-    table = configuration_page.run_table(runs.configuration(ASKED.identity))
+    table = configuration_page.run_table(runs_and_steps(runs.configuration(ASKED.identity))[0])
     assert table.column(COLUMNS["outcome"].label) == ["completed", "failed"]
     assert table.column(COLUMNS["throughput"].label)[1] == MISSING
     assert [cell for row in table.rows for cell in row if cell.text == MISSING and not cell.note] == []
 
 
 def test_every_step_of_every_rank_is_drawn(runs: StudyPaths) -> None:
-    drawing = configuration_page.step_time_figure(runs.configuration(ASKED.identity)).drawing
+    drawing = configuration_page.step_time_figure(runs_and_steps(runs.configuration(ASKED.identity))[1]).drawing
     assert drawing is not None
     [panel] = drawing.axes
     assert [len(line.get_ydata()) for line in panel.get_lines()] == [ASKED.warmup_steps + ASKED.measured_steps] * 2
@@ -41,7 +42,7 @@ def test_every_step_of_every_rank_is_drawn(runs: StudyPaths) -> None:
 
 def test_without_a_completed_run_there_are_no_steps_and_it_is_said(paths: StudyPaths) -> None:
     write_run(paths, ASKED, 1, FAILED)
-    figure = configuration_page.step_time_figure(paths.configuration(ASKED.identity))
+    figure = configuration_page.step_time_figure(runs_and_steps(paths.configuration(ASKED.identity))[1])
     assert (figure.drawing, figure.empty) == (None, "No run completed, so there are no step times.")
 
 

@@ -10,7 +10,7 @@ import pytest
 from dlperf_study.cluster import software as module
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import MEASURING, measuring_code
-from dlperf_study.execution.run import fingerprint
+from dlperf_study.execution.repetitions import fingerprint
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration
 from tests.frameworks.launching import CLUSTER, configuration

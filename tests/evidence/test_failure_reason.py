@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.evidence.run_record import MOST_CHARACTERS, with_last_words
+from dlperf_study.evidence.failure_reason import LONGEST_EXCEPTION, with_last_exception
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.supervision.processes import ending_words
@@ -27,7 +27,7 @@ def reason(
         (folder / f"{name}.log").write_text(text)
         os.utime(folder / f"{name}.log", (second, second))
     codes = {"node-0": None, "node-1": code, "horovodrun": code}
-    return with_last_words(JobResult(outcome, reason, 1.0, codes, failed_task=task), RunPaths(folder)).reason
+    return with_last_exception(JobResult(outcome, reason, 1.0, codes, failed_task=task), RunPaths(folder)).reason
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def reason(
         ("FatalError: `Segmentation fault` is detected by the operating system.\n", "FatalError: `Segmentation fault`"),
         ("/usr/bin/python3: No module named dlperf_study\n", "No module named dlperf_study"),
         (f"{TRACEBACK}KeyboardInterrupt\n", "KeyboardInterrupt"),
-        (f"{TRACEBACK}ValueError: {'x' * 1000}\n", f"ValueError: {'x' * (MOST_CHARACTERS - 12)}"),
+        (f"{TRACEBACK}ValueError: {'x' * 1000}\n", f"ValueError: {'x' * (LONGEST_EXCEPTION - 12)}"),
     ],
 )
 def test_the_last_exception_of_a_task_is_the_reason(tmp_path: Path, printed: str, words: str) -> None:
     told = reason(tmp_path, {"node-0": "ValueError: of another task\n", "node-1": printed})
     assert told.startswith(f"{REASON}: {words}")
-    assert len(told) <= len(f"{REASON}: ") + MOST_CHARACTERS
+    assert len(told) <= len(f"{REASON}: ") + LONGEST_EXCEPTION
 
 
 def test_of_ranks_the_one_that_fell_silent_first_is_the_cause(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.evidence import environment
-from dlperf_study.evidence.environment import git
+from dlperf_study.evidence import run_record
+from dlperf_study.evidence.run_record import git
 
 IDENTITY = ("-c", "user.name=A Name", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
@@ -14,7 +14,7 @@ IDENTITY = ("-c", "user.name=A Name", "-c", "user.email=a@example.org", "-c", "c
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository in which one file is committed, and another kind of file is ignored."""
-    monkeypatch.setattr(environment, "PROJECT", tmp_path)
+    monkeypatch.setattr(run_record, "PROJECT", tmp_path)
     (tmp_path / "study.yaml").write_text("title: committed\n")
     (tmp_path / ".gitignore").write_text("/outputs/\n")
     for words in (("init",), ("add", "."), (*IDENTITY, "commit", "-m", "a study")):
@@ -23,7 +23,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_outside_of_a_checkout_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "PROJECT", tmp_path)
+    monkeypatch.setattr(run_record, "PROJECT", tmp_path)
     assert git() == {}
 
 

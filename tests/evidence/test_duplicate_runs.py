@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from dlperf_study.evidence.run import Originals, read_run
+from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.paths import StudyPaths
 from tests.evidence_factory import configuration, write_run
 
@@ -9,9 +9,9 @@ ASKED = configuration(devices_per_node=2)
 
 def test_a_run_by_the_same_processes_is_a_copy_and_not_counted(tmp_path):
     first, second = (read_run(write_run(StudyPaths(tmp_path), ASKED, repetition)) for repetition in (1, 2))
-    originals = Originals()
-    assert originals.checked(first) is first
-    assert originals.checked(second) is second
-    copy = originals.checked(replace(first, repetition=3))
+    duplicates = DuplicateRuns()
+    assert duplicates.checked(first) is first
+    assert duplicates.checked(second) is second
+    copy = duplicates.checked(replace(first, repetition=3))
     assert (copy.completed, copy.ranks) == (False, ())
     assert f"as in run 1 of {ASKED.identity}: a copy is no repetition" in copy.reason

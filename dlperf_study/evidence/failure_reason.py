@@ -1,0 +1,90 @@
+"""Why a run failed: the last exception that its processes logged, exhausted memory, a full disk."""
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dlperf_study.paths import RunPaths
+from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.supervision.processes import PASSED_ON_SIGNALS
+
+#: Logs and evidence of one run are far smaller; less than this is a disk about to be full.
+FREE_BYTES = 20_000_000
+LONGEST_EXCEPTION = 200
+#: An exception is near the end of a log, above what libraries print on their way out.
+SEARCHED_LINES, TAIL_LINES = 200, 20
+#: What Paddle logs in a rank that its launcher ends because another one has failed.
+ENDED_BY_LAUNCHER = "FatalError: `Termination signal`"
+#: As Python ends a traceback, perhaps after the mark that horovodrun gives every line of a rank.
+_EXCEPTION = re.compile(r"(?:\[\d+\]<\w+>:)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?)")
+_NO_MODULE = re.compile(r".*: (No module named .*)")
+_OUT_OF_MEMORY = re.compile(r"out of memory|ResourceExhausted|Cannot allocate memory|MemoryError", re.IGNORECASE)
+
+LogTails = Mapping[str, Sequence[str]]
+
+
+def explained(result: JobResult, paths: RunPaths, tails: LogTails) -> JobResult:
+    """Return the result of a job that did not complete, with a more precise outcome and reason if logs give one."""
+    if result.outcome is not Outcome.FAILED:
+        return result
+    result = with_last_exception(result, paths)
+    if result.out_of_memory_kills or any(_OUT_OF_MEMORY.search("\n".join(lines)) for lines in tails.values()):
+        return replace(result, outcome=Outcome.OUT_OF_MEMORY)
+    if shortage := disk_shortage(paths.folder):
+        return replace(result, reason=f"{result.reason}; {shortage}")
+    return result
+
+
+def log_tails(paths: RunPaths) -> dict[str, list[str]]:
+    """Return the last lines of every log of the run, by task."""
+    tails: dict[str, list[str]] = {}
+    for log in paths.process_logs:
+        tails[log.stem] = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+    return tails
+
+
+def disk_shortage(folder: Path) -> str:
+    """Return that the disk of ``folder``, which may not exist yet, has too little free space, or nothing."""
+    existing = next(path for path in (folder, *folder.resolve().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if free >= FREE_BYTES:
+        return ""
+    return f"{folder}: only {free / 1e6:.0f} MB free on this disk; a run needs {FREE_BYTES / 1e6:.0f}"
+
+
+def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
+    """Add the last exception of the task that failed to the reason, unless the exit code explains the failure.
+
+    Of several ranks, the one whose log was written to least recently failed first: the others ended because of it.
+    Whatever started the ranks logs no more than that they ended, so its own log comes last.
+    """
+    task, code = result.failed_task, result.exit_codes.get(result.failed_task)
+    if result.outcome is not Outcome.FAILED or not code or _ended_by_signal(code):
+        return result
+    rank_logs = [log for log in paths.process_logs if log.stem.startswith(("rank-", f"{task}-rank-"))]
+    task_logs = [log for log in paths.process_logs if log.stem == task]
+    for log in (*sorted(rank_logs, key=lambda path: path.stat().st_mtime), *task_logs):
+        if exception := _last_exception(log):
+            return replace(result, reason=f"{result.reason}: {exception}")
+    return result
+
+
+def _ended_by_signal(code: int) -> bool:
+    """Return whether a signal ended the task: exceptions of other tasks are only a consequence.
+
+    SIGTERM that is passed on explains nothing: with that a launcher ends its ranks when one of them has failed.
+    """
+    return code < 0 or PASSED_ON_SIGNALS.get(code, "SIGTERM") != "SIGTERM"
+
+
+def _last_exception(log: Path) -> str:
+    """Return the last line of a log that names an exception of this process, shortened; or nothing."""
+    lines = log.read_text(errors="replace").splitlines()
+    for line in reversed(lines[-SEARCHED_LINES:]):
+        if ENDED_BY_LAUNCHER in line:
+            return ""
+        if match := _EXCEPTION.fullmatch(line.rstrip()) or _NO_MODULE.fullmatch(line.rstrip()):
+            return match[1][:LONGEST_EXCEPTION]
+    return ""

@@ -1,0 +1,140 @@
+"""The runs of one configuration: which are requested, which are missing, and how they are performed."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from dlperf_study import frameworks, launchers
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity, measuring_code, require_code_of_driver
+from dlperf_study.errors import RunError
+from dlperf_study.evidence.failure_reason import disk_shortage
+from dlperf_study.evidence.run_record import RequestedRun, record, write
+from dlperf_study.execution.gate import study_lock
+from dlperf_study.execution.support import library_version, load_cluster, require_support
+from dlperf_study.guard.submission import Submission
+from dlperf_study.paths import ConfigurationPaths, StudyPaths
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Outcome
+
+FAILURE_LOG_LINES = 5
+
+
+def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
+    """Return a digest of what a run's numbers depend on besides the machine; if it changes, the run is repeated.
+
+    These are the configuration, the measuring code, the library and the Python that ran it.
+    """
+    framework = frameworks.load(configuration.framework)
+    parts = {
+        "configuration": configuration.identifying_values(),
+        "code": measuring_code(),
+        "library": library_version(framework, cluster),
+        "python": launchers.load(cluster.launcher).runtime(cluster, configuration.framework),
+        "device": cluster.device,
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def paths_of(configuration: Configuration) -> ConfigurationPaths:
+    """Return where the evidence of a configuration is."""
+    return StudyPaths.of(configuration.study).configuration(configuration.identity)
+
+
+def requested_runs(configuration: Configuration, cluster: Cluster) -> list[RequestedRun]:
+    """Return every repetition of a configuration, then the run in which the library traces itself, if it has one.
+
+    The traced run is separate from those that are measured: tracing costs time.
+    """
+    paths, digest = paths_of(configuration), fingerprint(configuration, cluster)
+    repetitions = range(1, configuration.repeats + 1)
+    runs = [RequestedRun(configuration, repetition, digest, paths.run(repetition)) for repetition in repetitions]
+    tracing = frameworks.load(configuration.framework).tracing
+    if tracing and configuration.trace_steps and configuration.world_size > 1:
+        traced = configuration.traced
+        run = RequestedRun(traced, 1, fingerprint(traced, cluster), paths.trace(traced.identity), tracing)
+        runs.append(run)
+    return runs
+
+
+def missing_runs(configuration: Configuration, cluster: Cluster) -> list[RequestedRun]:
+    """Return the requested runs that this code has not completed yet."""
+    return [run for run in requested_runs(configuration, cluster) if not run.is_completed]
+
+
+class ConfigurationRuns:
+    """The runs of one configuration on its cluster, as its notebook performs them.
+
+    The cluster file is read once, when this is made.
+    Raises UnsupportedError when the configuration can't run there, and RunError when a driver started this process
+    with other measuring code than its own.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        require_code_of_driver()
+        self._cluster = load_cluster(configuration.cluster)
+        require_support(configuration, self._cluster)
+        self._configuration = configuration
+        self._requested = requested_runs(configuration, self._cluster)
+
+    def submission_text(self) -> str:
+        """Return what would be started for the first repetition, for people: scripts and manifests, then commands."""
+        first = self._requested[0]
+        submission = _render(first, self._cluster)
+        files = [text for name, text in submission.files.items() if name != first.paths.configuration_file.name]
+        return "\n".join([*files, submission.as_json()])
+
+    def perform(self) -> list[dict[str, Any]]:
+        """Perform every run that is not completed yet; return the records of all, in order.
+
+        A run that fails is recorded and does not keep the next from being tried. If nothing is missing, nothing is
+        locked. Raises BusyError when somebody else measures.
+        """
+        missing = [run for run in self._requested if not run.is_completed]
+        if missing:
+            with study_lock(self._configuration.study, self._cluster):
+                _perform(missing, self._cluster, self._configuration.timeout_seconds)
+        return [json.loads(run.paths.run_file.read_bytes()) for run in self._requested]
+
+
+def require_completed(records: Sequence[dict[str, Any]]) -> None:
+    """Raise RunError, with the last lines of the logs, unless every run completed."""
+    lines: list[str] = []
+    for facts in records:
+        if facts["outcome"] == Outcome.COMPLETED:
+            continue
+        lines.append(f"run {facts['repetition']}: {facts['outcome']}: {facts['reason']}")
+        for task, tail in facts["tail"].items():
+            lines.append(f"  {task}, last lines:")
+            lines.extend(f"    {line}" for line in tail[-FAILURE_LOG_LINES:])
+    if lines:
+        raise RunError("\n".join(lines))
+
+
+def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:
+    """Perform these runs, and record each as it ends; a run that never began leaves nothing."""
+    folder = missing[0].paths.home.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if shortage := disk_shortage(folder):
+        raise RunError(shortage)
+    submissions = [_render(run, cluster) for run in missing]
+    with closing(launchers.load(cluster.launcher).execute(submissions, cluster, timeout_seconds)) as results:
+        for run, result in zip(missing, results, strict=True):
+            write(record(run, cluster, result), run.paths)
+            if result.interrupted:
+                raise KeyboardInterrupt
+
+
+def _render(run: RequestedRun, cluster: Cluster) -> Submission:
+    """Return what the launcher starts for a run; every process of it is told which measuring code the driver runs."""
+    configuration = run.configuration
+    job = frameworks.load(configuration.framework).job(configuration, cluster)
+    job = job.with_environment({**run.variables, DRIVER_CODE_VARIABLE: code_identity()})
+    job = replace(job, framework=configuration.framework)
+    submission = launchers.load(cluster.launcher).render(job, cluster, run.paths.folder)
+    configuration_text = json.dumps(configuration.as_dict(), indent=1)
+    files = {**submission.files, run.paths.configuration_file.name: configuration_text}
+    return replace(submission, fingerprint=run.fingerprint, files=files)

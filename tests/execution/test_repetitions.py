@@ -1,0 +1,95 @@
+"""How often the evidence and the files of one configuration are read while it is measured."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlperf_study import launchers
+from dlperf_study.evidence import rank_agreement, run_record
+from dlperf_study.execution import gate, repetitions, support
+from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, require_completed
+from dlperf_study.guard.submission import Submission
+from dlperf_study.launchers import local
+from dlperf_study.paths import OUTPUTS_VARIABLE, RunPaths
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import JobResult, Outcome
+from tests.command_line import CLUSTER
+from tests.evidence_factory import Recipe, rank_lines, write_lines
+from tests.frameworks.launching import configuration
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
+    """A configuration of two ranks and three repetitions, on a cluster of this test."""
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    file = tmp_path / "cluster.yaml"
+    file.write_text(CLUSTER)
+    return configuration(cluster=str(file), devices_per_node=2, repeats=3)
+
+
+@pytest.fixture
+def counts(asked: Configuration, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the calls; the launcher writes rank logs instead of training."""
+    counter: Counter[str] = Counter()
+
+    def count(module: Any, name: str) -> None:
+        function: Callable[..., Any] = getattr(module, name)
+
+        def counted(*arguments: Any) -> Any:
+            counter[name] += 1
+            return function(*arguments)
+
+        monkeypatch.setattr(module, name, counted)
+
+    def execute(submissions: list[Submission], *_: object) -> Iterator[JobResult]:
+        for submission in submissions:
+            paths = RunPaths(Path(submission.folder))
+            paths.folder.mkdir(parents=True)
+            for rank in range(asked.world_size):
+                write_lines(paths.rank_log(rank), rank_lines(asked, rank, int(paths.folder.name), Recipe()))
+            yield JobResult(Outcome.COMPLETED, "", 600.0, {"node-0": 0}, started="2024-05-01T00:00:00+00:00")
+
+    launcher = replace(local.LAUNCHER, execute=execute)
+    monkeypatch.setattr(launchers, "load", lambda _: launcher)
+    monkeypatch.setattr(gate, "_lock_file", lambda: Path(asked.cluster).with_name("lock"))
+    for module, name in (
+        (rank_agreement, "read_rank_log"),
+        (run_record, "read_rank_log"),
+        (repetitions, "fingerprint"),
+        (support, "read_cluster"),
+        (gate, "lock"),
+    ):
+        count(module, name)
+    return counter
+
+
+def test_measuring_reads_every_file_once(asked: Configuration, counts: Counter[str]) -> None:
+    runs = ConfigurationRuns(asked)
+    assert "dlperf_study.worker" in runs.submission_text()
+    records = runs.perform()
+    require_completed(records)
+    assert [facts["repetition"] for facts in records] == [1, 2, 3]
+    assert counts == {"read_rank_log": 3 * asked.world_size, "fingerprint": 1, "read_cluster": 1, "lock": 1}
+
+
+def test_a_driver_computes_one_fingerprint_and_reads_each_rank_log_once(
+    asked: Configuration, counts: Counter[str]
+) -> None:
+    ConfigurationRuns(asked).perform()
+    counts.clear()
+    assert missing_runs(asked, support.load_cluster(asked.cluster)) == []
+    assert counts == {"read_rank_log": 3 * asked.world_size, "fingerprint": 1, "read_cluster": 1}
+
+
+def test_what_is_measured_is_shown_again_while_somebody_else_measures(
+    asked: Configuration, counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left to measure, so nothing is locked."""
+    records = ConfigurationRuns(asked).perform()
+    counts.clear()
+    monkeypatch.setattr(gate, "lock", None)
+    assert ConfigurationRuns(asked).perform() == records

@@ -1,0 +1,68 @@
+"""Two checkouts and one Python: who runs other measuring code than the driver is refused before anything is built."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, PACKAGE_FOLDER, code_identity
+from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from tests.frameworks.launching import configuration
+
+
+@pytest.fixture
+def second_checkout(tmp_path: Path) -> Path:
+    """A copy of the package."""
+    folder = tmp_path / "second"
+    shutil.copytree(PACKAGE_FOLDER, folder / "dlperf_study", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def worker(folder: Path, run: Path, program: str = "-m dlperf_study.worker") -> "subprocess.CompletedProcess[str]":
+    """Start a worker in a checkout, for a driver that runs the code of this one."""
+    run.mkdir()
+    # An unknown framework is the first that a worker would complain about after the check.
+    (run / "configuration.json").write_text(json.dumps(configuration(framework="none_such").as_dict()))
+    environment = {
+        CONFIGURATION_VARIABLE: str(run / "configuration.json"),
+        RUN_VARIABLE: str(run),
+        DRIVER_CODE_VARIABLE: code_identity(),
+    }
+    command = [sys.executable, *program.split(" ", 1)]
+    return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True)
+
+
+def test_a_copy_of_the_same_code_is_the_same_code(second_checkout: Path, tmp_path: Path) -> None:
+    done = worker(second_checkout, tmp_path / "run")
+    assert "framework is 'none_such'" in done.stderr
+    assert "other measuring code" not in done.stderr
+
+
+def test_a_worker_of_other_code_fails_and_names_both_folders(second_checkout: Path, tmp_path: Path) -> None:
+    file = second_checkout / "dlperf_study" / "models" / "vgg16.py"
+    file.write_text(file.read_text() + "\n# changed\n")
+    done = worker(second_checkout, tmp_path / "run")
+    assert done.returncode == 1
+    message = done.stderr.splitlines()[-1]
+    assert message.startswith(
+        f"dlperf_study.errors.RunError: other measuring code: the driver runs that in {PACKAGE_FOLDER}, "
+        f"this process that in {second_checkout / 'dlperf_study'}"
+    )
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["configuration.json"]
+
+
+def test_a_kernel_of_other_code_fails_before_it_starts_anything(second_checkout: Path, tmp_path: Path) -> None:
+    file = second_checkout / "dlperf_study" / "worker" / "windows.py"
+    file.write_text(file.read_text() + "\n# changed\n")
+    program = (
+        "-c from dlperf_study.execution.repetitions import ConfigurationRuns; "
+        "from tests.frameworks.launching import configuration; ConfigurationRuns(configuration())"
+    )
+    shutil.copytree(Path(__file__).parents[1] / "frameworks", second_checkout / "tests" / "frameworks")
+    done = worker(second_checkout, tmp_path / "run", program)
+    assert "RunError: other measuring code" in done.stderr.splitlines()[-1]
+    assert str(second_checkout / "dlperf_study") in done.stderr.splitlines()[-1]
