@@ -13,12 +13,12 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from dlperf_study.ingest.rank_completeness import ranks_seen
-from dlperf_study.logs.engine import read
+from dlperf_study.logs.completeness import ranks_seen
 from dlperf_study.logs.format import TRAINING, Line
-from dlperf_study.logs.formats import every, load
-from dlperf_study.logs.lines import Pattern, compiled
-from dlperf_study.logs.parsed_log import Reading
+from dlperf_study.logs.formats import all_formats, load
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.parsed_log import ParsedLog
+from dlperf_study.logs.text_lines import LinePattern, compile_line
 from dlperf_study.paths import PROJECT
 
 SAMPLES = PROJECT / "tests" / "logs" / "samples"
@@ -34,7 +34,7 @@ JSON_NUMBER = re.compile(rb'(?:total_ips|imgs_sec|loss|throughput)": (\d+\.\d+)'
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample: the format it is of, and whose run it states to be."""
+    """One sample: the format it is of, and identify_logs run it states to be."""
 
     path: Path
     format: str
@@ -44,7 +44,7 @@ class Sample:
 def samples() -> list[list[Sample]]:
     """Return the samples of each format."""
     found = [sample for path in sorted(SAMPLES.glob("*.log")) for sample in _samples_of(path)]
-    return [[one for one in found if one.format == format_.name] for format_ in every()]
+    return [[one for one in found if one.format == format_.name] for format_ in all_formats()]
 
 
 def write_archive(folder: Path, megabytes: float, files: int) -> dict[Path, str]:
@@ -73,30 +73,30 @@ def _write(sample: Sample, folder: Path, size: float) -> Path:
 
 
 def _samples_of(path: Path) -> Iterator[Sample]:
-    names = [format_.name for format_ in every() if READ_AS.get(path.name, path.name).startswith(format_.name)]
+    names = [format_.name for format_ in all_formats() if READ_AS.get(path.name, path.name).startswith(format_.name)]
     for name in names[-1:]:
-        yield Sample(path, name, _identity(read(path, name)))
+        yield Sample(path, name, _identity(read_log(path, name)))
 
 
-def _identity(reading: Reading) -> dict[str, str | int]:
+def _identity(log: ParsedLog) -> dict[str, str | int]:
     """Return what a log must state to be counted: the sizes are those that it says itself, or that its numbers make."""
-    devices = reading.fact("world_size") or ranks_seen([reading])
-    node = reading.fact("devices_per_node") or devices
-    rates, seconds = (reading.records.values.get(name) for name in ("throughput", "step_seconds"))
+    devices = log.fact("world_size") or ranks_seen([log])
+    node = log.fact("devices_per_node") or devices
+    rates, seconds = (log.records.values.get(name) for name in ("throughput", "step_seconds"))
     made = round(float((rates * seconds)[-1])) if rates is not None and seconds is not None else 0
-    whole = made // devices if reading.format.name == "plsc_2_4" else made
-    batch = reading.fact("batch_per_device") or reading.fact("batch_size") or whole or 128
-    reduced = any(reading.switch(name) for name in ("fp16", "use_fp16", "amp"))
+    whole = made // devices if log.format.name == "plsc_2_4" else made
+    batch = log.fact("batch_per_device") or log.fact("batch_size") or whole or 128
+    reduced = any(log.switch(name) for name in ("fp16", "use_fp16", "amp"))
     return {
-        "framework": reading.format.name,
-        "model": reading.facts.get("model", "resnet50"),
+        "framework": log.format.name,
+        "model": log.facts.get("model", "resnet50"),
         "nodes": max(1, devices // node),
         "devices_per_node": node,
         "servers": 0,
         "batch_per_device": batch,
         "precision": "amp_fp16" if reduced else "fp32",
         "tokens_per_sample": 512,
-        "format": reading.format.name,
+        "format": log.format.name,
     }
 
 
@@ -112,7 +112,9 @@ def _cycles(sample: Sample, seed: int) -> Iterator[bytes]:
 def _variants(path: Path, format_name: str) -> tuple[list[bytes], list[int]]:
     """Return a sample with places for its steps, often and with other digits; and which of its steps stands where."""
     draw = random.Random(0)
-    kinds = [compiled(line) for line in load(format_name).lines if isinstance(line, Line) and line.window == TRAINING]
+    kinds = [
+        compile_line(line) for line in load(format_name).lines if isinstance(line, Line) and line.window == TRAINING
+    ]
     lines = [line for line in path.read_bytes().splitlines() if not ENDS.search(line)]
     keys = [tuple(line[slice(*span)] for span in _places(kinds, line).values()) for line in lines]
     places = {key: place for place, key in enumerate(dict.fromkeys(filter(None, keys)))}
@@ -120,7 +122,7 @@ def _variants(path: Path, format_name: str) -> tuple[list[bytes], list[int]]:
     return variants, [places[key] for key in keys if key]
 
 
-def _template(kinds: list[Pattern], line: bytes, draw: random.Random) -> bytes:
+def _template(kinds: list[LinePattern], line: bytes, draw: random.Random) -> bytes:
     """Return a line with a place for its step, and other last digits of its numbers."""
     other = bytearray(line)
     for place in _last_digits(kinds, line):
@@ -132,7 +134,7 @@ def _template(kinds: list[Pattern], line: bytes, draw: random.Random) -> bytes:
     return b"".join([*parts, bytes(other[end:]).replace(b"%", b"%%"), b"\n"])
 
 
-def _places(kinds: list[Pattern], line: bytes) -> dict[str, tuple[int, int]]:
+def _places(kinds: list[LinePattern], line: bytes) -> dict[str, tuple[int, int]]:
     """Return where the step stands in a line that has one, and the epoch."""
     patterns = [kind.expression for kind in kinds if "step" in kind.groups] if kinds else [JSON_STEP]
     match = next((match for pattern in patterns if (match := pattern.search(line)) and match["step"]), None)
@@ -140,7 +142,7 @@ def _places(kinds: list[Pattern], line: bytes) -> dict[str, tuple[int, int]]:
     return {name: match.span(name) for name in names} if match else {}
 
 
-def _last_digits(kinds: list[Pattern], line: bytes) -> Iterator[int]:
+def _last_digits(kinds: list[LinePattern], line: bytes) -> Iterator[int]:
     """Yield where the last digits of the metrics of a line are."""
     matches = ((kind.expression.search(line), kind.metrics) for kind in kinds)
     ends = [match.end(group) for match, groups in matches if match for group in groups if match[group]]

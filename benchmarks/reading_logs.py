@@ -23,8 +23,8 @@ import psutil
 
 from benchmarks._log_archive import write_archive
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.ingest import read_in_parallel
-from dlperf_study.ingest.identification import whose
+from dlperf_study.ingest import run_reader
+from dlperf_study.ingest.identification import identify_logs
 from dlperf_study.ingest.ingestion import ingest
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 
@@ -128,13 +128,13 @@ def command(logs: Path, outputs: Path) -> None:
 
 def dataset(logs: Path, folder: Path) -> None:
     """Make the whole dataset in this process and its workers, of which there are some however small the archive is."""
-    read_in_parallel.WORTH_A_POOL_BYTES = 0
-    found = whose(logs, accept=True)
+    run_reader.WORTH_A_POOL_BYTES = 0
+    found = identify_logs(logs, accept=True)
     ingest(found.identity, found.files, found.folder, StudyPaths(folder), lambda read: None)
 
 
 def described(made: Dataset, size: float, files: int) -> str:
-    """Return what a dataset holds, so that nobody takes refusing for reading."""
+    """Return what a dataset holds, so that nobody takes refusing for log."""
     counted = int((made.runs["outcome"] == "completed").sum())
     return f"{size:.0f} MB in {files} files: {counted} runs counted, {len(made.steps)} rows of steps"
 
@@ -147,7 +147,7 @@ def seconds(work: Callable[..., object], *arguments: object) -> float:
 
 
 def memory(files: int) -> str:
-    """Return, in words, the most memory that reading files of one size takes, always with a pool of processes."""
+    """Return, in words, the most memory that log files of one size takes, always with a pool of processes."""
     with tempfile.TemporaryDirectory() as folder:
         logs = Path(folder, "logs")
         logs.mkdir()

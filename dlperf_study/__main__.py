@@ -118,30 +118,30 @@ def audit(options: argparse.Namespace) -> int:
 
 
 def ingest(options: argparse.Namespace) -> int:
-    """Build the dataset and the report from logs of other programs; say first whose they are."""
-    from dlperf_study.ingest.identification import describe, whose
+    """Build the dataset and the report from logs of other programs; say first which runs they are of."""
+    from dlperf_study.ingest.identification import describe, identify_logs
     from dlperf_study.ingest.ingestion import ingest, refuse_others
     from dlperf_study.supervision.locks import lock
     from dlperf_study.terminal import progress_display
 
-    found = whose(options.folder, options.name, options.accept)
-    if not found.confirmed:
-        print(describe(found))
+    logs = identify_logs(options.folder, options.name, options.accept)
+    if not logs.confirmed:
+        print(describe(logs))
         return 1
-    paths = StudyPaths.of(found.identity.study)
-    refuse_others(paths, found.folder)
-    size = sum(file.bytes for file in found.files)
+    paths = StudyPaths.of(logs.identity.study)
+    refuse_others(paths, logs.folder)
+    size = sum(file.bytes for file in logs.files)
     with (
         lock(paths.ingestion_lock, f"ingesting logs into study {paths.folder.name}", "would mix their tables"),
         progress_display("bytes") as display,
     ):
         task = display.add_task("reading", total=size)
-        ingest(found.identity, found.files, found.folder, paths, partial(display.advance, task))
+        ingest(logs.identity, logs.files, logs.folder, paths, partial(display.advance, task))
     _say(f"{_found(paths)}: {paths.dataset}")
     if options.like_dlperf:
         _like_dlperf(paths)
     if not options.no_report:
-        _say(f"report: {_built(found.identity.study)}")
+        _say(f"report: {_built(logs.identity.study)}")
     return 0
 
 

@@ -14,11 +14,11 @@ import atheris
 
 with atheris.instrument_imports(include=["dlperf_study.logs", "dlperf_study.ingest"]):
     from dlperf_study.errors import LogError
-    from dlperf_study.ingest.identity import Extras, LogRun, Stated
-    from dlperf_study.ingest.printed_run import RunToRead, read_printed
-    from dlperf_study.logs.engine import read
+    from dlperf_study.ingest.identity import Extras, LogMetadata, LogRun
+    from dlperf_study.ingest.run_reader import RunToRead, read_run
     from dlperf_study.logs.formats import names
-    from dlperf_study.logs.sources import Source
+    from dlperf_study.logs.log_reader import read_log
+    from dlperf_study.logs.log_source import LogSource
 
 SAMPLES = Path(__file__).parent / "logs" / "samples"
 #: Longer inputs reach nothing that a few lines don't, and take their time.
@@ -36,13 +36,13 @@ class Target:
         self._file.write_bytes(data[1:])
         known = names()
         name = known[data[0]] if data and data[0] < len(known) else ""
-        stated = Stated(DEVICES, (), "fuzz", Extras(format=name, tokens_per_sample=512))
-        source = Source(self._file)
+        stated = LogMetadata(DEVICES, (), "fuzz", Extras(format=name, tokens_per_sample=512))
+        source = LogSource(self._file)
         try:
-            read(source, name)
+            read_log(source, name)
         except LogError:
             return
-        read_printed(RunToRead(stated, LogRun(1, ("fuzz",)), (source,), len(data)))
+        read_run(RunToRead(stated, LogRun(1, ("fuzz",)), (source,), len(data)))
 
 
 def main() -> None:

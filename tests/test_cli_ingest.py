@@ -81,7 +81,7 @@ def test_mistakes_are_one_message(folder: Path, paths: StudyPaths, capsys: pytes
     assert main(["ingest", str(folder)]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert errors[0].endswith("there is no such folder or file")
-    assert "nothing tells whose logs these are (no file)" in errors[1]
+    assert "no metadata of these logs (no file)" in errors[1]
     assert all(line.startswith("error: ") for line in errors)
 
 

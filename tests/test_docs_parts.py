@@ -50,9 +50,12 @@ def example(name: str) -> object:
 def test_the_example_of_a_format_of_log_reads_a_line():
     made = example("FORMAT")
     assert isinstance(made, Format)
-    (found,) = read_block(made, Block(b"step=10 loss 6.9, speed: 4.0 samples/s\n", 1))
-    assert {name: list(column) for name, column in found.rows.values.items()} == {"loss": [6.9], "throughput": [4.0]}
-    assert list(found.rows.step) == [10]
+    (matches,) = read_block(made, Block(b"step=10 loss 6.9, speed: 4.0 samples/s\n", 1))
+    assert {name: list(column) for name, column in matches.records.values.items()} == {
+        "loss": [6.9],
+        "throughput": [4.0],
+    }
+    assert list(matches.records.step) == [10]
     assert made.name not in formats.names()
 
 

@@ -1,1 +1,1 @@
-"""From logs of other programs to the tables of a study: whose they are, what they say, which runs may be counted."""
+"""From logs of other programs to the tables of a study: log identification, reading, and the checks of runs."""

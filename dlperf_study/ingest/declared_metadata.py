@@ -1,83 +1,186 @@
-"""What a ``configuration.json`` beside logs states of them."""
+"""Declared metadata: ``identity.yaml`` for all logs of a folder, and ``configuration.json`` next to some of them.
+
+``identity.yaml`` is inferred from names first, for a person to check, correct and confirm.
+"""
 
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, Field, PositiveInt, create_model
 
 from dlperf_study.errors import IdentityError
-from dlperf_study.ingest.identity import LogRun, Stated, merged
-from dlperf_study.ingest.identity_file import stated_of
-from dlperf_study.ingest.inferred_metadata import below_configuration, runs_of
-from dlperf_study.ingest.log_files import CONFIGURATION_FILE, Found
-from dlperf_study.logs.sources import DAMAGE
+from dlperf_study.ingest.identity import EXTRAS, Extras, Identity, LogMetadata, LogRun, merge_equal
+from dlperf_study.ingest.inferred_metadata import parse_name_below, runs_of_repetition
+from dlperf_study.ingest.log_files import CONFIGURATION_FILE, LogFile
+from dlperf_study.logs.log_source import DAMAGE
+from dlperf_study.paths import write_atomically
+from dlperf_study.study.configuration import parameters_of, study_parameters
+from dlperf_study.study.parameter import Scope
+from dlperf_study.study.parameter_types import Values, value_type
+from dlperf_study.study.strict_yaml import display_path, read_mapping
+from dlperf_study.study.validation import Section, validate
 
-#: What programs leave beside their logs.
+HEAD = """\
+# The runs that these logs are of, inferred from the names of folders and files. Check every line: what no name says
+# can be added (image_size, optimizer, data_source, ...; docs/ingest.md) and is missing otherwise. Then write
+# `confirmed: true`, or call ingest again with --accept.
+"""
+#: The name of a study is that of a folder of outputs, and no path.
+STUDY_NAME = r"^\w[\w.-]*$"
+_COUNTS = ("steps_planned", "tokens_per_sample", "devices_per_process")
+_NOT_DECLARED = ("study", "repeats", "quick", "timeout_seconds", "trace_steps")
+#: Files that programs leave next to their logs.
 _NO_LOGS = (".md", ".py", ".sh", ".yaml", ".yml", ".csv", ".png", ".svg", ".pdf", ".html", ".parquet", ".ipynb")
 
 
-def stated(files: Sequence[Found]) -> tuple[list[Stated], list[Found]]:
-    """Return the configurations stated in folders, and the files that lie in none of these.
+class RunSection(Section):
+    """One repetition and its logs."""
+
+    repetition: int = Field(ge=1)
+    logs: list[str] = Field(min_length=1)
+
+
+class IdentityFile(Section):
+    """The whole file."""
+
+    confirmed: bool
+    study: str = Field(pattern=STUDY_NAME)
+    scaling: Literal["weak", "strong"]
+    baseline: Values
+    configurations: list[dict[str, Any]] = Field(default=[])
+
+
+def _metadata_section() -> type[BaseModel]:
+    """Return what may be declared of a configuration: our parameters, any precision, and the extras."""
+    declarations = parameters_of(Scope.WORKLOAD, Scope.NETWORK, Scope.MEASUREMENT)
+    kinds: dict[str, Any] = {name: value_type(parameter) for name, parameter in declarations.items()}
+    kinds |= dict.fromkeys(("study", "cluster", "precision"), str) | {"quick": bool}
+    kinds |= {name: PositiveInt if name in _COUNTS else str for name in EXTRAS}
+    optional: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
+    return create_model("MetadataSection", __base__=Section, **optional, runs=(list[RunSection], []))
+
+
+MetadataSection = _metadata_section()
+
+
+def read_identity(path: Path) -> tuple[Identity, bool]:
+    """Read an identity file; return the identity and whether it is confirmed.
+
+    Raises:
+        StudyFileError: it is no such file; the message names every key that is wrong.
+
+    """
+    keys = {"": tuple(IdentityFile.model_fields), "baseline": tuple(study_parameters())}
+    file = validate(IdentityFile, read_mapping(path), display_path(path), keys)
+    configurations = []
+    for index, content in enumerate(file.configurations):
+        configurations.append(_parse_metadata(content, f"{display_path(path)}: configurations[{index}]"))
+    return Identity(file.study, file.scaling, file.baseline, tuple(configurations)), file.confirmed
+
+
+def write_identity(path: Path, identity: Identity, confirmed: bool) -> None:
+    """Write an identity file."""
+    content = {
+        "confirmed": confirmed,
+        "study": identity.study,
+        "scaling": identity.scaling,
+        "baseline": dict(identity.baseline),
+        "configurations": [_as_mapping(metadata) for metadata in identity.configurations],
+    }
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=118)
+    write_atomically(path, HEAD + text)
+
+
+def _as_mapping(metadata: LogMetadata) -> Mapping[str, Any]:
+    extras = {name: value for name, value in asdict(metadata.extras).items() if value not in (None, "")}
+    runs = [{"repetition": run.repetition, "logs": list(run.logs)} for run in metadata.runs]
+    return {**metadata.parameters, **extras, "runs": runs}
+
+
+def confirm(path: Path) -> None:
+    """Mark an identity file as confirmed; everything else in it stays."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    text = "".join("confirmed: true\n" if line.startswith("confirmed:") else line for line in lines)
+    write_atomically(path, text)
+
+
+def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata], list[LogFile]]:
+    """Return the configurations declared in folders, and the files outside these folders.
 
     Raises:
         IdentityError: a ``configuration.json`` can't be read as one.
 
     """
-    folders = {file.parts[:-1]: file for file in files if file.name == CONFIGURATION_FILE}
-    logs: dict[tuple[str, ...], list[Found]] = defaultdict(list)
-    strangers = []
-    for file in (file for file in files if file.name != CONFIGURATION_FILE):
-        folder = next((above for above in _folders_above(file) if above in folders), None)
+    declarations = {file.parts[:-1]: file for file in files if file.name == CONFIGURATION_FILE}
+    logs: dict[tuple[str, ...], list[LogFile]] = defaultdict(list)
+    undeclared = []
+    for file in files:
+        if file.name == CONFIGURATION_FILE:
+            continue
+        folders_above = [file.parts[:length] for length in range(len(file.parts) - 1, 0, -1)]
+        folder = next((above for above in folders_above if above in declarations), None)
         if folder is None:
-            strangers.append(file)
+            undeclared.append(file)
         elif not file.name.lower().endswith(_NO_LOGS):
             logs[folder].append(file)
-    return merged([_stated(file, logs[folder]) for folder, file in folders.items()]), strangers
+    configurations = [_read_configuration_file(file, logs[folder]) for folder, file in declarations.items()]
+    return merge_equal(configurations), undeclared
 
 
-def _folders_above(file: Found) -> Iterator[tuple[str, ...]]:
-    """Yield the folders a file lies in, the nearest first."""
-    yield from (file.parts[:length] for length in range(len(file.parts) - 1, 0, -1))
-
-
-def _stated(file: Found, logs: Sequence[Found]) -> Stated:
-    content = _content(file)
+def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetadata:
+    content = _read_json(file)
     repetition = content.pop("repetition", None)
     if repetition is not None and (type(repetition) is not int or repetition < 1):
         raise IdentityError(f"{file.source}: repetition is {repetition!r}, which is not a whole number above 0")
-    stated = stated_of(content, file.place)
-    sizes = [stated.parameters.get(name) for name in ("nodes", "devices_per_node")]
+    metadata = _parse_metadata(content, file.relative_path)
+    sizes = [metadata.parameters.get(name) for name in ("nodes", "devices_per_node")]
     devices = math.prod(size for size in sizes if isinstance(size, int))
-    return replace(stated, runs=tuple(_runs(file, logs, repetition, devices)))
+    return replace(metadata, runs=tuple(_runs_of_folder(file, logs, repetition, devices)))
 
 
-def _content(file: Found) -> dict[str, Any]:
+def _read_json(file: LogFile) -> dict[str, Any]:
     try:
         with file.source.open() as opened:
-            content = json.loads(opened.read(), object_pairs_hook=_once_each)
+            content = json.loads(opened.read(), object_pairs_hook=_without_repeated_names)
     except (OSError, *DAMAGE, ValueError, RecursionError) as error:
         raise IdentityError(f"{file.source}: can't be read as JSON: {error}") from error
     if not isinstance(content, dict):
-        raise IdentityError(f"{file.source}: holds {type(content).__name__}; it must be an object of names and values")
+        raise IdentityError(f"{file.source}: is a {type(content).__name__}; it must be an object of names and values")
     return content
 
 
-def _once_each(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; raises ValueError where a name stands twice, of which one would be lost."""
+def _without_repeated_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raises ValueError if a name appears twice, because one value would be lost."""
     content = dict(pairs)
     if len(content) < len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"{twice!r} stands there twice")
+        counts = Counter(name for name, _ in pairs)
+        raise ValueError(f"{next(name for name in counts if counts[name] > 1)!r} appears twice")
     return content
 
 
-def _runs(file: Found, logs: Sequence[Found], stated_repetition: int | None, devices: int) -> Iterator[LogRun]:
-    """Yield the runs: the repetition is stated, or told by the names right below the folder, or 1."""
-    repetitions: dict[int, list[tuple[str, Found]]] = defaultdict(list)
+def _runs_of_folder(
+    file: LogFile, logs: Sequence[LogFile], declared_repetition: int | None, devices: int
+) -> Iterator[LogRun]:
+    """Yield the runs: the repetition is declared, or in the names directly below the folder, or 1."""
+    repetitions: dict[int, list[tuple[str, LogFile]]] = defaultdict(list)
     for log in logs:
-        number, printer = below_configuration(log.parts[len(file.parts) - 1 :])
-        repetitions[stated_repetition or number or 1].append((printer, log))
+        repetition, printer = parse_name_below(log.parts[len(file.parts) - 1 :])
+        repetitions[declared_repetition or repetition or 1].append((printer, log))
     for repetition, members in sorted(repetitions.items()):
-        yield from runs_of(repetition, members, devices)
+        yield from runs_of_repetition(repetition, members, devices)
+
+
+def _parse_metadata(content: dict[str, Any], source: str) -> LogMetadata:
+    """Return the metadata in a mapping; raises StudyFileError for unknown names and wrong values."""
+    keys = {"": tuple(MetadataSection.model_fields), "runs": tuple(RunSection.model_fields)}
+    values = validate(MetadataSection, content, source, keys).model_dump(exclude_none=True)
+    runs = tuple(LogRun(run["repetition"], tuple(run["logs"])) for run in values.pop("runs"))
+    extras = Extras(**{name: values.pop(name) for name in EXTRAS if name in values})
+    parameters = {name: value for name, value in values.items() if name not in _NOT_DECLARED}
+    return LogMetadata(parameters, runs, source, extras)

@@ -1,4 +1,4 @@
-"""Whose logs lie in a folder: stated beside them, proposed from their names, or confirmed by a person."""
+"""Log identification: which runs the logs of a folder are, from declared metadata and from inferred ones."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,11 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlperf_study.errors import IdentityError
-from dlperf_study.ingest.declared_metadata import stated
-from dlperf_study.ingest.identity import NEEDED, Identity, Stated, problems_of
-from dlperf_study.ingest.identity_file import STUDY_NAME, confirm, read_identity, write_identity
-from dlperf_study.ingest.inferred_metadata import proposed
-from dlperf_study.ingest.log_files import CONFIGURATION_FILE, IDENTITY_FILE, Found, files_of, stem
+from dlperf_study.ingest.declared_metadata import (
+    STUDY_NAME,
+    confirm,
+    declared_configurations,
+    read_identity,
+    write_identity,
+)
+from dlperf_study.ingest.identity import REQUIRED, Identity, LogMetadata, identity_problems
+from dlperf_study.ingest.inferred_metadata import infer_configurations
+from dlperf_study.ingest.log_files import CONFIGURATION_FILE, IDENTITY_FILE, LogFile, find_log_files, stem
 from dlperf_study.study.configuration import parameters_of
 from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameter import Scope
@@ -18,115 +23,114 @@ from dlperf_study.terminal import text_table
 from dlperf_study.wording import counted, first_of
 
 #: What DLPerf compares with, and so what is proposed.
-BASELINE = {"nodes": 1, "devices_per_node": 1}
-SCALING = "weak"
-#: What of a configuration matters beyond our own way of measuring.
-_TELLING = tuple(parameters_of(Scope.WORKLOAD, Scope.NETWORK))
+_BASELINE, _SCALING = {"nodes": 1, "devices_per_node": 1}, "weak"
+#: The parameters of a configuration except those of our own way of measuring.
+_SHOWN_PARAMETERS = tuple(parameters_of(Scope.WORKLOAD, Scope.NETWORK))
 
 
 @dataclass(frozen=True)
-class Whose:
-    """The logs of a folder. ``file``: where what is proposed lies; ``confirmed``: whether a person said it is right."""
+class IdentifiedLogs:
+    """The logs of a folder and their identity. ``file``: its identity file; ``confirmed``: a person confirmed it."""
 
     folder: Path
-    files: tuple[Found, ...]
+    files: tuple[LogFile, ...]
     identity: Identity
     file: Path
     confirmed: bool
 
 
-def whose(folder: Path, name: str = "", accept: bool = False) -> Whose:
-    """Return whose logs lie in a folder or an archive, and keep what is proposed of them.
+def identify_logs(folder: Path, name: str = "", accept: bool = False) -> IdentifiedLogs:
+    """Return the identity of the logs in a folder or an archive.
 
-    A proposal is written beside them, never over another one, and none is confirmed that contradicts itself.
+    An inferred identity is written next to them, never over an existing file. A contradictory one is never confirmed.
 
     Args:
         folder: the folder, an archive or a single file
-        name: of the study; without one, that of the identity file or of the folder
-        accept: confirm what is proposed, or what the identity file says
+        name: of the study; if empty, that of the identity file or of the folder
+        accept: confirm the inferred identity, or the identity file
 
     Raises:
-        IdentityError: nothing tells whose logs they are, or the name is none that a study can have.
-        StudyFileError: the identity file, or a ``configuration.json``, is none.
+        IdentityError: the logs have no metadata, or the name is not valid for a study.
+        StudyFileError: the identity file, or a ``configuration.json``, is not valid.
         LogError: there is no such folder or file.
 
     """
     if name and not re.fullmatch(STUDY_NAME, name):
-        raise IdentityError(f"{name!r} names no study: letters, digits, and _ . - behind the first of them")
-    file = _identity_file(folder.resolve())
-    files = tuple(one for one in files_of(folder) if one.source.path != file)
-    said, others = stated(files)
-    identity, confirmed = read_identity(file) if file.exists() else _proposal(folder, others)
-    whole = replace(identity, study=name or identity.study, configurations=(*identity.configurations, *said))
-    if not whole.configurations:
-        raise IdentityError(_nothing(folder, others))
-    _keep(file, replace(identity, study=whole.study), whole, confirmed, accept)
-    logs = tuple(one for one in files if one.name != CONFIGURATION_FILE)
-    return Whose(folder.resolve(), logs, whole, file, confirmed or accept)
+        rule = "must start with a letter, a digit or '_' and contain letters, digits, '_', '.' or '-'"
+        raise IdentityError(f"invalid study name {name!r}: {rule}")
+    path = _identity_file(folder.resolve())
+    files = tuple(file for file in find_log_files(folder) if file.source.path != path)
+    declared, undeclared = declared_configurations(files)
+    identity, confirmed = read_identity(path) if path.exists() else _infer_identity(folder, undeclared)
+    configurations = (*identity.configurations, *declared)
+    if not configurations:
+        raise IdentityError(_no_metadata(folder, undeclared))
+    identity = replace(identity, study=name or identity.study)
+    if not (accept and any(identity_problems(configurations))):
+        _write(path, identity, confirmed, accept)
+    logs = tuple(file for file in files if file.name != CONFIGURATION_FILE)
+    complete = replace(identity, configurations=configurations)
+    return IdentifiedLogs(folder.resolve(), logs, complete, path, confirmed or accept)
 
 
-def _proposal(folder: Path, files: Sequence[Found]) -> tuple[Identity, bool]:
-    """Return what the names of files tell; only of nothing there is nothing to confirm."""
-    configurations = tuple(proposed(files))
-    identity = Identity(_study_name(folder.resolve()), SCALING, BASELINE, configurations)
-    return identity, not configurations
+def _infer_identity(folder: Path, files: Sequence[LogFile]) -> tuple[Identity, bool]:
+    """Return what the names of files say; if they say nothing, there is nothing to confirm."""
+    configurations = tuple(infer_configurations(files))
+    path = folder.resolve()
+    # A name that a folder of outputs can have.
+    study = re.sub(r"[^\w.-]+", "-", stem(path.stem if path.is_file() else path.name)).strip("-.") or "logs"
+    return Identity(study, _SCALING, _BASELINE, configurations), not configurations
 
 
-def _keep(file: Path, identity: Identity, whole: Identity, confirmed: bool, accept: bool) -> None:
-    """Write a proposal, or that it is confirmed; what contradicts itself is not confirmed, and so nothing is kept."""
-    if accept and any(problems_of(whole.configurations)):
-        return
+def _write(path: Path, identity: Identity, confirmed: bool, accept: bool) -> None:
+    """Write an inferred identity, or that an existing one is confirmed."""
     try:
-        if not file.exists() and identity.configurations:
-            write_identity(file, identity, accept)
-        elif file.exists() and accept and not confirmed:
-            confirm(file)
+        if not path.exists() and identity.configurations:
+            write_identity(path, identity, accept)
+        elif path.exists() and accept and not confirmed:
+            confirm(path)
     except OSError as error:
-        said = f"can't be written, where it says whose logs these are ({error.strerror})"
-        raise IdentityError(f"{file}: {said}: ingest a copy of them") from error
-
-
-def describe(found: Whose) -> str:
-    """Return a proposal as text: the configurations, what nobody states, and what keeps them from being ingested."""
-    return "\n".join(_lines(found))
-
-
-def _lines(found: Whose) -> Iterator[str]:
-    configurations = found.identity.configurations
-    yield f"Proposed from the names of folders and files and the look of the logs: study {found.identity.study}"
-    yield ""
-    yield text_table((*NEEDED, "repetitions", "logs"), [_row(stated) for stated in configurations])
-    yield ""
-    everywhere = [name for name in _TELLING if all(name in stated.unstated for stated in configurations)]
-    yield f"Nobody states, and so missing: {', '.join(everywhere)}"
-    yield f"Scaling: {found.identity.scaling}. Baseline: the same with {format_values(found.identity.baseline)}"
-    others = found.identity.of_no_run(file.place for file in found.files)
-    if others:
-        yield f"{counted(len(others), 'file')} of no run: {first_of(others)}"
-    yield from (f"Not yet: {problem}" for problem in problems_of(configurations))
-    yield f"It stands in {found.file}"
-    yield "Check it, correct it, then say `confirmed: true` there, or give --accept: without that nothing is ingested."
-
-
-def _row(stated: Stated) -> tuple[str, ...]:
-    repetitions = ", ".join(str(run.repetition) for run in stated.runs)
-    logs = str(sum(len(run.logs) for run in stated.runs))
-    return (*(str(stated.parameters.get(name, "?")) for name in NEEDED), repetitions, logs)
+        reason = f"the identity of the logs can't be written there ({error.strerror})"
+        raise IdentityError(f"{path}: {reason}: ingest a copy of the logs") from error
 
 
 def _identity_file(path: Path) -> Path:
     return path.with_name(f"{stem(path.stem)}.{IDENTITY_FILE}") if path.is_file() else path / IDENTITY_FILE
 
 
-def _study_name(folder: Path) -> str:
-    """Return a name for the study that a folder of outputs can have."""
-    return re.sub(r"[^\w.-]+", "-", stem(folder.stem if folder.is_file() else folder.name)).strip("-.") or "logs"
-
-
-def _nothing(folder: Path, files: Sequence[Found]) -> str:
-    shown = first_of([file.place for file in files]) or "no file"
+def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
+    shown = first_of([file.relative_path for file in files]) or "no file"
     return (
-        f"{folder}: nothing tells whose logs these are ({shown}): put a {CONFIGURATION_FILE} beside those of a "
-        "configuration, name them {N}n{G}g/{model}_b{batch}_{precision}_{repetition}.log, or write an "
+        f"{folder}: no metadata of these logs ({shown}): put a {CONFIGURATION_FILE} next to those of a configuration, "
+        "name them {N}n{G}g/{model}_b{batch}_{precision}_{repetition}.log, or write an "
         f"{IDENTITY_FILE}, as docs/ingest.md shows"
     )
+
+
+def describe(logs: IdentifiedLogs) -> str:
+    """Return a proposal as text: the configurations, what is unstated, and what keeps them from being ingested."""
+    return "\n".join(_lines(logs))
+
+
+def _lines(logs: IdentifiedLogs) -> Iterator[str]:
+    identity, configurations = logs.identity, logs.identity.configurations
+    yield f"Inferred from the names of folders and files and the format of the logs: study {identity.study}"
+    yield ""
+    yield text_table((*REQUIRED, "repetitions", "logs"), [_row(metadata) for metadata in configurations])
+    yield ""
+    unstated = [name for name in _SHOWN_PARAMETERS if all(name in metadata.unstated for metadata in configurations)]
+    yield f"Not stated, and so missing: {', '.join(unstated)}"
+    yield f"Scaling: {identity.scaling}. Baseline: the same with {format_values(identity.baseline)}"
+    unused = identity.without_run(file.relative_path for file in logs.files)
+    if unused:
+        yield f"{counted(len(unused), 'file')} of no run: {first_of(unused)}"
+    for problem in identity_problems(configurations):
+        yield f"Not yet: {problem}"
+    yield f"Written to {logs.file}"
+    yield "Check it, correct it, then write `confirmed: true` there, or give --accept. Until then nothing is ingested."
+
+
+def _row(metadata: LogMetadata) -> tuple[str, ...]:
+    required = (str(metadata.parameters.get(name, "?")) for name in REQUIRED)
+    repetitions = ", ".join(str(run.repetition) for run in metadata.runs)
+    return (*required, repetitions, str(len(metadata.logs)))

@@ -1,27 +1,27 @@
-"""Whose logs they are: what somebody stated of each configuration, and which logs are which of its runs."""
+"""The identity of logs: the metadata of each configuration, and which logs belong to which of its runs."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from dlperf_study.errors import IdentityError
-from dlperf_study.logs.rank_merge import Devices
+from dlperf_study.logs.rank_checks import JobSize
 from dlperf_study.study.configuration import FIELD_NAMES, PARAMETERS, Configuration
 from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.wording import counted
 
-#: What the ingestion itself gives.
-_GIVEN = ("study", "quick", "repeats")
-#: What must be stated of every configuration: without it no rate is a job's, and no two can be compared.
-NEEDED = tuple(name for name, entry in PARAMETERS.items() if entry.always_known and name not in _GIVEN)
-#: What stands in a configuration for a text that nobody stated.
+#: Parameters that the ingestion itself sets.
+_SET_BY_INGESTION = ("study", "quick", "repeats")
+#: What must be declared of every configuration: without it no rate is a job's, and no two can be compared.
+REQUIRED = tuple(name for name, entry in PARAMETERS.items() if entry.always_known and name not in _SET_BY_INGESTION)
+#: The value of a string in a configuration if nothing declares it.
 UNSTATED = "unstated"
 
 
 @dataclass(frozen=True)
 class LogRun:
-    """One repetition: the places of its logs below the folder."""
+    """One repetition: the paths of its logs below the folder."""
 
     repetition: int
     logs: tuple[str, ...]
@@ -29,11 +29,11 @@ class LogRun:
 
 @dataclass(frozen=True)
 class Extras:
-    """What may be stated besides the parameters.
+    """What may be declared besides the parameters.
 
-    ``format``: of logs that hold several. ``steps_planned``: how many steps every run was asked for.
+    ``format``: of logs with several formats. ``steps_planned``: how many steps were requested of every run.
     ``tokens_per_sample``: for programs that print tokens. ``devices_per_process``: how many devices one process drives
-    that prints for all of them; one where it is not stated. The rest as in the columns of the same name.
+    that prints for all of them; one if it is not declared. The rest as in the columns of the same name.
     """
 
     format: str = ""
@@ -47,12 +47,15 @@ class Extras:
     library_version: str | None = None
 
 
-@dataclass(frozen=True)
-class Stated:
-    """One configuration as somebody stated it, and its runs.
+EXTRAS = tuple(field.name for field in fields(Extras))
 
-    ``parameters``: in the words of our columns; what is not in it nobody stated. ``extras``: what helps to read the
-    logs, by the names of ``EXTRAS``. ``source``: who states it, for messages.
+
+@dataclass(frozen=True)
+class LogMetadata:
+    """The declared or inferred metadata of one configuration, and its runs.
+
+    ``parameters``: by the names of our columns; what is not in it is unstated. ``extras``: what helps to read the logs.
+    ``source``: where the metadata are from, for messages.
     """
 
     parameters: Mapping[str, Scalar]
@@ -61,107 +64,117 @@ class Stated:
     extras: Extras
 
     def configuration(self, study: str) -> Configuration:
-        """Return it as a configuration; what is not stated has a value there that means nothing."""
-        texts = dict.fromkeys(("cluster", "strategy"), UNSTATED)
-        values = {**texts, **self.parameters, "study": study, "quick": False, "repeats": len(self.runs)}
+        """Return it as a configuration; unstated parameters have meaningless values there."""
+        strings = dict.fromkeys(("cluster", "strategy"), UNSTATED)
+        values = {**strings, **self.parameters, "study": study, "quick": False, "repeats": len(self.runs)}
         return Configuration.from_mapping(values, self.source)
 
     @property
-    def jobs_devices(self) -> Devices:
-        """What its logs are of, with a process for a rank: its batch is that of all devices it drives."""
-        names = ("nodes", "devices_per_node", "batch_per_device")
-        nodes, devices, batch = (int(self.parameters[name]) for name in names)
-        driven = self.extras.devices_per_process or 1
-        return Devices(nodes, devices // driven, batch * driven)
+    def job_size(self) -> JobSize:
+        """The size of the job that printed its logs; a process is a rank, with the batch of all devices it drives."""
+        nodes, devices = int(self.parameters["nodes"]), int(self.parameters["devices_per_node"])
+        per_process = self.extras.devices_per_process or 1
+        return JobSize(nodes, devices // per_process, int(self.parameters["batch_per_device"]) * per_process)
 
     @property
     def key(self) -> tuple[tuple[str, Scalar], ...]:
-        """All that is stated of the configuration, so that two can be compared."""
+        """All parameters, so that two configurations can be compared."""
         return tuple(sorted(self.parameters.items()))
 
     @property
+    def missing(self) -> list[str]:
+        """The required parameters that it does not have."""
+        return [name for name in REQUIRED if name not in self.parameters]
+
+    @property
     def unstated(self) -> tuple[str, ...]:
-        """The parameters that nobody stated."""
-        return tuple(name for name in FIELD_NAMES if name not in self.parameters and name not in _GIVEN)
+        """The parameters of a configuration that it does not have."""
+        return tuple(name for name in FIELD_NAMES if name not in self.parameters and name not in _SET_BY_INGESTION)
 
-
-EXTRAS = tuple(field.name for field in fields(Extras))
+    @property
+    def logs(self) -> list[str]:
+        """The paths of all its logs."""
+        return [log for run in self.runs for log in run.logs]
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Everything that is stated about some logs. ``baseline``: values that make a configuration its baseline."""
+    """The metadata of all logs of a study. ``baseline``: values that make a configuration its baseline."""
 
     study: str
     scaling: str
     baseline: Mapping[str, Scalar]
-    configurations: tuple[Stated, ...]
+    configurations: tuple[LogMetadata, ...]
 
     @property
     def logs(self) -> list[str]:
-        """The places of all logs that it names."""
-        return [log for stated in self.configurations for run in stated.runs for log in run.logs]
+        """The paths of all logs that it names."""
+        return [log for metadata in self.configurations for log in metadata.logs]
 
-    def of_no_run(self, places: Iterable[str]) -> list[str]:
-        """Return the places that it names no run of."""
+    def without_run(self, paths: Iterable[str]) -> list[str]:
+        """Return the paths that it names in no run."""
         named = set(self.logs)
-        return [place for place in places if place not in named]
+        return [path for path in paths if path not in named]
 
     def checked(self) -> "Identity":
-        """Return it; raises IdentityError with everything that contradicts itself."""
-        problems = list(problems_of(self.configurations))
+        """Return it; raises IdentityError with all its problems."""
+        problems = list(identity_problems(self.configurations))
         if problems:
             raise IdentityError("\n".join(dict.fromkeys(problems)))
         return self
 
 
-def problems_of(configurations: Sequence[Stated]) -> Iterator[str]:
-    """Yield what keeps stated configurations from being ingested: each log is one run's, each run is there once."""
-    for stated in configurations:
-        yield from _lacking(stated)
-        counts = Counter(run.repetition for run in stated.runs)
-        for repetition in (number for number, count in counts.items() if count > 1):
-            logs = ", ".join(log for run in stated.runs if run.repetition == repetition for log in run.logs)
-            yield f"{stated.source}: repetition {repetition} is there {counts[repetition]} times: {logs}"
-    named = Counter(log for stated in configurations for run in stated.runs for log in run.logs)
-    yield from (f"{log}: named {count} times, but it is one run's" for log, count in named.items() if count > 1)
-    yield from _same(configurations)
+def merge_equal(configurations: Sequence[LogMetadata]) -> list[LogMetadata]:
+    """Return the configurations, those with the same metadata as one, with the runs of both."""
+    merged: dict[tuple[object, Extras], LogMetadata] = {}
+    for metadata in configurations:
+        key = (metadata.key, metadata.extras)
+        earlier = merged.get(key)
+        merged[key] = replace(earlier, runs=(*earlier.runs, *metadata.runs)) if earlier else metadata
+    return list(merged.values())
 
 
-def _lacking(stated: Stated) -> Iterator[str]:
-    lacking = [name for name in NEEDED if name not in stated.parameters]
-    if lacking:
-        yield f"{stated.source}: {', '.join(lacking)} not stated"
+def identity_problems(configurations: Sequence[LogMetadata]) -> Iterator[str]:
+    """Yield why configurations can't be ingested: each log must be in one run, and each run must be there once."""
+    for metadata in configurations:
+        yield from _metadata_problems(metadata)
+        yield from _repeated_repetitions(metadata)
+    counts = Counter(log for metadata in configurations for log in metadata.logs)
+    for log, count in counts.items():
+        if count > 1:
+            yield f"{log}: named {count} times, but it belongs to one run"
+    yield from _equal_configurations(configurations)
+
+
+def _metadata_problems(metadata: LogMetadata) -> Iterator[str]:
+    if metadata.missing:
+        yield f"{metadata.source}: {', '.join(metadata.missing)} not stated"
         return
-    if not stated.runs:
-        yield f"{stated.source}: it names no run"
-    devices, driven = int(stated.parameters["devices_per_node"]), stated.extras.devices_per_process or 1
-    if devices % driven:
-        said = f"devices_per_process is {driven}, but a node has {counted(devices, 'device')}, no multiple of it"
-        yield f"{stated.source}: {said}"
+    if not metadata.runs:
+        yield f"{metadata.source}: it names no run"
+    devices = int(metadata.parameters["devices_per_node"])
+    per_process = metadata.extras.devices_per_process or 1
+    if devices % per_process:
+        node = counted(devices, "device")
+        yield f"{metadata.source}: devices_per_process is {per_process}, but a node has {node}, no multiple of it"
 
 
-def _same(configurations: Sequence[Stated]) -> Iterator[str]:
-    seen: dict[str, Stated] = {}
-    for stated in configurations:
-        if any(name not in stated.parameters for name in NEEDED):
+def _repeated_repetitions(metadata: LogMetadata) -> Iterator[str]:
+    counts = Counter(run.repetition for run in metadata.runs)
+    for repetition, count in counts.items():
+        if count > 1:
+            logs = ", ".join(log for run in metadata.runs if run.repetition == repetition for log in run.logs)
+            yield f"{metadata.source}: repetition {repetition} appears {count} times: {logs}"
+
+
+def _equal_configurations(configurations: Sequence[LogMetadata]) -> Iterator[str]:
+    """Yield which configurations differ in nothing that belongs to a configuration's identity."""
+    earlier: dict[str, LogMetadata] = {}
+    for metadata in configurations:
+        if metadata.missing:
             continue
-        other = seen.setdefault(stated.configuration(UNSTATED).identity, stated)
-        if other is not stated:
-            said = format_values({name: stated.parameters[name] for name in NEEDED})
-            places = f"{_first_log(other)} and {_first_log(stated)}"
-            yield f"{stated.source}: {places} state the same ({said}): state in what they differ, or part them"
-
-
-def _first_log(stated: Stated) -> str:
-    return next((log for run in stated.runs for log in run.logs), stated.source)
-
-
-def merged(configurations: Sequence[Stated]) -> list[Stated]:
-    """Return configurations that state the same as one, with the runs of both."""
-    groups: dict[tuple[object, Extras], Stated] = {}
-    for stated in configurations:
-        key = (stated.key, stated.extras)
-        known = groups.get(key)
-        groups[key] = replace(known, runs=(*known.runs, *stated.runs)) if known else stated
-    return list(groups.values())
+        first = earlier.setdefault(metadata.configuration(UNSTATED).identity, metadata)
+        if first is not metadata:
+            parameters = format_values({name: metadata.parameters[name] for name in REQUIRED})
+            logs = " and ".join(next(iter(each.logs), each.source) for each in (first, metadata))
+            yield f"{metadata.source}: {logs} state the same ({parameters}): state the difference, or separate them"

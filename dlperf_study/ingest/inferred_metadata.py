@@ -1,4 +1,4 @@
-"""A proposal: whose logs they are, as DLPerf's names of folders and files say. A person confirms it."""
+"""Inferred metadata: what DLPerf's names of folders and files say about logs, and their format."""
 
 import re
 from collections import defaultdict
@@ -6,40 +6,39 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlperf_study.errors import LogError
-from dlperf_study.ingest.identity import Extras, LogRun, Stated
-from dlperf_study.ingest.log_files import Found, stem
+from dlperf_study.ingest.identity import Extras, LogMetadata, LogRun
+from dlperf_study.ingest.log_files import LogFile, stem
 from dlperf_study.logs.blocks import Blocks
-from dlperf_study.logs.format_detection import recognised, the_one
+from dlperf_study.logs.format_detection import detect_formats, only_format
 from dlperf_study.study.configuration import canonical_precision
 from dlperf_study.study.parameter import Scalar
 
-# What names of files and folders tell: DLPerf's convention, and which rank or node printed a log.
-
-
-#: ``{N}n{G}g``: nodes, and GPUs of each; nobody has a million of them.
-CASE = re.compile(r"(?P<nodes>[1-9]\d{0,5})n(?P<devices_per_node>[1-9]\d{0,5})[gd]", re.IGNORECASE)
+#: ``{N}n{G}g``: nodes, and GPUs of each; no cluster has a million of them.
+_CASE = re.compile(r"(?P<nodes>[1-9]\d{0,5})n(?P<devices_per_node>[1-9]\d{0,5})[gd]", re.IGNORECASE)
 #: ``{model}_b{batch}_{precision}_{repetition}``; the last may be a date with its time.
-RUN = re.compile(
+_RUN = re.compile(
     r"(?P<model>.+)_b(?:s|z)?(?P<batch>[1-9]\d{0,8})_(?P<precision>.+)_(?P<repetition>\d{1,18})", re.IGNORECASE
 )
-#: What numbers a rank or a node at the end of a name: ``rank-3``, ``workerlog.0``, ``node1``, an address.
+#: The rank or node at the end of a name: ``rank-3``, ``workerlog.0``, ``node1``, an address.
 _PRINTER = re.compile(
     r"(?:^|[-_. ])(?:(?:rank|node|host|trainer|proc(?:ess)?|worker(?:log)?)s?[-_. ]?\d+|\d{1,3}(?:\.\d{1,3}){3})$",
     re.IGNORECASE,
 )
-#: What numbers a repetition, and so nobody who printed it.
+#: The repetition at the end of a name, which is no rank and no node.
 _REPETITION = re.compile(
     r"(?:^|[-_. ])(?:runs?|rep|repeats?|repetitions?|trials?|try|attempts?)[-_. ]?\d+$", re.IGNORECASE
 )
-#: A number at the end of a name, as long as a table can hold it.
+#: A number at the end of a name; longer ones do not fit a table.
 _NUMBER = re.compile(r"(?<!\d)\d{1,18}$")
+#: DLPerf's jobs have a trainer per device and no server.
+_NO_SERVERS = 0
 
 
 @dataclass(frozen=True)
-class Conventional:
-    """What a place says that follows the convention.
+class NameMetadata:
+    """What a path says that follows DLPerf's names.
 
-    ``above``: the folders over the case. ``printer``: the part that tells logs of one run apart, empty without one.
+    ``above``: the folders above the case. ``printer``: the part that names the rank or node, empty if there is none.
     """
 
     above: tuple[str, ...]
@@ -53,25 +52,35 @@ class Conventional:
     printer: str
 
     @property
-    def world_size(self) -> int:
-        """All devices of all nodes."""
-        return self.nodes * self.devices_per_node
+    def configuration_key(self) -> tuple[object, ...]:
+        """All that tells configurations apart."""
+        return (self.above, self.nodes, self.devices_per_node, self.model, self.batch_per_device, self.precision)
 
 
-def conventional(parts: Sequence[str]) -> Conventional | None:
-    """Return what a place says, or None where it does not follow the convention."""
+def infer_configurations(files: Sequence[LogFile]) -> list[LogMetadata]:
+    """Return the configurations in the names of files; other files are left out."""
+    groups: dict[tuple[object, ...], list[tuple[NameMetadata, LogFile]]] = defaultdict(list)
+    for file in files:
+        name = parse_name(file.parts)
+        if name:
+            groups[name.configuration_key].append((name, file))
+    return [_log_metadata(members) for members in groups.values()]
+
+
+def parse_name(parts: Sequence[str]) -> NameMetadata | None:
+    """Return what a path says, or None if it does not follow DLPerf's names."""
     stems = [stem(part) for part in parts]
-    cases = [index for index, part in enumerate(map(_without_archive, stems)) if CASE.fullmatch(part)]
-    runs = [index for index, part in enumerate(stems) if RUN.fullmatch(_without_printer(part))]
+    cases = [index for index, part in enumerate(stems) if _CASE.fullmatch(part.removesuffix(".zip"))]
+    runs = [index for index, part in enumerate(stems) if _RUN.fullmatch(_PRINTER.sub("", part))]
     if not cases or not runs or runs[-1] <= cases[-1]:
         return None
-    case = _without_archive(stems[cases[-1]])
-    size, run = CASE.fullmatch(case), RUN.fullmatch(_without_printer(stems[runs[-1]]))
-    if not size or not run:
-        return None
-    rest = [part for index, part in enumerate(stems) if index > cases[-1] and index != runs[-1]]
-    own = stems[runs[-1]].removeprefix(_without_printer(stems[runs[-1]]))
-    return Conventional(
+    case, run_name = stems[cases[-1]].removesuffix(".zip"), _PRINTER.sub("", stems[runs[-1]])
+    size, run = _CASE.fullmatch(case), _RUN.fullmatch(run_name)
+    assert size
+    assert run
+    other_parts = [part for index, part in enumerate(stems) if index > cases[-1] and index != runs[-1]]
+    printer = stems[runs[-1]].removeprefix(run_name)
+    return NameMetadata(
         above=tuple(parts[: cases[-1]]),
         case=case,
         nodes=int(size["nodes"]),
@@ -80,105 +89,79 @@ def conventional(parts: Sequence[str]) -> Conventional | None:
         batch_per_device=int(run["batch"]),
         precision=run["precision"],
         repetition=int(run["repetition"]),
-        printer="/".join(filter(None, [*rest, own])),
+        printer="/".join(filter(None, [*other_parts, printer])),
     )
 
 
-def below_configuration(parts: Sequence[str]) -> tuple[int | None, str]:
-    """Return repetition and printer of a log by its names below the folder of its configuration.
+def parse_name_below(parts: Sequence[str]) -> tuple[int | None, str]:
+    """Return repetition and printer of a log from its names below the folder of its configuration.
 
-    The repetition is the number that the first of these ends in, unless that is a rank's or a node's.
+    The repetition is the number at the end of the first name, unless that is a rank or a node.
     """
-    first, *rest = map(stem, parts)
-    name = _without_printer(first)
-    found = _NUMBER.search(name)
-    return (int(found[0]) if found else None), "/".join(filter(None, [first.removeprefix(name), *rest]))
+    first, *others = map(stem, parts)
+    name = _PRINTER.sub("", first)
+    match = _NUMBER.search(name)
+    repetition = int(match[0]) if match else None
+    return repetition, "/".join(filter(None, [first.removeprefix(name), *others]))
 
 
-def one_run(printers: Sequence[str], devices: int) -> bool:
-    """Say whether several logs of one repetition are those of its ranks or nodes: each names another one."""
+def runs_of_repetition(repetition: int, logs: Sequence[tuple[str, LogFile]], devices: int) -> Iterator[LogRun]:
+    """Yield the one run of these logs; if their names don't tell ranks apart, a run per log, which is refused."""
+    if len(logs) == 1 or are_one_run([printer for printer, _ in logs], devices):
+        yield LogRun(repetition, tuple(file.relative_path for _, file in logs))
+    else:
+        yield from (LogRun(repetition, (file.relative_path,)) for _, file in logs)
+
+
+def are_one_run(printers: Sequence[str], devices: int) -> bool:
+    """Return whether several logs of one repetition are of its ranks or nodes: each names a different one."""
     return len(set(printers)) == len(printers) <= devices and all(map(_names_a_printer, printers))
 
 
 def _names_a_printer(printer: str) -> bool:
-    return any(_PRINTER.search(part) or _is_number_of_rank(part) for part in printer.split("/"))
+    for part in printer.split("/"):
+        is_rank_number = _NUMBER.search(part) and not _REPETITION.search(part)
+        if _PRINTER.search(part) or is_rank_number:
+            return True
+    return False
 
 
-def _is_number_of_rank(part: str) -> bool:
-    return bool(_NUMBER.search(part)) and not _REPETITION.search(part)
+def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadata:
+    name, _ = members[0]
+    program = next(filter(None, (_format_name(file) for _, file in members)), "")
+    folder = "/".join((*name.above[1:], name.case))
+    source = folder if program else f"{folder} (none of its logs has one known format)"
+    return LogMetadata(_parameters(name, program), tuple(_runs(members)), source, Extras())
 
 
-def _without_printer(part: str) -> str:
-    """Return a name without the rank or node behind it."""
-    return _PRINTER.sub("", part)
-
-
-def _without_archive(part: str) -> str:
-    return part.removesuffix(".zip")
-
-
-#: A trainer per device and no server, as everywhere in DLPerf.
-NO_SERVERS = 0
-
-Group = tuple[tuple[str, ...], int, int, str, int, str]
-
-
-def proposed(files: Sequence[Found]) -> list[Stated]:
-    """Return the configurations that the names of files tell; the names of others tell none."""
-    groups: dict[Group, list[tuple[Conventional, Found]]] = defaultdict(list)
-    for file in files:
-        said = conventional(file.parts)
-        if said:
-            groups[_group(said)].append((said, file))
-    return [_stated(members) for members in groups.values()]
-
-
-def _group(said: Conventional) -> Group:
-    return (said.above, said.nodes, said.devices_per_node, said.model, said.batch_per_device, said.precision)
-
-
-def _stated(members: Sequence[tuple[Conventional, Found]]) -> Stated:
-    said, _ = members[0]
-    program = next(filter(None, (_program(file) for _, file in members)), "")
-    place = "/".join((*said.above[1:], said.case))
-    source = place if program else f"{place} (none of its logs is of one known format)"
-    return Stated(_parameters(said, program), tuple(_runs(members)), source, Extras())
-
-
-def _parameters(said: Conventional, program: str) -> Mapping[str, Scalar]:
-    known: dict[str, Scalar] = {
-        "model": said.model,
-        "nodes": said.nodes,
-        "devices_per_node": said.devices_per_node,
-        "servers": NO_SERVERS,
-        "batch_per_device": said.batch_per_device,
-        "precision": canonical_precision(said.precision),
-    }
-    return {"framework": program, **known} if program else known
-
-
-def _program(file: Found) -> str:
-    """Return the name of the format a log is in; empty where it can't be told, so that a person must."""
+def _format_name(file: LogFile) -> str:
+    """Return the name of the format of a log; empty if it is not certain, so that a person must state it."""
     try:
         with file.source.open() as opened:
-            found = next(filter(None, map(recognised, Blocks(opened))), [])
-        return the_one(found, str(file.source)).name
+            formats = next(filter(None, map(detect_formats, Blocks(opened))), [])
+        return only_format(formats, str(file.source)).name
     except LogError:
         return ""
 
 
-def _runs(members: Sequence[tuple[Conventional, Found]]) -> Iterator[LogRun]:
+def _parameters(name: NameMetadata, program: str) -> Mapping[str, Scalar]:
+    parameters: dict[str, Scalar] = {"framework": program} if program else {}
+    return {
+        **parameters,
+        "model": name.model,
+        "nodes": name.nodes,
+        "devices_per_node": name.devices_per_node,
+        "servers": _NO_SERVERS,
+        "batch_per_device": name.batch_per_device,
+        "precision": canonical_precision(name.precision),
+    }
+
+
+def _runs(members: Sequence[tuple[NameMetadata, LogFile]]) -> Iterator[LogRun]:
     """Yield the runs: logs of one repetition are one run only if their names tell ranks or nodes apart."""
-    repetitions: dict[int, list[tuple[Conventional, Found]]] = defaultdict(list)
-    for said, file in members:
-        repetitions[said.repetition].append((said, file))
+    repetitions: dict[int, list[tuple[str, LogFile]]] = defaultdict(list)
+    for name, file in members:
+        repetitions[name.repetition].append((name.printer, file))
+    first, _ = members[0]
     for repetition, logs in sorted(repetitions.items()):
-        yield from runs_of(repetition, [(said.printer, file) for said, file in logs], members[0][0].world_size)
-
-
-def runs_of(repetition: int, logs: Sequence[tuple[str, Found]], devices: int) -> Iterator[LogRun]:
-    """Yield the one run that these logs are of; each of them as a run, which is refused, if their names say no more."""
-    if len(logs) == 1 or one_run([printer for printer, _ in logs], devices):
-        yield LogRun(repetition, tuple(file.place for _, file in logs))
-    else:
-        yield from (LogRun(repetition, (file.place,)) for _, file in logs)
+        yield from runs_of_repetition(repetition, logs, first.nodes * first.devices_per_node)

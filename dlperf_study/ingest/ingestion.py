@@ -1,8 +1,8 @@
-"""Logs whose identity is known become the tables of a study, as measured runs do."""
+"""Writes the tables of a study from identified logs, and its plan: the configurations and their baselines."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,110 +15,163 @@ from dlperf_study.dataset.dataset import diagnostics_table
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import IdentityError
-from dlperf_study.ingest.cross_run_checks import Seen, judged
-from dlperf_study.ingest.identity import Identity, Stated
-from dlperf_study.ingest.ingested_plan import ingested_plan
-from dlperf_study.ingest.log_files import Found
-from dlperf_study.ingest.printed_run import PrintedRun, RunToRead
-from dlperf_study.ingest.read_in_parallel import read_runs
-from dlperf_study.ingest.rows import diagnostics_of, run_row, steps_of
+from dlperf_study.ingest.cross_run_checks import DuplicateRuns, check_runs
+from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, LogMetadata
+from dlperf_study.ingest.log_files import LogFile
+from dlperf_study.ingest.rows import run_diagnostics, run_row, step_rows
+from dlperf_study.ingest.run_reader import PrintedRun, RunToRead, read_runs
 from dlperf_study.paths import StudyPaths
-from dlperf_study.plan.plan import Entry, Plan
+from dlperf_study.plan.plan import Entry, Plan, varying
+from dlperf_study.study.grid import format_values
+from dlperf_study.study.parameter import Scalar
 from dlperf_study.wording import counted, first_of
+
+#: What printed rates can answer; they do not say what part of a step is communication.
+QUESTIONS = ("scaling", "audit", "quality")
+_NO_LOG = "none of the ingested logs is of it"
 
 
 @dataclass(frozen=True)
-class _Tables:
-    """What is kept of the runs read so far; their steps are written at once."""
+class _IngestedTables:
+    """The tables of the runs read so far; their steps are written at once."""
 
     steps: tables.GrowingTable
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[dict[str, Any]] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
 def ingest(
-    identity: Identity, files: Sequence[Found], folder: Path, paths: StudyPaths, read: Callable[[int], object]
+    identity: Identity,
+    files: Sequence[LogFile],
+    folder: Path,
+    paths: StudyPaths,
+    report_bytes: Callable[[int], object],
 ) -> Plan:
     """Read the logs of every configuration and write the dataset of a study; return its plan.
 
-    ``read`` is told how many bytes of logs were read, run by run. A run that can't be counted becomes a row with the
-    reason, and a diagnostic of severity error.
+    ``report_bytes`` is called with the bytes of the logs of each run that was read. A run that can't be counted becomes
+    a row with the reason, and a diagnostic of severity error.
 
     Raises:
-        IdentityError: the identity contradicts itself, names logs that are not there, or the study is another one.
+        IdentityError: the identity contradicts itself, names logs that are missing, or the study is a different one.
 
     """
     identity = identity.checked()
     refuse_others(paths, folder)
-    tasks = list(_tasks(identity, files))
+    tasks = list(_runs_to_read(identity, files))
     plan = ingested_plan(identity, folder)
     paths.plan_file.unlink(missing_ok=True)
     with closing(tables.GrowingTable(Table.STEPS, paths.dataset)) as steps:
-        kept = _Tables(steps)
-        _read_all(plan, tasks, kept, read)
-    kept.diagnostics.extend(_unnamed(identity, files))
-    _write(plan, kept, paths)
+        ingested = _IngestedTables(steps)
+        _read_configurations(plan, tasks, ingested, report_bytes)
+    unused = identity.without_run(file.relative_path for file in files)
+    if unused:
+        message = f"{counted(len(unused), 'file')} of no run, not read: {first_of(unused)}"
+        ingested.diagnostics.append(Diagnostic("logs", message))
+    _write(plan, ingested, paths)
     return plan
 
 
 def refuse_others(paths: StudyPaths, folder: Path) -> None:
-    """Raise IdentityError where the outputs lie of a study that was measured, or ingested from another folder."""
-    earlier = Plan.read(paths.plan_file).ingested_from if paths.plan_file.exists() else str(folder)
-    if paths.configurations.exists() or not earlier:
-        raise IdentityError(f"{paths.folder}: holds a measured study of this name; give the ingested one another name")
-    if earlier != str(folder):
-        remedy = "give this one another name with --name, or delete that folder"
-        raise IdentityError(f"{paths.folder}: holds what was ingested from {earlier}, not from {folder}; {remedy}")
+    """Raise IdentityError if the outputs are of a measured study, or were ingested from a different folder."""
+    ingested_from = Plan.read(paths.plan_file).ingested_from if paths.plan_file.exists() else str(folder)
+    if paths.configurations.exists() or not ingested_from:
+        raise IdentityError(f"{paths.folder}: is a measured study of this name; give the ingested one a different name")
+    if ingested_from != str(folder):
+        remedy = "give this one a different name with --name, or delete that folder"
+        raise IdentityError(f"{paths.folder}: was ingested from {ingested_from}, not from {folder}; {remedy}")
 
 
-def _tasks(identity: Identity, files: Sequence[Found]) -> Iterator[RunToRead]:
-    known = {file.place: file for file in files}
-    absent = [log for log in identity.logs if log not in known]
-    if absent:
-        raise IdentityError(f"logs that the identity names are not there: {first_of(absent)}")
-    for stated in identity.configurations:
-        for run in sorted(stated.runs, key=lambda run: run.repetition):
-            logs = [known[log] for log in run.logs]
-            yield RunToRead(stated, run, tuple(log.source for log in logs), sum(log.bytes for log in logs))
+def ingested_plan(identity: Identity, folder: Path) -> Plan:
+    """Return the plan of an identity: its configurations, and declared baselines without logs."""
+    entries = _plan_entries(identity)
+    return Plan(
+        study=identity.study,
+        cluster=UNSTATED,
+        title=f"Logs ingested from {folder.name}",
+        about=f"Rates that other programs printed; declared baseline: {format_values(identity.baseline)}.",
+        scaling=identity.scaling,
+        questions=QUESTIONS,
+        factors=varying([entry.configuration for entry in entries], ()),
+        published=(),
+        quick=False,
+        entries=entries,
+        ingested_from=str(folder),
+    )
 
 
-def _read_all(plan: Plan, tasks: Sequence[RunToRead], kept: _Tables, read: Callable[[int], object]) -> None:
-    """Read one configuration after the other: its runs are judged beside each other."""
-    seen, entries = Seen(), iter(plan.entries)
-    for _, group in groupby(read_runs(tasks), key=lambda pair: id(pair[0].stated)):
-        runs = []
+def _plan_entries(identity: Identity) -> tuple[Entry, ...]:
+    """Return an entry per configuration, in order, then those of baselines without logs."""
+    configurations = {metadata.key: metadata.configuration(identity.study) for metadata in identity.configurations}
+    entries: list[Entry] = []
+    without_logs: dict[str, Entry] = {}
+    for metadata in identity.configurations:
+        declared = _declared_baseline(metadata, identity)
+        baseline = configurations.get(declared.key) or declared.configuration(identity.study)
+        if declared.key not in configurations:
+            absent = replace(baseline, repeats=0)
+            without_logs[baseline.identity] = Entry(absent, baseline.identity, _NO_LOG, unstated=declared.unstated)
+        configuration = metadata.configuration(identity.study)
+        entries.append(Entry(configuration, baseline.identity, unstated=metadata.unstated))
+    return (*entries, *without_logs.values())
+
+
+def _declared_baseline(metadata: LogMetadata, identity: Identity) -> LogMetadata:
+    """Return the metadata of the declared baseline of a configuration, without its logs."""
+    values: dict[str, Scalar] = {**metadata.parameters, **identity.baseline}
+    if identity.scaling == "strong" and "batch_per_device" not in identity.baseline:
+        global_batch = int(metadata.parameters["batch_per_device"]) * _devices(metadata.parameters)
+        values["batch_per_device"] = global_batch // _devices(values)
+    return LogMetadata(values, (), metadata.source, Extras())
+
+
+def _devices(parameters: Mapping[str, Scalar]) -> int:
+    return int(parameters["nodes"]) * int(parameters["devices_per_node"])
+
+
+def _runs_to_read(identity: Identity, files: Sequence[LogFile]) -> Iterator[RunToRead]:
+    files_by_path = {file.relative_path: file for file in files}
+    missing = [log for log in identity.logs if log not in files_by_path]
+    if missing:
+        raise IdentityError(f"logs that the identity names are missing: {first_of(missing)}")
+    for metadata in identity.configurations:
+        for run in sorted(metadata.runs, key=lambda run: run.repetition):
+            logs = [files_by_path[log] for log in run.logs]
+            yield RunToRead(metadata, run, tuple(log.source for log in logs), sum(log.bytes for log in logs))
+
+
+def _read_configurations(
+    plan: Plan, tasks: Sequence[RunToRead], ingested: _IngestedTables, report_bytes: Callable[[int], object]
+) -> None:
+    """Read one configuration after the other, because the runs of each are compared."""
+    duplicates, entries = DuplicateRuns(), iter(plan.entries)
+    for _, group in groupby(read_runs(tasks), key=lambda pair: id(pair[0].metadata)):
+        runs: list[PrintedRun] = []
         for task, run in group:
-            runs.append(seen.checked(run))
-            read(task.bytes)
-        _add(next(entries), task.stated, runs, kept)
+            runs.append(duplicates.check(run))
+            report_bytes(task.bytes)
+        _add_runs(next(entries), task.metadata, runs, ingested)
 
 
-def _add(entry: Entry, stated: Stated, runs: Sequence[PrintedRun], kept: _Tables) -> None:
-    for run in judged(runs, stated.extras.steps_planned):
-        kept.rows.append(run_row(entry, stated, run))
-        kept.diagnostics.extend(diagnostics_of(entry, run))
+def _add_runs(entry: Entry, metadata: LogMetadata, runs: Sequence[PrintedRun], ingested: _IngestedTables) -> None:
+    for run in check_runs(runs, metadata.extras.steps_planned):
+        ingested.runs.append(run_row(entry, metadata, run))
+        ingested.diagnostics.extend(run_diagnostics(entry, run))
         if run.rates and not run.refusal:
-            kept.steps.add(steps_of(entry, run))
+            ingested.steps.add(step_rows(entry, run))
 
 
-def _unnamed(identity: Identity, files: Sequence[Found]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic where there are files that the identity names no run of."""
-    others = identity.of_no_run(file.place for file in files)
-    if others:
-        yield Diagnostic("logs", f"{counted(len(others), 'file')} of no run, not read: {first_of(others)}")
-
-
-def _write(plan: Plan, kept: _Tables, paths: StudyPaths) -> None:
-    """Write what is not yet written, the plan last: without it there is no study."""
-    runs = tables.frame_of_rows(Table.RUNS, kept.rows)
-    configurations, lacking = configurations_table(plan, runs, {})
-    found = [
-        *kept.diagnostics,
+def _write(plan: Plan, ingested: _IngestedTables, paths: StudyPaths) -> None:
+    """Write the tables except steps, and the plan last: without it there is no study."""
+    runs = tables.frame_of_rows(Table.RUNS, ingested.runs)
+    configurations, configuration_diagnostics = configurations_table(plan, runs, {})
+    diagnostics = [
+        *ingested.diagnostics,
         *study_diagnostics(plan, runs),
-        *lacking,
+        *configuration_diagnostics,
         *curve_diagnostics(configurations, plan.scaling),
     ]
     tables.write(Table.RUNS, runs, paths.dataset)
     tables.write(Table.CONFIGURATIONS, configurations, paths.dataset)
-    tables.write(Table.DIAGNOSTICS, diagnostics_table(found), paths.dataset)
+    tables.write(Table.DIAGNOSTICS, diagnostics_table(diagnostics), paths.dataset)
     plan.write(paths.plan_file)

@@ -1,4 +1,4 @@
-"""The files below a folder, or in an archive: every one that may be a log, with the folders it lies in."""
+"""The files below a folder or in an archive: every file that may be a log, with the folders that it is in."""
 
 import os
 import re
@@ -8,36 +8,36 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlperf_study.errors import LogError
-from dlperf_study.logs.sources import Source, sources_of
+from dlperf_study.logs.log_source import LogSource, log_sources
 
 CONFIGURATION_FILE, IDENTITY_FILE = "configuration.json", "identity.yaml"
-#: Endings that say how a log is kept and not whose it is.
-_KEPT = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNORECASE)
+#: Suffixes that say how a log is stored, not which run it is.
+_STORAGE_SUFFIXES = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Found:
-    """One file. ``parts``: the names from the folder that was asked for down to the file, an archive as a folder."""
+class LogFile:
+    """One file that may be a log. ``parts``: the names from the given folder down to it, an archive as a folder."""
 
-    source: Source
+    source: LogSource
     parts: tuple[str, ...]
     bytes: int
 
     @property
-    def place(self) -> str:
-        """Where it lies below the folder that was asked for: how an identity file names it."""
-        return _place(self.parts)
+    def relative_path(self) -> str:
+        """Its path below the given folder: its name in an identity file."""
+        return _relative_path(self.parts)
 
     @property
     def name(self) -> str:
-        """Its own name, without folders."""
+        """Its name without folders."""
         return self.parts[-1]
 
 
-def files_of(path: Path) -> list[Found]:
-    """Return the files below a folder or in an archive, in order of their places; hidden ones are left out.
+def find_log_files(path: Path) -> list[LogFile]:
+    """Return the files below a folder or in an archive, ordered by path; hidden files are left out.
 
-    Links that lead nowhere, pipes and sockets are among them, so that somebody says that they can't be read.
+    Links to nothing, pipes and sockets are included, so that reading them reports that they can't be read.
 
     Raises:
         LogError: there is no such folder or file, or a folder below it can't be listed.
@@ -46,53 +46,53 @@ def files_of(path: Path) -> list[Found]:
     path = path.resolve()
     if not path.exists():
         raise LogError(f"{path}: there is no such folder or file")
-    found = [one for file in _files(path) for one in _in_file(file, path)]
-    return sorted(
-        (one for one in found if not any(map(_is_hidden, one.parts[1:]))), key=lambda one: _ordered(one.place)
-    )
+    files = [log_file for file in _files_below(path) for log_file in _log_files_in(file, path)]
+    visible = [file for file in files if not any(map(_is_hidden, file.parts[1:]))]
+    return sorted(visible, key=lambda file: _natural_order(file.relative_path))
 
 
 def stem(name: str) -> str:
-    """Return a name without the endings that say how it is kept."""
-    return _KEPT.sub("", name)
+    """Return a name without the suffixes that say how a log is stored."""
+    return _STORAGE_SUFFIXES.sub("", name)
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _files_below(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
         return
-    for folder, _, names in os.walk(path, onerror=_unlisted):
+    for folder, _, names in os.walk(path, onerror=_raise_unlisted):
         yield from (Path(folder, name) for name in names)
 
 
-def _unlisted(error: OSError) -> None:
-    raise LogError(f"{error.filename}: can't be listed, and may hold logs: {error.strerror}") from error
+def _raise_unlisted(error: OSError) -> None:
+    raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
 
 
-def _in_file(file: Path, root: Path) -> Iterator[Found]:
-    above = tuple(map(_readable, (root.name, *file.relative_to(root).parts)))
+def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
+    """Yield a file, or the members of an archive."""
+    above = tuple(map(_printable, (root.name, *file.relative_to(root).parts)))
     if file.suffix.lower() != ".zip" or not file.is_file():
         size = file.stat().st_size if file.is_file() else 0
-        yield Found(Source(file, place=_place(above)), above, size)
+        yield LogFile(LogSource(file, display_name=_relative_path(above)), above, size)
         return
-    sizes = _sizes(file)
-    for source in sources_of(file):
-        inside = tuple(part for part in source.member.split("/") if part)
-        parts = (*above, *inside)
-        yield Found(replace(source, place=_place(parts)), parts, sizes.get(source.member, 0))
+    sizes = _member_sizes(file)
+    for source in log_sources(file):
+        parts = (*above, *(part for part in source.member.split("/") if part))
+        source = replace(source, display_name=_relative_path(parts))
+        yield LogFile(source, parts, sizes.get(source.member, 0))
 
 
-def _readable(name: str) -> str:
-    """Return a name as text; bytes of it that are none in UTF-8 stand as their codes."""
+def _printable(name: str) -> str:
+    """Return a file name as a string; bytes that are not UTF-8 appear as their codes."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _place(parts: tuple[str, ...]) -> str:
+def _relative_path(parts: tuple[str, ...]) -> str:
     return "/".join(parts[1:]) or parts[0]
 
 
-def _sizes(archive: Path) -> dict[str, int]:
-    """Return the compressed size of each member; none of what is no archive, which ``sources_of`` says."""
+def _member_sizes(archive: Path) -> dict[str, int]:
+    """Return the compressed size of each member; none if it is no archive, which ``log_sources`` reports."""
     if not zipfile.is_zipfile(archive):
         return {}
     with zipfile.ZipFile(archive) as opened:
@@ -103,6 +103,6 @@ def _is_hidden(part: str) -> bool:
     return part.startswith(".") or part == "__MACOSX"
 
 
-def _ordered(place: str) -> list[tuple[int, str]]:
-    """Return a key that puts 2n8g before 10n8g."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", place)]
+def _natural_order(path: str) -> list[tuple[int, str]]:
+    """Return a key that orders 2n8g before 10n8g."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", path)]

@@ -1,4 +1,4 @@
-"""Rows of the tables of runs and steps, and the diagnostics, of one ingested run."""
+"""The rows of one ingested run in the tables of runs and steps, and its diagnostics."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,80 +13,50 @@ from dlperf_study.analysis.throughput import step_variation
 from dlperf_study.columns import Table
 from dlperf_study.dataset.tables import RepeatedText, rows_of
 from dlperf_study.diagnostic import Diagnostic, Severity
-from dlperf_study.ingest.identity import Stated
-from dlperf_study.ingest.printed_run import PrintedRun
+from dlperf_study.ingest.identity import LogMetadata
 from dlperf_study.ingest.rates import Rates, windows_of
+from dlperf_study.ingest.run_reader import PrintedRun
 from dlperf_study.plan.plan import Entry
 from dlperf_study.study.job import Outcome
 from dlperf_study.wording import counted
 
-#: The rank of a series that stands for the whole job.
+#: The rank of a series of the whole job.
 WHOLE_JOB = -1
-#: Of so few lines a mean says little.
-FEWEST_LINES = 3
-_PLACE = ("device", "device_name", "link", "library", "library_version")
+#: The mean of fewer lines says little.
+_FEWEST_LINES = 3
+#: The extras that are columns of the table of runs.
+_EXTRA_COLUMNS = ("device", "device_name", "link", "library", "library_version")
 
 
-def run_row(entry: Entry, stated: Stated, run: PrintedRun) -> dict[str, Any]:
+def run_row(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> dict[str, Any]:
     """Return the columns of one run; one that can't be counted has no measurement."""
-    asked = entry.configuration
+    configuration = entry.configuration
     return {
-        "identity": asked.identity,
+        "identity": configuration.identity,
         "repetition": run.repetition,
         **entry.parameters,
-        "world_size": asked.world_size,
-        "global_batch": asked.global_batch,
+        "world_size": configuration.world_size,
+        "global_batch": configuration.global_batch,
         "outcome": str(Outcome.FAILED if run.refusal else Outcome.COMPLETED),
         "reason": run.refusal,
-        "ranks_expected": stated.jobs_devices.world_size,
+        "ranks_expected": metadata.job_size.world_size,
         "ranks_seen": run.ranks_seen,
         "log_format": run.format or None,
-        **{name: getattr(stated.extras, name) for name in _PLACE},
-        **(_printed(run.rates) if run.rates else {}),
-        **(_measurements(asked.global_batch, run.rates) if run.rates and not run.refusal else {}),
+        **{name: getattr(metadata.extras, name) for name in _EXTRA_COLUMNS},
+        **(_line_columns(run.rates) if run.rates else {}),
+        **(_measurements(configuration.global_batch, run.rates) if run.rates and not run.refusal else {}),
     }
 
 
-def steps_of(entry: Entry, run: PrintedRun) -> pa.Table:
-    """Return the rates of a run that counts as the table of steps holds them: seconds of a step, by window."""
-    rates = run.rates
-    assert rates
-    names, lines_of_windows = zip(*windows_of(rates), strict=True)
-    size = rates.rate.size
-    columns: dict[str, NDArray[Any] | RepeatedText] = {
-        "identity": (np.zeros(size, np.int32), [entry.configuration.identity]),
-        "repetition": np.full(size, run.repetition),
-        "rank": np.full(size, WHOLE_JOB),
-        "window": (np.argmax(lines_of_windows, axis=0), names),
-        "step": rates.step,
-        "seconds": entry.configuration.global_batch / rates.rate,
-        "loss": rates.loss,
-    }
-    return rows_of(Table.STEPS, columns)
-
-
-def diagnostics_of(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
-    """Yield every warning about a run."""
-    for diagnostic in _diagnostics(run):
-        yield replace(diagnostic, identity=entry.configuration.identity, repetition=run.repetition)
-
-
-def _diagnostics(run: PrintedRun) -> Iterator[Diagnostic]:
-    if run.refusal:
-        yield Diagnostic("outcome", f"not counted: {run.refusal}", Severity.ERROR)
-    yield from run.diagnostics
-    if run.rates and not run.refusal:
-        yield from _rate_diagnostics(run.rates)
-
-
-def _printed(rates: Rates) -> dict[str, Any]:
-    kept = rates.steady.window.kept
+def _line_columns(rates: Rates) -> dict[str, Any]:
+    """Return the columns about the printed lines, also of a run that can't be counted."""
+    first, end = rates.fixed_steps
     return {
         "merge_rule": rates.rule,
-        "printed_lines": kept.size,
-        "steady_lines": int(kept.sum()),
+        "printed_lines": rates.rate.size,
+        "steady_lines": int(rates.steady.window.kept.sum()),
         "steady_window": "; ".join(rates.steady.window.reasons),
-        "fixed_window": f"{rates.steps_taken[0]} to {rates.steps_taken[1] - 1}",
+        "fixed_window": f"{first} to {end - 1}",
     }
 
 
@@ -105,16 +75,48 @@ def _measurements(global_batch: int, rates: Rates) -> dict[str, Any]:
     }
 
 
+def step_rows(entry: Entry, run: PrintedRun) -> pa.Table:
+    """Return the rates of a run that counts as rows of the table of steps: seconds of a step, by window."""
+    rates = run.rates
+    assert rates
+    window_names, window_masks = zip(*windows_of(rates), strict=True)
+    size = rates.rate.size
+    columns: dict[str, NDArray[Any] | RepeatedText] = {
+        "identity": (np.zeros(size, np.int32), [entry.configuration.identity]),
+        "repetition": np.full(size, run.repetition),
+        "rank": np.full(size, WHOLE_JOB),
+        "window": (np.argmax(window_masks, axis=0), window_names),
+        "step": rates.step,
+        "seconds": entry.configuration.global_batch / rates.rate,
+        "loss": rates.loss,
+    }
+    return rows_of(Table.STEPS, columns)
+
+
+def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
+    """Yield every diagnostic about a run."""
+    for diagnostic in _diagnostics(run):
+        yield replace(diagnostic, identity=entry.configuration.identity, repetition=run.repetition)
+
+
+def _diagnostics(run: PrintedRun) -> Iterator[Diagnostic]:
+    if run.refusal:
+        yield Diagnostic("outcome", f"not counted: {run.refusal}", Severity.ERROR)
+    yield from run.diagnostics
+    if run.rates and not run.refusal:
+        yield from _rate_diagnostics(run.rates)
+
+
 def _rate_diagnostics(rates: Rates) -> Iterator[Diagnostic]:
     if not rates.steady.settled:
         yield Diagnostic("settled_at_step", f"no steady state: {'; '.join(rates.steady.window.reasons)}")
     if rates.steady.startup > LONG_STARTUP * rates.rate.size:
-        said = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
-        yield Diagnostic("settled_at_step", f"{said}: do the others speak for the run?")
-    held = int(rates.fixed.kept.sum())
-    if not held or not rates.fixed.is_full:
-        yield Diagnostic("fixed_window_mean_of_rates", f"DLPerf's window is not full: {rates.fixed.reasons[0]}")
-    elif held < FEWEST_LINES:
-        yield Diagnostic(
-            "fixed_window_mean_of_rates", f"DLPerf's window holds {counted(held, 'line')} of this log only"
-        )
+        startup = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
+        yield Diagnostic("settled_at_step", f"{startup}: are the others representative of the run?")
+    lines = int(rates.fixed.kept.sum())
+    if not lines or not rates.fixed.is_full:
+        message = f"DLPerf's window is not full: {rates.fixed.reasons[0]}"
+        yield Diagnostic("fixed_window_mean_of_rates", message)
+    elif lines < _FEWEST_LINES:
+        message = f"DLPerf's window has only {counted(lines, 'line')} of this log"
+        yield Diagnostic("fixed_window_mean_of_rates", message)

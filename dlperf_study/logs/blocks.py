@@ -1,4 +1,4 @@
-"""A log as blocks of whole lines, however long it is: constant memory, whatever the bytes are."""
+"""Reads a log as blocks of whole lines: in constant memory, however long it is and whatever its bytes are."""
 
 import codecs
 import re
@@ -8,28 +8,30 @@ from functools import cached_property
 from io import BufferedIOBase
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dlperf_study.arrays import Integers
 from dlperf_study.errors import LogError
-from dlperf_study.logs.sources import DAMAGE, Source
+from dlperf_study.logs.log_source import DAMAGE, LogSource
 
 BLOCK_BYTES = 1 << 20
-#: No program behind these logs prints longer lines; what is longer is skipped, and said.
+#: No program with a format here prints longer lines; longer ones are skipped, with a diagnostic.
 LONGEST_LINE = 1 << 20
-COLOUR = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
-SNIFFED_BYTES = 512
-_NEWLINE = 10
-#: What stands in a text for bytes that are none.
-_REPLACED = "\ufffd"
-
-Positions = NDArray[np.int64]
+#: Control sequences of terminals, as colours.
+_TERMINAL_CODES = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
+_NEWLINE = ord("\n")
+#: How many bytes tell the encoding; the character that decoding puts for bytes that are not UTF-8.
+_ENCODING_BYTES, _REPLACEMENT = 512, "\ufffd"
+#: How many bytes tell whether a file is text, and which share of them may be control characters.
+_TEXT_BYTES, _ALLOWED_CONTROLS = 1 << 12, 0.02
+#: Characters that no text contains in any encoding that keeps ASCII: all controls but those of lines and terminals.
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\b\f\x1b"))
 
 
 @dataclass(frozen=True)
 class Block:
     """Whole lines, each ending in a newline; ``first_line`` is the number of the first, from 1.
 
-    ``is_cut``: it is one line that had no end, so that its last number may lack digits.
+    ``is_cut``: it is the last line of a log, which has no newline, so that its last number may have lost digits.
     """
 
     data: bytes
@@ -37,48 +39,49 @@ class Block:
     is_cut: bool = False
 
     @cached_property
-    def ends(self) -> Positions:
-        """Where its newlines are."""
+    def ends(self) -> Integers:
+        """The positions of its newlines."""
         return np.flatnonzero(np.frombuffer(self.data, np.uint8) == _NEWLINE)
 
     @cached_property
-    def starts(self) -> Positions:
-        """Where its lines start."""
+    def starts(self) -> Integers:
+        """The positions of the first characters of its lines."""
         return np.concatenate(([0], self.ends[:-1] + 1))
 
-    def line_indices(self, positions: Positions) -> Positions:
-        """Return which of its lines, from 0, each position lies in."""
+    def line_indices(self, positions: Integers) -> Integers:
+        """Return the line, from 0, that contains each position."""
         return np.searchsorted(self.ends, positions)
 
     def line(self, index: int) -> bytes:
-        """Return one of its lines, from 0, without its end."""
+        """Return one of its lines, from 0, without its newline."""
         return self.data[int(self.starts[index]) : int(self.ends[index])]
 
 
 class Blocks:
     """The blocks of one open log. After the last one: which lines were skipped, and what was wrong with the bytes.
 
-    ``zeros``: the first line that holds a zero byte, 0 where none does. ``undecodable``: how many lines hold bytes that
-    are no text, and ``first_undecodable`` the first of them.
+    ``skipped``: the numbers of the skipped lines. ``damage``: the error in which the bytes end. ``first_zero_line``:
+    the first line that contains a zero byte, 0 if none does. ``undecodable``: how many lines contain bytes that are
+    not UTF-8, and ``first_undecodable`` the first of them. ``lines``: how many lines there are.
     """
 
     def __init__(self, file: BufferedIOBase) -> None:
         self._file = file
         self.skipped: list[int] = []
         self.damage = ""
-        self.zeros = 0
+        self.first_zero_line = 0
         self.undecodable = self.first_undecodable = 0
         self.lines = 0
 
     def __iter__(self) -> Iterator[Block]:
-        """Yield blocks of whole lines. A carriage return ends a line too; colours are taken out."""
+        """Yield blocks of whole lines. A carriage return ends a line too; colours are removed."""
         rest, skipping = b"", False
-        for chunk in _unix_lines(self._chunks()):
+        for chunk in _with_unix_newlines(self._chunks()):
             if skipping:
                 _, newline, chunk = chunk.partition(b"\n")
                 if not newline:
                     continue
-                self._skip()
+                self._skip_line()
             end = chunk.rfind(b"\n") + 1
             if end:
                 yield self._block(rest + chunk[:end])
@@ -87,40 +90,21 @@ class Blocks:
             skipping = len(rest) > LONGEST_LINE
             rest = b"" if skipping else rest
         if skipping:
-            self._skip()
+            self._skip_line()
         elif rest:
             yield self._block(rest + b"\n", is_cut=True)
 
-    def _skip(self) -> None:
-        self.lines += 1
-        self.skipped.append(self.lines)
-
-    def _block(self, data: bytes, is_cut: bool = False) -> Block:
-        block = Block(COLOUR.sub(b"", data) if b"\x1b" in data else data, self.lines + 1, is_cut)
-        if not self.zeros and b"\0" in data:
-            self.zeros = self.lines + 1 + data.count(b"\n", 0, data.index(b"\0"))
-        self._count_undecodable(data)
-        self.lines += block.ends.size
-        return block
-
-    def _count_undecodable(self, data: bytes) -> None:
-        if data.isascii() or _REPLACED not in (text := data.decode(errors="replace")):
-            return
-        odd = [number for number, line in enumerate(text.split("\n"), self.lines + 1) if _REPLACED in line]
-        self.first_undecodable = self.first_undecodable or odd[0]
-        self.undecodable += len(odd)
-
     def _chunks(self) -> Iterator[bytes]:
-        """Yield what the file holds, as far as it can be read."""
-        chunk = self._read()
-        encoding = _wide_encoding(chunk[:SNIFFED_BYTES])
+        """Yield the content of the file as far as it can be read, in an encoding that keeps ASCII."""
+        chunk = self._read_chunk()
+        encoding = _utf16_encoding(chunk[:_ENCODING_BYTES])
         decoder = codecs.getincrementaldecoder(encoding)("replace") if encoding else None
         while chunk:
             yield decoder.decode(chunk).encode() if decoder else chunk
-            chunk = self._read()
+            chunk = self._read_chunk()
 
-    def _read(self) -> bytes:
-        """Return the next bytes, less than BLOCK_BYTES only at the end: that of the file, or what is whole of it."""
+    def _read_chunk(self) -> bytes:
+        """Return the next BLOCK_BYTES; fewer only at the end of the file, or where its damage begins."""
         parts, missing = [], 0 if self.damage else BLOCK_BYTES
         while missing:
             try:
@@ -134,17 +118,38 @@ class Blocks:
             missing -= len(part)
         return b"".join(parts)
 
+    def _skip_line(self) -> None:
+        self.lines += 1
+        self.skipped.append(self.lines)
 
-def _wide_encoding(start: bytes) -> str:
-    """Return the encoding of a text whose every other byte is 0, as some shells write it; else nothing."""
-    for encoding, zeros in (("utf-16-le", start[1::2]), ("utf-16-be", start[0::2])):
-        if zeros.count(0) > len(zeros) * 0.8:
+    def _block(self, data: bytes, is_cut: bool = False) -> Block:
+        """Return a block of these lines and record what is wrong with their bytes."""
+        block = Block(_TERMINAL_CODES.sub(b"", data) if b"\x1b" in data else data, self.lines + 1, is_cut)
+        if not self.first_zero_line and b"\0" in data:
+            self.first_zero_line = self.lines + 1 + data.count(b"\n", 0, data.index(b"\0"))
+        self._count_undecodable(data)
+        self.lines += block.ends.size
+        return block
+
+    def _count_undecodable(self, data: bytes) -> None:
+        if data.isascii() or _REPLACEMENT not in (text := data.decode(errors="replace")):
+            return
+        lines = enumerate(text.split("\n"), self.lines + 1)
+        undecodable = [line_number for line_number, line in lines if _REPLACEMENT in line]
+        self.first_undecodable = self.first_undecodable or undecodable[0]
+        self.undecodable += len(undecodable)
+
+
+def _utf16_encoding(start: bytes) -> str:
+    """Return the encoding of a text in which every second byte is 0, as some shells write it; else an empty string."""
+    for encoding, high_bytes in (("utf-16-le", start[1::2]), ("utf-16-be", start[0::2])):
+        if high_bytes.count(0) > len(high_bytes) * 0.8:
             return encoding
     return ""
 
 
-def _unix_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Make every line end in a newline; a pair of carriage return and newline may be cut by the end of a chunk."""
+def _with_unix_newlines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield chunks in which every line ends in a newline; a chunk may end between carriage return and newline."""
     held = b""
     for chunk in chunks:
         chunk = held + chunk
@@ -155,17 +160,8 @@ def _unix_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield b"\n"
 
 
-# Files that are no logs at all: empty ones, and those of bytes that are no text.
-
-
-#: How much of a file is looked at, and which share of it may be what no terminal shows.
-LOOKED_AT, ALLOWED_SHARE = 1 << 12, 0.02
-#: What stands in no text of any encoding that keeps ASCII: all control characters but those of lines and terminals.
-_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\b\f\x1b"))
-
-
-def textless(source: Source) -> str:
-    """Return in words that a file holds no text; nothing where it holds some, or can't be read."""
+def why_no_text(source: LogSource) -> str:
+    """Return why a file contains no text: it is empty or binary. Empty if it contains text or can't be read."""
     try:
         with source.open() as file:
             blocks = Blocks(file)
@@ -173,11 +169,9 @@ def textless(source: Source) -> str:
     except LogError:
         return ""
     if first is None:
-        return "" if blocks.damage else "holds no line of text" if blocks.skipped else "is empty"
+        return "" if blocks.damage else "contains no line of text" if blocks.skipped else "is empty"
     if not first.data.strip() and len(first.data) < BLOCK_BYTES:
-        return "is empty but for blank lines"
-    return "holds no text" if _is_binary(first.data[:LOOKED_AT]) else ""
-
-
-def _is_binary(start: bytes) -> bool:
-    return len(start) - len(start.translate(None, _CONTROLS)) > ALLOWED_SHARE * len(start)
+        return "is empty except for blank lines"
+    start = first.data[:_TEXT_BYTES]
+    controls = len(start) - len(start.translate(None, _CONTROLS))
+    return "contains no text" if controls > _ALLOWED_CONTROLS * len(start) else ""

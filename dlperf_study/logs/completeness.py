@@ -1,94 +1,138 @@
-"""Is a log all that was printed? What is lost is an error, unless it is so little that chance loses it."""
+"""Is a log all that was printed, and did every rank print to the end?
 
-from collections.abc import Iterator
+Lost lines and steps are an error, unless they are so few that chance loses them. A rank that died is an error, not a
+smaller job.
+"""
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dlperf_study.arrays import Floats, running_median
+from dlperf_study.arrays import Floats, Integers, running_median
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.logs.blocks import Blocks
-from dlperf_study.logs.parsed_log import Reading
-from dlperf_study.logs.step_index import Places
+from dlperf_study.logs.parsed_log import ParsedLog
+from dlperf_study.logs.rank_checks import JobSize
+from dlperf_study.logs.records import StepIndex
+from dlperf_study.wording import counted
 
-#: A log that lost more of its lines is no sample of its run; so few of them are lost by chance.
-ALLOWED_SHARE, FEW_LINES = 0.05, 3
-#: How many distances between steps tell which of them is usual there; a larger one by this factor is a hole.
-NEIGHBOURS, HOLE = 9, 1.5
+#: A log that lost a larger share of its lines is no sample of its run; chance loses so few of them.
+_ALLOWED_SHARE, _ALLOWED_LINES = 0.05, 3
+#: How many distances between steps tell the usual one; a larger one by this factor is a gap.
+_NEIGHBOURS, _GAP_FACTOR = 9, 1.5
+#: By how many printed steps ranks, or repetitions, may end apart: a job is ended while some still print.
+ALLOWED_STEPS_APART = 2
 
 
-def losses(reading: Reading, blocks: Blocks, unusable: int, is_cut: bool) -> list[Diagnostic]:
-    """Return what is lost of a log.
+def completeness_diagnostics(log: ParsedLog, blocks: Blocks, unusable: int, is_cut: bool) -> Iterator[Diagnostic]:
+    """Yield what is missing in a log.
 
     ``unusable``: how many lines look like its format but could not be used; ``is_cut``: the last line is one of them,
-    and has no end.
+    and has no newline.
     """
-    errors = (*_cut_short(blocks, is_cut), *_planned(reading), *_of_unusable(reading, unusable))
-    found = (*((message, Severity.ERROR) for message in errors), *_holes(reading))
-    return [Diagnostic(str(reading.source), message, severity) for message, severity in found]
+    source = str(log.source)
+    for error in (*_damaged_bytes(blocks, is_cut), *_unplanned_end(log)):
+        yield Diagnostic(source, error, Severity.ERROR)
+    lines = len(log.records) + unusable
+    if exceeds_chance(unusable, lines):
+        message = f"{unusable} of its {lines} lines could not be used: the others may differ from the whole log"
+        yield Diagnostic(source, message, Severity.ERROR)
+    yield from _missing_steps(log)
 
 
-def _of_unusable(reading: Reading, count: int) -> Iterator[str]:
-    """Yield that so many lines could not be used that the others may be another sample than all."""
-    whole = len(reading.records) + count
-    if is_much(count, whole):
-        yield f"{count} of its {whole} lines could not be used: what is left may be other than the whole"
+def exceeds_chance(count: int, total: int) -> bool:
+    """Return whether so many of all lines or steps are missing that chance does not explain it."""
+    return count > max(_ALLOWED_LINES, _ALLOWED_SHARE * total)
 
 
-def _holes(reading: Reading) -> Iterator[tuple[str, Severity]]:
-    """Yield how many lines are missing between others, going by the usual distance of the steps around."""
-    places = reading.rate_places
-    if np.count_nonzero(np.diff(places.epoch) == 0) < NEIGHBOURS:
-        return
-    distances = _distances(places)
-    if distances.max() <= HOLE * distances.min():
-        return
-    usual = running_median(distances, NEIGHBOURS)
-    missing = np.where(distances > HOLE * usual, np.round(distances / usual) - 1, 0).astype(int)
-    if missing.any():
-        count, whole = int(missing.sum()), int(missing.sum()) + places.step.size
-        first = places.step[np.argmax(missing > 0)]
-        said = f"holes: {count} of {whole} steps missing, the first behind step {first}"
-        yield said, Severity.ERROR if is_much(count, whole) else Severity.WARNING
-
-
-def _distances(places: Places) -> Floats:
-    """Return how far apart the steps are; where an epoch counts anew, how much later than others it begins."""
-    distances = np.diff(places.step).astype(np.float64)
-    same_epoch = np.diff(places.epoch) == 0
-    usual = float(np.median(distances[same_epoch]))
-    starts = np.insert(np.flatnonzero(~same_epoch) + 1, 0, 0)
-    late = places.step[1:] - places.step[starts].min()
-    # The first line of an epoch may stand anywhere in an interval that began before it.
-    late = np.where(late > HOLE * usual, late, 0) + usual
-    counts_anew = ~same_epoch & (distances <= 0)
-    return np.asarray(np.where(counts_anew, late, distances), dtype=np.float64)
-
-
-def is_much(count: int, whole: int) -> bool:
-    """Say whether so many of all lines or steps are lost that chance does not explain it."""
-    return count > max(FEW_LINES, ALLOWED_SHARE * whole)
-
-
-def _cut_short(blocks: Blocks, is_cut: bool) -> Iterator[str]:
+def _damaged_bytes(blocks: Blocks, is_cut: bool) -> Iterator[str]:
     """Yield why the bytes of the log are not all that was printed."""
     if blocks.damage:
         yield f"truncated: its bytes end in an error ({blocks.damage}) after line {blocks.lines}"
-    if blocks.zeros:
-        yield f"damaged: zero bytes, which no program prints, at line {blocks.zeros}"
+    if blocks.first_zero_line:
+        yield f"damaged: zero bytes, which no program prints, at line {blocks.first_zero_line}"
     if is_cut:
-        said = "ends without a newline, and may lack digits or more; if it is whole, put one behind it"
-        yield f"truncated: its last line, {blocks.lines}, {said}"
+        remedy = "if it is complete, add a newline"
+        yield f"truncated: its last line, {blocks.lines}, has no newline and may have lost digits or more; {remedy}"
 
 
-def _planned(reading: Reading) -> Iterator[str]:
+def _unplanned_end(log: ParsedLog) -> Iterator[str]:
     """Yield that the log has fewer steps than it planned, or more."""
-    planned = reading.fact("steps_planned")
-    steps = reading.records.where(reading.records.training).step
+    planned = log.integer_fact("steps_planned")
+    steps = log.records.step[log.records.training]
     distances = np.diff(steps[steps >= 0])
     if not planned or not (distances > 0).any():
         return
     usual = np.median(distances[distances > 0])
     if steps.max() + usual < planned:
-        yield f"truncated: its last step is {steps.max()} of the {planned} it planned"
+        yield f"truncated: its last step is {steps.max()} of {planned} planned ones"
     if steps.max() > planned + usual:
-        yield f"it has step {steps.max()}, but planned {planned}: it contradicts itself"
+        yield f"it has step {steps.max()} but planned {planned} steps: it contradicts itself"
+
+
+def _missing_steps(log: ParsedLog) -> Iterator[Diagnostic]:
+    """Yield how many steps are missing between others, compared with the usual distance of the steps around them."""
+    index = log.rate_steps
+    if np.count_nonzero(np.diff(index.epoch) == 0) < _NEIGHBOURS:
+        return
+    distances = _step_distances(index)
+    if distances.max() <= _GAP_FACTOR * distances.min():
+        return
+    usual = running_median(distances, _NEIGHBOURS)
+    missing = np.where(distances > _GAP_FACTOR * usual, np.round(distances / usual) - 1, 0).astype(int)
+    if missing.any():
+        count = int(missing.sum())
+        total = count + index.step.size
+        last_before = index.step[np.argmax(missing > 0)]
+        message = f"missing lines: {count} of {total} steps are missing, the first after step {last_before}"
+        severity = Severity.ERROR if exceeds_chance(count, total) else Severity.WARNING
+        yield Diagnostic(str(log.source), message, severity)
+
+
+def _step_distances(index: StepIndex) -> Floats:
+    """Return the distances of the steps; where an epoch counts from the start, how much later than others it begins."""
+    distances = np.diff(index.step).astype(np.float64)
+    same_epoch = np.diff(index.epoch) == 0
+    usual = float(np.median(distances[same_epoch]))
+    epoch_starts = np.insert(np.flatnonzero(~same_epoch) + 1, 0, 0)
+    late = index.step[1:] - index.step[epoch_starts].min()
+    # The first line of an epoch may be anywhere in an interval that began before it.
+    late = np.where(late > _GAP_FACTOR * usual, late, 0) + usual
+    counts_from_start = ~same_epoch & (distances <= 0)
+    return np.asarray(np.where(counts_from_start, late, distances), dtype=np.float64)
+
+
+def ranks_seen(logs: Sequence[ParsedLog]) -> int:
+    """Return how many ranks printed: the number of logs; if ranks share one, how often its steps appear."""
+    return sum(_usual_count(log.rate_steps.counts) for log in logs)
+
+
+def silent_ranks(unreadable: Sequence[str], printing: int, job: JobSize) -> Iterator[str]:
+    """Yield that logs without training are no ranks that never print: one rank prints, or one per node, or all do."""
+    if unreadable and printing not in (1, job.nodes):
+        reasons = "; ".join(unreadable)
+        yield f"{len(unreadable)} of {printing + len(unreadable)} logs of ranks contain no training: {reasons}"
+
+
+def truncated_ranks(logs: Sequence[ParsedLog]) -> Iterator[str]:
+    """Yield which ranks ended before others: a log that ends early, or steps that fewer ranks printed."""
+    lines = {str(log.source): int(log.records.has_metric(log.rate_metric).sum()) for log in logs}
+    longest = max(lines.values())
+    for source, count in lines.items():
+        if count < longest - ALLOWED_STEPS_APART:
+            yield f"truncated: {source} has {counted(count, 'line')} of training, that of a different rank {longest}"
+    for log in logs:
+        # A log that starts over prints some steps twice: no rank is missing at the others.
+        if log.restarts.size:
+            continue
+        counts = log.rate_steps.counts
+        at_start = int(np.median(counts[:3])) if counts.size else 0
+        expected = max(_usual_count(counts), at_start)
+        fewer = int((counts < expected).sum())
+        if fewer > ALLOWED_STEPS_APART:
+            yield f"truncated: {fewer} of {counts.size} steps were printed by fewer than {expected} ranks"
+
+
+def _usual_count(counts: Integers) -> int:
+    """Return how often most steps appear."""
+    return int(np.bincount(counts).argmax()) if counts.size else 1

@@ -1,4 +1,10 @@
-"""What logs print most often, each in the words of our own columns."""
+"""What a format of log is: a declaration of the lines a program prints and of what their numbers mean.
+
+``log_reader`` reads all formats. Patterns are regular expressions over one line. The head of a line recognises it and
+captures named groups: ``epoch``, ``step``, ``rank``, ``count`` (how many steps the number covers), or the name of a
+metric of ``captured``. Fields are searched after the head, in order. Each is optional, because programs gain and lose
+fields from version to version.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,65 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-# How programs write numbers and their units, as regular expressions: what is one number, and what makes it another.
-
-
-#: What may stand for a number; whether it is one is found out when it is converted.
-NUMBER = r"[-+.\dEeNnAaIiFf]+"
-#: What makes a number another one than its first digits: thousands or decimals behind a comma, and a multiple.
-COMMA, MULTIPLES = r",\d[\d.,]*+", "[kKMGT]"
-#: Units of time, by what one of them lasts in seconds.
-_TIMES = {1.0: "s|secs?|seconds?", 1e-3: "ms|msecs?|milliseconds?", 1e-6: "us|µs|usecs?|microseconds?"}
-_LONG_TIMES = "mins?|minutes?|h|hours?"
-#: What may stand right behind a rate, without a space.
-_COUNTED = "(?:im(?:g|age)s?|samples?|seqs?|sequences?|sentences?|examples?)/s(?:ec(?:ond)?)?"
-#: What else a rate may count, so that it is none of samples.
-_UNCOUNTED = "(?:tok(?:en)?s?|tks|words?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?"
-#: What turns a rate round, as in s/step, and what makes one of the whole job that of a part of it.
-_TURNED, _OF_A_PART = r"[mu]?s(?:ecs?|econds?)?/\w+", r"\w+/s(?:ec(?:ond)?)?(?:/| per )\w+"
-
-
-def another(unit: str, factor: float, of_job: bool) -> str:
-    """Return what, behind a number, makes it another one: digits, letters, another unit than ours × ``factor``.
-
-    ``of_job``: the number is of the whole job, so that one of a part of it is another.
-    """
-    own, foreign = _of_times(factor) if unit == "s" else _of_rates(unit, factor, of_job)
-    return rf"{COMMA}|(?!(?:{own})(?!\w))\w+|\s+(?:{foreign})\b"
-
-
-def _of_times(factor: float) -> tuple[str, str]:
-    """Return what may stand behind a time, and what may not."""
-    others = (names for size, names in _TIMES.items() if size != factor)
-    return _TIMES.get(factor, ""), "|".join([*others, _LONG_TIMES, r"\w+/s(?:ec(?:ond)?)?"])
-
-
-def _of_rates(unit: str, factor: float, of_job: bool) -> tuple[str, str]:
-    """Return what may stand behind a rate, or any other number, and what may not."""
-    foreign = rf"{MULTIPLES}|\w+/(?:ms|mins?|minute|h|hour)" if factor == 1 else "[MGT]"
-    parts = [
-        *([_OF_A_PART] if of_job else []),
-        *(foreign, _TURNED),
-        *([_UNCOUNTED] if unit == "samples/s" else []),
-    ]
-    return _COUNTED if factor == 1 else "K", "|".join(parts)
-
-
-# What a format of log is: one declaration per program, read by one engine for all.
-#
-# Patterns are regular expressions over one line. A head recognises the line and says where in the training it was
-# printed, by its named groups: ``epoch``, ``step``, ``rank``, ``count`` (how many steps the number covers), or the
-# name of a metric of ``captured``. Fields are looked for behind the head, in order, each one optional: programs gain
-# and lose them from version to version.
-
-
-#: A tab as those write it who keep lines as texts of JSON, as Docker does.
-_TAB = r"(?<=\\t)"
 TRAINING, VALIDATION = "training", "validation"
 
 
-class Scope(StrEnum):
-    """Whose number it is."""
+class MetricScope(StrEnum):
+    """Whether a number is that of one rank or of the whole job."""
 
     RANK = "rank"
     JOB = "job"
@@ -82,38 +34,42 @@ class Merge(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """What a number means: printed × ``factor``, divided by the group ``per`` where there is one, is in ``unit``."""
+    """What a printed number means: number × ``factor``, divided by the group ``per`` if there is one, is in ``unit``.
+
+    ``cumulative``: the number is a mean over all steps so far, so the last line covers all lines before it.
+    """
 
     name: str
     unit: str
-    scope: Scope
+    scope: MetricScope
     factor: float = 1.0
     per: str = ""
+    cumulative: bool = False
 
     @property
-    def another(self) -> str:
-        """What, behind a printed number, makes it another one than this."""
-        return another(self.unit, self.factor, self.scope is Scope.JOB)
+    def rejected_suffix(self) -> str:
+        """An expression for the text after a number that shows that the number is not of this metric."""
+        return rejected_suffix(self.unit, self.factor, self.scope is MetricScope.JOB)
 
 
 @dataclass(frozen=True)
 class Field:
-    """A number behind a literal; ``between`` is what stands between the two."""
+    """A number after a literal; ``between`` is an expression for the text between the two."""
 
     metric: Metric
     literal: str
     between: str = r"\s*[:=]?\s*"
 
     def expression(self, group: str) -> str:
-        """Return what it looks like, its name no part of a longer one; with what makes a number none in the group."""
-        start = rf"(?:(?<!\w)|{_TAB})" if re.match(r"\w", self.literal) else ""
-        number = rf"(?P<{group}>{NUMBER}+(?:{self.metric.another})?+)"
+        """Return its expression. The literal is no part of a longer name; the group includes a rejected suffix."""
+        start = rf"(?:(?<!\w)|{_ESCAPED_TAB})" if re.match(r"\w", self.literal) else ""
+        number = rf"(?P<{group}>{NUMBER}+(?:{self.metric.rejected_suffix})?+)"
         return rf"{start}{re.escape(self.literal)}{self.between}{number}"
 
 
 @dataclass(frozen=True)
 class Line:
-    """One kind of line, one record each: every line of the kind holds one of the ``needles``, once."""
+    """One kind of line, one record each: every line of the kind contains one of the ``needles``, once."""
 
     needles: tuple[str, ...]
     head: str
@@ -123,13 +79,13 @@ class Line:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Every metric it may hold."""
+        """Every metric that it may contain."""
         return (*self.captured, *(field.metric for field in self.fields))
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What one line of JSON says: where, and its numbers by metric."""
+class JsonRecord:
+    """What one JSON line contains: its position in the training, and its numbers by metric."""
 
     values: Mapping[str, float]
     epoch: int = -1
@@ -141,22 +97,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class JsonLine:
-    """A line that holds a JSON object behind its needle.
+    """A line that contains a JSON object after its needle.
 
-    ``entry`` returns its numbers, or None for an object without any; ``facts`` what it says about the whole run.
-    Both raise KeyError, TypeError or ValueError for an object that is not what it should be. ``metrics``: those of its
-    numbers whose meaning is known, or of which it is known that no line says the unit.
+    ``record`` returns the numbers of an object, or None if it has none; ``facts`` what it states about the whole run.
+    Both raise KeyError, TypeError or ValueError for an object of the wrong form. ``metrics``: those of its numbers
+    whose meaning is known, or of which it is known that no line states the unit.
     """
 
     needles: tuple[str, ...]
-    entry: Callable[[Mapping[str, Any]], Entry | None]
+    record: Callable[[Mapping[str, Any]], JsonRecord | None]
     facts: Callable[[Mapping[str, Any]], Mapping[str, str]]
     metrics: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Something a log states about the whole run; the pattern's one group is its value."""
+    """Something that a log states about the whole run; the one group of the pattern is its value."""
 
     name: str
     pattern: str
@@ -166,11 +122,14 @@ class Fact:
 class Format:
     """How one program prints.
 
-    ``rates``: the metrics from which the job's rate can be had, the best first.
+    ``rates``: the metrics from which the job's rate can be computed, the best first.
     ``steps``: what a step number counts. ``traps``: what readers got wrong, or may.
     ``synchronous``: every rank takes the same step together, so that one rank's time is the job's.
-    ``carries_steps``: some lines have no step of their own and belong to that of the line before.
-    ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look as those of training do.
+    ``carries_steps``: some lines have no step of their own and belong to the step of the line before.
+    ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look like lines of training.
+    ``synthetic_data_only``: the program trains on data that it makes itself, and on no other.
+    ``dlperf_steps``: DLPerf's extractor took the rate of these steps, counted from 1: the first, and the one after
+    the last. ``dlperf_slices_lines``: the extractor finds them by position in the log, not by step number.
     """
 
     name: str
@@ -185,6 +144,9 @@ class Format:
     synchronous: bool = True
     carries_steps: bool = False
     zero_in_evaluation: str = ""
+    synthetic_data_only: bool = False
+    dlperf_steps: tuple[int, int] = (20, 120)
+    dlperf_slices_lines: bool = False
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -192,28 +154,75 @@ class Format:
         return {metric.name: metric for line in self.lines for metric in line.metrics}
 
 
-def whole(name: str) -> str:
-    """Return a named group for a whole number, which has no comma between its thousands."""
+# Metrics that many programs print.
+
+JOB_RATE = Metric("throughput", "samples/s", MetricScope.JOB)
+RANK_RATE = Metric("throughput", "samples/s", MetricScope.RANK)
+RANK_STEP = Metric("step_seconds", "s", MetricScope.RANK)
+#: Seconds per ``count`` steps.
+RANK_INTERVAL = Metric("step_seconds", "s", MetricScope.RANK, per="count")
+RANK_READER = Metric("reader_seconds", "s", MetricScope.RANK)
+LOSS = Metric("loss", "", MetricScope.RANK)
+#: What the program itself sums up at its end, or at the end of an epoch.
+JOB_TOTAL = Metric("overall_throughput", "samples/s", MetricScope.JOB)
+RANK_TOTAL = Metric("overall_throughput", "samples/s", MetricScope.RANK)
+#: Rates of one name that count images, sequences or tokens: no line says which.
+UNITLESS_RATE = Metric("train_throughput", "", MetricScope.JOB)
+UNITLESS_TOTAL = Metric("overall_train_throughput", "", MetricScope.JOB)
+#: The Unix time at which a line was printed, if the line contains it after its prefix.
+UNIX_TIME = Metric("time_seconds", "s", MetricScope.JOB)
+
+
+# How programs write numbers and their units, as regular expressions.
+
+#: Characters of a number; converting it shows whether it is one.
+NUMBER = r"[-+.\dEeNnAaIiFf]+"
+#: What changes the number before it: a comma with thousands or decimals, and a multiple.
+_COMMA, _MULTIPLES = r",\d[\d.,]*+", "[kKMGT]"
+#: A tab in lines that are kept as strings of JSON, as Docker does.
+_ESCAPED_TAB = r"(?<=\\t)"
+#: Units of time by their size in seconds.
+_TIMES = {1.0: "s|secs?|seconds?", 1e-3: "ms|msecs?|milliseconds?", 1e-6: "us|µs|usecs?|microseconds?"}
+_LONG_TIMES = "mins?|minutes?|h|hours?"
+#: What may directly follow a rate, without a space.
+_SAMPLES = "(?:im(?:g|age)s?|samples?|seqs?|sequences?|sentences?|examples?)/s(?:ec(?:ond)?)?"
+#: Units of rates that do not count samples.
+_NOT_SAMPLES = "(?:tok(?:en)?s?|tks|words?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?"
+#: The inverse of a rate, as s/step; and a rate of a part of the job.
+_INVERSE, _OF_A_PART = r"[mu]?s(?:ecs?|econds?)?/\w+", r"\w+/s(?:ec(?:ond)?)?(?:/| per )\w+"
+
+
+def integer(name: str) -> str:
+    """Return a named group for an integer, which has no comma between its thousands."""
     return rf"(?P<{name}>\d++)(?!,\d)"
 
 
 def number(name: str) -> str:
-    """Return a named group for a number, with what makes it none."""
-    return rf"(?P<{name}>{NUMBER}+(?:{COMMA}|{MULTIPLES}\b)?+)"
+    """Return a named group for a number, with a suffix that makes it invalid."""
+    return rf"(?P<{name}>{NUMBER}+(?:{_COMMA}|{_MULTIPLES}\b)?+)"
 
 
-JOB_RATE = Metric("throughput", "samples/s", Scope.JOB)
-RANK_RATE = Metric("throughput", "samples/s", Scope.RANK)
-RANK_STEP = Metric("step_seconds", "s", Scope.RANK)
-RANK_READER = Metric("reader_seconds", "s", Scope.RANK)
-LOSS = Metric("loss", "", Scope.RANK)
-#: What the program itself sums up at its end, or at the end of an epoch.
-JOB_TOTAL = Metric("overall_throughput", "samples/s", Scope.JOB)
-RANK_TOTAL = Metric("overall_throughput", "samples/s", Scope.RANK)
-#: Rates that programs call the same, whether they count images, sequences or tokens: no line says which.
-UNITLESS_RATE = Metric("train_throughput", "", Scope.JOB)
-UNITLESS_TOTAL = Metric("overall_train_throughput", "", Scope.JOB)
-#: A number that another divides: seconds per ``count`` steps.
-RANK_INTERVAL = Metric("step_seconds", "s", Scope.RANK, per="count")
-#: The Unix time a line was printed at, where it says so outside its prefix.
-UNIX_TIME = Metric("time_seconds", "s", Scope.JOB)
+def rejected_suffix(unit: str, factor: float, of_job: bool) -> str:
+    """Return an expression for text after a number in other units than ``unit`` / ``factor``: digits, letters, a unit.
+
+    ``of_job``: the number is that of the whole job, so that the unit of a part of it is rejected.
+    """
+    allowed, rejected = _time_units(factor) if unit == "s" else _rate_units(unit, factor, of_job)
+    return rf"{_COMMA}|(?!(?:{allowed})(?!\w))\w+|\s+(?:{rejected})\b"
+
+
+def _time_units(factor: float) -> tuple[str, str]:
+    """Return the units that may follow a time, and those that may not."""
+    other_times = [names for size, names in _TIMES.items() if size != factor]
+    return _TIMES.get(factor, ""), "|".join([*other_times, _LONG_TIMES, r"\w+/s(?:ec(?:ond)?)?"])
+
+
+def _rate_units(unit: str, factor: float, of_job: bool) -> tuple[str, str]:
+    """Return the units that may follow a rate, or any other number, and those that may not."""
+    allowed = _SAMPLES if factor == 1 else "K"
+    rejected = [_OF_A_PART] if of_job else []
+    rejected.append(rf"{_MULTIPLES}|\w+/(?:ms|mins?|minute|h|hour)" if factor == 1 else "[MGT]")
+    rejected.append(_INVERSE)
+    if unit == "samples/s":
+        rejected.append(_NOT_SAMPLES)
+    return allowed, "|".join(rejected)

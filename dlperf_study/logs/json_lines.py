@@ -1,106 +1,259 @@
-"""Reads the lines of a block that hold a JSON object."""
+"""Reads the lines of a block that contain a JSON object.
+
+Lines of one layout are read together: trials on the first line tell which of its numbers becomes which column of the
+records. The line gets different digits a few times. What stays the same in its record is the same for all lines. What
+is each time one of the numbers put in is, in every line, the number at that position. Everything else, and every line
+whose digits could make it invalid JSON, is read on its own. A test checks that both ways give the same records.
+"""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dlperf_study.arrays import Integers, concatenated
+from dlperf_study.arrays import Floats, Integers, Mask, any_of, concatenated
 from dlperf_study.logs.blocks import Block
-from dlperf_study.logs.format import TRAINING, Entry, JsonLine
-from dlperf_study.logs.json_layouts import UNREADABLE, Read, read_alike
-from dlperf_study.logs.layouts import Layout
-from dlperf_study.logs.records import PLACES, Found, Records, joined, records
+from dlperf_study.logs.format import TRAINING, JsonLine, JsonRecord
+from dlperf_study.logs.layouts import EXACT_DIGITS, ZERO, Layout, byte_windows, read_numbers
+from dlperf_study.logs.records import POSITION_COLUMNS, Matches, Records, make_records, merge_records
 
-# What is worth keeping of a JSON object that a program printed.
+#: With fewer lines of a layout, trials take longer than reading each line.
+WORTH_TRIALS = 8
+TRIALS = 3
+#: What reading raises for an object of the wrong form.
+UNREADABLE = (ValueError, KeyError, TypeError, RecursionError, OverflowError)
+#: Larger integers do not fit a column.
+_INTEGER_LIMIT = 2**63
+_NUMBER = re.compile(rb"[-+]?(\d+(?:\.\d+)?)(?:[eE][-+]?(\d+))?")
+_POINT = ord(".")
+#: What a format may divide by: milliseconds.
+_DIVISORS = (1.0, 1000.0)
+#: Longer numbers may be infinite.
+_LONGEST_NUMBER = 100
+
+ReadLine = Callable[[bytes], JsonRecord | None]
 
 
-def numbers_of(data: Mapping[str, Any]) -> dict[str, float]:
-    """Return the entries that are numbers, also those printed as text; truth values are none."""
-    found = {}
+def numeric_values(data: Mapping[str, Any]) -> dict[str, float]:
+    """Return the entries of a JSON object that are numbers, also those in strings; booleans are not."""
+    numbers = {}
     for name, value in data.items():
         if isinstance(value, int | float | str) and not isinstance(value, bool):
             try:
-                found[name] = float(value)
+                numbers[name] = float(value)
             except (ValueError, OverflowError):
                 continue
-    return found
+    return numbers
 
 
-def text_facts(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the entries that are one value, as text."""
+def string_values(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the entries of a JSON object that are single values, as strings."""
     return {name: str(value) for name, value in data.items() if isinstance(value, int | float | str)}
 
 
-#: Whole numbers that fit a column.
-LARGEST = 2**63
-
-
-def read_json_lines(line: JsonLine, block: Block, some: Sequence[Layout]) -> Found:
-    """Return what the JSON objects of a block say, given the layouts of its candidate lines.
-
-    A line that is understood and bears no number is used up too.
-    """
-
-    def entry_of(text: bytes) -> Entry | None:
-        return line.entry(object_behind(line.needles, text))
-
-    holding = [layout for layout in some if any(needle.encode() in layout.text for needle in line.needles)]
-    alike = [read_alike(entry_of, block, layout) for layout in holding]
-    left = np.sort(concatenated(lines for _, lines in alike))
-    return _together([*(found for found, _ in alike), _one_by_one(entry_of, block, left)])
-
-
-def _together(parts: Sequence[Found]) -> Found:
-    """Return several parts as one; the metrics come in the order of the lines."""
-    rows = sorted((part.rows for part in parts if len(part.rows)), key=lambda rows: int(rows.line[0]))
-    names = ("used", "candidates", "not_numbers")
-    return Found(joined(rows), *(np.sort(concatenated(getattr(part, name) for part in parts)) for name in names))
-
-
-def _one_by_one(entry_of: Read, block: Block, lines: Integers) -> Found:
-    """Return what lines say that were candidates before."""
-    entries: list[Entry] = []
-    read: list[int] = []
-    used: list[int] = []
-    for index in lines.tolist():
-        try:
-            entry = entry_of(block.line(index))
-        except UNREADABLE:
-            continue
-        used.append(index)
-        if entry is not None and _fits(entry):
-            entries.append(entry)
-            read.append(index)
-    rows = _rows(entries, block.first_line + np.array(read, dtype=np.int64))
-    odd = [line for line, entry in zip(read, entries, strict=True) if any(map(math.isnan, entry.values.values()))]
-    return Found(rows, np.array(used, dtype=np.int64), lines[:0], np.array(odd, dtype=np.int64))
-
-
-def object_behind(needles: tuple[str, ...], line: bytes) -> Mapping[str, Any]:
-    """Return the JSON object behind a needle; raises ValueError when there is none."""
+def parse_json_object(needles: tuple[str, ...], line: bytes) -> Mapping[str, Any]:
+    """Return the JSON object after a needle; raises ValueError if there is none."""
     for needle in needles:
-        _, found, text = line.partition(needle.encode())
-        if found:
+        _, separator, text = line.partition(needle.encode())
+        if separator:
             value = json.loads(text.decode(errors="replace"))
             if isinstance(value, dict):
                 return value
     raise ValueError("no JSON object")
 
 
-def _fits(entry: Entry) -> bool:
-    return max(abs(entry.epoch), abs(entry.step), abs(entry.rank)) < LARGEST
+def read_json_lines(line: JsonLine, block: Block, layouts: Sequence[Layout]) -> Matches:
+    """Return what the JSON objects of a block contain, given the layouts of its candidate lines.
+
+    A line that is understood and has no number counts as used.
+    """
+
+    def read_line(text: bytes) -> JsonRecord | None:
+        return line.record(parse_json_object(line.needles, text))
+
+    needles = [needle.encode() for needle in line.needles]
+    parts, unread = [], []
+    for layout in layouts:
+        if any(needle in layout.text for needle in needles):
+            matches, remaining = _read_by_trials(read_line, block, layout)
+            parts.append(matches)
+            unread.append(remaining)
+    parts.append(_read_one_by_one(read_line, block, np.sort(concatenated(unread))))
+    return _merge(parts)
 
 
-def _rows(entries: list[Entry], lines: Integers) -> Records:
-    names = dict.fromkeys(name for entry in entries for name in entry.values)
-    values = {name: np.array([entry.values.get(name, np.nan) for entry in entries]) for name in names}
-    return records(
-        lines,
-        values,
-        training=np.array([entry.window == TRAINING for entry in entries], dtype=bool),
-        time_seconds=np.array([entry.time_seconds for entry in entries], dtype=np.float64),
-        **{name: np.array([getattr(entry, name) for entry in entries], dtype=np.int64) for name in PLACES},
+def _merge(parts: Sequence[Matches]) -> Matches:
+    """Return several parts as one; the metrics are in the order of the lines."""
+    records = sorted((part.records for part in parts if len(part.records)), key=lambda part: int(part.line[0]))
+    return Matches(
+        merge_records(records),
+        used=np.sort(concatenated(part.used for part in parts)),
+        candidates=np.sort(concatenated(part.candidates for part in parts)),
+        nan_lines=np.sort(concatenated(part.nan_lines for part in parts)),
     )
+
+
+def _read_one_by_one(read_line: ReadLine, block: Block, lines: Integers) -> Matches:
+    """Return what these lines contain; they are candidates already."""
+    json_records: list[JsonRecord] = []
+    recorded: list[int] = []
+    used: list[int] = []
+    nan_lines: list[int] = []
+    for index in lines.tolist():
+        try:
+            record = read_line(block.line(index))
+        except UNREADABLE:
+            continue
+        used.append(index)
+        if record is None or max(abs(record.epoch), abs(record.step), abs(record.rank)) >= _INTEGER_LIMIT:
+            continue
+        json_records.append(record)
+        recorded.append(index)
+        if any(map(math.isnan, record.values.values())):
+            nan_lines.append(index)
+    records = _make_records(json_records, block.first_line + np.array(recorded, dtype=np.int64))
+    return Matches(records, np.array(used, dtype=np.int64), lines[:0], np.array(nan_lines, dtype=np.int64))
+
+
+def _make_records(json_records: list[JsonRecord], lines: Integers) -> Records:
+    values = {}
+    for metric in dict.fromkeys(name for record in json_records for name in record.values):
+        values[metric] = np.array([record.values.get(metric, np.nan) for record in json_records])
+    columns = {}
+    for name in POSITION_COLUMNS:
+        columns[name] = np.array([getattr(record, name) for record in json_records], dtype=np.int64)
+    training = np.array([record.window == TRAINING for record in json_records], dtype=bool)
+    times = np.array([record.time_seconds for record in json_records], dtype=np.float64)
+    return make_records(lines, values, training=training, time_seconds=times, **columns)
+
+
+def _read_by_trials(read_line: ReadLine, block: Block, layout: Layout) -> tuple[Matches, Integers]:
+    """Return what the lines of a layout contain, and the lines that must be read one by one."""
+    nothing = Matches.none_of(layout.lines)
+    varying = _varying_numbers(block, layout)
+    if layout.lines.size < WORTH_TRIALS or not all(map(_is_finite, varying)):
+        return nothing, layout.lines
+    readable = _readable_like_first(block, layout, varying)
+    lines, remaining = layout.lines[readable], layout.lines[~readable]
+    try:
+        records = _Trials(read_line, block, Layout(lines, layout.text), varying).records()
+    except _NotByTrialsError:
+        return nothing, layout.lines
+    except UNREADABLE:
+        return nothing, remaining
+    has_nan = any_of(map(np.isnan, records.values.values()), len(records))
+    return Matches(records, lines, layout.lines, lines[: len(records)][has_nan]), remaining
+
+
+def _varying_numbers(block: Block, layout: Layout) -> list[re.Match[bytes]]:
+    """Return the numbers of the first line that are not the same in all lines."""
+    characters = byte_windows(np.frombuffer(block.data, np.uint8), block.starts[layout.lines], len(layout.text))
+    differs = (characters != characters[0]).any(axis=0)
+    return [match for match in _NUMBER.finditer(layout.text) if differs[match.start() : match.end()].any()]
+
+
+def _is_finite(number: re.Match[bytes]) -> bool:
+    """Return whether a number is finite and not rounded to 0 whatever its digits are."""
+    return len(number[1]) <= _LONGEST_NUMBER and len(number[2] or b"") <= 2
+
+
+def _readable_like_first(block: Block, layout: Layout, varying: Sequence[re.Match[bytes]]) -> Mask:
+    """Return which lines can be read like the first.
+
+    Outside strings no number of several digits may begin with 0, because that is invalid JSON. No number may be -0,
+    which is not below 0 although it looks like numbers that are.
+    """
+    readable = np.ones(layout.lines.size, dtype=bool)
+    unescaped = re.sub(rb"\\.", b"__", layout.text)
+    data, starts = np.frombuffer(block.data, np.uint8), block.starts[layout.lines]
+    for match in varying:
+        is_in_string = unescaped.count(b'"', 0, match.start()) % 2 == 1
+        if re.match(rb"\d\d", match[1]) and not is_in_string:
+            readable &= data[starts + match.start(1)] != ZERO
+        if match[0].startswith(b"-"):
+            digits = byte_windows(data, starts + match.start(1), len(match[1]))
+            readable &= ((digits != ZERO) & (digits != _POINT)).any(axis=1)
+    return readable
+
+
+class _NotByTrialsError(Exception):
+    """Something in the record is neither constant nor a number of the line."""
+
+
+class _Trials:
+    """The records of a line with different digits, and the numbers that were put in."""
+
+    def __init__(self, read_line: ReadLine, block: Block, layout: Layout, varying: Sequence[re.Match[bytes]]) -> None:
+        self._block, self._layout, self._varying = block, layout, varying
+        texts = _with_other_digits(layout.text, varying)
+        self._numbers = [[float(text[slice(*match.span())]) for text in texts] for match in varying]
+        self._trials = _read_all_or_none(read_line, texts)
+
+    def records(self) -> Records:
+        """Return one row per line; none if lines of this layout have no number."""
+        lines = self._block.first_line + self._layout.lines
+        trials = [record for record in self._trials if record is not None]
+        if not trials:
+            return make_records(lines[:0], {})
+        if len(trials) < TRIALS or len({(record.window, tuple(record.values)) for record in trials}) > 1:
+            raise _NotByTrialsError
+        return make_records(
+            lines,
+            {name: self._column([record.values[name] for record in trials]) for name in trials[0].values},
+            training=np.full(lines.size, trials[0].window == TRAINING),
+            time_seconds=self._column([record.time_seconds for record in trials]),
+            **{name: self._position([getattr(record, name) for record in trials]) for name in POSITION_COLUMNS},
+        )
+
+    def _position(self, outcomes: Sequence[int]) -> Integers:
+        if max(map(abs, outcomes)) >= 10**EXACT_DIGITS:
+            raise _NotByTrialsError
+        return self._column(outcomes).astype(np.int64)
+
+    def _column(self, outcomes: Sequence[float]) -> Floats:
+        """Return one column of the records, given its value in each trial."""
+        if np.array_equal(outcomes, list(outcomes[:1]) * TRIALS, equal_nan=True):
+            return np.full(self._layout.lines.size, float(outcomes[0]))
+        origins = []
+        for match, numbers in zip(self._varying, self._numbers, strict=True):
+            for divisor in _DIVISORS:
+                if [number / divisor for number in numbers] == list(outcomes):
+                    origins.append((match, divisor))
+        if len(origins) != 1:
+            raise _NotByTrialsError
+        [(match, divisor)] = origins
+        starts = self._block.starts[self._layout.lines] + match.start()
+        return read_numbers(self._block, starts, [match[0]], np.array([starts.size])).values / divisor
+
+
+def _with_other_digits(text: bytes, varying: Sequence[re.Match[bytes]]) -> list[bytes]:
+    """Return a line with different digits, TRIALS times; exponents stay, so that numbers are finite.
+
+    No digit is 0, so that no number begins with it, and none appears twice at one position: so an integer that is
+    made of a part of the digits does not seem to stay the same.
+    """
+    generator, variants = random.Random(0), [bytearray(text) for _ in range(TRIALS)]
+    for match in varying:
+        for position in range(*match.span(1)):
+            if text[position] != _POINT:
+                for variant, digit in zip(variants, generator.sample(b"123456789", TRIALS), strict=True):
+                    variant[position] = digit
+    return list(map(bytes, variants))
+
+
+def _read_all_or_none(read_line: ReadLine, texts: Sequence[bytes]) -> list[JsonRecord | None]:
+    """Read all texts; raises what reading raises if none can be read, and _NotByTrialsError if only some can."""
+    trials: list[JsonRecord | None] = []
+    errors = []
+    for text in texts:
+        try:
+            trials.append(read_line(text))
+        except UNREADABLE as error:
+            errors.append(error)
+    if errors:
+        raise _NotByTrialsError if trials else errors[0]
+    return trials

@@ -1,29 +1,33 @@
-"""What one log says: its records, its facts, and every warning about them."""
+"""What one log contains: its records, the facts it states about its run, and the diagnostics about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from dlperf_study.arrays import Integers
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.logs.format import TRAINING, Format
-from dlperf_study.logs.records import Records
-from dlperf_study.logs.sources import Source
-from dlperf_study.logs.step_index import Places, places_of
+from dlperf_study.logs.log_source import LogSource
+from dlperf_study.logs.records import Records, StepIndex, index_steps
 
-#: Longer whole numbers count no steps and no devices.
-LONGEST_FACT = 15
-#: How programs write that something is on or off, in small letters; what was not asked for is off.
-SWITCHES = {
+#: Longer integers count no steps and no devices.
+_LONGEST_INTEGER = 15
+#: How programs write that something is on or off, in lower case.
+_SWITCHES = {
     **dict.fromkeys(("true", "1", "yes", "on"), True),
     **dict.fromkeys(("false", "0", "no", "off", "none"), False),
 }
+#: By how many printed steps one rank may be ahead of another in the same log.
+_ALLOWED_DISORDER = 3
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One log, read. ``facts``: what it states about the whole run, as text, by name."""
+class ParsedLog:
+    """One log that was read. ``facts``: what it states about the whole run, as strings, by name."""
 
-    source: Source
+    source: LogSource
     format: Format
     records: Records
     facts: Mapping[str, str]
@@ -32,25 +36,47 @@ class Reading:
 
     @cached_property
     def rate_metric(self) -> str:
-        """The best metric it has for the job's rate; empty where it has none."""
-        return next((name for name in self.format.rates if self.records.holding(name).any()), "")
+        """The best metric it has for the job's rate; empty if it has none."""
+        return next((name for name in self.format.rates if self.records.has_metric(name).any()), "")
 
     @cached_property
-    def rate_places(self) -> Places:
-        """Where in the training its rates were printed; lines without a step are nowhere."""
-        rows = self.records
-        chosen = rows.holding(self.rate_metric) & (rows.step >= 0)
-        return places_of(rows.epoch[chosen], rows.step[chosen])
+    def rate_steps(self) -> StepIndex:
+        """The steps at which its rates were printed; lines without a step are left out."""
+        records = self.records
+        rows = records.has_metric(self.rate_metric) & (records.step >= 0)
+        return index_steps(records.epoch[rows], records.step[rows])
+
+    @cached_property
+    def restarts(self) -> Integers:
+        """The lines at which the training of a rank starts over: its steps go back to earlier ones.
+
+        Ranks that print into one stream without their names mix within a few steps; a step that goes back by more than
+        _ALLOWED_DISORDER printed steps is a restart.
+        """
+        records = self.records
+        numbered = np.flatnonzero((records.step >= 0) & records.training)
+        later_epoch, later_step = np.diff(records.epoch[numbered]), np.diff(records.step[numbered])
+        if not ((later_epoch < 0) | ((later_epoch == 0) & (later_step < 0))).any():
+            return records.line[:0]
+        rows = records.select(numbered)
+        return np.sort(np.concatenate([_restarts(rows.select(rows.rank == rank)) for rank in np.unique(rows.rank)]))
 
     def series(self, metric: str, window: str = TRAINING) -> Records:
-        """Return the records of a window that hold a metric."""
+        """Return the records of a window that have a metric."""
         return self.records.series(metric, window)
 
-    def fact(self, name: str) -> int | None:
-        """Return a fact that is a whole number, or None where the log does not state it."""
-        text = self.facts.get(name, "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_FACT else None
+    def integer_fact(self, name: str) -> int | None:
+        """Return a fact that is an integer, or None if the log does not state it."""
+        value = self.facts.get(name, "")
+        is_integer = value.isascii() and value.isdigit() and len(value) <= _LONGEST_INTEGER
+        return int(value) if is_integer else None
 
     def switch(self, name: str) -> bool | None:
-        """Return a fact that is a yes or a no, or None where the log states neither."""
-        return SWITCHES.get(self.facts.get(name, "").lower())
+        """Return whether a fact says on or off, or None if the log states neither."""
+        return _SWITCHES.get(self.facts.get(name, "").lower())
+
+
+def _restarts(rows: Records) -> Integers:
+    """Return the lines of one rank at which steps go back."""
+    order = index_steps(rows.epoch, rows.step).group
+    return rows.line[1:][order[:-1] - order[1:] > _ALLOWED_DISORDER]

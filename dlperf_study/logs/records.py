@@ -1,4 +1,4 @@
-"""What was read from a log, in columns: one row per line that was understood."""
+"""What was read from a log, in columns: one row per line, and the index of the steps of the rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -14,10 +14,10 @@ from dlperf_study.logs.format import TRAINING
 class Records:
     """Columns of equal length, in the order of the lines.
 
-    ``line``: its number in the log, from 1. ``training``: whether it speaks of training, not of validation.
-    ``rank``, ``epoch``, ``step``: −1 where the line doesn't say. ``time_seconds``: the time printed with it, NaN where
-    none is; Unix time, or since midnight of some day where the line bears no date. ``values``: by metric, in the unit
-    of the metric; NaN where the line has none.
+    ``line``: its number in the log, from 1. ``training``: whether it is about training, not validation.
+    ``rank``, ``epoch``, ``step``: −1 if the line names none. ``time_seconds``: the time printed with it, NaN if there
+    is none; Unix time, or seconds since midnight if the line has no date. ``values``: by metric, in the unit of the
+    metric; NaN if the line has none.
     """
 
     line: Integers
@@ -36,85 +36,134 @@ class Records:
         """Whether any row has a number."""
         return any(not np.isnan(column).all() for column in self.values.values())
 
-    def where(self, chosen: Mask | Integers) -> "Records":
-        """Return some of the rows; all of them as they are."""
-        if chosen.dtype == np.bool_ and chosen.all():
+    def select(self, rows: Mask | Integers) -> "Records":
+        """Return these rows; a copy only where some are left out."""
+        if rows.dtype == np.bool_ and rows.all():
             return self
-        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        columns = {name: getattr(self, name)[chosen] for name in COLUMNS}
-        return Records(**columns, values={name: column[chosen] for name, column in self.values.items()})
+        indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        columns = {name: getattr(self, name)[indices] for name in COLUMNS}
+        return Records(**columns, values={name: column[indices] for name, column in self.values.items()})
 
     def series(self, metric: str, window: str = TRAINING) -> "Records":
-        """Return the rows of a window that hold a metric; none of a metric the log does not have."""
-        return self.where(self.holding(metric, window))
+        """Return the rows of a window that have a metric; none if the log does not have the metric."""
+        return self.select(self.has_metric(metric, window))
 
-    def holding(self, metric: str, window: str = TRAINING) -> Mask:
-        """Say which rows of a window hold a metric."""
+    def has_metric(self, metric: str, window: str = TRAINING) -> Mask:
+        """Return which rows of a window have a metric."""
         if metric not in self.values:
             return np.zeros(len(self), dtype=bool)
-        holding: Mask = (self.training == (window == TRAINING)) & ~np.isnan(self.values[metric])
-        return holding
+        has_metric: Mask = (self.training == (window == TRAINING)) & ~np.isnan(self.values[metric])
+        return has_metric
 
 
-#: Every column but the values; and which of them say where in the training, and by whom, a line was printed.
+#: Every column except the values; and those for the position in the training and the rank that printed a line.
 COLUMNS = tuple(field.name for field in fields(Records) if field.name != "values")
-PLACES = ("epoch", "step", "rank")
+POSITION_COLUMNS = ("epoch", "step", "rank")
 
 
-def records(line: Integers, values: Mapping[str, Floats], **places: NDArray) -> Records:  # type: ignore[type-arg]
-    """Return rows; places not given are unknown."""
+def make_records(line: Integers, values: Mapping[str, Floats], **columns: NDArray) -> Records:  # type: ignore[type-arg]
+    """Return records; columns that are not given are unknown."""
     size = line.size
     unknown = np.full(size, -1, dtype=np.int64)
-    columns = {
+    defaults = {
         "training": np.ones(size, dtype=bool),
         "rank": unknown,
         "epoch": unknown,
         "step": unknown,
         "time_seconds": np.full(size, np.nan),
-        **places,
     }
-    return Records(line=line, values=values, **columns)
+    return Records(line=line, values=values, **(defaults | columns))
 
 
-def joined(parts: Sequence[Records]) -> Records:
+def merge_records(parts: Sequence[Records]) -> Records:
     """Return the rows of all parts in the order of the lines."""
-    whole = parts[0] if len(parts) == 1 else _concatenated(parts or [records(np.empty(0, dtype=np.int64), {})])
-    return whole if (np.diff(whole.line) >= 0).all() else whole.where(np.argsort(whole.line, kind="stable"))
+    merged = parts[0] if len(parts) == 1 else _concatenate(parts or [make_records(np.empty(0, dtype=np.int64), {})])
+    is_ordered = (np.diff(merged.line) >= 0).all()
+    return merged if is_ordered else merged.select(np.argsort(merged.line, kind="stable"))
 
 
-def _concatenated(parts: Sequence[Records]) -> Records:
+def _concatenate(parts: Sequence[Records]) -> Records:
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
-    names = dict.fromkeys(name for part in parts for name in part.values)
-    return Records(**columns, values={name: np.concatenate([_column(part, name) for part in parts]) for name in names})
-
-
-def _column(part: Records, name: str) -> Floats:
-    return part.values[name] if name in part.values else np.full(len(part), np.nan)
-
-
-# What a block says in lines of one kind.
+    values: dict[str, Floats] = {}
+    for metric in dict.fromkeys(name for part in parts for name in part.values):
+        values[metric] = np.concatenate([part.values.get(metric, np.full(len(part), np.nan)) for part in parts])
+    return Records(**columns, values=values)
 
 
 @dataclass(frozen=True)
-class Found:
-    """The records of some lines, and which lines they are.
+class Matches:
+    """What the lines of one kind in a block contain, and which lines they are.
 
-    Lines are counted from 0. ``used``: those that were understood; ``candidates``: those with a needle;
-    ``not_numbers``: those used that print a number as NaN.
+    Lines are counted from 0. ``used``: those that were understood; ``candidates``: those with a needle; ``nan_lines``:
+    those used that print a number as NaN.
     """
 
-    rows: Records
+    records: Records
     used: Integers
     candidates: Integers
-    not_numbers: Integers
+    nan_lines: Integers
 
     @classmethod
-    def nothing(cls, candidates: Integers) -> "Found":
-        """Return that none of some candidates is used."""
-        none = candidates[:0]
-        return cls(records(none, {}), none, candidates, none)
+    def none_of(cls, candidates: Integers) -> "Matches":
+        """Return that none of the candidates could be used."""
+        no_lines = candidates[:0]
+        return cls(make_records(no_lines, {}), no_lines, candidates, no_lines)
 
     @property
     def usual_metrics(self) -> set[str]:
         """The metrics that most of its rows have."""
-        return {name for name, column in self.rows.values.items() if 2 * (~np.isnan(column)).sum() > column.size}
+        columns = self.records.values.items()
+        return {name for name, column in columns if 2 * (~np.isnan(column)).sum() > column.size}
+
+
+@dataclass(frozen=True)
+class StepIndex:
+    """The (epoch, step) pairs of some rows, each once and in order.
+
+    ``group``: the index of the pair of each row; ``counts``: how many rows each pair has.
+    """
+
+    epoch: Integers
+    step: Integers
+    group: Integers
+    counts: Integers
+
+    def ordered(self, values: Floats) -> tuple[Floats, Integers]:
+        """Return one value per row, ordered by step and within each step; and where each step starts."""
+        keys = (values, self.group) if (self.counts > 1).any() else (self.group,)
+        return values[np.lexsort(keys)], np.cumsum(self.counts) - self.counts
+
+    def extremes(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return the smallest and the largest value of each step, given one per row."""
+        ordered, starts = self.ordered(values)
+        return ordered[starts], ordered[starts + self.counts - 1]
+
+    def medians(self, values: Floats) -> Floats:
+        """Return the median of the values of each step, given one per row."""
+        ordered, starts = self.ordered(values)
+        middle: Floats = (ordered[starts + (self.counts - 1) // 2] + ordered[starts + self.counts // 2]) / 2
+        return middle
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sum of the values of each step, given one per row."""
+        return np.bincount(self.group, weights=values).astype(np.float64)
+
+    def means(self, values: Floats) -> Floats:
+        """Return the mean of the values of each step, given one per row."""
+        means: Floats = self.sums(values) / self.counts
+        return means
+
+
+def index_steps(epochs: Integers, steps: Integers) -> StepIndex:
+    """Return the index of the (epoch, step) pairs of rows; logs are nearly in order, for which this sort is fast."""
+    later_epoch, later_step = np.diff(epochs), np.diff(steps)
+    if ((later_epoch > 0) | ((later_epoch == 0) & (later_step > 0))).all():
+        return StepIndex(epochs, steps, np.arange(steps.size), np.ones(steps.size, dtype=np.int64))
+    order = np.lexsort((steps, epochs))
+    epochs, steps = epochs[order], steps[order]
+    is_first = np.ones(order.size, dtype=bool)
+    is_first[1:] = (np.diff(epochs) != 0) | (np.diff(steps) != 0)
+    group = np.empty(order.size, dtype=np.int64)
+    group[order] = np.cumsum(is_first) - 1
+    first = np.flatnonzero(is_first)
+    return StepIndex(epochs[first], steps[first], group, np.diff(first, append=order.size))

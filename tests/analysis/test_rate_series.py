@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dlperf_study.analysis.rate_series import SteadyPart, steady_part, two_levels
-from dlperf_study.logs.engine import read
+from dlperf_study.logs.log_reader import read_log
 
 PLSC = Path(__file__).parent.parent / "logs" / "samples" / "plsc_2_2_complete_real.log.gz"
 
@@ -105,7 +105,7 @@ def test_few_lines_tell_nothing(count: int) -> None:
 
 def test_the_validation_of_a_real_log_is_found_without_being_told() -> None:
     """It says ``validation_interval_step: 2000`` and ``steps_per_epoch: 5058``; nothing here reads that."""
-    rows = read(PLSC).series("throughput")
+    rows = read_log(PLSC).series("throughput")
     steady = steady_part(rows.step, rows.values["throughput"])
     validation, epochs = steady.stalls
     assert validation.period_steps == pytest.approx(2000)

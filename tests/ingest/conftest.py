@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.ingest.identification import Whose, whose
+from dlperf_study.ingest.identification import IdentifiedLogs, identify_logs
 from dlperf_study.ingest.ingestion import ingest
 from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT, StudyPaths
 
@@ -83,8 +83,8 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPaths:
 def ingested(folder: Path, paths: StudyPaths) -> Ingest:
     """Return a function that accepts what is proposed of the folder, ingests it and loads the dataset."""
 
-    def do(found: Whose | None = None) -> Dataset:
-        found = found or whose(folder, accept=True)
+    def do(found: IdentifiedLogs | None = None) -> Dataset:
+        found = found or identify_logs(folder, accept=True)
         ingest(found.identity, found.files, found.folder, paths, lambda read: None)
         return Dataset.load(paths)
 

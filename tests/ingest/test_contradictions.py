@@ -11,7 +11,7 @@ from tests.ingest.conftest import SAMPLES, Ingest, WriteLog, reason, state
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        (("batch_size: 64",), "states batch_size 64, but its identity makes that 128"),
+        (("batch_size: 64",), "states batch_size 64, but according to its identity it is 128"),
         (("model : VGG16",), "states model VGG16, but its identity says r50"),
         (("use_fp16: True",), "states use_fp16 true, but its identity says precision fp32"),
     ],
@@ -33,7 +33,7 @@ def test_a_log_that_says_something_else_of_itself_is_refused(
         ("nvidia_dll_pytorch_resnet50_real.log", "dali", ""),
         ("tf_cnn_benchmarks_real.log", "files", "it states dataset imagenet (synthetic), but its identity says"),
         ("tf_cnn_benchmarks_real.log", "synthetic_device", ""),
-        ("horovod_synthetic_real.log", "dali", "Horovod synthetic benchmark knows synthetic data only, but"),
+        ("horovod_synthetic_real.log", "dali", "Horovod synthetic benchmark has synthetic data only, but"),
         ("paddle_resnet50_elapse_constructed.log", "dali", "it states use_dali 0, but its identity says"),
         ("paddle_resnet50_elapse_constructed.log", "files", ""),
     ],
@@ -52,7 +52,7 @@ def test_uncommon_data_that_nobody_states_is_diagnosed(ingested: Ingest, write_l
     write_log("1n1g/r50_b128_fp32_1.log", head=("use_dali : 1",))
     write_log("1n1g/r50_b128_fp32_2.log", head=("use_dali : 0",))
     diagnostics = ingested().diagnostics
-    diagnostics = diagnostics[diagnostics["message"].str.contains("nobody states its data_source")]
+    diagnostics = diagnostics[diagnostics["message"].str.contains("its data_source is not stated")]
     assert diagnostics["subject"].tolist() == ["1n1g/r50_b128_fp32_1.log"]
 
 

@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import DlperfStudyError, IdentityError, LogError
-from dlperf_study.ingest.identification import describe, whose
-from dlperf_study.ingest.identity import problems_of
-from dlperf_study.ingest.identity_file import read_identity
+from dlperf_study.ingest.declared_metadata import read_identity
+from dlperf_study.ingest.identification import describe, identify_logs
+from dlperf_study.ingest.identity import identity_problems
 from tests.ingest.conftest import WriteLog, state
 
 
 @pytest.mark.usefixtures("small_archive")
 def test_a_proposal_is_written_once_and_not_confirmed(folder: Path) -> None:
-    found = whose(folder)
+    found = identify_logs(folder)
     assert not found.confirmed
     sizes = [(one.parameters["nodes"], one.parameters["devices_per_node"]) for one in found.identity.configurations]
     assert sizes == [(1, 1), (1, 8), (10, 8)]
     assert {one.parameters["framework"] for one in found.identity.configurations} == {"paddle_resnet50"}
     text = found.file.read_text().replace("model: r50", "model: resnet50")
     found.file.write_text(text)
-    again = whose(folder)
+    again = identify_logs(folder)
     assert found.file.read_text() == text
     assert {one.parameters["model"] for one in again.identity.configurations} == {"resnet50"}
     assert not again.confirmed
@@ -34,22 +34,22 @@ def test_a_proposal_is_written_once_and_not_confirmed(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["Läufe", "_old", "2020.09", "-x", "a b"])
 def test_a_proposal_of_any_folder_can_be_accepted_later(tmp_path: Path, folder: Path, name: str) -> None:
     shutil.copytree(folder, tmp_path / name)
-    proposed = whose(tmp_path / name).identity.study
-    assert whose(tmp_path / name, accept=True).identity.study == proposed
+    proposed = identify_logs(tmp_path / name).identity.study
+    assert identify_logs(tmp_path / name, accept=True).identity.study == proposed
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere", "..", "a b", "-x", "a\n"])
 def test_a_name_that_is_no_folder_of_outputs_is_refused_and_nothing_is_written(folder: Path, name: str) -> None:
-    with pytest.raises(IdentityError, match="names no study"):
-        whose(folder, name)
+    with pytest.raises(IdentityError, match="invalid study name"):
+        identify_logs(folder, name)
     assert not (folder / "identity.yaml").exists()
 
 
 @pytest.mark.usefixtures("small_archive")
 def test_accepting_confirms_the_file_as_it_was_edited(folder: Path) -> None:
-    file = whose(folder).file
+    file = identify_logs(folder).file
     file.write_text(file.read_text().replace("model: r50", "model: resnet50 # mine"))
-    assert whose(folder, accept=True).confirmed
+    assert identify_logs(folder, accept=True).confirmed
     identity, confirmed = read_identity(file)
     assert confirmed
     assert "resnet50 # mine" in file.read_text()
@@ -59,16 +59,16 @@ def test_accepting_confirms_the_file_as_it_was_edited(folder: Path) -> None:
 @pytest.mark.usefixtures("small_archive")
 def test_a_proposal_names_what_nobody_states_and_how_to_confirm(folder: Path, write_log: WriteLog) -> None:
     write_log("notes.txt")
-    text = describe(whose(folder))
+    text = describe(identify_logs(folder))
     for expected in ("10  ", "image_size", "data_source", "notes.txt", "--accept", "confirmed: true"):
         assert expected in text
-    assert "batch_per_device," not in text.partition("Nobody states")[2]
+    assert "batch_per_device," not in text.partition("Not stated")[2]
 
 
 def test_precisions_batches_and_models_never_share_a_configuration(folder: Path, write_log: WriteLog) -> None:
     for name in ("r50_b128_fp32_1", "r50_b64_fp32_1", "r50_b128_fp16_1", "r101_b128_fp32_1"):
         write_log(f"1n1g/{name}.log")
-    stated = whose(folder).identity.configurations
+    stated = identify_logs(folder).identity.configurations
     assert len({one.key for one in stated}) == 4
     assert {one.parameters["precision"] for one in stated} == {"fp32", "amp_fp16"}
 
@@ -76,23 +76,23 @@ def test_precisions_batches_and_models_never_share_a_configuration(folder: Path,
 def test_a_log_per_node_is_one_run_and_a_second_log_of_a_rank_is_none(folder: Path, write_log: WriteLog) -> None:
     write_log("2n8g/node0/r50_b128_fp32_1.log")
     write_log("2n8g/node1/r50_b128_fp32_1.log")
-    [stated] = whose(folder).identity.configurations
+    [stated] = identify_logs(folder).identity.configurations
     assert [len(run.logs) for run in stated.runs] == [2]
 
 
 def test_the_same_repetition_twice_is_refused(folder: Path, write_log: WriteLog) -> None:
     write_log("1n1g/r50_b128_fp32_1.log")
     write_log("1n1g/old/r50_b128_fp32_1.log")
-    found = whose(folder, accept=True)
-    assert "repetition 1 is there 2 times" in describe(found)
-    with pytest.raises(IdentityError, match=r"repetition 1 is there 2 times: .*old/r50_b128_fp32_1\.log"):
+    found = identify_logs(folder, accept=True)
+    assert "repetition 1 appears 2 times" in describe(found)
+    with pytest.raises(IdentityError, match=r"repetition 1 appears 2 times: .*old/r50_b128_fp32_1\.log"):
         found.identity.checked()
 
 
 def test_two_folders_of_one_case_are_not_mixed(folder: Path, write_log: WriteLog) -> None:
     write_log("july/1n1g/r50_b128_fp32_1.log")
     write_log("august/1n1g/r50_b128_fp32_1.log")
-    found = whose(folder, accept=True)
+    found = identify_logs(folder, accept=True)
     with pytest.raises(IdentityError, match="state the same") as raised:
         found.identity.checked()
     assert "july" in str(raised.value)
@@ -102,8 +102,8 @@ def test_two_folders_of_one_case_are_not_mixed(folder: Path, write_log: WriteLog
 def test_a_program_that_is_not_recognised_must_be_stated(folder: Path) -> None:
     (folder / "1n1g").mkdir()
     (folder / "1n1g/r50_b128_fp32_1.log").write_text("hello\n")
-    found = whose(folder, accept=True)
-    with pytest.raises(IdentityError, match=r"1n1g \(none of its logs is of one known format\): framework not stated"):
+    found = identify_logs(folder, accept=True)
+    with pytest.raises(IdentityError, match=r"1n1g \(none of its logs has one known format\): framework not stated"):
         found.identity.checked()
 
 
@@ -111,7 +111,7 @@ def test_a_configuration_beside_logs_needs_no_confirmation(folder: Path, write_l
     state(folder / "one")
     write_log("one/train_1.log")
     write_log("one/train_2.log")
-    found = whose(folder)
+    found = identify_logs(folder)
     assert found.confirmed
     assert not found.file.exists()
     [stated] = found.identity.configurations
@@ -124,7 +124,7 @@ def test_equal_configurations_in_several_folders_are_one(folder: Path, write_log
     for repetition in (1, 2):
         state(folder / f"runs/{repetition}", repetition=repetition)
         write_log(f"runs/{repetition}/train.log")
-    [stated] = whose(folder).identity.configurations
+    [stated] = identify_logs(folder).identity.configurations
     assert [run.repetition for run in stated.runs] == [1, 2]
 
 
@@ -145,13 +145,13 @@ def test_a_wrong_configuration_file_is_named(
     state(folder / "one", **changes)
     write_log("one/train_1.log")
     with pytest.raises(DlperfStudyError, match=r"one/configuration\.json.*" + message):
-        whose(folder)
+        identify_logs(folder)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"nodes": 1, "nodes": 2}', "can't be read as JSON: 'nodes' stands there twice"),
+        ('{"nodes": 1, "nodes": 2}', "can't be read as JSON: 'nodes' appears twice"),
         ("[" * 100_000, "can't be read as JSON: maximum recursion depth"),
         ("{", "can't be read as JSON: Expecting"),
     ],
@@ -159,7 +159,7 @@ def test_a_wrong_configuration_file_is_named(
 def test_a_configuration_file_that_says_nothing_for_certain_is_named(folder: Path, text: str, message: str) -> None:
     (folder / "configuration.json").write_text(text)
     with pytest.raises(IdentityError, match=message):
-        whose(folder)
+        identify_logs(folder)
 
 
 def test_a_configuration_file_that_is_damaged_in_its_archive_is_named(tmp_path: Path) -> None:
@@ -169,37 +169,37 @@ def test_a_configuration_file_that_is_damaged_in_its_archive_is_named(tmp_path: 
         opened.writestr("one/configuration.json", text)
     archive.write_bytes(archive.read_bytes().replace(text.encode(), text.replace("1", "2").encode()))
     with pytest.raises(IdentityError, match=r"configuration\.json: can't be read as JSON: Bad CRC-32"):
-        whose(archive)
+        identify_logs(archive)
 
 
 def test_what_must_be_stated_and_is_not_is_named(folder: Path, write_log: WriteLog) -> None:
     state(folder / "one", precision=None, servers=None)
     write_log("one/train_1.log")
     with pytest.raises(IdentityError, match="servers, precision not stated"):
-        whose(folder).identity.checked()
+        identify_logs(folder).identity.checked()
 
 
 def test_processes_share_the_devices_of_a_node_evenly(folder: Path, write_log: WriteLog) -> None:
     state(folder / "one", devices_per_node=8, devices_per_process=3)
     write_log("one/train_1.log")
     with pytest.raises(IdentityError, match="devices_per_process is 3, but a node has 8 devices, no multiple"):
-        whose(folder).identity.checked()
+        identify_logs(folder).identity.checked()
 
 
 def test_a_wrong_identity_file_is_named(folder: Path, write_log: WriteLog) -> None:
     write_log("1n1g/r50_b128_fp32_1.log")
-    file = whose(folder).file
+    file = identify_logs(folder).file
     file.write_text(file.read_text().replace("nodes: 1\n", "node: 1\n"))
     with pytest.raises(DlperfStudyError, match=r"identity\.yaml: configurations\[0\]: unknown key node; did you mean"):
-        whose(folder, accept=True)
+        identify_logs(folder, accept=True)
 
 
 def test_nothing_known_is_an_error_that_says_what_would_help(folder: Path, write_log: WriteLog) -> None:
     write_log("train.log")
     with pytest.raises(IdentityError, match=re.escape("train.log): put a configuration.json")):
-        whose(folder, accept=True)
+        identify_logs(folder, accept=True)
     with pytest.raises(LogError, match="there is no such folder"):
-        whose(folder / "nowhere")
+        identify_logs(folder / "nowhere")
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -208,7 +208,7 @@ def test_an_archive_is_read_in_place_and_its_proposal_lies_beside_it(folder: Pat
     with zipfile.ZipFile(archive, "w") as opened:
         for file in sorted(folder.rglob("*.log")):
             opened.write(file, file.relative_to(folder))
-    found = whose(archive)
+    found = identify_logs(archive)
     assert found.file == tmp_path / "all.identity.yaml"
     assert len(found.identity.configurations) == 3
     assert found.identity.study == "all"
@@ -220,17 +220,17 @@ def test_a_proposal_that_cannot_be_kept_is_one_message(tmp_path: Path, folder: P
     archive = tmp_path / f"{'x' * 240}.zip"
     with zipfile.ZipFile(archive, "w") as opened:
         opened.write(log, log.relative_to(folder))
-    said = r"identity\.yaml: can't be written, where it says whose logs these are \(File name too long\): ingest a copy"
+    said = r"identity\.yaml: the identity of the logs can't be written there \(File name too long\): ingest a copy"
     with pytest.raises(IdentityError, match=said):
-        whose(archive)
+        identify_logs(archive)
 
 
 def test_what_contradicts_itself_is_not_kept_as_confirmed(folder: Path, write_log: WriteLog) -> None:
     for case in ("1n1g", "1N1G"):
         write_log(f"{case}/r50_b128_fp32_1.log")
-    found = whose(folder, accept=True)
-    assert list(problems_of(found.identity.configurations))
+    found = identify_logs(folder, accept=True)
+    assert list(identity_problems(found.identity.configurations))
     assert not found.file.exists()
-    assert not whose(folder).confirmed
-    whose(folder, accept=True)
+    assert not identify_logs(folder).confirmed
+    identify_logs(folder, accept=True)
     assert "confirmed: false" in found.file.read_text()

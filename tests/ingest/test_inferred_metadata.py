@@ -1,6 +1,6 @@
 import pytest
 
-from dlperf_study.ingest.inferred_metadata import below_configuration, conventional, one_run
+from dlperf_study.ingest.inferred_metadata import are_one_run, parse_name, parse_name_below
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from dlperf_study.ingest.inferred_metadata import below_configuration, conventio
 def test_the_convention_is_read_from_folders_and_files(
     place: str, nodes: int, devices: int, model: str, batch: int, precision: str, repetition: int, printer: str
 ) -> None:
-    said = conventional(place.split("/"))
+    said = parse_name(place.split("/"))
     assert said
     assert (said.nodes, said.devices_per_node, said.model) == (nodes, devices, model)
     assert (said.batch_per_device, said.precision, said.repetition) == (batch, precision, repetition)
@@ -42,7 +42,7 @@ def test_the_convention_is_read_from_folders_and_files(
     ],
 )
 def test_other_names_say_nothing(place: str) -> None:
-    assert conventional(place.split("/")) is None
+    assert parse_name(place.split("/")) is None
 
 
 @pytest.mark.parametrize(
@@ -60,18 +60,18 @@ def test_other_names_say_nothing(place: str) -> None:
 def test_below_a_configuration_the_first_name_ends_in_the_repetition(
     place: str, repetition: int | None, printer: str
 ) -> None:
-    assert below_configuration(place.split("/")) == (repetition, printer)
+    assert parse_name_below(place.split("/")) == (repetition, printer)
 
 
 def test_logs_are_one_run_only_if_each_names_another_rank_or_node() -> None:
-    assert one_run(["node0", "node1"], devices=16)
-    assert not one_run(["node0", "node0"], devices=16)
-    assert not one_run(["", "node1"], devices=16)
-    assert not one_run(["again", "old"], devices=16)
-    assert not one_run(["rank0", "rank1", "rank2"], devices=2)
+    assert are_one_run(["node0", "node1"], devices=16)
+    assert not are_one_run(["node0", "node0"], devices=16)
+    assert not are_one_run(["", "node1"], devices=16)
+    assert not are_one_run(["again", "old"], devices=16)
+    assert not are_one_run(["rank0", "rank1", "rank2"], devices=2)
 
 
 def test_a_number_of_a_repetition_names_no_rank() -> None:
-    assert not one_run(["weekly/run_1", "weekly/run_2"], devices=16)
-    assert not one_run(["a/Trial-1", "a/Trial-2"], devices=16)
-    assert one_run(["run_1/0", "run_1/1"], devices=16)
+    assert not are_one_run(["weekly/run_1", "weekly/run_2"], devices=16)
+    assert not are_one_run(["a/Trial-1", "a/Trial-2"], devices=16)
+    assert are_one_run(["run_1/0", "run_1/1"], devices=16)

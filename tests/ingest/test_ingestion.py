@@ -10,8 +10,8 @@ import pytest
 
 from dlperf_study.dataset.dataset import collect, up_to_date
 from dlperf_study.errors import EvidenceError, IdentityError
-from dlperf_study.ingest import read_in_parallel
-from dlperf_study.ingest.identification import whose
+from dlperf_study.ingest import run_reader
+from dlperf_study.ingest.identification import identify_logs
 from dlperf_study.ingest.ingestion import refuse_others
 from dlperf_study.paths import StudyPaths
 from tests.evidence_factory import example_study
@@ -57,7 +57,7 @@ def test_a_truncated_log_never_enters_a_median(ingested: Ingest, write_log: Writ
     slow = write_log("1n1g/r50_b128_fp32_4.log", seed=4, steps=60)
     slow.write_text(slow.read_text().replace("elapse 0.", "elapse 9."))
     dataset = ingested()
-    assert "truncated: it ends at step 60, but a sibling has 120" in reason(dataset, 4)
+    assert "truncated: it ends at step 60, but a different repetition has 120" in reason(dataset, 4)
     assert dataset.configurations["throughput"].iloc[0] == pytest.approx(RATE, rel=0.005)
     assert 4 not in dataset.steps.loc[dataset.steps["identity"].str.contains("1n1d"), "repetition"].tolist()
 
@@ -69,7 +69,7 @@ def test_a_log_shorter_than_what_was_asked_for_is_truncated(
     assert reason(ingested(), 1) == ""
     file = folder / "identity.yaml"
     file.write_text(file.read_text().replace("model: r50", "model: r50\n  steps_planned: 120"))
-    assert "ends at step 60, but was asked for 120" in reason(ingested(), 1)
+    assert "ends at step 60, but 120 were requested" in reason(ingested(), 1)
 
 
 def test_what_is_empty_or_no_text_is_said_to_be_so(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
@@ -78,7 +78,7 @@ def test_what_is_empty_or_no_text_is_said_to_be_so(folder: Path, ingested: Inges
     (folder / "1n1g/r50_b128_fp32_2.log").write_bytes(bytes(range(256)) * 9)
     dataset = ingested()
     assert reason(dataset, 1) == "1n1g/r50_b128_fp32_1.log: is empty"
-    assert reason(dataset, 2) == "1n1g/r50_b128_fp32_2.log: holds no text"
+    assert reason(dataset, 2) == "1n1g/r50_b128_fp32_2.log: contains no text"
     assert reason(dataset, 3) == ""
 
 
@@ -100,7 +100,7 @@ def test_a_missing_baseline_is_an_error_and_no_speedup(folder: Path, ingested: I
     assert dataset.configurations["speedup"].isna().all()
     assert len(errors_of(dataset)) == 2
     assert all("no run of its declared baseline" in message for message in errors_of(dataset))
-    assert dataset.configurations["unsupported_reason"].tolist()[-1] == "no log of it is among those ingested"
+    assert dataset.configurations["unsupported_reason"].tolist()[-1] == "none of the ingested logs is of it"
 
 
 @pytest.mark.parametrize(("stated", "rate"), [({}, None), ({"tokens_per_sample": 1}, 30.5)])
@@ -112,7 +112,7 @@ def test_a_rate_without_a_unit_counts_once_it_is_said_what_it_counts(
     (folder / "run_1.log").write_text("".join(line.format(step) for step in range(100, 2100, 100)))
     state(folder, devices_per_node=8, **stated)
     dataset = ingested()
-    refused = "prints a rate and not what it counts; state tokens_per_sample, 1 where it counts samples"
+    refused = "prints a rate but not what it counts; state tokens_per_sample, 1 if it counts samples"
     assert (refused in reason(dataset, 1, devices_per_node=8)) == (rate is None)
     assert rate is None or dataset.runs["throughput"].iloc[0] == pytest.approx(rate)
 
@@ -146,7 +146,7 @@ def test_a_log_that_runs_past_its_own_plan_is_no_measure_for_others(ingested: In
     odd = write_log("1n1g/r50_b128_fp32_2.log", seed=2, head=("max_iter: 121",))
     odd.write_text(odd.read_text().replace("batch 120]", "batch 919]"))
     dataset = ingested()
-    assert "it has step 919, but planned 121" in reason(dataset, 2)
+    assert "it has step 919 but planned 121 steps" in reason(dataset, 2)
     assert reason(dataset, 1) == reason(dataset, 3) == ""
 
 
@@ -154,7 +154,7 @@ def test_a_log_of_two_levels_has_no_one_rate(ingested: Ingest, write_log: WriteL
     log = write_log("1n1g/r50_b128_fp32_1.log")
     lines = log.read_text().splitlines()
     log.write_text("\n".join([*lines[:60], *(_slower(line, 2.0) for line in lines[60:])]) + "\n")
-    assert "two levels, so no one rate: 35" in reason(ingested(), 1)
+    assert "two levels, so no single rate: 35" in reason(ingested(), 1)
 
 
 def test_a_repetition_with_other_logs_than_its_siblings_is_diagnosed(ingested: Ingest, write_log: WriteLog) -> None:
@@ -162,13 +162,13 @@ def test_a_repetition_with_other_logs_than_its_siblings_is_diagnosed(ingested: I
         for node in (0, 1)[: 1 if repetition == 3 else 2]:
             write_log(f"2n1g/node{node}/r50_b128_fp32_{repetition}.log", 1, seed=10 * repetition + node)
     messages = ingested().diagnostics["message"].tolist()
-    assert "it is of 1 log, its siblings are of 2: is one missing?" in messages
+    assert "it has 1 log, other repetitions have 2: is one missing?" in messages
 
 
 def test_a_window_of_one_line_is_diagnosed(folder: Path, ingested: Ingest) -> None:
     (folder / "1n8g").mkdir()
     shutil.copy(SAMPLES / "plsc_2_2_complete_real.log.gz", folder / "1n8g/r50_b128_fp16_1.log.gz")
-    assert "DLPerf's window holds 1 line of this log only" in ingested().diagnostics["message"].tolist()
+    assert "DLPerf's window has only 1 line of this log" in ingested().diagnostics["message"].tolist()
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -197,7 +197,7 @@ def test_many_steps_without_a_rate_refuse_a_run(folder: Path, ingested: Ingest, 
     lines = (f"Epoch[0] Batch [{step}]\tSpeed: {rate:.2f} samples/sec\n" for step, rate in enumerate(rates))
     (folder / "some/run_1.log").write_text("".join(lines))
     said = reason(ingested(), 1)
-    assert counts == ("at 11 of 100 steps throughput makes no rate above 0" not in said)
+    assert counts == ("at 11 of 100 steps throughput gives no rate above 0" not in said)
 
 
 def test_a_log_that_starts_over_has_lost_no_rank(ingested: Ingest, write_log: WriteLog) -> None:
@@ -220,7 +220,7 @@ def test_the_same_log_twice_is_counted_once(ingested: Ingest, write_log: WriteLo
     shutil.copy(first, first.with_name("r50_b128_fp32_2.log"))
     dataset = ingested()
     assert reason(dataset, 1) == ""
-    assert "the very numbers of 1n1g/r50_b128_fp32_1.log" in reason(dataset, 2)
+    assert "it prints the same numbers as 1n1g/r50_b128_fp32_1.log" in reason(dataset, 2)
 
 
 def test_a_log_of_one_configuration_is_none_of_another(ingested: Ingest, write_log: WriteLog) -> None:
@@ -228,7 +228,7 @@ def test_a_log_of_one_configuration_is_none_of_another(ingested: Ingest, write_l
     shutil.copy(first, write_log("1n8g/r50_b128_fp32_1.log"))
     write_log("1n8g/r50_b128_fp32_2.log")
     dataset = ingested()
-    said = "it prints the very numbers of 1n1g/r50_b128_fp32_1.log: the same run twice"
+    said = "duplicate run: it prints the same numbers as 1n1g/r50_b128_fp32_1.log"
     assert reason(dataset, 1, devices_per_node=8) == said
     assert reason(dataset, 2, devices_per_node=8) == ""
 
@@ -239,7 +239,7 @@ def test_the_log_of_a_node_is_of_one_run(ingested: Ingest, write_log: WriteLog) 
     shutil.copy(nodes[1], nodes[1].with_name("r50_b128_fp32_2.log"))
     dataset = ingested()
     assert reason(dataset, 1, nodes=2) == ""
-    assert "it prints the very numbers of 2n1g/node1/r50_b128_fp32_1.log" in reason(dataset, 2, nodes=2)
+    assert "it prints the same numbers as 2n1g/node1/r50_b128_fp32_1.log" in reason(dataset, 2, nodes=2)
 
 
 def test_one_log_per_rank_is_merged_by_the_slowest(ingested: Ingest, write_log: WriteLog) -> None:
@@ -268,7 +268,7 @@ def test_ranks_whose_logs_hold_nothing_are_missing(folder: Path, ingested: Inges
         log = write_log(f"1n4g/r50_b128_fp32_1/workerlog.{rank}", 4, seed=rank)
         if rank == 3:
             log.write_text("Killed\n")
-    assert "1 of 4 logs of ranks hold no training: " in reason(ingested(), 1, devices_per_node=4)
+    assert "1 of 4 logs of ranks contain no training: " in reason(ingested(), 1, devices_per_node=4)
 
 
 def test_validation_stalls_of_a_complete_log_are_found(folder: Path, ingested: Ingest) -> None:
@@ -291,15 +291,15 @@ def test_files_of_no_run_are_said_aloud(ingested: Ingest, write_log: WriteLog) -
 
 @pytest.mark.usefixtures("small_archive")
 def test_logs_that_the_identity_names_must_be_there(folder: Path, ingested: Ingest) -> None:
-    whose(folder, accept=True)
+    identify_logs(folder, accept=True)
     (folder / "1n8g/r50_b128_fp32_2.log").unlink()
-    with pytest.raises(IdentityError, match=r"not there: 1n8g/r50_b128_fp32_2\.log"):
+    with pytest.raises(IdentityError, match=r"are missing: 1n8g/r50_b128_fp32_2\.log"):
         ingested()
 
 
 @pytest.mark.usefixtures("small_archive")
 def test_a_declared_baseline_and_stated_parameters_are_kept(folder: Path, ingested: Ingest) -> None:
-    file = whose(folder).file
+    file = identify_logs(folder).file
     text = file.read_text().replace("devices_per_node: 1}", "devices_per_node: 8}")
     file.write_text(text.replace("precision: fp32", "precision: fp32\n  image_size: 224\n  link: NVLink"))
     dataset = ingested()
@@ -312,7 +312,7 @@ def test_a_declared_baseline_and_stated_parameters_are_kept(folder: Path, ingest
 @pytest.mark.usefixtures("small_archive")
 def test_many_processes_read_what_one_reads(ingested: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = ingested()
-    monkeypatch.setattr(read_in_parallel, "WORTH_A_POOL_BYTES", 0)
+    monkeypatch.setattr(run_reader, "WORTH_A_POOL_BYTES", 0)
     together = ingested()
     assert alone.runs.equals(together.runs)
     assert alone.steps.equals(together.steps)
@@ -328,7 +328,7 @@ def test_a_measured_study_and_an_ingested_one_are_never_confused(
         collect(paths)
     assert len(up_to_date(paths).runs) == len(dataset.runs)
     example_study(StudyPaths.of("measured"))
-    with pytest.raises(IdentityError, match="holds a measured study"):
+    with pytest.raises(IdentityError, match="is a measured study"):
         refuse_others(StudyPaths.of("measured"), folder)
 
 
@@ -338,5 +338,5 @@ def test_logs_of_another_folder_replace_no_study_of_the_same_name(
 ) -> None:
     ingested()
     refuse_others(paths, folder)
-    with pytest.raises(IdentityError, match=r"holds what was ingested from .*, not from .*; give this one another"):
+    with pytest.raises(IdentityError, match=r"was ingested from .*, not from .*; give this one a different name"):
         refuse_others(paths, folder.parent)

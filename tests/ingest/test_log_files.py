@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import LogError
-from dlperf_study.ingest.identification import describe, whose
-from dlperf_study.ingest.log_files import files_of
+from dlperf_study.ingest.identification import describe, identify_logs
+from dlperf_study.ingest.log_files import find_log_files
 from tests.ingest.conftest import Ingest, WriteLog, reason
 
 NOBODY = 65534
@@ -43,10 +43,10 @@ def test_a_name_that_is_no_text_is_shown_by_its_bytes(folder: Path, ingested: In
     write_log("1n1g/r50_b128_fp32_1.log")
     write_log("1n1g/mod\udce9le_b128_fp32_2.log", seed=2)
     write_log("caf\udce9.txt", seed=3)
-    assert "caf\\xe9.txt" in describe(whose(folder))
+    assert "caf\\xe9.txt" in describe(identify_logs(folder))
     assert {"r50", "mod\\xe9le"} == set(ingested().runs["model"])
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(half_closed: Path) -> None:
-    with pytest.raises(LogError, match="2n8g: can't be listed, and may hold logs: Permission denied"):
-        files_of(half_closed)
+    with pytest.raises(LogError, match="2n8g: can't be listed and may contain logs: Permission denied"):
+        find_log_files(half_closed)

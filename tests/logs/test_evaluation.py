@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlperf_study.logs.engine import evaluation_apart
 from dlperf_study.logs.format import VALIDATION
 from dlperf_study.logs.formats import load
-from dlperf_study.logs.records import Records, records
-from tests.logs.written import read_text
+from dlperf_study.logs.log_reader import mark_evaluation
+from dlperf_study.logs.records import Records, make_records
+from tests.logs.small_logs import read_text
 
 GLUON = load("gluonnlp_bert")
 RISING = [(9, 1e-7), (19, 2e-7), (29, 3e-7)]
@@ -18,7 +18,7 @@ RISING = [(9, 1e-7), (19, 2e-7), (29, 3e-7)]
 def rows(*printed: tuple[int, float]) -> Records:
     steps, rates = zip(*printed, strict=True)
     values = {"learning_rate": np.array(rates), "throughput": np.full(len(rates), 100.0)}
-    return records(np.arange(1, len(steps) + 1), values, step=np.array(steps))
+    return make_records(np.arange(1, len(steps) + 1), values, step=np.array(steps))
 
 
 @pytest.mark.parametrize(
@@ -34,24 +34,24 @@ def rows(*printed: tuple[int, float]) -> Records:
     ids=["none", "behind training", "a rate that grows", "a rate that falls", "both", "alone"],
 )
 def test_what_falls_back_without_a_learning_rate_is_evaluation(printed: list[tuple[int, float]], training: int) -> None:
-    found = evaluation_apart(rows(*printed), GLUON)
+    found = mark_evaluation(rows(*printed), GLUON)
     assert found.training.tolist() == [True] * training + [False] * (len(printed) - training)
 
 
 def test_training_goes_on_behind_an_evaluation() -> None:
-    found = evaluation_apart(rows(*RISING, (9, 0), (19, 0), (39, 4e-7), (49, 5e-7)), GLUON)
+    found = mark_evaluation(rows(*RISING, (9, 0), (19, 0), (39, 4e-7), (49, 5e-7)), GLUON)
     assert found.training.tolist() == [True] * 3 + [False] * 2 + [True] * 2
 
 
 def test_a_log_that_ends_in_an_evaluation_is_one_of_training(tmp_path: Path) -> None:
     line = "INFO:root:[step {}]\tmlm_loss=10.38000\tthroughput={}K tks/s\tlr={:.7f} time=2.40, latency=239.6 ms/batch\n"
     trained = "".join(line.format(step, 17.1, 1e-4) for step in range(9, 400, 10))
-    reading = read_text(tmp_path, trained + "".join(line.format(step, 40.2, 0) for step in range(9, 200, 10)))
-    assert reading.diagnostics == ()
-    assert list(reading.series("throughput").step) == list(range(9, 400, 10))
-    assert set(reading.series("throughput", VALIDATION).values["throughput"]) == {40200.0}
+    log = read_text(tmp_path, trained + "".join(line.format(step, 40.2, 0) for step in range(9, 200, 10)))
+    assert log.diagnostics == ()
+    assert list(log.series("throughput").step) == list(range(9, 400, 10))
+    assert set(log.series("throughput", VALIDATION).values["throughput"]) == {40200.0}
 
 
 def test_other_formats_know_no_such_lines() -> None:
     same = rows(*RISING, (9, 0))
-    assert evaluation_apart(same, load("paddle_resnet50")) is same
+    assert mark_evaluation(same, load("paddle_resnet50")) is same

@@ -5,12 +5,12 @@ import pytest
 
 from dlperf_study.errors import LogError
 from dlperf_study.logs import formats
-from dlperf_study.logs.engine import read
-from dlperf_study.logs.format import Format, Line, Merge, Scope
-from dlperf_study.logs.lines import compiled
+from dlperf_study.logs.format import Format, Line, Merge, MetricScope
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.text_lines import compile_line
 
 SAMPLES = Path(__file__).parent / "samples"
-EVERY = formats.every()
+EVERY = formats.all_formats()
 each = pytest.mark.parametrize("format_", EVERY, ids=lambda format_: format_.name)
 each_line = pytest.mark.parametrize(
     "line", [line for one in EVERY for line in one.lines if isinstance(line, Line)], ids=lambda line: line.head[:40]
@@ -32,7 +32,7 @@ def test_ranks_merge_as_the_format_declares(format_: Format) -> None:
     if not format_.rates:
         return
     best = format_.metrics[format_.rates[0]]
-    if best.scope is Scope.JOB:
+    if best.scope is MetricScope.JOB:
         assert format_.merge not in (Merge.SUM, Merge.SLOWEST)
     else:
         slowest = format_.synchronous and best.name == "step_seconds"
@@ -49,13 +49,13 @@ def test_a_format_says_what_its_numbers_mean(format_: Format) -> None:
 def test_every_format_has_a_sample_that_is_recognised(format_: Format) -> None:
     samples = sorted(SAMPLES.glob(f"{format_.name}_*")) or [SAMPLES / "two_formats_real.log"]
     name = format_.name if "two_formats" in samples[0].name else ""
-    assert read(samples[0], name).format.name == format_.name
+    assert read_log(samples[0], name).format.name == format_.name
 
 
 @each_line
 def test_no_pattern_asks_for_particular_digits(line: Line) -> None:
     """Lines that differ in digits only are read by one match."""
-    without_counts = re.sub(r"\{\d+(?:,\d*)?\}", "", compiled(line).expression.pattern.decode())
+    without_counts = re.sub(r"\{\d+(?:,\d*)?\}", "", compile_line(line).expression.pattern.decode())
     without_names = re.sub(r"\(\?P<\w+>", "", without_counts)
     assert not re.search(r"\d", without_names.replace("[-+.\\dEeNnAaIiFf]", ""))
     assert not re.search(r"\d", "".join(line.needles))

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dlperf_study.logs import json_layouts
+from dlperf_study.logs import json_lines
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import JsonLine
 from dlperf_study.logs.formats import load
 from dlperf_study.logs.json_lines import read_json_lines
-from dlperf_study.logs.layouts import layouts
-from dlperf_study.logs.lines import lines_with
-from dlperf_study.logs.records import COLUMNS, Found
+from dlperf_study.logs.layouts import group_by_layout
+from dlperf_study.logs.records import COLUMNS, Matches
+from dlperf_study.logs.text_lines import lines_with
 
 LINES = {name: load(name).lines[0] for name in ("dllogger", "mllog")}
 #: Numbers as programs print them, and as none does.
@@ -59,11 +59,11 @@ def _column(is_alike: bool) -> st.SearchStrategy[list[str]]:
     return digits if is_alike else st.lists(NUMBERS, min_size=12, max_size=12)
 
 
-def read_as(line: JsonLine, data: bytes, worth_trying: int) -> Found:
+def read_as(line: JsonLine, data: bytes, worth_trials: int) -> Matches:
     """Return what lines say, those of a layout tried where there are so many of them."""
     block = Block(data, 1)
-    with mock.patch.object(json_layouts, "WORTH_TRYING", worth_trying):
-        return read_json_lines(line, block, layouts(block, lines_with(line.needles, block)))
+    with mock.patch.object(json_lines, "WORTH_TRIALS", worth_trials):
+        return read_json_lines(line, block, group_by_layout(block, lines_with(line.needles, block)))
 
 
 def dllogger(step: str, data: str, *columns: range) -> tuple[JsonLine, bytes]:
@@ -85,13 +85,13 @@ MANY = [range(10) if index % 2 else range(9, -1, -1) for index in range(40)]
 @example(dllogger("[0, 123456789012345%02d]", '"total_ips": 1.5', range(10, 99)))
 @example(dllogger("[0, 0]", ", ".join(f'"{chr(index + 65)}": %d' for index in range(40) if index != 27), *MANY[1:]))
 def test_lines_of_one_layout_say_what_they_say_one_by_one(written: tuple[JsonLine, bytes]) -> None:
-    slow, quick = read_as(*written, worth_trying=len(written[1])), read_as(*written, worth_trying=2)
+    slow, quick = read_as(*written, worth_trials=len(written[1])), read_as(*written, worth_trials=2)
     for name in COLUMNS:
-        np.testing.assert_array_equal(getattr(quick.rows, name), getattr(slow.rows, name), name)
-    assert quick.rows.values.keys() == slow.rows.values.keys()
-    for name, column in slow.rows.values.items():
-        np.testing.assert_array_equal(quick.rows.values[name], column, name)
-    for name in ("used", "candidates", "not_numbers"):
+        np.testing.assert_array_equal(getattr(quick.records, name), getattr(slow.records, name), name)
+    assert quick.records.values.keys() == slow.records.values.keys()
+    for name, column in slow.records.values.items():
+        np.testing.assert_array_equal(quick.records.values[name], column, name)
+    for name in ("used", "candidates", "nan_lines"):
         np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name), name)
 
 
@@ -104,7 +104,7 @@ def test_lines_of_one_layout_say_what_they_say_one_by_one(written: tuple[JsonLin
 )
 def test_many_lines_of_one_layout_are_tried_and_not_read(format_name: str, text: str) -> None:
     line = LINES[format_name]
-    entry = mock.Mock(side_effect=line.entry)
+    record = mock.Mock(side_effect=line.record)
     data = "".join(f"{text % ((k,) * text.count('%'))}\n" for k in range(10, 99)).encode()
-    found = read_as(JsonLine(line.needles, entry, line.facts), data, worth_trying=json_layouts.WORTH_TRYING)
-    assert (len(found.rows), entry.call_count) == (89, json_layouts.TRIES)
+    found = read_as(JsonLine(line.needles, record, line.facts), data, worth_trials=json_lines.WORTH_TRIALS)
+    assert (len(found.records), record.call_count) == (89, json_lines.TRIALS)

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.logs.written import elapse, read_text
+from tests.logs.small_logs import elapse, read_text
 
 
 @pytest.mark.parametrize(
     ("printed", "meant"), [("True", True), ("1", True), ("on", True), ("no", False), ("None", False), ("O2", None)]
 )
 def test_programs_write_yes_and_no_in_many_ways(tmp_path: Path, printed: str, meant: bool | None) -> None:
-    reading = read_text(tmp_path, f"use_fp16 : {printed}\n" + "".join(map(elapse, range(0, 100, 10))))
-    assert (reading.facts["use_fp16"], reading.switch("use_fp16"), reading.switch("use_dali")) == (printed, meant, None)
+    log = read_text(tmp_path, f"use_fp16 : {printed}\n" + "".join(map(elapse, range(0, 100, 10))))
+    assert (log.facts["use_fp16"], log.switch("use_fp16"), log.switch("use_dali")) == (printed, meant, None)

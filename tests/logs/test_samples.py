@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import LogError
-from dlperf_study.logs.engine import read
-from dlperf_study.logs.parsed_log import Reading
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.parsed_log import ParsedLog
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -73,7 +73,7 @@ def test_every_sample_is_looked_at() -> None:
 @pytest.mark.parametrize("name", SEEN)
 def test_the_numbers_are_those_that_are_printed(name: str) -> None:
     metric, count, first, last = SEEN[name]
-    rows = read(sample(name)).series(metric)
+    rows = read_log(sample(name)).series(metric)
     assert len(rows) == count
     assert (rows.step[0], rows.values[metric][0]) == (first[0], pytest.approx(first[1], rel=1e-15))
     assert rows.step[-1] == last[0]
@@ -83,7 +83,7 @@ def test_the_numbers_are_those_that_are_printed(name: str) -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_of_no_format_or_of_several_is_refused(name: str) -> None:
     with pytest.raises(LogError, match=REFUSED[name]):
-        read(sample(name))
+        read_log(sample(name))
 
 
 @pytest.mark.parametrize("where", ["behind", "inside"])
@@ -93,11 +93,11 @@ def test_a_second_program_in_a_short_log_is_found_wherever_it_is(tmp_path: Path,
     lines.insert(len(lines) if where == "behind" else 150, other)
     (tmp_path / "log").write_text("".join(lines))
     with pytest.raises(LogError, match=r"several formats \(paddle_resnet50, tf_cnn_benchmarks\)"):
-        read(tmp_path / "log")
+        read_log(tmp_path / "log")
 
 
 def test_a_log_of_several_formats_can_be_read_by_name() -> None:
-    assert list(read(sample("two_formats_real"), "oneflow_bert").series("throughput").step) == [19, 119]
+    assert list(read_log(sample("two_formats_real"), "oneflow_bert").series("throughput").step) == [19, 119]
 
 
 @pytest.mark.parametrize(
@@ -114,45 +114,45 @@ def test_a_log_of_several_formats_can_be_read_by_name() -> None:
     ],
 )
 def test_a_log_states_facts_about_its_run(name: str, facts: dict[str, str]) -> None:
-    assert facts.items() <= read(sample(name)).facts.items()
+    assert facts.items() <= read_log(sample(name)).facts.items()
 
 
 def test_facts_that_contradict_each_other_are_not_used() -> None:
-    reading = read(sample("two_formats_real"), "oneflow_bert")
-    assert "batch_per_device" not in reading.facts
-    assert any("batch_per_device as 128, 24" in diagnostic.message for diagnostic in reading.diagnostics)
+    log = read_log(sample("two_formats_real"), "oneflow_bert")
+    assert "batch_per_device" not in log.facts
+    assert any("batch_per_device as 128, 24" in diagnostic.message for diagnostic in log.diagnostics)
 
 
 def test_validation_is_kept_apart() -> None:
-    reading = read(sample("oneflow_resnet50_real"))
-    assert list(reading.series("throughput", "validation").values["throughput"]) == [2173.505, 2896.833]
-    assert not set(reading.series("throughput", "validation").line) & set(reading.series("throughput").line)
+    log = read_log(sample("oneflow_resnet50_real"))
+    assert list(log.series("throughput", "validation").values["throughput"]) == [2173.505, 2896.833]
+    assert not set(log.series("throughput", "validation").line) & set(log.series("throughput").line)
 
 
 def test_other_numbers_of_a_line_are_read_too() -> None:
-    rows = read(sample("paddle_resnet50_ips_real")).records
+    rows = read_log(sample("paddle_resnet50_ips_real")).records
     assert list(rows.values["loss"]) == [53.09683, 21.68535, 16.28334, 11.11287]
     assert list(rows.values["reader_seconds"]) == [0.00002, 0.00069, 0.00103, 0.00064]
 
 
 def test_the_time_of_a_line_is_read() -> None:
-    rows = read(sample("paddle_resnet50_timestamped_constructed")).records
+    rows = read_log(sample("paddle_resnet50_timestamped_constructed")).records
     assert rows.time_seconds[0] == pytest.approx(1598350277.498)
     assert rows.time_seconds[-1] - rows.time_seconds[19] == pytest.approx(
         rows.values["step_seconds"][20:].sum(), abs=0.01
     )
-    assert read(sample("oneflow_resnet50_real")).records.time_seconds[1] == pytest.approx(1599761677.6515865)
+    assert read_log(sample("oneflow_resnet50_real")).records.time_seconds[1] == pytest.approx(1599761677.6515865)
 
 
 def test_a_number_behind_a_step_belongs_to_it() -> None:
-    rows = read(sample("tensorpack_constructed")).series("throughput")
+    rows = read_log(sample("tensorpack_constructed")).series("throughput")
     assert list(zip(rows.epoch, rows.step, strict=True))[:2] == [(1, 50), (2, 100)]
 
 
 def test_the_rate_that_is_used_is_the_best_of_the_format() -> None:
     def rate(name: str) -> str:
-        reading: Reading = read(sample(name))
-        return reading.rate_metric
+        log: ParsedLog = read_log(sample(name))
+        return log.rate_metric
 
     assert rate("paddle_resnet50_ips_real") == "step_seconds"
     assert rate("tf_cnn_benchmarks_real") == "overall_throughput"

@@ -1,6 +1,6 @@
-"""One file a format of log. The folder is the registry: a file's name is the name of the format.
+"""One file per format of log. The folder is the registry: the name of a file is the name of its format.
 
-A part offers ``FORMAT``: what its lines look like and what their numbers mean. It reads nothing itself.
+Each file provides ``FORMAT``: what the lines look like and what their numbers mean. It reads nothing itself.
 """
 
 from functools import cache
@@ -14,6 +14,6 @@ names, load = _FORMATS.names, _FORMATS.load
 
 
 @cache
-def every() -> tuple[Format, ...]:
+def all_formats() -> tuple[Format, ...]:
     """Return all formats."""
     return tuple(load(name) for name in names())

@@ -10,5 +10,5 @@ SETTINGS = (
 
 
 def numbers(loss: str, rate: str) -> tuple[Field, ...]:
-    """Return the numbers of a line: behind these words the loss and the rate, and at its end the Unix time."""
+    """Return the numbers of a line: loss and rate, each after its literal, and at its end the Unix time."""
     return Field(LOSS, loss), Field(JOB_RATE, rate), Field(UNIX_TIME, " ", "")

@@ -9,7 +9,7 @@ COSTS = (
     Field(RANK_READER, "reader_cost"),
     Field(RANK_RATE, "ips"),
 )
-#: The batch of training in a configuration of Paddle, line by line, which states those of validation and inference too.
+#: The batch of training in a printed configuration of Paddle, which also states those of validation and inference.
 TRAIN_BATCH = (
     r"(?i:Train)[ \t]*:[ \t]*\n"
     r"(?:(?!.*\b(?:Eval|Infer|VALID|TEST)[ \t]*:).*\n){0,99}?"

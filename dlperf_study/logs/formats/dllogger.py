@@ -11,14 +11,14 @@ from dlperf_study.logs.format import (
     UNITLESS_RATE,
     UNITLESS_TOTAL,
     VALIDATION,
-    Entry,
     Format,
     JsonLine,
+    JsonRecord,
     Merge,
 )
-from dlperf_study.logs.json_lines import numbers_of, text_facts
+from dlperf_study.logs.json_lines import numeric_values, string_values
 
-#: What programs call the rate of the whole job in samples and the loss, in the words of our columns.
+#: Names of the whole job's rate in samples and of the loss, with our column for each.
 _SYNONYMS = {
     **dict.fromkeys(("train.total_ips", "train.ips", "total_ips", "imgs_per_sec"), JOB_RATE.name),
     **dict.fromkeys(("throughput_train", "training_sequences_per_second"), JOB_RATE.name),
@@ -26,28 +26,28 @@ _SYNONYMS = {
     **dict.fromkeys(("train.loss", "total_loss", "step_loss"), LOSS.name),
 }
 _TOTALS = {JOB_RATE.name: JOB_TOTAL.name, UNITLESS_RATE.name: UNITLESS_TOTAL.name}
-#: Programs that name their numbers so count a lone step in epochs, others in iterations.
+#: Programs with numbers of these names count a single step in epochs, others in iterations.
 _OF_EPOCHS = ("train.", "val.")
 
 
-def _entry(line: Mapping[str, Any]) -> Entry | None:
+def _record(line: Mapping[str, Any]) -> JsonRecord | None:
     """Return the numbers of a LOG line; without a step it sums up an epoch or the whole run."""
     if line["type"] != "LOG" or line["step"] == "PARAMETER":
         return None
     data = line["data"]
-    epoch, step = _place(line["step"], counts_epochs=any(name.startswith(_OF_EPOCHS) for name in data))
-    values = {_SYNONYMS.get(name, name): value for name, value in numbers_of(data).items()}
+    epoch, step = _position(line["step"], counts_epochs=any(name.startswith(_OF_EPOCHS) for name in data))
+    values = {_SYNONYMS.get(name, name): value for name, value in numeric_values(data).items()}
     if step < 0:
         values = {_TOTALS.get(name, name): value for name, value in values.items()}
     time_seconds = float(line.get("timestamp", "nan"))
-    return Entry(values, epoch, step, time_seconds=time_seconds, window=_window(data)) if values else None
+    return JsonRecord(values, epoch, step, time_seconds=time_seconds, window=_window(data)) if values else None
 
 
 def _window(data: Mapping[str, Any]) -> str:
     return VALIDATION if data and all(name.startswith(("val.", "val_", "eval")) for name in data) else TRAINING
 
 
-def _place(step: Any, counts_epochs: bool) -> tuple[int, int]:
+def _position(step: Any, counts_epochs: bool) -> tuple[int, int]:
     """Return epoch and step of what dllogger calls a step: nothing, a number, ``[epoch, step]``, or named numbers."""
     if isinstance(step, Mapping):
         return int(step.get("epoch", -1)), int(step.get("step", step.get("iteration", -1)))
@@ -60,20 +60,20 @@ def _place(step: Any, counts_epochs: bool) -> tuple[int, int]:
 
 
 def _facts(line: Mapping[str, Any]) -> Mapping[str, str]:
-    return text_facts(line["data"]) if line["type"] == "LOG" and line["step"] == "PARAMETER" else {}
+    return string_values(line["data"]) if line["type"] == "LOG" and line["step"] == "PARAMETER" else {}
 
 
 FORMAT = Format(
     name="dllogger",
     title="NVIDIA dllogger",
     program="NVIDIA/dllogger, JSONStreamBackend",
-    lines=(JsonLine(("DLLL ",), _entry, _facts, (JOB_RATE, JOB_TOTAL, UNITLESS_RATE, UNITLESS_TOTAL, LOSS)),),
+    lines=(JsonLine(("DLLL ",), _record, _facts, (JOB_RATE, JOB_TOTAL, UNITLESS_RATE, UNITLESS_TOTAL, LOSS)),),
     rates=("throughput", "overall_throughput", "train_throughput", "overall_train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts: a number, or [epoch, step]",
     traps=(
-        "units stand in METADATA lines, where the program wrote any",
+        "units are in METADATA lines, if the program wrote any",
         "train_throughput counts samples in one program and tokens in another: it says neither",
-        "a lone step is an epoch in some programs, an iteration in others",
+        "a single step is an epoch in some programs, an iteration in others",
     ),
 )

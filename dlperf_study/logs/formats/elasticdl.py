@@ -1,8 +1,8 @@
 """ElasticDL's timing of the stages of a task, printed by every worker at DEBUG."""
 
-from dlperf_study.logs.format import Format, Line, Merge, Metric, Scope, number
+from dlperf_study.logs.format import Format, Line, Merge, Metric, MetricScope, number
 
-#: The stages by ElasticDL's key, in the words of our columns.
+#: The stages by ElasticDL's key, with our column for each.
 _STAGES = {
     "task_process": "task_seconds",
     "batch_process": "batch_process_seconds",
@@ -14,7 +14,7 @@ _STAGES = {
 
 
 def _line(stage: str, name: str) -> Line:
-    metric = Metric(name, "s", Scope.RANK)
+    metric = Metric(name, "s", MetricScope.RANK)
     return Line((f"{stage} time is",), rf"report_timing\] {stage} time is {number(name)} seconds", captured=(metric,))
 
 
@@ -29,7 +29,7 @@ FORMAT = Format(
     traps=(
         "seconds of a whole task, not of a step, and no line says how many steps a task has: the rate is workers × "
         "batch × steps of a task / task_process",
-        "batch_process, get_model and report_gradient lie within task_process",
+        "batch_process, get_model and report_gradient are parts of task_process",
         "under all-reduce report_gradient is the exchange of the gradients",
     ),
     synchronous=False,

@@ -1,8 +1,19 @@
 """Horovod's synthetic benchmarks for PyTorch and TensorFlow."""
 
-from dlperf_study.logs.format import JOB_TOTAL, RANK_RATE, Fact, Format, Line, Merge, Metric, Scope, number, whole
+from dlperf_study.logs.format import (
+    JOB_TOTAL,
+    RANK_RATE,
+    Fact,
+    Format,
+    Line,
+    Merge,
+    Metric,
+    MetricScope,
+    integer,
+    number,
+)
 
-_MEAN = Metric("mean_throughput_per_device", "samples/s", Scope.RANK)
+_MEAN = Metric("mean_throughput_per_device", "samples/s", MetricScope.RANK)
 
 FORMAT = Format(
     name="horovod_synthetic",
@@ -11,7 +22,7 @@ FORMAT = Format(
     lines=(
         Line(
             ("Iter #",),
-            rf"Iter #{whole('step')}: {number('throughput')} (?i:img|images)/sec per \w+",
+            rf"Iter #{integer('step')}: {number('throughput')} (?i:img|images)/sec per \w+",
             captured=(RANK_RATE,),
         ),
         Line(
@@ -34,4 +45,5 @@ FORMAT = Format(
         Fact("batch_per_device", r"Batch size: (\d+)"),
         Fact("world_size", r"Number of \wPUs: (\d+)"),
     ),
+    synthetic_data_only=True,
 )

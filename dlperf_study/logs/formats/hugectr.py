@@ -1,6 +1,6 @@
 """NVIDIA HugeCTR."""
 
-from dlperf_study.logs.format import LOSS, RANK_INTERVAL, Fact, Field, Format, Line, Merge, number, whole
+from dlperf_study.logs.format import LOSS, RANK_INTERVAL, Fact, Field, Format, Line, Merge, integer, number
 
 FORMAT = Format(
     name="hugectr",
@@ -9,8 +9,8 @@ FORMAT = Format(
     lines=(
         Line(
             ("iters): ",),
-            rf"(?:\[R(?:AN)?K{whole('rank')}\].*?)?Iter: {whole('step')} "
-            rf"Time\({whole('count')} iters\): {number('step_seconds')}s\b",
+            rf"(?:\[R(?:AN)?K{integer('rank')}\].*?)?Iter: {integer('step')} "
+            rf"Time\({integer('count')} iters\): {number('step_seconds')}s\b",
             (Field(LOSS, "Loss"),),
             (RANK_INTERVAL,),
         ),

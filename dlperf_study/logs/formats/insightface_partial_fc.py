@@ -1,8 +1,8 @@
 """InsightFace's PartialFC under MXNet and Horovod."""
 
-from dlperf_study.logs.format import JOB_RATE, LOSS, Field, Format, Line, Merge, Metric, Scope, whole
+from dlperf_study.logs.format import JOB_RATE, LOSS, Field, Format, Line, Merge, Metric, MetricScope, integer
 
-_OWN = Metric("throughput_per_device", "samples/s", Scope.RANK)
+_DEVICE_RATE = Metric("throughput_per_device", "samples/s", MetricScope.RANK)
 
 FORMAT = Format(
     name="insightface_partial_fc",
@@ -11,8 +11,8 @@ FORMAT = Format(
     lines=(
         Line(
             (" Rank:",),
-            rf"(?:rank-id:{whole('rank')}:.*?)?Iter:\s*{whole('step')}\b",
-            (Field(_OWN, "Rank"), Field(JOB_RATE, "Total"), Field(LOSS, "[loss]")),
+            rf"(?:rank-id:{integer('rank')}:.*?)?Iter:\s*{integer('step')}\b",
+            (Field(_DEVICE_RATE, "Rank"), Field(JOB_RATE, "Total"), Field(LOSS, "[loss]")),
         ),
     ),
     rates=("throughput",),

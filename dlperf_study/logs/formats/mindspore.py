@@ -1,9 +1,9 @@
 """MindSpore's TimeMonitor and LossMonitor."""
 
-from dlperf_study.logs.format import LOSS, Field, Format, Line, Merge, Metric, Scope, number, whole
+from dlperf_study.logs.format import LOSS, Field, Format, Line, Merge, Metric, MetricScope, integer, number
 
-_STEP = Metric("step_seconds", "s", Scope.RANK, factor=1e-3)
-_EPOCH = Metric("epoch_seconds", "s", Scope.RANK, factor=1e-3)
+_STEP = Metric("step_seconds", "s", MetricScope.RANK, factor=1e-3)
+_EPOCH = Metric("epoch_seconds", "s", MetricScope.RANK, factor=1e-3)
 
 FORMAT = Format(
     name="mindspore",
@@ -12,7 +12,7 @@ FORMAT = Format(
     lines=(
         Line(
             ("loss is",),
-            rf"epoch:\s*{whole('epoch')}\s+step:\s*{whole('step')},\s*loss is\s+\[?{number('loss')}",
+            rf"epoch:\s*{integer('epoch')}\s+step:\s*{integer('step')},\s*loss is\s+\[?{number('loss')}",
             captured=(LOSS,),
         ),
         Line(
@@ -25,6 +25,6 @@ FORMAT = Format(
     rates=("step_seconds",),
     merge=Merge.SLOWEST,
     steps="steps of the epoch, from 1; a time is the mean of its epoch",
-    traps=("the first epoch carries the compilation", "with data sinking a whole epoch is one call to the device"),
+    traps=("the first epoch includes the compilation", "with data sinking a whole epoch is one call to the device"),
     carries_steps=True,
 )

@@ -1,6 +1,6 @@
 """MXNet's Speedometer callback."""
 
-from dlperf_study.logs.format import RANK_RATE, Field, Format, Line, Merge, whole
+from dlperf_study.logs.format import RANK_RATE, Field, Format, Line, Merge, integer
 
 FORMAT = Format(
     name="mxnet_speedometer",
@@ -9,7 +9,7 @@ FORMAT = Format(
     lines=(
         Line(
             ("Speed: ",),
-            rf"(?:Node\[{whole('rank')}\]\s+)?(?:Epoch|Iter)\s?\[{whole('epoch')}\]\s+Batch\s?\[(?:\d+-)?{whole('step')}\]",
+            rf"(?:Node\[{integer('rank')}\]\s+)?(?:Epoch|Iter)\s?\[{integer('epoch')}\]\s+Batch\s?\[(?:\d+-)?{integer('step')}\]",
             (Field(RANK_RATE, "Speed"),),
         ),
     ),
@@ -18,7 +18,7 @@ FORMAT = Format(
     steps="batches of the epoch",
     traps=(
         "under Horovod the rate is that of one rank; in one process it is that of all its devices",
-        "nothing in a line says which of the two: one line per step on several devices can't be made the job's rate",
+        "no line says which of the two: one line per step on several devices does not tell the job's rate",
         "old versions print one line per measure of quality, each with the same rate",
     ),
     synchronous=False,

@@ -1,6 +1,6 @@
 """NVIDIA's DeepLearningExamples, as dllogger prints them for readers: four programs, one line."""
 
-from dlperf_study.logs.format import JOB_RATE, JOB_TOTAL, LOSS, VALIDATION, Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.format import JOB_RATE, JOB_TOTAL, LOSS, VALIDATION, Fact, Field, Format, Line, Merge, integer
 
 _SPACED = r"\s*:\s*"
 _NUMBERS = (
@@ -14,10 +14,10 @@ _NUMBERS = (
 )
 #: The first letter is missing in some copies.
 _STAMP = r"LL \d{4}-\d\d-\d\d \S+ - "
-_ITERATION = rf"(?:(?:Training )?Epoch: {whole('epoch')} )?(?:Training )?Iteration: {whole('step')}\b"
-_TUPLE = rf"\((?:{whole('epoch')}, )?{whole('step')},?\)"
+_ITERATION = rf"(?:(?:Training )?Epoch: {integer('epoch')} )?(?:Training )?Iteration: {integer('step')}\b"
+_TUPLE = rf"\((?:{integer('epoch')}, )?{integer('step')},?\)"
 #: The mean of an epoch, and that of the run; some programs put nothing before the latter.
-_EPOCH = rf"Epoch: {whole('epoch')}\s++(?!Iteration)"
+_EPOCH = rf"Epoch: {integer('epoch')}\s++(?!Iteration)"
 _RUN = r"(?:Summary:|\(\))?\s"
 _VALIDATION = (Field(JOB_RATE, " val.total_ips", _SPACED), Field(JOB_RATE, " val.ips", _SPACED))
 _SUMMARY = (

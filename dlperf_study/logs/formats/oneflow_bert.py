@@ -1,13 +1,13 @@
 """OneFlow-Benchmark's BERT pretraining."""
 
-from dlperf_study.logs.format import Format, Line, Merge, whole
+from dlperf_study.logs.format import Format, Line, Merge, integer
 from dlperf_study.logs.formats._oneflow import SETTINGS, numbers
 
 FORMAT = Format(
     name="oneflow_bert",
     title="OneFlow BERT",
     program="Oneflow-Inc/OneFlow-Benchmark, LanguageModeling/BERT",
-    lines=(Line(("mlm_loss: ",), rf"step: {whole('step')},", numbers("total_loss", "throughput")),),
+    lines=(Line(("mlm_loss: ",), rf"step: {integer('step')},", numbers("total_loss", "throughput")),),
     rates=("throughput",),
     merge=Merge.ONE,
     steps="steps since the start, from 0",

@@ -1,13 +1,13 @@
 """OneFlow-Benchmark's ResNet50."""
 
-from dlperf_study.logs.format import VALIDATION, Fact, Format, Line, Merge, whole
+from dlperf_study.logs.format import VALIDATION, Fact, Format, Line, Merge, integer
 from dlperf_study.logs.formats._oneflow import SETTINGS, numbers
 
 _NUMBERS = numbers("loss", "samples/s")
 
 
-def _where(window: str) -> str:
-    return rf"{window}: epoch {whole('epoch')}, iter {whole('step')},"
+def _head(window: str) -> str:
+    return rf"{window}: epoch {integer('epoch')}, iter {integer('step')},"
 
 
 FORMAT = Format(
@@ -15,8 +15,8 @@ FORMAT = Format(
     title="OneFlow ResNet50",
     program="Oneflow-Inc/OneFlow-Benchmark, Classification/cnns",
     lines=(
-        Line(("train: epoch",), _where("train"), _NUMBERS),
-        Line(("validation: epoch",), _where("validation"), _NUMBERS, window=VALIDATION),
+        Line(("train: epoch",), _head("train"), _NUMBERS),
+        Line(("validation: epoch",), _head("validation"), _NUMBERS, window=VALIDATION),
     ),
     rates=("throughput",),
     merge=Merge.ONE,

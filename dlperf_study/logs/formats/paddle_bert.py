@@ -1,9 +1,9 @@
 """PaddlePaddle 1.x BERT and ERNIE pretraining."""
 
-from dlperf_study.logs.format import LOSS, VALIDATION, Fact, Field, Format, Line, Merge, Metric, Scope, whole
+from dlperf_study.logs.format import LOSS, VALIDATION, Fact, Field, Format, Line, Merge, Metric, MetricScope, integer
 
-_SPEED = Metric("steps_per_second", "steps/s", Scope.JOB)
-_PLACE = rf"epoch: {whole('epoch')}, step: {whole('step')},"
+_SPEED = Metric("steps_per_second", "steps/s", MetricScope.JOB)
+_POSITION = rf"epoch: {integer('epoch')}, step: {integer('step')},"
 _NUMBERS = (Field(LOSS, " loss"), Field(_SPEED, "speed"))
 
 FORMAT = Format(
@@ -13,12 +13,12 @@ FORMAT = Format(
     lines=(
         Line(
             ("progress: ",),
-            rf"(?:epoch: {whole('epoch')}, )?progress: \d+/\d+, step: {whole('step')},(?! ave )",
+            rf"(?:epoch: {integer('epoch')}, )?progress: \d+/\d+, step: {integer('step')},(?! ave )",
             _NUMBERS,
         ),
         Line(
             ("ation_set]",),
-            r"\[validation_set\] " + _PLACE,
+            r"\[validation_set\] " + _POSITION,
             _NUMBERS,
             (),
             VALIDATION,

@@ -1,13 +1,13 @@
 """The benchmark script of PaddlePaddle Fluid 0.12 to 1.0."""
 
-from dlperf_study.logs.format import LOSS, RANK_TOTAL, Fact, Field, Format, Line, Merge, number, whole
+from dlperf_study.logs.format import LOSS, RANK_TOTAL, Fact, Field, Format, Line, Merge, integer, number
 
 FORMAT = Format(
     name="paddle_fluid_benchmark",
     title="PaddlePaddle fluid_benchmark",
     program="PaddlePaddle/Paddle 0.12 to 1.0, benchmark/fluid/fluid_benchmark.py",
     lines=(
-        Line(("Iter: ",), rf"Pass: {whole('epoch')}, Iter: {whole('step')},", (Field(LOSS, "Loss"),)),
+        Line(("Iter: ",), rf"Pass: {integer('epoch')}, Iter: {integer('step')},", (Field(LOSS, "Loss"),)),
         Line(("examples/se",), rf"{number('overall_throughput')} examples/se[cd]\b", captured=(RANK_TOTAL,)),
     ),
     rates=("overall_throughput",),

@@ -4,7 +4,7 @@ The oldest prints ``time``, the next ``elapse``; a logger may put the time befor
 ``batch_cost``, ``reader_cost`` and ``ips`` instead.
 """
 
-from dlperf_study.logs.format import LOSS, RANK_STEP, VALIDATION, Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.format import LOSS, RANK_STEP, VALIDATION, Fact, Field, Format, Line, Merge, integer
 from dlperf_study.logs.formats._paddle import COSTS
 
 _NUMBERS = (Field(LOSS, "loss"), *COSTS)
@@ -15,10 +15,12 @@ FORMAT = Format(
     title="PaddlePaddle 1.x image classification",
     program="PaddlePaddle/models 1.0 to 1.8, PaddleCV/image_classification/train.py",
     lines=(
-        Line(("train batch",), rf"\[Pass {whole('epoch')}, train batch {whole('step')}\]", _NUMBERS),
-        Line((", test",), rf"\[Pass {whole('epoch')}, test\s+batch {whole('step')}\]", _NUMBERS, window=VALIDATION),
-        Line((", trainbatch",), rf"Pass {whole('epoch')}, trainbatch {whole('step')},", _OLD_NUMBERS),
-        Line((",testbatch",), rf"Pass {whole('epoch')},testbatch {whole('step')},", _OLD_NUMBERS, window=VALIDATION),
+        Line(("train batch",), rf"\[Pass {integer('epoch')}, train batch {integer('step')}\]", _NUMBERS),
+        Line((", test",), rf"\[Pass {integer('epoch')}, test\s+batch {integer('step')}\]", _NUMBERS, window=VALIDATION),
+        Line((", trainbatch",), rf"Pass {integer('epoch')}, trainbatch {integer('step')},", _OLD_NUMBERS),
+        Line(
+            (",testbatch",), rf"Pass {integer('epoch')},testbatch {integer('step')},", _OLD_NUMBERS, window=VALIDATION
+        ),
     ),
     rates=("step_seconds", "throughput"),
     merge=Merge.SLOWEST,

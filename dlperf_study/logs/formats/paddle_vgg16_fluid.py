@@ -1,6 +1,6 @@
 """VGG16 on PaddlePaddle Fluid 0.11 to 0.12, with parameter servers."""
 
-from dlperf_study.logs.format import LOSS, RANK_RATE, RANK_STEP, RANK_TOTAL, Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.format import LOSS, RANK_RATE, RANK_STEP, RANK_TOTAL, Fact, Field, Format, Line, Merge, integer
 
 FORMAT = Format(
     name="paddle_vgg16_fluid",
@@ -9,12 +9,12 @@ FORMAT = Format(
     lines=(
         Line(
             ("Iters = ",),
-            rf"Pass = {whole('epoch')}, Iters = {whole('step')}",
+            rf"Pass = {integer('epoch')}, Iters = {integer('step')}",
             (Field(LOSS, "Loss"), Field(RANK_RATE, "Speed"), Field(RANK_STEP, "spent")),
         ),
         Line(
             ("Training performance",),
-            rf"(?:Task:{whole('rank')} )?Pass = {whole('epoch')},",
+            rf"(?:Task:{integer('rank')} )?Pass = {integer('epoch')},",
             (Field(RANK_TOTAL, "Training performance"),),
         ),
     ),
@@ -23,7 +23,7 @@ FORMAT = Format(
     steps="batches since the start of the pass, from 1",
     traps=(
         "a speed is that of one trainer: the job's is the sum over the trainers, all of them",
-        "the speed of a batch leaves out the reader; the performance of a pass holds it",
+        "the speed of a batch excludes the reader; the performance of a pass includes it",
     ),
     facts=(
         Fact("batch_per_device", r"batch_size: (\d+)"),

@@ -1,8 +1,8 @@
 """VGG16 on PaddlePaddle v2, the program before Fluid."""
 
-from dlperf_study.logs.format import LOSS, RANK_STEP, Fact, Field, Format, Line, Merge, Metric, Scope, whole
+from dlperf_study.logs.format import LOSS, RANK_STEP, Fact, Field, Format, Line, Merge, Metric, MetricScope, integer
 
-_PASS = Metric("pass_seconds", "s", Scope.RANK)
+_PASS = Metric("pass_seconds", "s", MetricScope.RANK)
 
 FORMAT = Format(
     name="paddle_vgg16_v2",
@@ -11,10 +11,10 @@ FORMAT = Format(
     lines=(
         Line(
             (", Batch ",),
-            rf"Pass {whole('epoch')}, Batch {whole('step')},",
+            rf"Pass {integer('epoch')}, Batch {integer('step')},",
             (Field(LOSS, "Cost"), Field(RANK_STEP, "spent")),
         ),
-        Line((" end, spent",), rf"Pass {whole('epoch')} end,", (Field(_PASS, "spent"),)),
+        Line((" end, spent",), rf"Pass {integer('epoch')} end,", (Field(_PASS, "spent"),)),
     ),
     rates=("step_seconds",),
     merge=Merge.SUM,

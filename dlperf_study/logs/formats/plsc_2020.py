@@ -1,6 +1,6 @@
 """PLSC 0.1 to 1.x (2020): ArcFace with a sharded classifier."""
 
-from dlperf_study.logs.format import JOB_RATE, LOSS, Fact, Field, Format, Line, Merge, whole
+from dlperf_study.logs.format import JOB_RATE, LOSS, Fact, Field, Format, Line, Merge, integer
 
 FORMAT = Format(
     name="plsc_2020",
@@ -9,7 +9,7 @@ FORMAT = Format(
     lines=(
         Line(
             (" batch:",),
-            rf"Pass:{whole('epoch')} batch:{whole('step')}",
+            rf"Pass:{integer('epoch')} batch:{integer('step')}",
             (Field(LOSS, "loss:"), Field(JOB_RATE, "qps:")),
         ),
     ),
@@ -18,7 +18,9 @@ FORMAT = Format(
     steps="batches of the pass, from 0; every tenth is printed",
     traps=(
         "every local rank prints the rate of the whole job: their sum is wrong",
-        "in one stream each step stands there once per rank, so that counting lines takes the cold ones",
+        "in one stream each step appears once per rank, so that counting lines takes the cold ones",
     ),
     facts=(Fact("world_size", r"num_trainers: (\d+)"),),
+    dlperf_steps=(50, 150),
+    dlperf_slices_lines=True,
 )

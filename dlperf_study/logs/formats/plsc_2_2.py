@@ -1,6 +1,6 @@
 """PLSC 2.0 to 2.3 (2021 to 2022): ArcFace with a sharded classifier."""
 
-from dlperf_study.logs.format import JOB_RATE, LOSS, Fact, Field, Format, Line, Merge, number, whole
+from dlperf_study.logs.format import JOB_RATE, LOSS, Fact, Field, Format, Line, Merge, integer, number
 
 FORMAT = Format(
     name="plsc_2_2",
@@ -9,7 +9,7 @@ FORMAT = Format(
     lines=(
         Line(
             ("throughput",),
-            rf"(?:\bloss {number('loss')},.*? )?epoch: {whole('epoch')}, step: {whole('step')},",
+            rf"(?:\bloss {number('loss')},.*? )?epoch: {integer('epoch')}, step: {integer('step')},",
             (Field(JOB_RATE, "throughput"),),
             (LOSS,),
         ),
@@ -19,7 +19,7 @@ FORMAT = Format(
     steps="steps since the start",
     traps=(
         "the rate is that of the whole job",
-        "validation every some thousand steps lies within the next line's interval, which is then far too slow",
+        "validation every few thousand steps is part of the next line's interval, which is then far too slow",
     ),
     facts=(
         Fact("world_size", r"world_size: (\d+)"),
@@ -32,4 +32,5 @@ FORMAT = Format(
         Fact("fp16", r"fp16: (\w+)"),
         Fact("is_static", r"is_static: (\w+)"),
     ),
+    dlperf_steps=(50, 150),
 )

@@ -11,13 +11,13 @@ from dlperf_study.logs.format import (
     Format,
     Line,
     Merge,
+    integer,
     number,
-    whole,
 )
 from dlperf_study.logs.formats._paddle import TRAIN_BATCH
 
 _NUMBERS = (Field(LOSS, " loss"), Field(RANK_STEP, "batch_cost"), Field(JOB_RATE, "ips"))
-#: Before or behind the time of the step, as the version has it.
+#: Before or after the time of the step, depending on the version.
 _READER = rf"(?=(?:.*?\breader_cost: {number('reader_seconds')})?+)"
 
 FORMAT = Format(
@@ -27,13 +27,13 @@ FORMAT = Format(
     lines=(
         Line(
             ("[Iter: ",),
-            rf"plsc INFO: \[Train\]\[Epoch {whole('epoch')}/\d+\]\s*\[Iter: {whole('step')}/\d+\]{_READER}",
+            rf"plsc INFO: \[Train\]\[Epoch {integer('epoch')}/\d+\]\s*\[Iter: {integer('step')}/\d+\]{_READER}",
             _NUMBERS,
             (RANK_READER,),
         ),
         Line(
             ("[Iter: ",),
-            rf"plsc INFO: \[Eval\]\[Epoch {whole('epoch')}\]\s*\[Iter: {whole('step')}/\d+\]{_READER}",
+            rf"plsc INFO: \[Eval\]\[Epoch {integer('epoch')}\]\s*\[Iter: {integer('step')}/\d+\]{_READER}",
             _NUMBERS,
             (RANK_READER,),
             window=VALIDATION,
@@ -44,4 +44,5 @@ FORMAT = Format(
     steps="batches of the epoch, from 1",
     traps=("ips is that of the whole job, unlike PaddleClas, whose line looks the same",),
     facts=(Fact("world_size", r"world_size\s*:\s*(\d+)"), Fact("batch_per_device", TRAIN_BATCH)),
+    dlperf_steps=(50, 150),
 )

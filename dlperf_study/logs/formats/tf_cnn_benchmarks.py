@@ -1,8 +1,8 @@
 """TensorFlow's tf_cnn_benchmarks."""
 
-from dlperf_study.logs.format import JOB_TOTAL, LOSS, Fact, Format, Line, Merge, Metric, Scope, number, whole
+from dlperf_study.logs.format import JOB_TOTAL, LOSS, Fact, Format, Line, Merge, Metric, MetricScope, integer, number
 
-_RUNNING = Metric("running_throughput", "samples/s", Scope.JOB)
+_RUNNING = Metric("running_throughput", "samples/s", MetricScope.JOB, cumulative=True)
 
 FORMAT = Format(
     name="tf_cnn_benchmarks",
@@ -11,7 +11,7 @@ FORMAT = Format(
     lines=(
         Line(
             ("images/sec: ",),
-            rf"{whole('step')}\s+images/sec: {number('running_throughput')} \+/- \S+ "
+            rf"{integer('step')}\s+images/sec: {number('running_throughput')} \+/- \S+ "
             rf"\(jitter = \S+\)(?:\s+{number('loss')})?",
             captured=(_RUNNING, LOSS),
         ),

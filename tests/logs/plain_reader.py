@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dlperf_study.logs.format import Format, Line
-from dlperf_study.logs.lines import LONGEST_RECORD, compiled
+from dlperf_study.logs.text_lines import LONGEST_RECORD, compile_line
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Row:
     values: dict[str, float]
 
 
-def naive_rows(format_: Format, text: bytes) -> list[Row]:
+def plain_rows(format_: Format, text: bytes) -> list[Row]:
     """Return every record of a log without colours or carriage returns."""
     lines = text.split(b"\n")
     kinds = [line for line in format_.lines if isinstance(line, Line)]
@@ -27,7 +27,7 @@ def naive_rows(format_: Format, text: bytes) -> list[Row]:
 
 
 def _row(kind: Line, number: int, line: bytes) -> Iterator[Row]:
-    pattern = compiled(kind)
+    pattern = compile_line(kind)
     match = pattern.expression.search(line)
     if sum(line.count(needle.encode()) for needle in kind.needles) != 1 or not match or len(line) > LONGEST_RECORD:
         return

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from dlperf_study.diagnostic import Severity
 from dlperf_study.errors import LogError
 from dlperf_study.logs import blocks, formats
-from dlperf_study.logs.engine import read
-from dlperf_study.logs.sources import Source, sources_of
-from tests.logs.naive import naive_rows
-from tests.logs.written import elapse, errors, ips, messages, read_text
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.log_source import LogSource, log_sources
+from tests.logs.plain_reader import plain_rows
+from tests.logs.small_logs import elapse, errors, ips, messages, read_text
 
 SAMPLES = Path(__file__).parent / "samples"
 TEXTS = {path: path.read_bytes() for path in sorted(SAMPLES.glob("*.log")) if "two_formats" not in path.name}
@@ -26,7 +26,7 @@ slow = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChe
 
 def test_a_log_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LogError, match=r"none\.log: can't be read"):
-        read(tmp_path / "none.log")
+        read_log(tmp_path / "none.log")
 
 
 def test_an_empty_log_is_refused(tmp_path: Path) -> None:
@@ -43,16 +43,16 @@ def test_two_programs_in_one_log_are_refused_with_their_names(tmp_path: Path) ->
 
 def test_lines_that_look_right_and_are_not_are_counted_and_shown(tmp_path: Path) -> None:
     cut = elapse(3)[:40]
-    reading = read_text(tmp_path, elapse(1) + elapse(2) + f"{cut}\n" + "[Pass 0, train batch x] loss 1\n" + elapse(4))
-    assert list(reading.records.step) == [1, 2, 4]
-    assert "2 lines look like its format but could not be used, as line 3: " in messages(reading)
+    log = read_text(tmp_path, elapse(1) + elapse(2) + f"{cut}\n" + "[Pass 0, train batch x] loss 1\n" + elapse(4))
+    assert list(log.records.step) == [1, 2, 4]
+    assert "2 lines look like its format but could not be used, as line 3: " in messages(log)
 
 
 def test_two_records_on_one_line_are_not_mixed(tmp_path: Path) -> None:
     glued = elapse(2)[:45] + elapse(3)
-    reading = read_text(tmp_path, elapse(1) + glued + elapse(4))
-    assert list(reading.records.step) == [1, 4]
-    assert "1 line looks like its format" in messages(reading)
+    log = read_text(tmp_path, elapse(1) + glued + elapse(4))
+    assert list(log.records.step) == [1, 4]
+    assert "1 line looks like its format" in messages(log)
 
 
 @pytest.mark.parametrize("before", [1000, 3000, 9000, 13000])
@@ -69,22 +69,22 @@ def test_a_second_program_in_the_middle_of_a_long_log_is_seen(tmp_path: Path, be
     ["0.2.5", "-", "e", "0.25e", "--1", "0,2512", "1,300.3", "95.0k", "0_1", "250 ms", "0.25 msec", "250ms", "4 min"],
 )
 def test_what_is_no_number_is_no_number(tmp_path: Path, seconds: str) -> None:
-    reading = read_text(tmp_path, elapse(1) + elapse(2, seconds) + elapse(3))
-    assert list(reading.records.step) == [1, 3]
-    assert "1 line looks like its format" in messages(reading)
+    log = read_text(tmp_path, elapse(1) + elapse(2, seconds) + elapse(3))
+    assert list(log.records.step) == [1, 3]
+    assert "1 line looks like its format" in messages(log)
 
 
 @pytest.mark.parametrize("printed", ["ips: 9,500.12 images/sec", "ips: 95.0k images/sec", "ips: 9.5 K images/sec"])
 def test_a_rate_that_is_not_all_of_its_number_is_none(tmp_path: Path, printed: str) -> None:
     text = "".join(ips(step, "ips: 9500.5 images/sec") for step in range(1, 9)) + ips(9, printed)
-    reading = read_text(tmp_path, text)
-    assert list(reading.series("throughput").step) == list(range(1, 9))
-    assert "1 line looks like its format" in messages(reading)
+    log = read_text(tmp_path, text)
+    assert list(log.series("throughput").step) == list(range(1, 9))
+    assert "1 line looks like its format" in messages(log)
 
 
 def test_the_name_of_a_number_is_no_part_of_a_longer_one(tmp_path: Path) -> None:
-    reading = read_text(tmp_path, "".join(ips(step, "instant_ips: 1.0, avg_ips: 9500.0") for step in range(1, 9)))
-    assert reading.rate_metric == "step_seconds"
+    log = read_text(tmp_path, "".join(ips(step, "instant_ips: 1.0, avg_ips: 9500.0") for step in range(1, 9)))
+    assert log.rate_metric == "step_seconds"
 
 
 def test_a_log_of_which_no_line_can_be_used_says_which_it_looks_like(tmp_path: Path) -> None:
@@ -96,29 +96,27 @@ def test_a_log_of_which_no_line_can_be_used_says_which_it_looks_like(tmp_path: P
 @pytest.mark.parametrize("noise", [b"\x00\xff\xfe" * 30, b"\0" * 4096])
 def test_zero_bytes_in_the_middle_are_damage(tmp_path: Path, noise: bytes) -> None:
     text = "".join(map(elapse, range(50))).encode()
-    reading = read_text(tmp_path, text[:900] + noise + text[900:])
-    assert f"zero bytes, which no program prints, at line {text.count(bytes([10]), 0, 900) + 1}" in errors(reading)
+    log = read_text(tmp_path, text[:900] + noise + text[900:])
+    assert f"zero bytes, which no program prints, at line {text.count(bytes([10]), 0, 900) + 1}" in errors(log)
 
 
 def test_bytes_that_are_no_text_are_said(tmp_path: Path) -> None:
     lines = [elapse(step).encode() for step in range(50)]
-    assert "no text" not in messages(read_text(tmp_path, "µ" + elapse(0)))
+    assert "not text" not in messages(read_text(tmp_path, "µ" + elapse(0)))
     for number in (7, 12, 30):
         lines[number] = lines[number].replace(b"loss", b"l\xffss, loss")
-    reading = read_text(tmp_path, b"".join(lines))
-    assert "3 lines with bytes that are no text (UTF-8), the first: 8" in messages(reading)
-    assert len(reading.records) == 50
-    assert errors(reading) == ""
+    log = read_text(tmp_path, b"".join(lines))
+    assert "3 lines with bytes that are not text (UTF-8), the first: 8" in messages(log)
+    assert len(log.records) == 50
+    assert errors(log) == ""
 
 
 def test_numbers_that_are_infinite_or_not_above_zero_are_diagnosed(tmp_path: Path) -> None:
-    reading = read_text(
-        tmp_path, elapse(1) + elapse(2, "inf") + elapse(3, "0.0") + elapse(4, "1e999") + elapse(5, "nan")
-    )
-    assert "step_seconds is infinite in 2 lines, the first: 2" in messages(reading)
-    assert "step_seconds is not above 0 in 1 line, the first: 3" in messages(reading)
-    assert "1 line prints a number that is none (nan): line 5" in messages(reading)
-    assert list(reading.series("step_seconds").step) == [1, 2, 3, 4]
+    log = read_text(tmp_path, elapse(1) + elapse(2, "inf") + elapse(3, "0.0") + elapse(4, "1e999") + elapse(5, "nan"))
+    assert "step_seconds is infinite in 2 lines, the first: 2" in messages(log)
+    assert "step_seconds is not above 0 in 1 line, the first: 3" in messages(log)
+    assert "1 line prints a number as nan: line 5" in messages(log)
+    assert list(log.series("step_seconds").step) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("digits", [17, 30, 3000, 5000])
@@ -140,7 +138,7 @@ def test_ranks_that_mix_in_one_stream_do_not_start_over(tmp_path: Path) -> None:
 def test_gzip_is_read_in_place_whatever_its_name(tmp_path: Path) -> None:
     path = tmp_path / "some.log"
     path.write_bytes(gzip.compress((elapse(1) + elapse(2)).encode()))
-    assert list(read(path).records.step) == [1, 2]
+    assert list(read_log(path).records.step) == [1, 2]
 
 
 def test_damaged_gzip_is_read_as_far_as_it_goes_and_is_truncated(tmp_path: Path) -> None:
@@ -150,10 +148,10 @@ def test_damaged_gzip_is_read_as_far_as_it_goes_and_is_truncated(tmp_path: Path)
         "".join(elapse(k, f"0.{''.join(map(str, digits))}") for k, digits in enumerate(noise)).encode()
     )
     path.write_bytes(whole[: len(whole) // 2])
-    reading = read(path)
-    assert 0 < len(reading.records) < 400
-    assert reading.diagnostics[0].severity is Severity.ERROR
-    assert "truncated" in reading.diagnostics[0].message
+    log = read_log(path)
+    assert 0 < len(log.records) < 400
+    assert log.diagnostics[0].severity is Severity.ERROR
+    assert "truncated" in log.diagnostics[0].message
 
 
 def test_the_members_of_a_zip_archive_are_logs_of_their_own(tmp_path: Path) -> None:
@@ -162,11 +160,11 @@ def test_the_members_of_a_zip_archive_are_logs_of_their_own(tmp_path: Path) -> N
         archive.writestr("1n1g/a.log", elapse(1))
         archive.writestr("1n8g/b.log.gz", gzip.compress(elapse(2).encode()))
         archive.mkdir("empty")
-    found = sources_of(path)
+    found = log_sources(path)
     assert [str(source) for source in found] == [f"{path}!1n1g/a.log", f"{path}!1n8g/b.log.gz"]
-    assert [list(read(source).records.step) for source in found] == [[1], [2]]
+    assert [list(read_log(source).records.step) for source in found] == [[1], [2]]
     with pytest.raises(LogError, match=r"no\.log: can't be read"):
-        read(Source(path, "no.log"))
+        read_log(LogSource(path, "no.log"))
 
 
 def test_a_hundred_megabytes_on_one_line_are_skipped(tmp_path: Path) -> None:
@@ -177,20 +175,20 @@ def test_a_hundred_megabytes_on_one_line_are_skipped(tmp_path: Path) -> None:
             file.write(b"train batch " * 87_000)
         file.write(b"\n" + elapse(2).encode())
     start = time.monotonic()
-    reading = read(path)
+    log = read_log(path)
     assert time.monotonic() - start < 20
-    assert (list(reading.records.line), reading.lines) == ([1, 3], 3)
-    assert "1 line is too long to be a log's and was skipped: line 2" in messages(reading)
+    assert (list(log.records.line), log.lines) == ([1, 3], 3)
+    assert "1 line was skipped because it is too long for a log: line 2" in messages(log)
 
 
 def test_lines_of_which_none_is_like_another_take_no_more_than_their_time(tmp_path: Path) -> None:
     letters = np.random.default_rng(3).integers(97, 123, (20_000, 8)).astype(np.uint8)
     text = "".join(elapse(step, f"1{bytes(word).decode()}") for step, word in enumerate(letters))
     start = time.monotonic()
-    reading = read_text(tmp_path, elapse(1) + text)
+    log = read_text(tmp_path, elapse(1) + text)
     assert time.monotonic() - start < 20
-    assert reading.lines == 20_001
-    assert "lines look like its format but could not be used" in messages(reading)
+    assert log.lines == 20_001
+    assert "lines look like its format but could not be used" in messages(log)
 
 
 @pytest.mark.parametrize("size", [17, 64, 1000])
@@ -234,7 +232,7 @@ def test_the_engine_says_what_a_plain_loop_says(tmp_path: Path, case: tuple[str,
     """All that makes it fast changes no number; it only leaves out more: lines that are cut short."""
     name, text = case
     format_ = formats.load(name)
-    expected = naive_rows(format_, text)
+    expected = plain_rows(format_, text)
     try:
         rows = read_text(tmp_path, text, name).records
     except LogError:
@@ -260,8 +258,8 @@ def test_nothing_that_is_read_crashes(tmp_path: Path, lines: list[bytes], data: 
         text[place:place] = data.draw(st.binary(max_size=12))
     name = data.draw(st.sampled_from(["", *formats.names()]))
     try:
-        reading = read_text(tmp_path, bytes(text), name)
+        log = read_text(tmp_path, bytes(text), name)
     except LogError:
         return
-    assert (np.diff(reading.records.line) >= 0).all()
-    assert reading.lines <= text.count(b"\n") + text.count(b"\r") + 1
+    assert (np.diff(log.records.line) >= 0).all()
+    assert log.lines <= text.count(b"\n") + text.count(b"\r") + 1

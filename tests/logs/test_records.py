@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlperf_study.logs.step_index import places_of
+from dlperf_study.logs.records import index_steps
 
 PAIRS = st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 5), st.floats(0, 9)), max_size=30)
 
@@ -13,7 +13,7 @@ PAIRS = st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 5), st.floats(0, 
 @given(PAIRS)
 def test_places_are_the_pairs_of_epoch_and_step_in_order(pairs: list[tuple[int, int, float]]) -> None:
     epochs, steps = (np.array([pair[index] for pair in pairs], dtype=np.int64) for index in (0, 1))
-    places, known = places_of(epochs, steps), sorted({pair[:2] for pair in pairs})
+    places, known = index_steps(epochs, steps), sorted({pair[:2] for pair in pairs})
     assert list(zip(places.epoch.tolist(), places.step.tolist(), strict=True)) == known
     assert [known[group] for group in places.group] == [pair[:2] for pair in pairs]
     assert places.counts.tolist() == [sum(pair[:2] == place for pair in pairs) for place in known]

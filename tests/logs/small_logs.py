@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from dlperf_study.diagnostic import Severity
-from dlperf_study.logs.engine import read
-from dlperf_study.logs.parsed_log import Reading
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.parsed_log import ParsedLog
 
 
 def elapse(step: int, seconds: str = "0.2500") -> str:
@@ -16,19 +16,19 @@ def ips(step: int, printed: str) -> str:
     return f"{head}lr: 0.1, loss: 6.9, reader_cost: 0.00100, batch_cost: 0.10788, {printed}, eta: 1:02:03\n"
 
 
-def written(folder: Path, file: str, text: str | bytes, name: str = "") -> Reading:
+def write_and_read(folder: Path, file: str, text: str | bytes, name: str = "") -> ParsedLog:
     path = folder / file
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read(path, name)
+    return read_log(path, name)
 
 
-def read_text(folder: Path, text: str | bytes, name: str = "") -> Reading:
-    return written(folder, "some.log", text, name)
+def read_text(folder: Path, text: str | bytes, name: str = "") -> ParsedLog:
+    return write_and_read(folder, "some.log", text, name)
 
 
-def messages(reading: Reading) -> str:
-    return "\n".join(diagnostic.message for diagnostic in reading.diagnostics)
+def messages(log: ParsedLog) -> str:
+    return "\n".join(diagnostic.message for diagnostic in log.diagnostics)
 
 
-def errors(reading: Reading) -> str:
-    return "\n".join(one.message for one in reading.diagnostics if one.severity is Severity.ERROR)
+def errors(log: ParsedLog) -> str:
+    return "\n".join(one.message for one in log.diagnostics if one.severity is Severity.ERROR)

@@ -1,0 +1,175 @@
+"""Reads the logs of runs, several runs at a time, and merges what they print into the rates of each job.
+
+Runs are yielded in order; the memory used does not grow with their number. No pandas: worker processes import this.
+"""
+
+import hashlib
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+
+from dlperf_study.diagnostic import Diagnostic, Severity
+from dlperf_study.errors import LogError
+from dlperf_study.ingest.contradictions import contradictions, unstated_data, untrained
+from dlperf_study.ingest.identity import LogMetadata, LogRun
+from dlperf_study.ingest.rates import Rates, rates_of, why_not_counted
+from dlperf_study.logs.blocks import why_no_text
+from dlperf_study.logs.completeness import ranks_seen, silent_ranks, truncated_ranks
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.log_source import LogSource
+from dlperf_study.logs.parsed_log import ParsedLog
+from dlperf_study.logs.rank_merge import job_series
+
+#: With fewer bytes of logs, starting a pool of processes takes longer than reading.
+WORTH_A_POOL_BYTES = 64 << 20
+#: How many runs of each process may wait to be used.
+_QUEUED_RUNS = 4
+#: With fewer lines, two logs may print the same numbers by chance.
+_FEWEST_LINES = 3
+
+
+@dataclass(frozen=True)
+class RunToRead:
+    """One run to read. ``bytes``: the size of its logs, compressed if they are."""
+
+    metadata: LogMetadata
+    run: LogRun
+    sources: tuple[LogSource, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class PrintedRun:
+    """One run. ``refusal``: why it can't be counted, empty if it can; ``rates`` may be missing then.
+
+    ``format``: that of its logs, empty if none could be read. ``fingerprints``: a digest of the numbers of each log
+    that prints enough of them, with the name of the log.
+    """
+
+    repetition: int
+    logs: tuple[str, ...]
+    format: str
+    rates: Rates | None
+    ranks_seen: int
+    refusal: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+    fingerprints: Mapping[bytes, str] = field(default_factory=dict)
+
+
+def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRun]]:
+    """Yield every run after it was read, in order.
+
+    Raises:
+        LogError: a process that reads was killed, as happens if there is not enough memory.
+
+    """
+    processes = min(len(os.sched_getaffinity(0)), len(tasks))
+    if processes < 2 or sum(task.bytes for task in tasks) < WORTH_A_POOL_BYTES:
+        yield from ((task, read_run(task)) for task in tasks)
+        return
+    try:
+        yield from _read_in_processes(tasks, processes)
+    except BrokenProcessPool as error:
+        raise LogError("a process that reads logs was killed; is there enough memory?") from error
+
+
+def _read_in_processes(tasks: Sequence[RunToRead], processes: int) -> Iterator[tuple[RunToRead, PrintedRun]]:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([read_run.__module__])
+    with ProcessPoolExecutor(processes, context, _ignore_interrupts) as pool:
+        queue: deque[tuple[RunToRead, Future[PrintedRun]]] = deque()
+        try:
+            for task in tasks:
+                queue.append((task, pool.submit(read_run, task)))
+                if len(queue) > _QUEUED_RUNS * processes:
+                    yield _next_result(queue)
+            while queue:
+                yield _next_result(queue)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _next_result(queue: "deque[tuple[RunToRead, Future[PrintedRun]]]") -> tuple[RunToRead, PrintedRun]:
+    task, future = queue.popleft()
+    return task, future.result()
+
+
+def _ignore_interrupts() -> None:
+    """Leave interrupts to the parent process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def read_run(task: RunToRead) -> PrintedRun:
+    """Read the logs of a run; what is wrong with them is in the result."""
+    logs, unreadable = _read_logs(task)
+    if not logs:
+        return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
+    rates, rate_diagnostics, rate_refusals = _job_rates(task, logs)
+    return PrintedRun(
+        repetition=task.run.repetition,
+        logs=task.run.logs,
+        format=logs[0].format.name,
+        rates=rates,
+        ranks_seen=ranks_seen(logs),
+        refusal="; ".join([*_refusals(task, logs, unreadable), *rate_refusals]),
+        diagnostics=(*_diagnostics(task, logs, unreadable), *rate_diagnostics),
+        fingerprints=_fingerprints(logs),
+    )
+
+
+def _read_logs(task: RunToRead) -> tuple[list[ParsedLog], list[str]]:
+    """Return the logs that could be read, and why others could not."""
+    logs, unreadable = [], []
+    for source in task.sources:
+        try:
+            logs.append(read_log(source, task.metadata.extras.format))
+        except LogError as error:
+            reason = why_no_text(source)
+            unreadable.append(f"{source}: {reason}" if reason else str(error))
+    return logs, unreadable
+
+
+def _job_rates(task: RunToRead, logs: Sequence[ParsedLog]) -> tuple[Rates | None, tuple[Diagnostic, ...], list[str]]:
+    """Return the rates of the job if its logs have any, the diagnostics about them, and why they can't be counted."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    try:
+        series = job_series(logs, task.metadata.job_size)
+        diagnostics = series.diagnostics
+        rates = rates_of(logs, series, task.metadata.extras)
+    except LogError as error:
+        return None, diagnostics, [str(error)]
+    return rates, diagnostics, list(why_not_counted(series, rates))
+
+
+def _refusals(task: RunToRead, logs: Sequence[ParsedLog], unreadable: Sequence[str]) -> Iterator[str]:
+    """Yield why a run can't be counted, whatever its rates are."""
+    for log in logs:
+        yield from (each.message for each in log.diagnostics if each.severity is Severity.ERROR)
+    yield from silent_ranks(unreadable, len(logs), task.metadata.job_size)
+    yield from truncated_ranks(logs)
+    yield from untrained(logs)
+    yield from contradictions(logs, task.metadata)
+
+
+def _diagnostics(task: RunToRead, logs: Sequence[ParsedLog], unreadable: Sequence[str]) -> Iterator[Diagnostic]:
+    for log in logs:
+        yield from (each for each in log.diagnostics if each.severity is not Severity.ERROR)
+    yield from (Diagnostic("logs", reason) for reason in unreadable)
+    yield from unstated_data(logs, task.metadata.parameters)
+
+
+def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
+    """Return a digest of the numbers of each log as printed: merged into the job's, a copy elsewhere has others."""
+    fingerprints = {}
+    for log in logs:
+        rows = log.series(log.rate_metric)
+        if len(rows) >= _FEWEST_LINES:
+            columns = (rows.epoch, rows.step, *(rows.values[name] for name in sorted(rows.values)))
+            digest = hashlib.sha256(b"".join(column.tobytes() for column in columns)).digest()
+            fingerprints[digest] = str(log.source)
+    return fingerprints

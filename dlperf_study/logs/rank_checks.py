@@ -1,0 +1,170 @@
+"""May the numbers of several ranks be merged? Checks of their formats, rates and times, and of who printed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlperf_study.arrays import Floats
+from dlperf_study.diagnostic import Diagnostic
+from dlperf_study.errors import LogError
+from dlperf_study.logs.format import Format, Metric, MetricScope
+from dlperf_study.logs.parsed_log import ParsedLog
+from dlperf_study.logs.records import StepIndex
+from dlperf_study.wording import counted
+
+#: By how much copies of the job's rate may differ, because each rank has its own clock.
+_ALLOWED_SPREAD = 0.1
+#: By how much the rate and the time of a step on one line may differ, besides the rounding of both.
+_ALLOWED_ERROR = 0.05
+#: At fewer steps, ranks may print the same rate by chance.
+_FEWEST_STEPS = 3
+#: How many decimals are tried to find the last digit that a program prints, first on so many values.
+_MOST_DECIMALS, _FIRST_VALUES = 9, 1000
+
+
+@dataclass(frozen=True)
+class JobSize:
+    """The size of the job that printed some logs, which its rate depends on and a log may not state."""
+
+    nodes: int
+    devices_per_node: int
+    batch_per_device: int
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks there are; one that drives several devices counts as one, with the batch of them all."""
+        return self.nodes * self.devices_per_node
+
+
+def common_format(logs: Sequence[ParsedLog]) -> Format:
+    """Return the format of all logs; raises LogError if there are several."""
+    formats = {log.format.name: log.format for log in logs}
+    if len(formats) > 1:
+        raise LogError(f"{logs[0].source} and the other ranks have different formats: {', '.join(sorted(formats))}")
+    return logs[0].format
+
+
+def common_rate(logs: Sequence[ParsedLog]) -> str:
+    """Return the metric that all logs have for the job's rate; raises LogError if there is none."""
+    metrics, format_ = {log.rate_metric for log in logs}, logs[0].format
+    if not format_.rates:
+        raise LogError(f"{logs[0].source}: {format_.title} prints nothing from which the job's rate can be computed")
+    if len(metrics) > 1 or metrics == {""}:
+        names = ", ".join(sorted(metrics - {""})) or f"none of {', '.join(format_.rates)}"
+        raise LogError(f"{logs[0].source} and the other ranks have no rate in common: {names}")
+    return metrics.pop()
+
+
+def refuse_several_runs(logs: Sequence[ParsedLog]) -> None:
+    """Raise LogError if the steps of a log start over."""
+    for log in logs:
+        if log.restarts.size:
+            reason = "several runs in one log, or a resumed one"
+            raise LogError(f"{log.source}: steps start over at line {log.restarts[0]}: {reason}")
+
+
+def refuse_contradictions(
+    logs: Sequence[ParsedLog], metric: Metric, values: Floats, steps: StepIndex, job: JobSize
+) -> None:
+    """Raise LogError if copies of the job's rate differ, or the rates and times of a log contradict its batch."""
+    if metric.scope is MetricScope.JOB:
+        _refuse_different_copies(logs[0], values, steps)
+    rate = logs[0].format.metrics.get("throughput")
+    # If trainers don't step together, a rate may leave out a part of the step.
+    if rate and rate.unit == "samples/s" and logs[0].format.synchronous:
+        batch = job.batch_per_device * (job.world_size if rate.scope is MetricScope.JOB else 1)
+        for log in logs:
+            _refuse_wrong_batch(log, rate, batch)
+
+
+def _refuse_different_copies(log: ParsedLog, values: Floats, steps: StepIndex) -> None:
+    """Raise LogError if the numbers that several ranks print as the job's rate are not the same."""
+    is_shared = steps.counts > 1
+    if not is_shared.any():
+        return
+    smallest, largest = steps.extremes(values)
+    ratio = float(np.median(largest[is_shared] / smallest[is_shared]))
+    if not ratio <= 1 + _ALLOWED_SPREAD:
+        message = f"copies of the job's rate differ: at most steps the largest is {ratio:.2f} times the smallest"
+        raise LogError(f"{log.source}: {message}")
+
+
+def _refuse_wrong_batch(log: ParsedLog, rate: Metric, batch: int) -> None:
+    """Raise LogError if the printed rate × the printed time of a step is not the batch."""
+    records = log.series("throughput").series("step_seconds")
+    if not len(records):
+        return
+    rates, seconds = records.values["throughput"], records.values["step_seconds"]
+    printed_batch = float(np.median(rates * seconds))
+    allowed = _ALLOWED_ERROR + _rounding_error(rates) + _rounding_error(seconds)
+    if not abs(printed_batch / batch - 1) <= allowed:
+        product = f"its rate × seconds per step is {printed_batch:.6g} samples per step of one {rate.scope}"
+        raise LogError(f"{log.source}: {product}, but according to its identity it is {batch}")
+
+
+def _rounding_error(values: Floats) -> float:
+    """Return the largest relative error of a printed number by rounding, from its last decimal."""
+    for decimals in range(_MOST_DECIMALS):
+        # Most numbers of decimals are too few for the first values already.
+        if _has_decimals(values[:_FIRST_VALUES], decimals) and _has_decimals(values, decimals):
+            break
+    else:
+        decimals = _MOST_DECIMALS
+    return float(0.5 * 10.0**-decimals / max(np.median(values), 1e-12))
+
+
+def _has_decimals(values: Floats, decimals: int) -> bool:
+    return np.allclose(values, values.round(decimals), rtol=0, atol=1e-12)
+
+
+def rank_diagnostics(
+    logs: Sequence[ParsedLog], metric: Metric, values: Floats, steps: StepIndex, job: JobSize
+) -> Iterator[Diagnostic]:
+    """Yield the diagnostics about the numbers of ranks.
+
+    Raises:
+        LogError: there are too many of them, or too few of ranks that don't step together.
+
+    """
+    if metric.scope is not MetricScope.RANK:
+        return
+    source = str(logs[0].source)
+    for message in _silent_ranks(source, logs[0].format, steps, job):
+        yield Diagnostic(source, message)
+    fewest = steps.counts.min()
+    if metric.name == "step_seconds" or steps.counts.size < _FEWEST_STEPS or fewest < 2:
+        return
+    smallest, largest = steps.extremes(values)
+    if (smallest == largest).all():
+        same = f"{fewest} ranks print exactly the same rate at every step"
+        yield Diagnostic(source, f"{same}: if it is the job's, their sum is {fewest} times too large")
+
+
+def _silent_ranks(source: str, format_: Format, steps: StepIndex, job: JobSize) -> Iterator[str]:
+    """Yield that some ranks represent all; raises LogError if they can't, or there are too many."""
+    size, most = job.world_size, steps.counts.max()
+    if most > size:
+        step = steps.step[np.argmax(steps.counts)]
+        where = f"step {step}" if step >= 0 else "a line that names no step"
+        raise LogError(f"{source}: {where} appears {most} times, in a job of {counted(size, 'rank')}")
+    if steps.counts.min() == size:
+        return
+    printed = _who_printed(steps, size)
+    if not format_.synchronous:
+        may_share_process = most < size and size % most == 0
+        remedy = "; if one process drives several devices, state devices_per_process" if may_share_process else ""
+        reason = f"in {format_.title} no rank represents others: the job's rate is unknown{remedy}"
+        raise LogError(f"{source}: {printed}, and {reason}")
+    yield f"{printed}: they represent all, because the ranks step together"
+
+
+def _who_printed(steps: StepIndex, size: int) -> str:
+    """Describe how many ranks never print, and at how many steps others are missing too."""
+    fewest, most = steps.counts.min(), steps.counts.max()
+    parts = [f"only {most} of {size} ranks printed"] if most < size else []
+    if fewest < most:
+        incomplete = np.count_nonzero(steps.counts < most)
+        all_steps = counted(steps.counts.size, "step")
+        parts.append(f"at {incomplete} of {all_steps} only {fewest} of {size} ranks printed")
+    return ", and ".join(parts)
