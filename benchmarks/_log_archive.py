@@ -1,7 +1,7 @@
-"""An archive of logs of any size, made from the samples of the tests: every format has a like share of its bytes.
+"""An archive of logs of any size, made from the samples of the tests: every format has the same share of its bytes.
 
-A file is one sample again and again: its steps counted on, the last digits of its numbers drawn anew. Beside it lies
-the ``configuration.json`` that its own statements allow, so that its run counts wherever the format prints a rate.
+A file repeats one sample: its steps continue, and the last digits of its numbers are drawn at random. Next to it is a
+``configuration.json`` that agrees with the facts in the sample, so that its run counts if the format prints a rate.
 """
 
 import json
@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from dlperf_study.logs.completeness import ranks_seen
-from dlperf_study.logs.format import TRAINING, Line
+from dlperf_study.logs.format import TRAINING, Line, Scope
 from dlperf_study.logs.formats import all_formats, load
 from dlperf_study.logs.log_reader import read_log
 from dlperf_study.logs.parsed_log import ParsedLog
@@ -22,11 +22,11 @@ from dlperf_study.logs.text_lines import LinePattern, compile_line
 from dlperf_study.paths import PROJECT
 
 SAMPLES = PROJECT / "tests" / "logs" / "samples"
-#: The one sample that no format gives its name: it is of two, and of the second there is no other.
+#: The one sample without the name of a format: it contains two, and there is no other sample of the second.
 READ_AS = {"two_formats_real.log": "oneflow_bert"}
-#: How often a sample comes with other digits before it repeats itself; a prime, so that it falls in step with nothing.
+#: After how many variants with different digits a sample repeats itself; a prime, so that no other period divides it.
 VARIANTS = 101
-#: What a plan or the last line of a run says can't stand in a log that goes on.
+#: Lines with a plan or the end of a run, which contradict a log that continues.
 ENDS = re.compile(rb"max_iter|total_steps|Num batches|Summary|run_stop")
 JSON_STEP = re.compile(rb'"step": (?:\[(?P<epoch>\d+), )?(?P<step>\d+)')
 JSON_NUMBER = re.compile(rb'(?:total_ips|imgs_sec|loss|throughput)": (\d+\.\d+)')
@@ -43,8 +43,11 @@ class Sample:
 
 def samples() -> list[list[Sample]]:
     """Return the samples of each format."""
-    found = [sample for path in sorted(SAMPLES.glob("*.log")) for sample in _samples_of(path)]
-    return [[one for one in found if one.format == format_.name] for format_ in all_formats()]
+    every_sample = [sample for path in sorted(SAMPLES.glob("*.log")) for sample in _samples_of(path)]
+    by_format: dict[str, list[Sample]] = {format_.name: [] for format_ in all_formats()}
+    for sample in every_sample:
+        by_format[sample.format].append(sample)
+    return list(by_format.values())
 
 
 def write_archive(folder: Path, megabytes: float, files: int) -> dict[Path, str]:
@@ -79,19 +82,17 @@ def _samples_of(path: Path) -> Iterator[Sample]:
 
 
 def _identity(log: ParsedLog) -> dict[str, str | int]:
-    """Return what a log must state to be counted: the sizes are those that it says itself, or that its numbers make."""
-    devices = log.fact("world_size") or ranks_seen([log])
-    node = log.fact("devices_per_node") or devices
-    rates, seconds = (log.records.values.get(name) for name in ("throughput", "step_seconds"))
-    made = round(float((rates * seconds)[-1])) if rates is not None and seconds is not None else 0
-    whole = made // devices if log.format.name == "plsc_2_4" else made
-    batch = log.fact("batch_per_device") or log.fact("batch_size") or whole or 128
+    """Return the metadata with which a log counts: the sizes are those that it states, or that its numbers give."""
+    devices = log.integer_fact("world_size") or ranks_seen([log])
+    devices_per_node = log.integer_fact("devices_per_node") or devices
+    stated_batch = log.integer_fact("batch_per_device") or log.integer_fact("batch_size")
+    batch = stated_batch or _printed_batch(log, devices) or 128
     reduced = any(log.switch(name) for name in ("fp16", "use_fp16", "amp"))
     return {
         "framework": log.format.name,
         "model": log.facts.get("model", "resnet50"),
-        "nodes": max(1, devices // node),
-        "devices_per_node": node,
+        "nodes": max(1, devices // devices_per_node),
+        "devices_per_node": devices_per_node,
         "servers": 0,
         "batch_per_device": batch,
         "precision": "amp_fp16" if reduced else "fp32",
@@ -100,42 +101,51 @@ def _identity(log: ParsedLog) -> dict[str, str | int]:
     }
 
 
+def _printed_batch(log: ParsedLog, devices: int) -> int:
+    """Return the batch of one device, from the rate and the time of the last line; 0 if it does not print both."""
+    rates, seconds = (log.records.values.get(name) for name in ("throughput", "step_seconds"))
+    if rates is None or seconds is None:
+        return 0
+    batch = round(float((rates * seconds)[-1]))
+    return batch // devices if log.format.metrics["throughput"].scope is Scope.JOB else batch
+
+
 def _cycles(sample: Sample, seed: int) -> Iterator[bytes]:
-    """Yield the text of a sample without end: one epoch, its steps counted on, in an order of its own."""
-    variants, places = _variants(sample.path, sample.format)
+    """Yield the text of a sample endlessly: one epoch, its steps continue, the variants in an order of its own."""
+    variants, steps = _variants(sample.path, sample.format)
     for cycle in count():
         variant = variants[(seed + cycle * (1 + seed % (VARIANTS - 1))) % VARIANTS]
-        yield variant % tuple(1 + cycle * (max(places, default=0) + 1) + place for place in places)
+        yield variant % tuple(1 + cycle * (max(steps, default=0) + 1) + step for step in steps)
 
 
 @cache
 def _variants(path: Path, format_name: str) -> tuple[list[bytes], list[int]]:
-    """Return a sample with places for its steps, often and with other digits; and which of its steps stands where."""
+    """Return variants of a sample, with different digits and ``%d`` for its steps; and the index of each step."""
     draw = random.Random(0)
     kinds = [
         compile_line(line) for line in load(format_name).lines if isinstance(line, Line) and line.window == TRAINING
     ]
     lines = [line for line in path.read_bytes().splitlines() if not ENDS.search(line)]
-    keys = [tuple(line[slice(*span)] for span in _places(kinds, line).values()) for line in lines]
-    places = {key: place for place, key in enumerate(dict.fromkeys(filter(None, keys)))}
+    keys = [tuple(line[slice(*span)] for span in _position_spans(kinds, line).values()) for line in lines]
+    step_index = {key: index for index, key in enumerate(dict.fromkeys(filter(None, keys)))}
     variants = [b"".join(_template(kinds, line, draw) for line in lines) for _ in range(VARIANTS)]
-    return variants, [places[key] for key in keys if key]
+    return variants, [step_index[key] for key in keys if key]
 
 
 def _template(kinds: list[LinePattern], line: bytes, draw: random.Random) -> bytes:
-    """Return a line with a place for its step, and other last digits of its numbers."""
-    other = bytearray(line)
-    for place in _last_digits(kinds, line):
-        other[place] = draw.choice(b"0123456789")
+    """Return a line with ``%d`` for its step, and different last digits of its numbers."""
+    variant = bytearray(line)
+    for position in _last_digits(kinds, line):
+        variant[position] = draw.choice(b"0123456789")
     parts, end = [], 0
-    for name, span in sorted(_places(kinds, line).items(), key=lambda item: item[1]):
-        parts += [bytes(other[end : span[0]]).replace(b"%", b"%%"), b"%d" if name == "step" else b"1"]
+    for name, span in sorted(_position_spans(kinds, line).items(), key=lambda item: item[1]):
+        parts += [bytes(variant[end : span[0]]).replace(b"%", b"%%"), b"%d" if name == "step" else b"1"]
         end = span[1]
-    return b"".join([*parts, bytes(other[end:]).replace(b"%", b"%%"), b"\n"])
+    return b"".join([*parts, bytes(variant[end:]).replace(b"%", b"%%"), b"\n"])
 
 
-def _places(kinds: list[LinePattern], line: bytes) -> dict[str, tuple[int, int]]:
-    """Return where the step stands in a line that has one, and the epoch."""
+def _position_spans(kinds: list[LinePattern], line: bytes) -> dict[str, tuple[int, int]]:
+    """Return where the step and the epoch are in a line that has a step."""
     patterns = [kind.expression for kind in kinds if "step" in kind.groups] if kinds else [JSON_STEP]
     match = next((match for pattern in patterns if (match := pattern.search(line)) and match["step"]), None)
     names = [name for name in ("epoch", "step") if match and name in match.groupdict() and match[name]]

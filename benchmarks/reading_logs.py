@@ -129,8 +129,8 @@ def command(logs: Path, outputs: Path) -> None:
 def dataset(logs: Path, folder: Path) -> None:
     """Make the whole dataset in this process and its workers, of which there are some however small the archive is."""
     run_reader.WORTH_A_POOL_BYTES = 0
-    found = identify_logs(logs, accept=True)
-    ingest(found.identity, found.files, found.folder, StudyPaths(folder), lambda read: None)
+    identified = identify_logs(logs, accept=True)
+    ingest(identified.identity, identified.files, identified.folder, StudyPaths(folder), lambda size: None)
 
 
 def described(made: Dataset, size: float, files: int) -> str:
@@ -168,8 +168,8 @@ def peak_of(process: psutil.Process) -> float:
         status = Path(f"/proc/{process.pid}/status").read_text()
     except OSError:
         return 0.0
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    return int(found[1]) / 1e3 if found else 0.0
+    match = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(match[1]) / 1e3 if match else 0.0
 
 
 if __name__ == "__main__":

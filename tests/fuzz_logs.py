@@ -36,13 +36,13 @@ class Target:
         self._file.write_bytes(data[1:])
         known = names()
         name = known[data[0]] if data and data[0] < len(known) else ""
-        stated = LogMetadata(DEVICES, (), "fuzz", Extras(format=name, tokens_per_sample=512))
+        metadata = LogMetadata(DEVICES, (), "fuzz", Extras(format=name, tokens_per_sample=512))
         source = LogSource(self._file)
         try:
             read_log(source, name)
         except LogError:
             return
-        read_run(RunToRead(stated, LogRun(1, ("fuzz",)), (source,), len(data)))
+        read_run(RunToRead(metadata, LogRun(1, ("fuzz",)), (source,), len(data)))
 
 
 def main() -> None:
