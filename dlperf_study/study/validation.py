@@ -1,4 +1,4 @@
-"""Turn what pydantic finds wrong in a file into one message: file, key, value, choices."""
+"""Turn the errors that pydantic reports about a file into one message: file, key, value, choices."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dlperf_study.errors import StudyFileError
 from dlperf_study.wording import closest
 
-RULES = {
+#: What a message says after the key, by pydantic's type of error.
+MESSAGES = {
     "missing": "is missing",
     "literal_error": "is {value}; the choices are {expected}",
     "greater_than_equal": "is {value}; it must be at least {ge}",
@@ -16,20 +17,21 @@ RULES = {
     "less_than_equal": "is {value}; it must be at most {le}",
     "too_short": "is empty; it needs at least {min_length}",
     "string_too_short": "is empty",
-    "int_type": "is {value}, which is not a whole number",
+    "int_type": "is {value}, which is not an integer",
     "float_type": "is {value}, which is not a number",
     "bool_type": "is {value}, which is not true or false",
-    "string_type": "is {value}, which is not a text",
+    "string_type": "is {value}, which is not a string",
     "list_type": "is {value}, which is not a list",
     "tuple_type": "is {value}, which is not a list",
     "dict_type": "is {value}, which is not a mapping",
     "model_type": "is {value}, which is not a mapping",
     "value_error": "is {value}; {error}",
 }
-#: How many mistakes one message names, and how many characters of a wrong value.
-MOST_MISTAKES, MOST_CHARACTERS = 20, 200
+#: How many errors one message names, and how many characters of a wrong value.
+MAX_ERRORS, MAX_CHARACTERS = 20, 200
 
 M = TypeVar("M", bound=BaseModel)
+Location = list[str | int]
 
 
 class Section(BaseModel):
@@ -42,46 +44,43 @@ def validate(model: type[M], content: dict[str, Any], source: str, keys: Mapping
     """Return ``content`` as ``model``.
 
     ``keys`` holds the valid keys of each section by the section's name, those of the file itself under "".
-    Raises StudyFileError with one line per mistake.
+    Raises StudyFileError with one line per error.
     """
     try:
         return model.model_validate(content)
-    except ValidationError as error:
-        lines = [f"{source}: {_line(found, content, keys)}" for found in error.errors()[:MOST_MISTAKES]]
-        rest = error.error_count() - len(lines)
-        raise StudyFileError("\n".join([*lines, f"{source}: and {rest} more" if rest else ""]).rstrip()) from None
+    except ValidationError as validation_error:
+        errors = validation_error.errors()
+        lines = [f"{source}: {_message(error, content, keys)}" for error in errors[:MAX_ERRORS]]
+        if len(errors) > MAX_ERRORS:
+            lines.append(f"{source}: and {len(errors) - MAX_ERRORS} more")
+        raise StudyFileError("\n".join(lines)) from None
 
 
-def _line(found: Any, content: dict[str, Any], keys: Mapping[str, Collection[str]]) -> str:
-    where = _written(found["loc"], content)
-    if found["type"] == "extra_forbidden":
-        section = next((part for part in reversed(found["loc"][:-1]) if part in keys), "")
-        return _unknown_key(where, keys[section])
-    rule = RULES.get(found["type"], "is {value}; pydantic says: {message}")
-    details = {"value": _value(found["input"]), "message": found["msg"], **found.get("ctx", {})}
-    return f"{_key(where)} {rule.format(**details)}"
+def _message(error: Any, content: dict[str, Any], keys: Mapping[str, Collection[str]]) -> str:
+    location = _location_in_file(error["loc"], content)
+    if error["type"] == "extra_forbidden":
+        section = next((part for part in reversed(error["loc"][:-1]) if part in keys), "")
+        suggestion = closest(str(location[-1]), keys[section])
+        return f"unknown key {_key(location)}; {suggestion}the keys are {', '.join(keys[section])}"
+    value = repr(error["input"])
+    if len(value) > MAX_CHARACTERS:
+        value = f"{value[:MAX_CHARACTERS]}…"
+    message = MESSAGES.get(error["type"], "is {value}; pydantic says: {message}")
+    details = {"value": value, "message": error["msg"], **error.get("ctx", {})}
+    return f"{_key(location)} {message.format(**details)}"
 
 
-def _value(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
-
-
-def _unknown_key(where: list[str | int], choices: Collection[str]) -> str:
-    return f"unknown key {_key(where)}; {closest(str(where[-1]), choices)}the keys are {', '.join(choices)}"
-
-
-def _written(location: tuple[str | int, ...], content: Any) -> list[str | int]:
-    """Return the location without the steps that stand for what the file writes shorter."""
-    where: list[str | int] = []
+def _location_in_file(location: tuple[str | int, ...], content: Any) -> Location:
+    """Return pydantic's location without the steps that are not in the file, because it uses a shorter form."""
+    in_file: Location = []
     for part in location[:-1]:
         if (part in content) if isinstance(part, str) else isinstance(content, list):
-            where.append(part)
+            in_file.append(part)
             content = content[part]
-    index_of_one = isinstance(location[-1], int) and not isinstance(content, list)
-    return where if index_of_one else [*where, location[-1]]
+    is_index_of_single_value = isinstance(location[-1], int) and not isinstance(content, list)
+    return in_file if is_index_of_single_value else [*in_file, location[-1]]
 
 
-def _key(where: list[str | int]) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
-    return text.removeprefix(".")
+def _key(location: Location) -> str:
+    """Return a location as messages name it: ``include[0].nodes``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")

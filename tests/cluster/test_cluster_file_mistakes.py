@@ -26,14 +26,14 @@ MISTAKES = [
     (("15.7e12", "15.7"), "device_peak_flops is 15.7; it must be at least 1000000.0"),
     (("15.7e12", "true"), "device_peak_flops is True, which is not a number"),
     (("nodes: 4", "nodes: 1000000000"), "nodes is 1000000000; it must be at most 10000"),
-    (("nodes: 4", "nodes: 1_000"), "nodes is '1_000', which is not a whole number"),
-    (("nodes: 4", "nodes: 1:30"), "nodes is '1:30', which is not a whole number"),
+    (("nodes: 4", "nodes: 1_000"), "nodes is '1_000', which is not an integer"),
+    (("nodes: 4", "nodes: 1:30"), "nodes is '1:30', which is not an integer"),
     (("wait_seconds: 60", "wait_seconds: 1e9"), "idle.wait_seconds is 1000000000.0; it must be at most 86400.0"),
     (
         ("devices_per_node: 8", "devices_per_node: 99999"),
         "devices_per_node is 99999; it must be a whole number from 1 to 4096, or auto",
     ),
-    (("/opt/horovod/bin/python", "3"), "python.horovod_torch is 3, which is not a text"),
+    (("/opt/horovod/bin/python", "3"), "python.horovod_torch is 3, which is not a string"),
     (
         ("devices_per_node: 8", "devices_per_node: auto"),
         "devices_per_node can't be auto with launcher slurm; only launcher local can ask",
@@ -86,7 +86,7 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
             ("eth0", "eth 0"),
             "network_interface is 'eth 0'; it must be the name of a network interface, as `ip link` shows it",
         ),
-        (SSH, ("{NCCL_DEBUG: INFO}", "{NCCL_DEBUG: 1}"), "environment.NCCL_DEBUG is 1, which is not a text"),
+        (SSH, ("{NCCL_DEBUG: INFO}", "{NCCL_DEBUG: 1}"), "environment.NCCL_DEBUG is 1, which is not a string"),
         (
             SSH,
             ("[LM_LICENSE_FILE]", "['A=B']"),

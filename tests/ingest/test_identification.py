@@ -132,7 +132,7 @@ def test_equal_configurations_in_several_folders_are_one(folder: Path, write_log
     ("changes", "message"),
     [
         ({"modell": "x"}, r"unknown key modell; did you mean model\?"),
-        ({"nodes": "1"}, r"nodes is '1', which is not a whole number"),
+        ({"nodes": "1"}, r"nodes is '1', which is not an integer"),
         ({"batch_per_device": 0}, r"batch_per_device is 0; it must be at least 1"),
         ({"repetition": 0}, r"repetition is 0"),
         ({"tokens_per_sample": 0}, r"tokens_per_sample is 0"),

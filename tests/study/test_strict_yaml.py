@@ -3,7 +3,7 @@
 import pytest
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.strict_yaml import MOST_VALUES, read_mapping
+from dlperf_study.study.strict_yaml import MAX_VALUES, read_mapping
 from tests.study.examples import write
 
 
@@ -29,17 +29,17 @@ def read(folder, text):
     ],
 )
 def test_plain_values_are_those_of_yaml_1_2(tmp_path, text, value):
-    found = read(tmp_path, f"a: {text}")["a"]
-    assert (found, type(found)) == (value, type(value))
+    loaded = read(tmp_path, f"a: {text}")["a"]
+    assert (loaded, type(loaded)) == (value, type(value))
 
 
 @pytest.mark.parametrize("text", ["yes", "no", "on", "off", "y", "1_000", "1:30", "1:30.5", "0b11", "2024-01-01", "="])
-def test_what_only_yaml_1_1_takes_for_something_else_is_a_text(tmp_path, text):
+def test_what_only_yaml_1_1_takes_for_something_else_is_a_string(tmp_path, text):
     assert read(tmp_path, f"a: {text}") == {"a": text}
 
 
 @pytest.mark.parametrize("text", ["010", "-010", "08", "00"])
-def test_a_number_with_a_zero_in_front_is_refused(tmp_path, text):
+def test_a_number_with_a_leading_zero_is_refused(tmp_path, text):
     with pytest.raises(StudyFileError, match=f"line 2, column 4: {text} starts with a zero, so YAML 1.1 and 1.2 read"):
         read(tmp_path, f"a: 1\nb: {text}\n")
     assert read(tmp_path, f"a: '{text}'") == {"a": text}
@@ -52,7 +52,7 @@ def test_a_number_must_be_finite(tmp_path, text):
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "0." + "1" * 5000])
-def test_a_number_has_few_digits(tmp_path, number):
+def test_a_number_of_too_many_digits_is_refused(tmp_path, number):
     with pytest.raises(StudyFileError, match=r"a number of 500\d digits; the most are 40"):
         read(tmp_path, f"a: {number}")
 
@@ -61,7 +61,7 @@ def test_a_number_has_few_digits(tmp_path, number):
     "text", ["!!int '8'", "!!set {b}", "!!timestamp x", "!!python/name:os.system", "! 5", "!!map {}"]
 )
 def test_tags_are_refused(tmp_path, text):
-    with pytest.raises(StudyFileError, match=r"line 1, column 4: a tag \(.*values are plain texts, numbers, true"):
+    with pytest.raises(StudyFileError, match=r"line 1, column 4: a tag \(.*values are plain strings, numbers, true"):
         read(tmp_path, f"a: {text}")
 
 
@@ -74,18 +74,18 @@ def in_blocks(levels):
 
 
 @pytest.mark.parametrize("text", [in_flow(5000), in_blocks(2000)], ids=["flow", "blocks"])
-def test_what_is_nested_too_deeply_is_one_message(tmp_path, text):
-    with pytest.raises(StudyFileError, match="more than 20 lists and mappings within each other"):
+def test_too_deeply_nested_values_are_one_message(tmp_path, text):
+    with pytest.raises(StudyFileError, match="lists and mappings nested more than 20 deep"):
         read(tmp_path, text)
 
 
-def test_what_is_nested_as_deeply_as_any_study_is_read(tmp_path):
+def test_values_nested_as_deeply_as_in_any_study_are_read(tmp_path):
     assert read(tmp_path, in_flow(10))
 
 
 LAUGHS = "a0: &a0 [x]\n" + "".join(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]\n" for k in range(1, 10))
 MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{k}: &a{k} {{<<: [{', '.join([f'*a{k - 1}'] * 10)}]}}\n" for k in range(1, 10))
-WIDE = "a: [" + "1, " * MOST_VALUES + "]"
+WIDE = "a: [" + "1, " * MAX_VALUES + "]"
 
 
 @pytest.mark.parametrize("text", [LAUGHS, MERGES, WIDE], ids=["aliases", "merges", "a long list"])
@@ -105,7 +105,7 @@ def test_an_anchor_may_be_repeated_and_merged(tmp_path):
     assert read(tmp_path, text) == {"base": {"x": 1, "y": 2}, "again": {"x": 1, "y": 2}, "merged": {"x": 1, "y": 3}}
 
 
-def test_a_key_that_is_merged_over_does_not_come_twice(tmp_path):
+def test_a_key_that_is_merged_over_is_not_a_duplicate(tmp_path):
     """Also when the mapping that is merged into another has itself merged a third, further down in the file."""
     text = "z: &z {x: 1}\ndeep: {deeper: {a: &a {<<: *z, x: 2}}}\nb: {<<: *a}\n"
     assert read(tmp_path, text)["b"] == {"x": 2}

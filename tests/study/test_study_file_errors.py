@@ -1,4 +1,4 @@
-"""What is said about a study file with a mistake in it: the file, the key, the value, and what would be right."""
+"""The message about an invalid study file: the file, the key, the value, and what would be right."""
 
 import re
 
@@ -13,8 +13,8 @@ from tests.study.examples import STUDIES, STUDY, write
 NAMES = ", ".join(study_parameters())
 MEASUREMENT = ", ".join(parameters_of(Scope.MEASUREMENT))
 
-#: What is wrong, what is written instead of what, and the whole message after the file's name.
-MISTAKES = [
+#: The error, what replaces what in the file, and the whole message after its name.
+ERRORS = [
     (
         "syntax error",
         ("[scaling]", "[scaling"),
@@ -24,7 +24,7 @@ MISTAKES = [
     (
         "duplicate key",
         ("scaling: weak", "scaling: weak\nscaling: strong"),
-        ", line 5, column 1: the key 'scaling' comes twice; it is already in line 4",
+        ", line 5, column 1: duplicate key 'scaling'; it is already in line 4",
     ),
     ("not a mapping", (STUDY, "- a\n- b\n"), ": holds a list; it must be a mapping of keys to values"),
     ("empty", (STUDY, ""), ": holds nothing; it must be a mapping of keys to values"),
@@ -54,21 +54,21 @@ MISTAKES = [
         ("fixed:", "measurement: {steps: 5}\nfixed:"),
         f": unknown key measurement.steps; did you mean trace_steps? the keys are {MEASUREMENT}",
     ),
-    ("a key that is no text", ("title:", "7: x\ntitle:"), ", line 1, column 1: this key is not a text"),
-    ("a list as key", ("title:", "? [a]\n: x\ntitle:"), ", line 1, column 3: this key is not a text"),
+    ("a key that is not a string", ("title:", "7: x\ntitle:"), ", line 1, column 1: this key is not a string"),
+    ("a list as key", ("title:", "? [a]\n: x\ntitle:"), ", line 1, column 3: this key is not a string"),
     ("a section without content", ("{devices_per_node: 1}", ""), ": baseline is None, which is not a list"),
     (
         "wrong type",
         ("devices_per_node: [1, 2]", "devices_per_node: [1, two]"),
-        ": factors.devices_per_node[1] is 'two', which is not a whole number",
+        ": factors.devices_per_node[1] is 'two', which is not an integer",
     ),
     (
-        "a truth value is no number",
+        "a boolean is not a number",
         ("devices_per_node: [1, 2]", "devices_per_node: [true]"),
-        ": factors.devices_per_node[0] is True, which is not a whole number",
+        ": factors.devices_per_node[0] is True, which is not an integer",
     ),
     (
-        "a level that is no list",
+        "a level that is not a list",
         ("devices_per_node: [1, 2]", "devices_per_node: 2"),
         ": factors.devices_per_node is 2, which is not a list",
     ),
@@ -169,7 +169,7 @@ MISTAKES = [
         f": unknown key reference.frame; did you mean framework? the keys are {NAMES}",
     ),
     (
-        "a mistake in quick",
+        "an error in quick",
         ("baseline:", "quick: {factors: {devices_per_node: [0]}}\nbaseline:"),
         ": quick.factors.devices_per_node[0] is 0; it must be at least 1",
     ),
@@ -181,8 +181,8 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), [m[1:] for m in MISTAKES], ids=[m[0] for m in MISTAKES])
-def test_a_mistake_gives_one_message(tmp_path, change, message):
+@pytest.mark.parametrize(("change", "message"), [m[1:] for m in ERRORS], ids=[m[0] for m in ERRORS])
+def test_an_error_is_one_message(tmp_path, change, message):
     assert change[0] in STUDY
     file = write(tmp_path, STUDY.replace(*change))
     with pytest.raises(StudyFileError) as caught:
@@ -190,7 +190,7 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
     assert str(caught.value) == f"{file}{message.replace('{file}', str(file))}"
 
 
-def test_several_mistakes_are_told_at_once(tmp_path):
+def test_several_errors_are_reported_at_once(tmp_path):
     file = write(tmp_path, STUDY.replace("weak", "week").replace("[1, 2]", "[]"))
     with pytest.raises(StudyFileError) as caught:
         load_study(file)
@@ -219,10 +219,10 @@ def test_messages_name_files_from_the_projects_folder():
     assert load_study("quickstart").source == "params/studies/quickstart.yaml"
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path):
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path):
     file = tmp_path / "example.yaml"
     file.write_bytes(b"title: \xff")
-    with pytest.raises(StudyFileError, match="not a text in UTF-8"):
+    with pytest.raises(StudyFileError, match="not UTF-8"):
         load_study(file)
 
 
