@@ -40,8 +40,17 @@ def path_with(folder: Path, *names: str) -> str:
 def test_no_python_is_said(tmp_path: Path) -> None:
     done = set_up(tmp_path, PATH=path_with(tmp_path / "bin", *TOOLS), PYTHON_FOR_SETUP="")
     assert done.returncode == 1
-    assert "no Python 3.11 or 3.12 found" in done.stderr
+    assert "no Python 3.11, 3.12 or 3.13 found" in done.stderr
     assert not (tmp_path / ".venv").exists()
+
+
+def test_without_a_python_uv_makes_the_environment(tmp_path: Path) -> None:
+    tools = Path(path_with(tmp_path / "bin", *TOOLS, "mkdir", "cat"))
+    program(tools, f'echo "$@" >{tmp_path}/arguments; exit 1', "uv")
+    done = set_up(tmp_path, PATH=str(tools), PYTHON_FOR_SETUP="")
+    assert "set-up 1/4: .venv with Python 3.12 from uv" in done.stdout
+    assert "uv found no Python 3.12; is there a network?" in done.stderr
+    assert (tmp_path / "arguments").read_text() == "venv --quiet --seed --python 3.12 .venv\n"
 
 
 def test_a_full_disk_is_said(tmp_path: Path) -> None:

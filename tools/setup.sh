@@ -11,24 +11,37 @@ fail() {
 }
 
 supported() {
-    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null
+    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null
 }
 
 python=
-for candidate in ${PYTHON_FOR_SETUP:-} python3.11 python3.12 python3; do
+for candidate in ${PYTHON_FOR_SETUP:-} python3.11 python3.12 python3.13 python3; do
     if command -v "$candidate" >/dev/null && supported "$candidate"; then
         python=$candidate
         break
     fi
 done
-[ -n "$python" ] || fail "no Python 3.11 or 3.12 found; install one, or name it with PYTHON_FOR_SETUP=/path/to/python3.11"
-"$python" -c 'import venv, ensurepip' 2>/dev/null || fail "$python has no venv module; install it (Debian: apt install python3-venv)"
+# Without one, uv downloads it.
+if [ -n "$python" ]; then
+    "$python" -c 'import venv, ensurepip' 2>/dev/null ||
+        fail "$python has no venv module; install it (Debian: apt install python3-venv)"
+    version=$("$python" --version)
+elif command -v uv >/dev/null; then
+    version="Python 3.12 from uv"
+else
+    fail "no Python 3.11, 3.12 or 3.13 found; install one (Debian: apt install python3.11-venv; without root: uv from
+https://docs.astral.sh/uv brings one, and set-up uses it), or name it with PYTHON_FOR_SETUP=/path/to/python3.12"
+fi
 free=$(df -Pm . | awk 'NR==2 {print $4}')
 [ "$free" -ge "$NEEDED_MB" ] || fail "$free MB free on this disk; the environment needs about $NEEDED_MB MB"
 
-echo "set-up 1/4: .venv with $("$python" --version)"
+echo "set-up 1/4: .venv with $version"
 rm -rf .venv
-"$python" -m venv .venv
+if [ -n "$python" ]; then
+    "$python" -m venv .venv
+else
+    uv venv --quiet --seed --python 3.12 .venv || fail "uv found no Python 3.12; is there a network?"
+fi
 echo "set-up 2/4: installing the pinned packages, 1-4 minutes (log: $log)"
 .venv/bin/python -m pip install --disable-pip-version-check -r requirements.lock >"$log" 2>&1 ||
     fail "pip could not install the packages; is there a network? The last lines of $log:
