@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+from dlperf_study import __version__
 from dlperf_study.errors import DlperfStudyError, UnsupportedError
 from dlperf_study.paths import StudyPaths
 
@@ -204,6 +205,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dlperf_study", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"dlperf_study {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     for command in (study, plan, run, collect, report):
         sub = commands.add_parser(command.__name__, help=(command.__doc__ or "").strip())

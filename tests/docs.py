@@ -8,7 +8,8 @@ from textwrap import dedent
 from dlperf_study.paths import PROJECT
 
 DOCS = PROJECT / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *(PROJECT / name for name in ("README.md", "CHANGELOG.md", "outputs/README.md"))])
+AT_THE_TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "outputs/README.md")
+PAGES = sorted([*DOCS.glob("*.md"), *(PROJECT / name for name in AT_THE_TOP)])
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -13,7 +13,7 @@ from tests.docs import PAGES, blocks
 
 #: Commands that take long or write into the project, and the step of CI or the test that runs what they run.
 RUN_ELSEWHERE = {
-    r"make test": (".ci/run", "make test"),
+    r"make test(-fast)?": (".ci/run", "make test"),
     r"make (torch|horovod).*": ("Makefile", "-m tools.install_torch"),
     r"python -m tools\.install_(torch|horovod)": ("Makefile", "-m tools.install_horovod"),
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),

@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 import tomllib
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import EntryPoint, packages_distributions, requires
 
 import pytest
 import yaml
@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import dlperf_study
+from dlperf_study import __main__ as command_line
 from dlperf_study.paths import PROJECT
 from tools import horovod_build, install_torch, installer
 
@@ -141,3 +142,15 @@ def test_the_licence_is_the_same_everywhere():
     text = (PROJECT / "LICENSE").read_text(encoding="utf-8")
     assert text.split()[:4] == ["Apache", "License", "Version", "2.0,"]
     assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_the_console_script_is_the_command_line():
+    [(name, place)] = PYPROJECT["project"]["scripts"].items()
+    script = EntryPoint(name, place, "console_scripts").load()
+    assert (name, script) == ("dlperf-study", command_line.main)
+
+
+def test_the_version_is_printed(capsys):
+    with pytest.raises(SystemExit) as ended:
+        command_line.main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"dlperf_study {dlperf_study.__version__}\n")
