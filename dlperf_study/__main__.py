@@ -91,9 +91,8 @@ def study(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Try everything that runs on a cluster will need, and say what to do about what is missing."""
     from dlperf_study import launchers
-    from dlperf_study.check.result import CheckStatus, as_table
+    from dlperf_study.check.result import CheckStatus, as_table, queue_seconds
     from dlperf_study.execution.support import load_cluster
-    from dlperf_study.guard.probes import queue_seconds
 
     cluster = load_cluster(options.cluster)
     launcher = launchers.load(cluster.launcher)

@@ -17,7 +17,7 @@ from dlperf_study.check.result import CheckResult, missing, note, ok, untested
 from dlperf_study.cluster import software
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.messages import Message
-from dlperf_study.guard.probes import Probes, start_probes
+from dlperf_study.guard.probe import Probes, start_probes
 from dlperf_study.guard.requests import PORTS
 from dlperf_study.guard.submission import Node
 from dlperf_study.paths import outputs_folder

@@ -16,6 +16,10 @@ class CheckStatus(StrEnum):
     MISSING = "missing"
 
 
+#: Runs may wait in a queue for a day; a check is watched by a person.
+MAX_QUEUE_SECONDS = 600.0
+
+
 @dataclass(frozen=True)
 class CheckResult:
     """One thing a run needs: what was found of it and, where a person can fix it, what to do."""
@@ -54,3 +58,8 @@ def as_table(results: Sequence[CheckResult]) -> str:
         if result.remedy:
             rows.append(("", "", f"-> {result.remedy}"))
     return text_table(("", "", ""), rows)
+
+
+def queue_seconds(start_within_seconds: float) -> float:
+    """Return how long a check waits in a queue, given how long a run may."""
+    return min(MAX_QUEUE_SECONDS, start_within_seconds)

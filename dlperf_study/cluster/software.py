@@ -1,4 +1,4 @@
-"""The code and the libraries that a Python brings to a run. Standard library only: asked in training images too.
+"""The measuring code and the installed packages of a Python. Standard library only: it runs in training images too.
 
 ``python -m dlperf_study.cluster.software`` prints both as one line of JSON.
 """
@@ -10,6 +10,7 @@ import platform
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,7 +20,7 @@ from dlperf_study import frameworks
 from dlperf_study.errors import RunError
 from dlperf_study.paths import PROJECT
 
-#: What a Python is asked to run, to say what it brings.
+#: The module that prints them.
 MODULE = "dlperf_study.cluster.software"
 #: What takes part in a run besides the libraries that train.
 COMMON_PACKAGES = (
@@ -75,7 +76,7 @@ def software() -> dict[str, Any]:
     return system | _versions(packages)
 
 
-def brought(packages: Sequence[str] = ()) -> dict[str, Any]:
+def installed(packages: Sequence[str] = ()) -> dict[str, Any]:
     """Return ``code``, a digest, and ``software``, versions, those of ``packages`` too, of this Python."""
     return {"code": measuring_code(), "software": software() | _versions(packages)}
 
@@ -88,27 +89,25 @@ def packages_of_libraries() -> dict[str, tuple[str, ...]]:
 
 def training_libraries(versions: Mapping[str, str]) -> dict[str, str]:
     """Return the versions of the libraries that train, by library, given those of packages; without their build."""
-    found = {
-        library: next((versions[package] for package in packages if package in versions), "")
-        for library, packages in packages_of_libraries().items()
-    }
-    return {library: version.partition("+")[0] for library, version in found.items() if version}
+    libraries = {}
+    for library, packages in packages_of_libraries().items():
+        installed_versions = [versions[package] for package in packages if package in versions]
+        if installed_versions:
+            libraries[library] = installed_versions[0].partition("+")[0]
+    return libraries
 
 
 def main() -> None:
-    """Print what this Python brings; arguments are packages of which the version is asked for too."""
-    print(json.dumps(brought(sys.argv[1:])))
+    """Print the installed packages of this Python, also those named by the arguments."""
+    print(json.dumps(installed(sys.argv[1:])))
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str]:
-    return {name: found for name in packages if (found := _version(name))}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    versions = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The process that stands on a node between a run and everything that may go wrong with its driver.
+"""The guard: the process between a run and its coordinator on each node.
 
-Started as ``python -m dlperf_study.guard.guard MARK``. On standard input it hears from its coordinator,
-first what to prepare for, then what to start; standard input is also the lifeline: when whoever holds the
-other end dies, for whatever reason, it closes, and the guard ends all that this node runs. On standard
-output it says how things stand; its last act is to say how the processes ended.
+Started as ``python -m dlperf_study.guard.guard MARK``. On standard input it receives the requests of its coordinator:
+what to prepare, then what to start. Standard input is also the lifeline: when the process at the other end dies, for
+whatever reason, it closes, and the guard ends all that this node runs. On standard output it reports the state; its
+last message says how the processes ended.
 """
 
 import os
@@ -31,119 +31,100 @@ from dlperf_study.study.job import Outcome, TaskRole
 from dlperf_study.supervision.processes import RUN_MARK, end_marked, ending_words
 
 POLL_SECONDS = 0.05
-#: How long a guard may take to end everything and to say so, before it goes whatever is left to say.
+#: How long a guard may take to end everything and to report, before it exits in any case.
 LAST_SECONDS = 120
 LOOPBACK = "127.0.0.1"
-#: Say where files of this person or of the queue are, and nothing about speed.
+#: Variables that say where files of this user or of the queue are, and nothing about speed: not recorded.
 PRIVATE = ("HOME", "PATH", "USER", "TMPDIR", "LD_LIBRARY_PATH", *SLURM_VARIABLES)
 
 
 def main() -> None:
-    """Prepare the node, start the commands, watch them, end them, and say how it went."""
+    """Prepare the node, start the commands, watch them, end them, and report."""
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    conversation = CoordinatorConnection(sys.argv[1])
-    guard = _Guard(conversation)
+    coordinator = CoordinatorConnection(sys.argv[1])
+    guard = _Guard(coordinator)
     with suppress(RunStopped):
         try:
-            guard.prepare(conversation.wait_for("prepare"))
-            guard.start(conversation.wait_for("start"))
+            guard.prepare(coordinator.wait_for("prepare"))
+            guard.start(coordinator.wait_for("start"))
             guard.watch()
         except _Terminated:
-            conversation.say("failed", outcome=Outcome.KILLED, reason="the guard was asked to end the run")
+            coordinator.send("failed", outcome=Outcome.KILLED, reason="the guard was asked to end the run")
         except (RunError, OSError) as error:
-            conversation.say("failed", outcome=Outcome.FAILED, reason=str(error))
-        conversation.wait_for("end")
+            coordinator.send("failed", outcome=Outcome.FAILED, reason=str(error))
+        coordinator.wait_for("end")
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # Whoever should hear the ending may be cut off, and then nobody empties the pipe.
+    # If the connection to the coordinator is cut, nobody empties the pipe.
     signal.alarm(LAST_SECONDS)
     guard.end()
 
 
 @dataclass
 class _Started:
+    """A command that was started."""
+
     name: str
     role: str
     process: subprocess.Popen[bytes]
 
 
 class _Terminated(Exception):
-    """Somebody asked the guard to end."""
+    """The guard received SIGTERM."""
 
 
 class _Guard:
     """What runs on this node for one run."""
 
-    def __init__(self, conversation: CoordinatorConnection) -> None:
-        self._conversation = conversation
+    def __init__(self, coordinator: CoordinatorConnection) -> None:
+        self._coordinator = coordinator
         self._environment: dict[str, str] = {}
-        self._order: Message = {}
+        self._request: Message = {}
         self._started: list[_Started] = []
         self._meter: LoadMeter | None = None
 
-    def prepare(self, asked: Message) -> None:
-        """Wait until this node is idle, and say what it is."""
-        load = wait_until_idle(asked["idle_max_busy_cores"], asked["idle_wait_seconds"], self._conversation.check)
-        self._environment = passed_environment(further=asked["pass_environment"]) | asked["environment"]
-        gpus = allowed_gpus(asked["environment"])
-        address, interface = own_address(asked["network_interface"]) if asked["has_peers"] else (LOOPBACK, "lo")
-        self._conversation.say(
+    def prepare(self, request: Message) -> None:
+        """Wait until this node is idle, and report what it has."""
+        load = wait_until_idle(request["idle_max_busy_cores"], request["idle_wait_seconds"], self._coordinator.check)
+        self._environment = passed_environment(further=request["pass_environment"]) | request["environment"]
+        gpus = allowed_gpus(request["environment"])
+        address, interface = own_address(request["network_interface"]) if request["has_peers"] else (LOOPBACK, "lo")
+        public = {name: value for name, value in self._environment.items() if name not in PRIVATE}
+        self._coordinator.send(
             "ready",
             load=asdict(load),
             address=address,
             interface=interface,
-            ports=free_ports(asked["ports"]),
-            devices=first_devices(gpus, asked["gpus_per_node"]),
+            ports=free_ports(request["ports"]),
+            devices=first_devices(gpus, request["gpus_per_node"]),
             hardware=hardware(gpus),
-            variables=recorded_environment({k: v for k, v in self._environment.items() if k not in PRIVATE}),
-            **installed_packages(asked["python"]),
+            variables=recorded_environment(public),
+            **installed_packages(request["python"]),
         )
 
-    def start(self, order: Message) -> None:
+    def start(self, request: Message) -> None:
         """Start the commands of this node."""
-        scratch = RunPaths(Path(order["folder"])).scratch
-        if order["apart"]:
-            _make_apart(Path(order["apart"]))
-            write_files(scratch.parent, order["files"])
-        self._order = order
-        # Launchers write the whole environment there: for nobody else to read, as long as it lasts.
+        scratch = RunPaths(Path(request["folder"])).scratch
+        if request["node_folder"]:
+            _create_node_folder(Path(request["node_folder"]))
+            write_files(scratch.parent, request["files"])
+        self._request = request
+        # Launchers of frameworks write the whole environment there: nobody else may read it while it exists.
         scratch.mkdir(mode=0o700, exist_ok=True)
-        if order["reach"]:
-            install(scratch / "bin", order["reach"])
+        if request["ssh_commands"]:
+            install(scratch / "bin", request["ssh_commands"])
             self._environment["PATH"] = os.pathsep.join((str(scratch / "bin"), self._environment["PATH"]))
         self._meter = LoadMeter()
-        for command in order["commands"]:
-            self._started.append(self._start(command, scratch))
+        for command in request["commands"]:
+            process = self._start_process(command, scratch)
+            self._started.append(_Started(command["name"], command["role"], process))
 
-    def watch(self) -> None:
-        """Say when the trainers of this node are done or a process failed, until told to end."""
-        said = None
-        while True:
-            self._conversation.hear(POLL_SECONDS)
-            verdict = self._verdict()
-            if verdict and verdict != said:
-                kind, values = verdict
-                self._conversation.say(kind, **values)
-                said = verdict
-
-    def end(self) -> None:
-        """End all that is left of the run on this node, and say how its processes ended."""
-        codes = {one.name: one.process.poll() for one in self._started}
-        end_marked(RUN_MARK, self._conversation.mark)
-        for one in self._started:
-            one.process.wait()
-        # What others start here, as horovodrun does by ssh, is no child of this process: not told from a stranger.
-        busy = self._meter.busy_cores() if self._meter and self._started else None
-        kills = self._meter.out_of_memory_kills() if self._meter else 0
-        files = self._pack() if self._order.get("apart") else ""
-        self._conversation.say("ending", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
-
-    def _start(self, command: dict[str, Any], scratch: Path) -> _Started:
+    def _start_process(self, command: dict[str, Any], scratch: Path) -> "subprocess.Popen[bytes]":
         with open(command["log"], "wb") as log:
             try:
-                process = subprocess.Popen(
+                return subprocess.Popen(
                     command["argv"],
-                    env=self._environment | command["environment"] | {RUN_MARK: self._conversation.mark},
+                    env=self._environment | command["environment"] | {RUN_MARK: self._coordinator.mark},
                     cwd=scratch,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -153,28 +134,52 @@ class _Guard:
                 )
             except OSError as error:
                 raise RunError(f"a command could not be started: {error}") from error
-        return _Started(command["name"], command["role"], process)
 
-    def _verdict(self) -> tuple[str, Message] | None:
-        """Return what there is to say of the processes: one failed, or the trainers of this node are done."""
-        codes = [(one, one.process.poll()) for one in self._started]
-        for one, code in codes:
-            if code not in (None, 0) or (code == 0 and one.role == TaskRole.SERVER):
-                return "failed", {"outcome": Outcome.FAILED, "task": one.name, "reason": ending_words(code)}
-        trainers = [code for one, code in codes if one.role == TaskRole.TRAINER]
-        return ("done", {}) if trainers and all(code == 0 for code in trainers) else None
+    def watch(self) -> None:
+        """Report when the trainers of this node are done or a process failed, until the run is stopped."""
+        last_state = None
+        while True:
+            self._coordinator.receive(POLL_SECONDS)
+            state = self._state()
+            if state and state != last_state:
+                kind, values = state
+                self._coordinator.send(kind, **values)
+                last_state = state
 
-    def _pack(self) -> str:
+    def _state(self) -> tuple[str, Message] | None:
+        """Return ``failed`` when a process failed, ``done`` when the trainers of this node are done, else None."""
+        trainer_codes = []
+        for started in self._started:
+            code = started.process.poll()
+            if code not in (None, 0) or (code == 0 and started.role == TaskRole.SERVER):
+                return "failed", {"outcome": Outcome.FAILED, "task": started.name, "reason": ending_words(code)}
+            if started.role == TaskRole.TRAINER:
+                trainer_codes.append(code)
+        return ("done", {}) if trainer_codes and all(code == 0 for code in trainer_codes) else None
+
+    def end(self) -> None:
+        """End all that is left of the run on this node, and report how its processes ended."""
+        codes = {started.name: started.process.poll() for started in self._started}
+        end_marked(RUN_MARK, self._coordinator.mark)
+        for started in self._started:
+            started.process.wait()
+        # What another node starts here, as horovodrun does by ssh, is no child of this process, and so not known.
+        busy = self._meter.busy_cores() if self._meter and self._started else None
+        kills = self._meter.out_of_memory_kills() if self._meter else 0
+        files = self._pack_node_folder() if self._request.get("node_folder") else ""
+        self._coordinator.send("report", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
+
+    def _pack_node_folder(self) -> str:
         """Return what the run wrote on this node, and remove it here."""
-        folder = Path(self._order["folder"])
-        keep_rank_output(folder, self._order["rank_output"])
+        folder = Path(self._request["folder"])
+        keep_rank_output(folder, self._request["rank_output"])
         files = pack(folder)
-        shutil.rmtree(self._order["apart"])
+        shutil.rmtree(self._request["node_folder"])
         return files
 
 
-def _make_apart(folder: Path) -> None:
-    """Make the run's folder below the node's own work folder. Nodes that share one would remove each other's files."""
+def _create_node_folder(folder: Path) -> None:
+    """Create the node's own work folder. Nodes that share one would remove each other's files."""
     try:
         folder.mkdir(parents=True)
     except FileExistsError as error:

@@ -1,4 +1,4 @@
-"""The guards of all nodes of a run, heard as one."""
+"""The guards of all nodes of a run, as their coordinator sees them."""
 
 import select
 import subprocess
@@ -15,102 +15,34 @@ from dlperf_study.study.job import Outcome
 from dlperf_study.supervision.processes import GUARD, ending_words
 from dlperf_study.wording import last_line
 
-# A guard as its coordinator sees it: a process that reaches it, and a pipe each way.
-
-
-#: How long a guard that was told to end, or whose pipe is closed, may take to go.
+#: How long a guard may take to exit after it was told to end, or its pipe was closed.
 CLOSING_SECONDS = 10.0
 
 
-class Channel:
-    """The way to the guard of one node, opened at once. Always call ``close``: without it the guard goes on.
-
-    Raises OSError when the command that reaches the node can't be started.
-    """
-
-    def __init__(self, node: int, place: Node, mark: str, module: str = GUARD) -> None:
-        self.node, self.place = node, place
-        self._mark = mark
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 closed by close
-        try:
-            self._process = self._start(place.argv("-m", module, mark))
-        except OSError:
-            self._errors.close()
-            raise
-        assert self._process.stdin
-        assert self._process.stdout
-        self._outbox = self._process.stdin
-        self.inbox = Inbox(self._process.stdout.fileno(), mark)
-
-    def _start(self, argv: tuple[str, ...]) -> "subprocess.Popen[bytes]":
-        pipe = subprocess.PIPE
-        return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True)
-
-    def say(self, kind: str, **values: object) -> None:
-        """Tell the guard something; that one has gone is seen where it is listened to."""
-        with suppress(OSError):
-            self._outbox.write(line(self._mark, kind, dict(values)))
-            self._outbox.flush()
-
-    def of(self, reason: str, task: str = "") -> str:
-        """Return what happened on this node in words; where there is only this machine, it needs no name."""
-        where = f" on {self.place.name}" if self.place.name else ""
-        return f"{task}{where} {reason}" if task else f"{self.place.name}: {reason}" if where else reason
-
-    def loss(self) -> Message:
-        """Return why nothing more comes from the guard, as a message."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(CLOSING_SECONDS)
-        code = self._process.poll()
-        result = ending_words(code) if code is not None else "fell silent"
-        words = f"{result}: {last}" if (last := self._last_words()) else result
-        outcome = Outcome.KILLED if code is not None and code < 0 else Outcome.FAILED
-        who = f"was lost, its {self.place.reach[0]}" if self.place.reach else "the guard of the run"
-        return {"kind": "gone", "outcome": outcome, "reason": f"{who} {words}"}
-
-    def close(self) -> None:
-        """Let go of the guard, and wait until it has gone."""
-        with suppress(OSError):
-            self._outbox.close()
-        try:
-            self._process.wait(CLOSING_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        assert self._process.stdout
-        self._process.stdout.close()
-        self._errors.close()
-
-    def _last_words(self) -> str:
-        """Return the last line the guard, or what reaches it, said outside of the conversation."""
-        self._errors.seek(0)
-        return last_line(self._errors.read().decode(errors="replace"))
-
-
 class RunFailed(Exception):
-    """The run is over before it is done: how, why, on which node it began, if on one, and by which task, if by one."""
+    """The run failed: outcome and reason, and the node index and the task with which it began, if known."""
 
-    def __init__(self, outcome: Outcome, reason: str, node: int | None = None, task: str = "") -> None:
+    def __init__(self, outcome: Outcome, reason: str, node_index: int | None = None, task: str = "") -> None:
         super().__init__(reason)
-        self.outcome, self.reason, self.node, self.task = outcome, reason, node, task
+        self.outcome, self.reason, self.node_index, self.task = outcome, reason, node_index, task
 
 
 class NodeTimeout(Exception):
-    """Not everybody has answered in time; ``nodes`` have not."""
+    """Some nodes have not answered in time."""
 
-    def __init__(self, nodes: Sequence[int]) -> None:
-        super().__init__(f"no answer from nodes {nodes}")
-        self.nodes = nodes
+    def __init__(self, node_indices: Sequence[int]) -> None:
+        super().__init__(f"no answer from nodes {node_indices}")
+        self.node_indices = node_indices
 
 
 class Guards:
-    """One channel a node. As a context manager it leaves no guard behind."""
+    """One channel per node. As a context manager it leaves no guard running."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
         self._channels: dict[int, Channel] = {}
-        self._heard: deque[tuple[Channel, Message]] = deque()
-        self._last_beat = time.monotonic()
+        self._received: deque[tuple[Channel, Message]] = deque()
+        self._last_heartbeat = time.monotonic()
 
     def __enter__(self) -> "Guards":
         return self
@@ -121,73 +53,141 @@ class Guards:
         for channel in self._channels.values():
             channel.close()
 
-    def open(self, node: int, place: Node) -> None:
-        """Start the guard of a node; raises RunFailed when the command that reaches it is not there."""
+    def open(self, node_index: int, node: Node) -> None:
+        """Start the guard of a node; raises RunFailed when the command that reaches it does not exist."""
         try:
-            self._channels[node] = Channel(node, place, self._mark)
+            self._channels[node_index] = Channel(node_index, node, self._mark)
         except OSError as error:
-            raise RunFailed(Outcome.FAILED, f"{place.name or 'the guard'} can't be reached: {error}", node) from error
+            reason = f"{node.name or 'the guard'} can't be reached: {error}"
+            raise RunFailed(Outcome.FAILED, reason, node_index) from error
 
-    def say(self, node: int, kind: str, **values: object) -> None:
-        """Tell the guard of a node something."""
-        self._channels[node].say(kind, **values)
+    def send(self, node_index: int, kind: str, **values: object) -> None:
+        """Send a message to the guard of a node."""
+        self._channels[node_index].send(kind, **values)
 
-    def gather(self, kind: str, nodes: Iterable[int], seconds: float) -> dict[int, Message]:
+    def gather(self, kind: str, node_indices: Iterable[int], seconds: float) -> dict[int, Message]:
         """Return the first message of this kind from each of these nodes, in order of node.
 
         Raises RunFailed as soon as any node has failed or is lost, and NodeTimeout after ``seconds``.
         """
-        found: dict[int, Message] = {}
-        missing = set(nodes)
+        messages: dict[int, Message] = {}
+        missing = set(node_indices)
         deadline = time.monotonic() + seconds
         while missing:
-            if not (heard := self._hear(deadline)):
+            if not (received := self._receive(deadline)):
                 raise NodeTimeout(sorted(missing))
-            channel, message = heard
-            if message["kind"] in ("failed", "gone"):
+            channel, message = received
+            if message["kind"] in ("failed", "lost"):
                 task = message.get("task", "")
-                raise RunFailed(Outcome(message["outcome"]), channel.of(message["reason"], task), channel.node, task)
+                reason = channel.describe(message["reason"], task)
+                raise RunFailed(Outcome(message["outcome"]), reason, channel.node_index, task)
             if message["kind"] == kind:
-                found[channel.node] = message
-                missing.discard(channel.node)
-        return dict(sorted(found.items()))
+                messages[channel.node_index] = message
+                missing.discard(channel.node_index)
+        return dict(sorted(messages.items()))
 
     def end(self, seconds: float) -> dict[int, Message]:
-        """Tell all guards to end what runs; return how it ended on each node that answers within ``seconds``."""
-        results: dict[int, Message] = {}
-        waiting = {node for node, channel in self._channels.items() if not channel.inbox.closed}
-        for node in waiting:
-            self.say(node, "end")
+        """Let all guards end their processes; return the final report of each node that answers in ``seconds``."""
+        reports: dict[int, Message] = {}
+        waiting = {index for index, channel in self._channels.items() if not channel.inbox.closed}
+        for index in waiting:
+            self.send(index, "end")
         deadline = time.monotonic() + seconds
-        while waiting and (heard := self._hear(deadline)):
-            channel, message = heard
-            if message["kind"] == "ending":
-                results[channel.node] = message
-            if message["kind"] in ("ending", "gone"):
-                waiting.discard(channel.node)
-        return results
+        while waiting and (received := self._receive(deadline)):
+            channel, message = received
+            if message["kind"] == "report":
+                reports[channel.node_index] = message
+            if message["kind"] in ("report", "lost"):
+                waiting.discard(channel.node_index)
+        return reports
 
-    def _hear(self, deadline: float) -> tuple[Channel, Message] | None:
-        """Return who said what next, or None when nobody says anything before the deadline."""
-        while not self._heard:
-            left = deadline - time.monotonic()
-            if left <= 0:
+    def _receive(self, deadline: float) -> tuple["Channel", Message] | None:
+        """Return the next message and its channel, or None when none arrives before the deadline."""
+        while not self._received:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 return None
-            self._beat()
-            self._listen(min(left, HEARTBEAT_SECONDS))
-        return self._heard.popleft()
+            self._send_heartbeats()
+            self._listen(min(remaining, HEARTBEAT_SECONDS))
+        return self._received.popleft()
+
+    def _send_heartbeats(self) -> None:
+        if time.monotonic() - self._last_heartbeat >= HEARTBEAT_SECONDS:
+            self._last_heartbeat = time.monotonic()
+            for channel in self._channels.values():
+                channel.send("heartbeat")
 
     def _listen(self, seconds: float) -> None:
-        open_ones = [channel for channel in self._channels.values() if not channel.inbox.closed]
-        speaking, _, _ = select.select([channel.inbox for channel in open_ones], [], [], seconds)
-        for channel in (one for one in open_ones if one.inbox in speaking):
-            self._heard.extend((channel, message) for message in channel.inbox.receive())
-            if channel.inbox.closed:
-                self._heard.append((channel, channel.loss()))
+        channels = {channel.inbox: channel for channel in self._channels.values() if not channel.inbox.closed}
+        readable, _, _ = select.select(list(channels), [], [], seconds)
+        for inbox in readable:
+            channel = channels[inbox]
+            for message in inbox.receive():
+                self._received.append((channel, message))
+            if inbox.closed:
+                self._received.append((channel, channel.loss()))
 
-    def _beat(self) -> None:
-        """Tell the guards that there still is somebody, if it is time to."""
-        if time.monotonic() - self._last_beat >= HEARTBEAT_SECONDS:
-            self._last_beat = time.monotonic()
-            for channel in self._channels.values():
-                channel.say("heartbeat")
+
+class Channel:
+    """The connection to the guard of one node: the process that reaches it, and a pipe each way.
+
+    Opened at once. Always call ``close``: without it the guard goes on.
+    Raises OSError when the command that reaches the node can't be started.
+    """
+
+    def __init__(self, node_index: int, node: Node, mark: str, module: str = GUARD) -> None:
+        self.node_index, self.node = node_index, node
+        self._mark = mark
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 closed by close
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(
+                node.argv("-m", module, mark), stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True
+            )
+        except OSError:
+            self._errors.close()
+            raise
+        assert self._process.stdin
+        assert self._process.stdout
+        self._outbox = self._process.stdin
+        self.inbox = Inbox(self._process.stdout.fileno(), mark)
+
+    def send(self, kind: str, **values: object) -> None:
+        """Send a message; that a guard is lost appears where its messages are received."""
+        with suppress(OSError):
+            self._outbox.write(line(self._mark, kind, dict(values)))
+            self._outbox.flush()
+
+    def describe(self, reason: str, task: str = "") -> str:
+        """Return a reason with its task and node; where there is only this machine, the node has no name."""
+        name = self.node.name
+        if task:
+            return f"{task} on {name} {reason}" if name else f"{task} {reason}"
+        return f"{name}: {reason}" if name else reason
+
+    def loss(self) -> Message:
+        """Return why the guard is lost, as a message."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(CLOSING_SECONDS)
+        code = self._process.poll()
+        end = ending_words(code) if code is not None else "fell silent"
+        # What the guard, or the program that reaches it, wrote to standard error.
+        self._errors.seek(0)
+        if error := last_line(self._errors.read().decode(errors="replace")):
+            end = f"{end}: {error}"
+        outcome = Outcome.KILLED if code is not None and code < 0 else Outcome.FAILED
+        subject = f"was lost, its {self.node.reach[0]}" if self.node.reach else "the guard of the run"
+        return {"kind": "lost", "outcome": outcome, "reason": f"{subject} {end}"}
+
+    def close(self) -> None:
+        """Close the connection, and wait until the guard has exited."""
+        with suppress(OSError):
+            self._outbox.close()
+        try:
+            self._process.wait(CLOSING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout
+        self._process.stdout.close()
+        self._errors.close()

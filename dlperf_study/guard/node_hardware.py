@@ -1,4 +1,4 @@
-"""What a node is, as it says itself: hardware, address, free ports."""
+"""The hardware, the address and the free ports of this node."""
 
 import ipaddress
 import os
@@ -37,9 +37,9 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
     }
 
 
-def allowed_gpus(given: Mapping[str, str]) -> str | None:
-    """Return the list of the GPUs that a run may use here: the one given for it, or else this process's own."""
-    return given.get(VISIBLE_DEVICES, os.environ.get(VISIBLE_DEVICES))
+def allowed_gpus(variables: Mapping[str, str]) -> str | None:
+    """Return the list of GPUs that a run may use: that of its variables, or else that of this process."""
+    return variables.get(VISIBLE_DEVICES, os.environ.get(VISIBLE_DEVICES))
 
 
 def first_devices(allowed: str | None, wanted: int) -> str:

@@ -1,4 +1,4 @@
-"""What else a node does: before a run, how long until it is idle; during the run, what others kept busy."""
+"""The load of a node by other processes: the wait until it is idle before a run, and the busy cores during it."""
 
 import resource
 import time
@@ -15,25 +15,25 @@ SAMPLE_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Load:
-    """What a node did before a run: ``busy_cores_before`` is by other processes, just before the run."""
+    """The load of a node before a run; ``busy_cores_before`` is by other processes, just before the run."""
 
     waited_seconds: float
     busy_cores_before: float
     survivors_ended: tuple[str, ...]
 
 
-def wait_until_idle(most_busy_cores: float, wait_seconds: float, check: Callable[[], None]) -> Load:
+def wait_until_idle(max_busy_cores: float, wait_seconds: float, check: Callable[[], None]) -> Load:
     """End survivors, then wait until this node is idle, at most ``wait_seconds``; ``check`` may raise meanwhile.
 
     A node that stays busy is measured all the same; the load is recorded and the report says so.
     """
-    ended = end_survivors()
+    survivors = end_survivors()
     start = time.monotonic()
     busy = cores_busy(SAMPLE_SECONDS)
-    while busy > most_busy_cores and time.monotonic() - start < wait_seconds:
+    while busy > max_busy_cores and time.monotonic() - start < wait_seconds:
         check()
         busy = cores_busy(SAMPLE_SECONDS)
-    return Load(time.monotonic() - start, busy, ended)
+    return Load(time.monotonic() - start, busy, survivors)
 
 
 def cores_busy(seconds: float) -> float:
@@ -42,21 +42,21 @@ def cores_busy(seconds: float) -> float:
 
 
 class LoadMeter:
-    """Measures how many cores processes other than this one and its children keep busy."""
+    """Measure how many cores are kept busy by processes other than this one and its children."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
         self._busy = _busy_seconds()
-        self._own = _own_seconds()
+        self._children = _children_seconds()
         self._kills = _out_of_memory_kills()
 
     def busy_cores(self) -> float:
         """Return the mean number of cores others kept busy; children count once they have been waited for."""
-        others = (_busy_seconds() - self._busy) - (_own_seconds() - self._own)
-        return max(0.0, others) / max(time.monotonic() - self._start, 1e-9)
+        busy_seconds = (_busy_seconds() - self._busy) - (_children_seconds() - self._children)
+        return max(0.0, busy_seconds) / max(time.monotonic() - self._start, 1e-9)
 
     def out_of_memory_kills(self) -> int:
-        """Return how many processes the kernel killed for want of memory meanwhile."""
+        """Return how many processes the kernel has killed since, because the memory was full."""
         return _out_of_memory_kills() - self._kills
 
 
@@ -66,7 +66,8 @@ def _busy_seconds() -> float:
     return float(sum(getattr(times, kind, 0.0) for kind in ("user", "system", "irq", "softirq", "steal")))
 
 
-def _own_seconds() -> float:
+def _children_seconds() -> float:
+    """Return the CPU seconds of this process and of its children."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
@@ -76,4 +77,7 @@ def _out_of_memory_kills() -> int:
         lines = Path("/proc/vmstat").read_text().splitlines()
     except OSError:
         return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+    for line in lines:
+        if line.startswith("oom_kill "):
+            return int(line.split()[1])
+    return 0

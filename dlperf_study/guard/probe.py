@@ -1,6 +1,6 @@
-"""A node as ``check`` sees it: started where a guard would be, it answers questions until its input closes.
+"""Probes for the check of a cluster: a program on each node that answers questions until its input closes.
 
-``python -m dlperf_study.guard.probe MARK``.
+``python -m dlperf_study.guard.probe MARK``, started where a guard would be. ``start_probes`` starts them on all nodes.
 """
 
 import random
@@ -9,8 +9,8 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,51 +18,93 @@ import psutil
 
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import RunError
+from dlperf_study.guard.guards import Channel
 from dlperf_study.guard.installed_packages import installed_packages
 from dlperf_study.guard.messages import Inbox, Message, line
 from dlperf_study.guard.node_hardware import allowed_gpus, hardware, own_address
 from dlperf_study.guard.node_load import cores_busy
 from dlperf_study.guard.requests import CANDIDATES, PORTS
+from dlperf_study.guard.submission import Node
+from dlperf_study.supervision.processes import new_mark
 
+MODULE = "dlperf_study.guard.probe"
+ANSWER_SECONDS = 90.0
 LOAD_SECONDS = 1.0
 CONNECT_SECONDS = 3.0
 
 
-def facts(asked: Message) -> dict[str, Any]:
-    """Return what this node is and brings, as far as a run needs it."""
-    folder = Path(asked["work_folder"] or tempfile.gettempdir())
-    return {
-        "hardware": hardware(allowed_gpus(asked["environment"])),
-        "code": measuring_code(),
-        "busy_cores": cores_busy(LOAD_SECONDS),
-        "free_memory_bytes": psutil.virtual_memory().available,
-        "address": _address(asked["network_interface"]),
-        "work_folder": str(folder),
-        "free_disk_bytes": shutil.disk_usage(_existing(folder)).free,
-        "is_writable": _is_writable(_existing(folder)),
-        "sees_shared_file": bool(asked["shared_file"]) and Path(asked["shared_file"]).is_file(),
-        "software": {name: _software(python) for name, python in asked["pythons"].items()},
-    }
+class Probes:
+    """The nodes that can be reached, by name; ``lost`` is why the others can't, by name."""
+
+    def __init__(self, channels: Mapping[str, Channel], lost: Mapping[str, str]) -> None:
+        self._channels = dict(channels)
+        self.lost = dict(lost)
+
+    def ask(self, kind: str, **values: Any) -> dict[str, Message]:
+        """Send the same request to all nodes; return their answers. A node without an answer is lost from now on."""
+        for channel in self._channels.values():
+            channel.send(kind, **values)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        answers = {}
+        for name, channel in list(self._channels.items()):
+            answer = _receive(channel, deadline)
+            if answer is None:
+                self.lost[name] = str(channel.loss()["reason"])
+                del self._channels[name]
+            else:
+                answers[name] = answer
+        return answers
+
+    def clock_offsets(self) -> dict[str, float]:
+        """Return how many seconds the clock of each node is ahead of ours, to half the time an answer takes."""
+        offsets = {}
+        for name, channel in self._channels.items():
+            sent = time.time()
+            channel.send("clock")
+            if answer := _receive(channel, time.monotonic() + ANSWER_SECONDS):
+                offsets[name] = answer["unix_seconds"] - (sent + time.time()) / 2
+        return offsets
 
 
-def unreachable(endpoints: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return the names of the endpoints, host and port each, that nothing answers at from here."""
-    return [name for name, (host, port) in endpoints.items() if not _answers(host, port)]
+@contextmanager
+def start_probes(nodes: Sequence[Node]) -> Iterator[Probes]:
+    """Start a probe on each node; at the end none is left."""
+    mark = new_mark()
+    channels: dict[str, Channel] = {}
+    lost: dict[str, str] = {}
+    try:
+        for index, node in enumerate(nodes):
+            try:
+                channels[node.title] = Channel(index, node, mark, MODULE)
+            except OSError as error:
+                lost[node.title] = str(error)
+        yield Probes(channels, lost)
+    finally:
+        for channel in channels.values():
+            channel.close()
+
+
+def _receive(channel: Channel, deadline: float) -> Message | None:
+    """Return the next answer of a node, or None when it is gone or silent."""
+    while not channel.inbox.closed and (remaining := deadline - time.monotonic()) > 0:
+        if messages := channel.inbox.receive(remaining):
+            return messages[0]
+    return None
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Answer until the input closes; listen on two ports meanwhile."""
     mark = sys.argv[1]
     inbox = Inbox(sys.stdin.fileno(), mark)
-    with _listening() as chosen, socket.create_server(("", 0)) as given:
-        ports = [one.getsockname()[1] for one in (chosen, given)]
+    with _listen_as_a_run() as first, socket.create_server(("", 0)) as second:
+        ports = [first.getsockname()[1], second.getsockname()[1]]
         while not inbox.closed:
-            for asked in inbox.receive(60):
-                sys.stdout.buffer.write(line(mark, asked["kind"], _answer(asked, ports)))
+            for request in inbox.receive(60):
+                sys.stdout.buffer.write(line(mark, request["kind"], _answer(request, ports)))
                 sys.stdout.buffer.flush()
 
 
-def _listening() -> socket.socket:
+def _listen_as_a_run() -> socket.socket:
     """Return a socket that listens on one of the ports that a run chooses from."""
     for port in random.sample(PORTS, CANDIDATES):
         with suppress(OSError):
@@ -70,20 +112,39 @@ def _listening() -> socket.socket:
     raise RunError(f"none of {CANDIDATES} ports from {PORTS.start} to {PORTS.stop - 1} that were tried is free")
 
 
-def _answer(asked: Message, ports: Sequence[int]) -> Message:
-    if asked["kind"] == "facts":
-        return facts(asked) | {"ports": ports}
-    if asked["kind"] == "connect":
-        return {"unreachable": unreachable(asked["endpoints"])}
+def _answer(request: Message, ports: Sequence[int]) -> Message:
+    if request["kind"] == "facts":
+        return facts(request) | {"ports": ports}
+    if request["kind"] == "connect":
+        return {"unreachable": unreachable(request["endpoints"])}
     return {"unix_seconds": time.time()}
 
 
-def _address(interface: str) -> dict[str, str]:
+def facts(request: Message) -> dict[str, Any]:
+    """Return what this node has, as far as a run needs it."""
+    folder = Path(request["work_folder"] or tempfile.gettempdir())
+    # A run creates the rest of the path.
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    return {
+        "hardware": hardware(allowed_gpus(request["environment"])),
+        "code": measuring_code(),
+        "busy_cores": cores_busy(LOAD_SECONDS),
+        "free_memory_bytes": psutil.virtual_memory().available,
+        "address": _address(request["network_interface"]),
+        "work_folder": str(folder),
+        "free_disk_bytes": shutil.disk_usage(existing).free,
+        "is_writable": _is_writable(existing),
+        "sees_shared_file": bool(request["shared_file"]) and Path(request["shared_file"]).is_file(),
+        "software": {framework: _software(python) for framework, python in request["pythons"].items()},
+    }
+
+
+def _address(network_interface: str) -> dict[str, str]:
     try:
-        address, found = own_address(interface)
+        address, interface = own_address(network_interface)
     except RunError as error:
         return {"error": str(error)}
-    return {"address": address, "interface": found}
+    return {"address": address, "interface": interface}
 
 
 def _software(python: Sequence[str]) -> dict[str, Any]:
@@ -91,11 +152,6 @@ def _software(python: Sequence[str]) -> dict[str, Any]:
         return installed_packages(python)
     except RunError as error:
         return {"error": str(error)}
-
-
-def _existing(folder: Path) -> Path:
-    """Return the part of a path that is there; a run makes the rest."""
-    return next(one for one in (folder, *folder.parents) if one.exists())
 
 
 def _is_writable(folder: Path) -> bool:
@@ -106,12 +162,15 @@ def _is_writable(folder: Path) -> bool:
         return False
 
 
-def _answers(host: str, port: int) -> bool:
-    try:
-        socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
-    except OSError:
-        return False
-    return True
+def unreachable(endpoints: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return the names of the endpoints, host and port each, that don't accept a connection from here."""
+    names = []
+    for name, (host, port) in endpoints.items():
+        try:
+            socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
+        except OSError:
+            names.append(name)
+    return names
 
 
 if __name__ == "__main__":

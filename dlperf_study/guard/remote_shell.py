@@ -1,7 +1,7 @@
-"""A command named ``ssh`` for those who reach other nodes by it, as ``horovodrun`` does: it goes the way we go.
+"""A command named ``ssh`` for programs that start processes on other nodes by it, as ``horovodrun`` does.
 
-So a configuration file of ssh, and the names hosts have in it, hold for them too, and under Slurm no host
-needs an ssh server at all.
+It reaches a node as this package does. So the configuration file of ssh, with its names of hosts, is valid for these
+programs too, and under a queue no host needs an ssh server.
 """
 
 import json
@@ -16,17 +16,17 @@ from dlperf_study.errors import RunError
 _SCRIPT = '#!/bin/sh\nexec {python} -m dlperf_study.guard.remote_shell {table} "$@"\n'
 
 
-def install(folder: Path, reach: Mapping[str, Sequence[str]]) -> None:
-    """Put a command ``ssh`` into a folder; ``reach`` is what a text for a shell is put behind, by address of a node."""
+def install(folder: Path, prefixes: Mapping[str, Sequence[str]]) -> None:
+    """Write a command ``ssh`` into a folder; ``prefixes`` are the command prefixes for a shell line, by address."""
     folder.mkdir(parents=True, exist_ok=True)
-    table, script = folder / "reach.json", folder / "ssh"
-    table.write_text(json.dumps({address: list(words) for address, words in reach.items()}))
+    table, script = folder / "prefixes.json", folder / "ssh"
+    table.write_text(json.dumps({address: list(prefix) for address, prefix in prefixes.items()}))
     script.write_text(_SCRIPT.format(python=shlex.quote(sys.executable), table=shlex.quote(str(table))))
     script.chmod(0o755)
 
 
 def command(table: Mapping[str, Sequence[str]], arguments: Sequence[str]) -> list[str]:
-    """Return the argv that stands for ``ssh`` with these arguments; its options are ours to choose.
+    """Return the argv that replaces ``ssh`` with these arguments; its options are ignored.
 
     Raises RunError for a host that is not of the run.
     """
@@ -36,19 +36,20 @@ def command(table: Mapping[str, Sequence[str]], arguments: Sequence[str]) -> lis
     return [*table[host], " ".join(_without_options(rest))]
 
 
-def _without_options(words: Sequence[str]) -> Sequence[str]:
-    """Return what follows the options; each has a value of its own, as in ``-o ConnectTimeout=10 -p 22``."""
-    while words and words[0].startswith("-"):
-        words = words[2:]
-    return words
+def _without_options(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments after the options; each option has a value, as in ``-o ConnectTimeout=10 -p 22``."""
+    while arguments and arguments[0].startswith("-"):
+        arguments = arguments[2:]
+    return arguments
 
 
 def main() -> None:
-    """Become the command that reaches the node."""
+    """Replace this process by the command that reaches the node."""
     argv = command(json.loads(Path(sys.argv[1]).read_text()), sys.argv[2:])
-    # Without this folder in front: the next command named ssh must be the real one.
-    own = str(Path(sys.argv[1]).parent)
-    os.environ["PATH"] = os.pathsep.join(p for p in os.environ["PATH"].split(os.pathsep) if p != own)
+    # Without this folder: the next command named ssh must be the real one.
+    this_folder = str(Path(sys.argv[1]).parent)
+    folders = [folder for folder in os.environ["PATH"].split(os.pathsep) if folder != this_folder]
+    os.environ["PATH"] = os.pathsep.join(folders)
     os.execvp(argv[0], argv)
 
 

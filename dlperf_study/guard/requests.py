@@ -1,4 +1,4 @@
-"""What the nodes of one run are asked and told, and what they said of themselves."""
+"""The requests that a coordinator sends to the guards of one run, and what the guards reported of their nodes."""
 
 import os
 import random
@@ -14,68 +14,51 @@ from dlperf_study.guard.messages import Message
 from dlperf_study.guard.submission import Command, Node, Submission, fill
 from dlperf_study.study.job import Outcome
 
-#: Below the ports that systems give to outgoing connections.
+#: Below the ports that systems use for outgoing connections.
 PORTS = range(20_000, 32_768)
+#: How many random ports of these each node tries.
 CANDIDATES = 64
 
 
 @dataclass
 class ConductedRun:
-    """What is known of a run so far; ``ordered`` are the nodes that were told what to start."""
+    """The state of a run; ``ready`` has the report of each prepared node, by node index."""
 
     submission: Submission
     nodes: tuple[Node, ...]
     mark: str
     ready: dict[int, Message] = field(default_factory=dict)
-    ordered: set[int] = field(default_factory=set)
-    began: float = field(default_factory=time.monotonic)
+    started_nodes: set[int] = field(default_factory=set)
+    start_time: float = field(default_factory=time.monotonic)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    def commands_on(self, node: int) -> list[Command]:
-        """Return what one node is to start."""
-        return [command for command in self.submission.commands if command.node == node]
+    def commands_on(self, node_index: int) -> list[Command]:
+        """Return the commands of one node."""
+        return [command for command in self.submission.commands if command.node == node_index]
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """The address of each prepared node, by node index."""
+        return {index: self.nodes[index].address or report["address"] for index, report in self.ready.items()}
 
 
 def prepare_request(submission: Submission) -> dict[str, Any]:
-    """Return what every node is asked to get ready for; raises RunFailed where a variable was not passed on."""
+    """Return the request to prepare, the same for all nodes; raises RunFailed where a variable was not passed on."""
+    variables = travelling_environment(os.environ, submission.pass_environment)
     return {
         "idle_max_busy_cores": submission.idle_max_busy_cores,
         "idle_wait_seconds": submission.idle_wait_seconds,
         "network_interface": submission.network_interface,
         "has_peers": submission.nodes > 1,
         "gpus_per_node": submission.gpus_per_node,
-        "ports": random.sample(PORTS, CANDIDATES * bool(submission.ports)),
+        "ports": random.sample(PORTS, CANDIDATES) if submission.ports else [],
         "python": submission.python,
         "pass_environment": submission.pass_environment,
-        "environment": travelling_environment(os.environ, submission.pass_environment) | _given(submission),
+        "environment": variables | _declared_environment(submission),
     }
 
 
-def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
-    """Return what each node is told to start; raises RunFailed where too few ports are free on all nodes."""
-    values, reach = _values(run), _reach(run)
-    alike = {
-        "folder": fill(run.submission.folder_there, values),
-        "apart": fill(run.submission.node_folder, values),
-        "files": dict(run.submission.files),
-        "rank_output": run.submission.rank_output,
-        "reach": reach,
-    }
-    return {
-        node: {**alike, "commands": [_filled(command, values) for command in run.commands_on(node)]}
-        for node in run.ready
-    }
-
-
-def node_facts(run: ConductedRun, node: int, result: Message | None) -> dict[str, Any]:
-    """Return what a node said of itself, and what its guard saw of others during the run."""
-    said = run.ready[node]
-    during = {"busy_cores_during": result["busy_cores"] if result else None}
-    facts = {name: said[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
-    return {"node": node, "name": run.nodes[node].name, **facts, "load": said["load"] | during}
-
-
-def _given(submission: Submission) -> dict[str, str]:
+def _declared_environment(submission: Submission) -> dict[str, str]:
     """Return the variables of the cluster file; a value that a record withholds must be in our own environment."""
     withheld = {name for name, value in submission.environment.items() if value == WITHHELD}
     if missing := sorted(withheld - os.environ.keys()):
@@ -83,31 +66,60 @@ def _given(submission: Submission) -> dict[str, str]:
     return {name: os.environ[name] if name in withheld else value for name, value in submission.environment.items()}
 
 
+def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
+    """Return the request to start for each node index; raises RunFailed where too few ports are free on all nodes."""
+    values = _values(run)
+    common = {
+        "folder": fill(run.submission.folder_there, values),
+        "node_folder": fill(run.submission.node_folder, values),
+        "files": dict(run.submission.files),
+        "rank_output": run.submission.rank_output,
+        "ssh_commands": _ssh_commands(run),
+    }
+    requests = {}
+    for index in run.ready:
+        requests[index] = common | {"commands": [_filled(command, values) for command in run.commands_on(index)]}
+    return requests
+
+
 def _values(run: ConductedRun) -> dict[str, str]:
-    """Return what is filled in, now that the nodes have said where they are and which ports are free on all."""
-    free = set.intersection(*(set(said["ports"]) for said in run.ready.values()))
+    """Return the values of ``{host_N}``, ``{interface_N}``, ``{devices_N}``, ``{port_N}`` and ``{unique}``."""
+    values = {"unique": run.mark.partition("@")[0]}
+    for index, report in run.ready.items():
+        values[f"host_{index}"] = run.addresses[index]
+        values[f"interface_{index}"] = report["interface"]
+        values[f"devices_{index}"] = report["devices"]
+    free = set.intersection(*(set(report["ports"]) for report in run.ready.values()))
     if len(free) < run.submission.ports:
         raise RunFailed(Outcome.FAILED, f"only {len(free)} of {CANDIDATES} ports tried are free on all nodes")
-    ports = {f"port_{n}": str(port) for n, port in zip(range(run.submission.ports), sorted(free), strict=False)}
-    hosts = {f"host_{node}": run.nodes[node].address or said["address"] for node, said in run.ready.items()}
-    interfaces = {f"interface_{node}": said["interface"] for node, said in run.ready.items()}
-    devices = {f"devices_{node}": said["devices"] for node, said in run.ready.items()}
-    return ports | hosts | interfaces | devices | {"unique": run.mark.partition("@")[0]}
+    for port_index, port in zip(range(run.submission.ports), sorted(free), strict=False):
+        values[f"port_{port_index}"] = str(port)
+    return values
 
 
-def _reach(run: ConductedRun) -> dict[str, list[str]]:
-    """Return how one node reaches the others, by address, where a node has to: it gets no command from here."""
-    if all(run.commands_on(node) for node in run.ready):
+def _ssh_commands(run: ConductedRun) -> dict[str, list[str]]:
+    """Return the command prefix that reaches each node from another, by address.
+
+    Empty where every node has commands of its own: then no node starts processes on another.
+    """
+    if all(run.commands_on(index) for index in run.ready):
         return {}
-    addresses = {node: run.nodes[node].address or said["address"] for node, said in run.ready.items()}
-    return {address: list(run.nodes[node].shell_argv()) for node, address in addresses.items()}
+    return {address: list(run.nodes[index].shell_argv()) for index, address in run.addresses.items()}
 
 
 def _filled(command: Command, values: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": command.name,
         "role": command.role,
-        "argv": [fill(word, values) for word in command.argv],
+        "argv": [fill(argument, values) for argument in command.argv],
         "environment": {name: fill(value, values) for name, value in command.environment.items()},
         "log": fill(command.log, values),
     }
+
+
+def node_facts(run: ConductedRun, node_index: int, final_report: Message | None) -> dict[str, Any]:
+    """Return the facts of a node for the run record: its first report, and the load by others during the run."""
+    report = run.ready[node_index]
+    during = {"busy_cores_during": final_report["busy_cores"] if final_report else None}
+    facts = {name: report[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
+    return {"node": node_index, "name": run.nodes[node_index].name, **facts, "load": report["load"] | during}

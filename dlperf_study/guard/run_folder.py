@@ -1,4 +1,4 @@
-"""The folder of a run: made when the run starts, tidied when it ends, packed where nodes don't share files."""
+"""The folder of a run: created when the run starts, cleaned when it ends, packed where nodes don't share files."""
 
 import base64
 import io
@@ -13,12 +13,12 @@ from dlperf_study.paths import RunPaths
 
 
 def begin(submission: Submission) -> None:
-    """Make an empty folder for a run that starts now; what an earlier attempt left there is kept aside."""
+    """Create an empty folder for a run that starts now; an interrupted attempt is moved and kept."""
     run = submission.paths
     if run.folder.exists() and any(run.folder.iterdir()):
-        aside = run.home.interrupted()
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        run.folder.rename(aside)
+        interrupted = run.home.interrupted()
+        interrupted.parent.mkdir(parents=True, exist_ok=True)
+        run.folder.rename(interrupted)
     run.folder.mkdir(parents=True, exist_ok=True)
     write_files(run.folder, submission.files)
     run.submission_file.write_text(submission.as_json())
@@ -32,12 +32,12 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def keep_rank_output(folder: Path, pattern: str) -> None:
-    """Keep what the ranks printed; drop the rest of scratch: launchers leave the whole environment there."""
+    """Keep what the ranks printed; remove the rest of scratch: launchers write the whole environment there."""
     scratch = RunPaths(folder).scratch
     for file in sorted(scratch.rglob("*") if pattern else ()):
-        found = re.fullmatch(pattern, file.relative_to(scratch).as_posix())
-        if found and file.stat().st_size:
-            file.replace(folder / f"{_log_name(found.groupdict())}.log")
+        match = re.fullmatch(pattern, file.relative_to(scratch).as_posix())
+        if match and file.stat().st_size:
+            file.replace(folder / f"{_log_name(match.groupdict())}.log")
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -51,10 +51,10 @@ def pack(folder: Path) -> str:
 
 
 def unpack(archive: str, folder: Path) -> None:
-    """Write the files of a packed folder into another one; those of its names that are there stay as they are."""
+    """Write the files of a packed folder into a folder; files that already exist there are not changed."""
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive)), mode="r:gz") as tar:
-        wanted = [member for member in tar.getmembers() if not (folder / member.name).exists()]
-        tar.extractall(folder, wanted, filter="data")
+        new = [member for member in tar.getmembers() if not (folder / member.name).exists()]
+        tar.extractall(folder, new, filter="data")
 
 
 def _log_name(parts: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""What is started for one run on each of its nodes: a job rendered for one launcher. Pure."""
+"""A submission: the commands of one run on each of its nodes, a job rendered for one launcher. Pure."""
 
 import json
 import shlex
@@ -15,7 +15,7 @@ from dlperf_study.study.job import Job, JobResult, Task, tuples_of_lists
 
 @dataclass(frozen=True)
 class Command:
-    """One process to start on one node: its log is a file in the run's folder there."""
+    """One process to start on one node; its log is a file in the run's folder there."""
 
     name: str
     role: str
@@ -27,11 +27,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Submission:
-    """A job rendered for one launcher; ``{host_N}`` and what else a task may name is filled in when it starts.
+    """A job rendered for one launcher; ``{host_N}`` and the other placeholders of a task are filled in at the start.
 
-    ``folder`` is where the evidence goes. When files must be fetched, each node makes ``node_folder``, the same path
-    everywhere, writes below it, and removes it. ``python`` is the argv of the Python that trains, which is asked for
-    its libraries. ``files`` are texts by name that lie in the folder of the run on every node before it starts.
+    ``folder`` is the folder of the evidence. When nodes don't share files, each creates ``node_folder``, the same path
+    everywhere, writes below it, and removes it. ``python`` is the argv of the Python that trains, for the list of its
+    installed packages. ``files`` are texts by name, written into the folder of the run on every node before the start.
     """
 
     launcher: str
@@ -53,18 +53,18 @@ class Submission:
 
     @property
     def paths(self) -> RunPaths:
-        """Where the evidence goes."""
+        """The paths of the evidence."""
         return RunPaths(Path(self.folder))
 
     @property
     def folder_there(self) -> str:
-        """The run's folder on its nodes; it has the same name as here, for the logs of ranks say it."""
+        """The run's folder on its nodes; the same name as here, because the logs of ranks contain it."""
         return f"{self.node_folder}/{Path(self.folder).name}" if self.node_folder else self.folder
 
     def as_json(self) -> str:
-        """Return the text that is kept as evidence and shown in the notebook; ``files`` lie beside it.
+        """Return the text that is kept as evidence and shown in the notebook; ``files`` are next to it.
 
-        What may be secret is not in it: whoever executes it must have these variables in its own environment.
+        Values that may be secret are not in it: the process that executes it must have these variables itself.
         """
         values = asdict(self) | {"environment": recorded_environment(self.environment)}
         del values["files"]
@@ -80,10 +80,10 @@ class Submission:
 
 @dataclass(frozen=True)
 class Node:
-    """How a node is reached: ``reach`` is what a command is put behind to run there, nothing for this machine.
+    """A machine of a cluster: ``reach`` is the command prefix that runs a command there, empty for this machine.
 
-    ``shell``: a shell at the other end reads the words again. ``address`` is what other nodes know it by; left
-    empty, the node is asked.
+    ``shell``: a shell at the other end splits the command again. ``address`` is the one that other nodes use; left
+    empty, the node reports it.
     """
 
     name: str = ""
@@ -94,35 +94,35 @@ class Node:
 
     @property
     def title(self) -> str:
-        """Its name, for messages; this machine may have none."""
+        """Its name in messages; this machine may have none."""
         return self.name or "this machine"
 
-    def argv(self, *words: str) -> tuple[str, ...]:
-        """Return the argv that runs the node's Python with these words there."""
-        return self.command(self.python, *words)
+    def argv(self, *arguments: str) -> tuple[str, ...]:
+        """Return the argv that runs the node's Python with these arguments there."""
+        return self.command(self.python, *arguments)
 
-    def command(self, *words: str) -> tuple[str, ...]:
+    def command(self, *argv: str) -> tuple[str, ...]:
         """Return the argv that runs a command there."""
-        return (*self.reach, shlex.join(words)) if self.shell else (*self.reach, *words)
+        return (*self.reach, shlex.join(argv)) if self.shell else (*self.reach, *argv)
 
     def shell_argv(self) -> tuple[str, ...]:
-        """Return what a text for a shell is put behind to be run there."""
+        """Return the command prefix that runs a shell line there."""
         return self.reach if self.shell else (*self.reach, "sh", "-c")
 
 
-#: Runs submissions, each within so many seconds; yields one ending per submission, in order.
+#: Run submissions, each within so many seconds; yield one result per submission, in order.
 Execute = Callable[[Sequence[Submission], Cluster, float], Generator[JobResult]]
 
 
 def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_folder: str = "") -> Submission:
     """Return the commands of a job, each with its log.
 
-    ``node_folder`` is where nodes write that don't share files with this machine.
+    ``node_folder`` is the folder of nodes that don't share files with this machine.
     """
-    bare = Submission(launcher, str(folder), (), job.ports, nodes=job.nodes, node_folder=node_folder)
+    empty = Submission(launcher, str(folder), (), job.ports, nodes=job.nodes, node_folder=node_folder)
     return replace(
-        bare,
-        commands=tuple(_command(task, cluster, bare.folder_there) for task in job.tasks),
+        empty,
+        commands=tuple(_command(task, cluster, empty.folder_there) for task in job.tasks),
         rank_output=job.rank_output,
         gpus_per_node=job.gpus_per_node,
         python=(*cluster.container, job.tasks[0].argv[0]),
@@ -143,7 +143,7 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 def _command(task: Task, cluster: Cluster, folder: str) -> Command:
     def filled(text: str) -> str:
-        # Servers have the address of their node; only where each has one of its own is it another.
+        # Servers have the address of their node, unless the launcher gives them nodes of their own.
         return fill(text, {"run": folder}).replace("{server_host_", "{host_")
 
     argv = (*cluster.container, *map(filled, task.argv))

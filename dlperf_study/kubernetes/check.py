@@ -5,11 +5,10 @@ import time
 import uuid
 from collections.abc import Iterator
 
-from dlperf_study.check.result import CheckResult, missing, ok
+from dlperf_study.check.result import CheckResult, missing, ok, queue_seconds
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import measuring_code, training_libraries
 from dlperf_study.errors import DlperfStudyError
-from dlperf_study.guard.probes import queue_seconds
 from dlperf_study.kubernetes.api import Api, KubernetesError
 from dlperf_study.kubernetes.manifests import check_job
 from dlperf_study.kubernetes.pod_status import failure_of, has_ended, waiting_reasons

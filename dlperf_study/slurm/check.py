@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from dlperf_study.check.reachability import NodeAccess, check_commands, check_nodes
-from dlperf_study.check.result import CheckResult, missing, ok
+from dlperf_study.check.result import CheckResult, missing, ok, queue_seconds
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import RunError
-from dlperf_study.guard.probes import queue_seconds
 from dlperf_study.guard.submission import Node
 from dlperf_study.slurm import queue
 from dlperf_study.slurm.allocation import allocated_nodes

@@ -3,7 +3,7 @@
 import pytest
 
 from dlperf_study import frameworks
-from dlperf_study.cluster.software import brought, packages_of_libraries, software, training_libraries
+from dlperf_study.cluster.software import installed, packages_of_libraries, software, training_libraries
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_the_packages_of_a_framework_are_those_of_a_library(name: str) -> None:
 
 
 def test_further_packages_are_said_when_they_are_there() -> None:
-    assert brought(["pytest", "pip-of-nobody"])["software"] == software() | {"pytest": pytest.__version__}
+    assert installed(["pytest", "pip-of-nobody"])["software"] == software() | {"pytest": pytest.__version__}

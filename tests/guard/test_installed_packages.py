@@ -1,4 +1,4 @@
-"""What a Python brings to a run, as it says itself."""
+"""The installed packages of a Python."""
 
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_a_python_that_cant_answer_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("script", "said"), [("true", "''"), ("echo hello", "'hello'")])
 def test_a_program_that_is_no_python_is_said(tmp_path: Path, script: str, said: str) -> None:
-    with pytest.raises(UnusablePython, match=rf"cluster\.software says {said}, and not what it brings$"):
+    with pytest.raises(UnusablePython, match=rf"cluster\.software prints {said} instead of its installed packages$"):
         installed_packages([program(tmp_path, script)])
 
 
