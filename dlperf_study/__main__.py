@@ -17,7 +17,7 @@ INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do one command; return the exit code: 0 done, 1 a mistake or a failed run, 130 interrupted."""
+    """Do one command; return the exit code: 0 done, 1 an error or a failed run, 130 interrupted."""
     options = _parser().parse_args(arguments)
     for number in INTERRUPTIONS:
         signal.signal(number, _interrupt)
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"interrupted{_FURTHER.get(command, '. The same command starts over.')}", file=sys.stderr)
+        print(f"interrupted{_CONTINUATION.get(command, '. The same command starts over.')}", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -51,12 +51,12 @@ def run(options: argparse.Namespace) -> int:
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
     configurations = counted(len(planned.runnable), "configuration")
-    _say(f"study {planned.study}: {configurations}, {len(planned.unsupported)} unsupported here")
+    _print(f"study {planned.study}: {configurations}, {len(planned.unsupported)} unsupported here")
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
-    result = run_study(planned, cluster, _say)
+    result = run_study(planned, cluster, _print)
     if not result.measured and not result.failures:
-        _say(f"nothing to do: {counted(result.found, 'run')}, all measured already")
+        _print(f"nothing to do: {counted(result.found, 'run')}, all measured already")
     for failure in result.failures:
         print(f"failed: {failure}", file=sys.stderr)
     return 1 if result.failures else 0
@@ -66,23 +66,23 @@ def collect(options: argparse.Namespace) -> int:
     """Build the dataset from the evidence."""
     from dlperf_study.dataset.dataset import collect
 
-    paths = StudyPaths.of(_name(options))
+    paths = StudyPaths.of(_study_name(options))
     collect(paths)
-    _say(f"{_found(paths)}: {paths.dataset}")
+    _print(f"{_dataset_summary(paths)}: {paths.dataset}")
     return 0
 
 
 def report(options: argparse.Namespace) -> int:
     """Build the dataset and the report."""
-    name = _name(options)
-    page = _built(name)
-    _say(_found(StudyPaths.of(name)))
-    _say(f"report: {page}")
+    name = _study_name(options)
+    page = _build_report(name)
+    _print(_dataset_summary(StudyPaths.of(name)))
+    _print(f"report: {page}")
     return 0
 
 
 def study(options: argparse.Namespace) -> int:
-    """Measure what is missing, then build the report; a failed run makes the exit code 1, not the report vanish."""
+    """Measure what is missing, then build the report, also after failed runs: these make the exit code 1."""
     code = run(options)
     report(options)
     return code
@@ -98,12 +98,12 @@ def check(options: argparse.Namespace) -> int:
     launcher = launchers.load(cluster.launcher)
     if queue := launcher.queue(cluster):
         seconds = queue_seconds(queue.start_within_seconds)
-        _say(f"the check waits in the queue, at most {seconds:.0f} s …")
+        _print(f"the check waits in the queue, at most {seconds:.0f} s …")
     results = list(launcher.check(cluster))
-    _say(as_table(results))
-    lacking = sum(result.status is CheckStatus.MISSING for result in results)
-    _say(f"{cluster.name}: " + (f"missing: {lacking}" if lacking else "nothing is missing"))
-    return 1 if lacking else 0
+    _print(as_table(results))
+    missing = sum(result.status is CheckStatus.MISSING for result in results)
+    _print(f"{cluster.name}: " + (f"missing: {missing}" if missing else "nothing is missing"))
+    return 1 if missing else 0
 
 
 def audit(options: argparse.Namespace) -> int:
@@ -137,19 +137,19 @@ def ingest(options: argparse.Namespace) -> int:
     ):
         task = display.add_task("reading", total=size)
         ingest(logs.identity, logs.files, logs.folder, paths, partial(display.advance, task))
-    _say(f"{_found(paths)}: {paths.dataset}")
+    _print(f"{_dataset_summary(paths)}: {paths.dataset}")
     if options.like_dlperf:
         _like_dlperf(paths)
     if not options.no_report:
-        _say(f"report: {_built(logs.identity.study)}")
+        _print(f"report: {_build_report(logs.identity.study)}")
     return 0
 
 
-def _built(study_name: str) -> Path:
+def _build_report(study_name: str) -> Path:
     """Build the report of a study that was measured or ingested; return its first page."""
     from dlperf_study.report.pages.pages import build
 
-    _say("building the report, a minute or more …")
+    _print("building the report, a minute or more …")
     return build(study_name)
 
 
@@ -158,47 +158,47 @@ def _like_dlperf(paths: StudyPaths) -> None:
     from dlperf_study.ingest.like_dlperf import write_like_dlperf
 
     for line in write_like_dlperf(paths):
-        _say(line)
+        _print(line)
 
 
-def _found(paths: StudyPaths) -> str:
-    """Return in words what a dataset holds, errors first: a number that is missing or wrong."""
+def _dataset_summary(paths: StudyPaths) -> str:
+    """Return how many runs and diagnostics a dataset has, in one line."""
     from dlperf_study.columns import Table
     from dlperf_study.dataset import tables
     from dlperf_study.plan.plan import Plan
     from dlperf_study.study.job import Outcome
     from dlperf_study.wording import counted
 
-    # Not the whole dataset: nothing is asked about its steps, of which there may be millions.
-    runs, diagnostics = (tables.read(table, paths.dataset) for table in (Table.RUNS, Table.DIAGNOSTICS))
+    # Not the whole dataset: it may have millions of steps.
+    runs, diagnostics = tables.read(Table.RUNS, paths.dataset), tables.read(Table.DIAGNOSTICS, paths.dataset)
     severities = diagnostics["severity"].value_counts()
-    errors, diagnostics = (counted(severities.get(name, 0), name) for name in ("error", "warning"))
+    errors, warnings = counted(severities.get("error", 0), "error"), counted(severities.get("warning", 0), "warning")
     completed = int((runs["outcome"] == Outcome.COMPLETED).sum())
     refused = f" and {len(runs) - completed} refused" if Plan.read(paths.plan_file).ingested_from else ""
-    return f"{counted(len(runs), 'run')}, {completed} of them completed{refused}, {errors} and {diagnostics} about them"
+    return f"{counted(len(runs), 'run')}, {completed} of them completed{refused}, {errors} and {warnings} about them"
 
 
-#: What is said of those that go on where they were interrupted.
-_FURTHER: dict[Callable[[argparse.Namespace], int], str] = dict.fromkeys(
+#: The message for commands that continue where they were interrupted.
+_CONTINUATION: dict[Callable[[argparse.Namespace], int], str] = dict.fromkeys(
     (study, run), "; no training process is left. The same command continues."
 )
 
 
-def _name(options: argparse.Namespace) -> str:
-    """Return the name of the study as its folder has it."""
+def _study_name(options: argparse.Namespace) -> str:
+    """Return the name of the study, which is that of its folder."""
     from dlperf_study.study.study_file import load_study
 
     return load_study(options.study, options.quick).name
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Interrupt, once: a second Ctrl-C must not cut short the ending of the training processes."""
-    for again in INTERRUPTIONS:
-        signal.signal(again, signal.SIG_IGN)
+    for further in INTERRUPTIONS:
+        signal.signal(further, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

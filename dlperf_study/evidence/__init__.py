@@ -1,1 +1,1 @@
-"""What a run leaves: its run record and one log per rank, written and read here."""
+"""The evidence of a run: its run record and one log per rank, written and read here."""

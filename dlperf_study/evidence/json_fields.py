@@ -1,4 +1,4 @@
-"""JSON read with suspicion: every key is there, of its type, and within its bounds."""
+"""JSON that may be damaged: every key must be there, have its type, and be within its bounds."""
 
 import json
 import math
@@ -24,7 +24,7 @@ def text_of(path: Path) -> str:
 
 
 def object_of(text: str, source: str) -> Object:
-    """Return the JSON object a text holds; raises EvidenceError when it holds anything else."""
+    """Return the JSON object in a text; raises EvidenceError when it contains anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -34,38 +34,39 @@ def object_of(text: str, source: str) -> Object:
     return value
 
 
-def need(values: Object, source: str, **types: Types) -> None:
-    """Check that every key is there with its type; a truth value is no number."""
+def check_types(values: Object, source: str, **types: Types) -> None:
+    """Check that every key is there with its type; a boolean is not a number."""
     for key, expected in types.items():
         value = values.get(key)
         accepted = expected if isinstance(expected, tuple) else (expected,)
         if key not in values or not isinstance(value, accepted) or (type(value) is bool and bool not in accepted):
-            raise EvidenceError(f"{source}: {key} is {value!r}, which is not what belongs there")
+            names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in accepted)
+            raise EvidenceError(f"{source}: {key} is {value!r}; its type must be {names}")
 
 
-def need_not_negative(values: Object, source: str, *keys: str) -> None:
-    """Check numbers that have no sign: each finite and at least 0, or null."""
+def check_not_negative(values: Object, source: str, *keys: str) -> None:
+    """Check numbers that must be finite and at least 0, or null."""
     for key in keys:
         value = values[key]
         if value is not None and not 0 <= value < math.inf:
             raise EvidenceError(f"{source}: {key} is {value}; it must be at least 0")
 
 
-def need_positive(values: Object, source: str, *keys: str) -> None:
-    """Check numbers that something is divided by: each finite and above 0, or null."""
+def check_positive(values: Object, source: str, *keys: str) -> None:
+    """Check numbers by which something is divided: they must be finite and above 0, or null."""
     for key in keys:
         value = values[key]
         if value is not None and not 0 < value < math.inf:
             raise EvidenceError(f"{source}: {key} is {value}; it must be above 0")
 
 
-def need_past_time(values: Object, source: str, key: str) -> None:
-    """Check an ISO 8601 time with its zone, which can't lie ahead."""
+def check_past_time(values: Object, source: str, key: str) -> None:
+    """Check an ISO 8601 time with its time zone, which can't be in the future."""
     try:
         time = datetime.fromisoformat(values[key])
     except ValueError as error:
         raise EvidenceError(f"{source}: {key} is {values[key]!r}, which is not a time: {error}") from error
     if time.tzinfo is None:
-        raise EvidenceError(f"{source}: {key} is {values[key]!r}, a time without its zone")
+        raise EvidenceError(f"{source}: {key} is {values[key]!r}, a time without a time zone")
     if time > datetime.now(UTC):
-        raise EvidenceError(f"{source}: {key} is {values[key]!r}, which is yet to come")
+        raise EvidenceError(f"{source}: {key} is {values[key]!r}, which is in the future")

@@ -1,4 +1,4 @@
-"""Reads the log of one rank, as ``docs/evidence.md`` describes it: who measured, and every timed window."""
+"""The log of one rank, read as ``docs/evidence.md`` describes it: which process measured, and every timed window."""
 
 import math
 from collections.abc import Mapping
@@ -9,11 +9,19 @@ import numpy as np
 
 from dlperf_study.arrays import Floats
 from dlperf_study.errors import EvidenceError
-from dlperf_study.evidence.json_fields import Object, Types, need, need_not_negative, need_positive, object_of, text_of
+from dlperf_study.evidence.json_fields import (
+    Object,
+    Types,
+    check_not_negative,
+    check_positive,
+    check_types,
+    object_of,
+    text_of,
+)
 
 FORMAT = 1
 TRAINING, COMPUTATION, EXCHANGE, WARMUP = "training", "computation", "exchange", "warmup"
-#: By how much the steps of a window may outlast it: the clocks of a device and of its host differ a little.
+#: By how much the steps of a window may exceed it: the clocks of a device and of its host differ a little.
 CLOCK_TOLERANCE = 0.01
 
 
@@ -29,7 +37,7 @@ class Window:
 
     @property
     def steps(self) -> int:
-        """How many steps it holds."""
+        """The number of steps."""
         return self.step_seconds.size
 
     @property
@@ -49,7 +57,7 @@ class RankLog:
 
     @property
     def process(self) -> tuple[str, int, int]:
-        """The process that wrote it: its host, its number there, and when it began (ns since 1970)."""
+        """The process that wrote it: its host, its process id, and when it began (ns since 1970)."""
         return self.facts["host"], self.facts["pid"], self.facts["wall_anchor"]["unix_ns"]
 
 
@@ -60,7 +68,9 @@ def read_rank_log(path: Path) -> RankLog:
         EvidenceError: the log is missing, truncated, or contradicts itself.
 
     """
-    lines = [object_of(text, f"{path}: line {number}") for number, text in enumerate(text_of(path).splitlines(), 1)]
+    lines: list[Object] = []
+    for number, text in enumerate(text_of(path).splitlines(), 1):
+        lines.append(object_of(text, f"{path}: line {number}"))
     kinds = [line.get("kind") for line in lines]
     if kinds[-1:] != ["end"]:
         raise EvidenceError(f"{path}: truncated, it has no end line")
@@ -70,30 +80,33 @@ def read_rank_log(path: Path) -> RankLog:
 
 
 def _rank_log(lines: list[Object], source: str) -> RankLog:
-    facts, *middle, end = lines
-    need(facts, source, **_RANK_KEYS)
-    need_format(facts, source)
+    facts, *window_lines, end = lines
+    check_types(facts, source, **_RANK_KEYS)
+    check_format(facts, source)
     if "code" in facts:  # older logs lack it
-        need(facts, source, code=str)
-    need(end, source, **_END_KEYS)
-    need(facts["wall_anchor"], f"{source}: wall_anchor", unix_ns=int, clock_ns=int)
-    need_positive(facts, source, "flops_per_sample", "parameters")
-    need_not_negative(facts, source, "gradient_bytes")
-    need_not_negative(end, source, "drain_seconds")
-    if end["windows"] != len(middle):
-        raise EvidenceError(f"{source}: truncated, it has {len(middle)} of {end['windows']} windows")
-    windows = {window.name: window for window in (_window(line, source) for line in middle)}
-    if len(windows) < len(middle) or TRAINING not in windows:
+        check_types(facts, source, code=str)
+    check_types(end, source, **_END_KEYS)
+    check_types(facts["wall_anchor"], f"{source}: wall_anchor", unix_ns=int, clock_ns=int)
+    check_positive(facts, source, "flops_per_sample", "parameters")
+    check_not_negative(facts, source, "gradient_bytes")
+    check_not_negative(end, source, "drain_seconds")
+    if end["windows"] != len(window_lines):
+        raise EvidenceError(f"{source}: truncated, it has {len(window_lines)} of {end['windows']} windows")
+    windows: dict[str, Window] = {}
+    for line in window_lines:
+        window = _window(line, source)
+        windows[window.name] = window
+    if len(windows) < len(window_lines) or TRAINING not in windows:
         raise EvidenceError(f"{source}: needs one {TRAINING} window and no window twice, has {', '.join(windows)}")
     exchanged = windows.get(EXCHANGE)
     if exchanged and not 0 < facts["gradient_bytes"] == exchanged.bytes:
-        said = f"{exchanged.bytes} bytes, but the gradients have {facts['gradient_bytes']}"
-        raise EvidenceError(f"{source}: window {EXCHANGE} exchanged {said}")
+        sizes = f"{exchanged.bytes} bytes, but the gradients have {facts['gradient_bytes']}"
+        raise EvidenceError(f"{source}: window {EXCHANGE} exchanged {sizes}")
     return RankLog(facts["rank"], facts, windows, end)
 
 
 def _window(line: Object, source: str) -> Window:
-    need(line, source, name=str, steps=int, seconds=(int, float), step_seconds=list, losses=list)
+    check_types(line, source, name=str, steps=int, seconds=(int, float), step_seconds=list, losses=list)
     try:
         steps = np.asarray(line["step_seconds"], dtype=np.float64)
         losses = np.asarray(line["losses"], dtype=np.float64)
@@ -106,17 +119,17 @@ def _window(line: Object, source: str) -> Window:
 
 def _check_window(window: Window, steps: int, source: str) -> None:
     if window.step_seconds.shape != (steps,) or window.losses.shape not in ((steps,), (0,)):
-        raise EvidenceError(f"{source}: window {window.name} does not hold one time and one loss for each step")
+        raise EvidenceError(f"{source}: window {window.name} does not have one time and one loss for each step")
     if not steps and window.name != WARMUP:
         raise EvidenceError(f"{source}: window {window.name} has no step")
     if not (window.step_seconds > 0).all():
         raise EvidenceError(f"{source}: window {window.name} has a step time that is not above 0")
-    whole = float(window.step_seconds.sum())
-    if not abs(whole - window.seconds) <= window.seconds * CLOCK_TOLERANCE or not math.isfinite(window.seconds):
-        raise EvidenceError(f"{source}: window {window.name} lasts {window.seconds} s but its steps {whole} s")
+    total = float(window.step_seconds.sum())
+    if not abs(total - window.seconds) <= window.seconds * CLOCK_TOLERANCE or not math.isfinite(window.seconds):
+        raise EvidenceError(f"{source}: window {window.name} lasts {window.seconds} s but its steps {total} s")
 
 
-def need_format(facts: Object, source: str) -> None:
+def check_format(facts: Object, source: str) -> None:
     """Check that a record or a log is of the format that this program reads."""
     if facts["format"] != FORMAT:
         raise EvidenceError(f"{source}: format is {facts['format']}; this program reads format {FORMAT}")

@@ -16,7 +16,7 @@ FORMAT = 1
 
 
 class Rank(Protocol):
-    """What a trainer says of its place in the run."""
+    """The position of a trainer in its run, and how it exchanges gradients."""
 
     rank: int
     world_size: int
@@ -46,13 +46,13 @@ class RankLogWriter:
         self._lines: list[dict[str, Any]] = []
 
     def begin(self, rank: Rank, description: dict[str, Any], configuration: Configuration) -> None:
-        """Add the ``rank`` line: who measures, with which library, and the anchor of its clock."""
+        """Add the ``rank`` line: which process measures, with which code and library, and the anchor of its clock."""
         node, local_rank = divmod(rank.rank, configuration.devices_per_node)
         run = f"{configuration.identity}/{self._path.parent.name}"
-        place = {"rank": rank.rank, "world_size": rank.world_size, "node": node, "local_rank": local_rank}
+        position = {"rank": rank.rank, "world_size": rank.world_size, "node": node, "local_rank": local_rank}
         process = {"host": socket.gethostname(), "pid": os.getpid(), "exchange": rank.exchange_kind}
         identity = {"format": FORMAT, "run": run, "code": measuring_code()}
-        self._add("rank", identity | place | process | description | _clock())
+        self._add("rank", identity | position | process | description | _clock())
 
     def window(self, window: TimedWindow) -> None:
         """Add one window."""
@@ -72,7 +72,7 @@ class RankLogWriter:
         self._add("end", {"windows": windows, "drain_seconds": drain_seconds} | checksums)
 
     def write(self) -> None:
-        """Write all lines so that the file is either absent or whole."""
+        """Write all lines so that the file is either absent or complete."""
         write_atomically(self._path, "".join(json.dumps(line) + "\n" for line in self._lines))
 
     def _add(self, kind: str, values: dict[str, Any]) -> None:

@@ -8,15 +8,15 @@ from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.evidence.json_fields import (
     Object,
     Types,
-    need,
-    need_not_negative,
-    need_past_time,
-    need_positive,
+    check_not_negative,
+    check_past_time,
+    check_positive,
+    check_types,
     object_of,
     text_of,
 )
 from dlperf_study.evidence.rank_agreement import disagreement, rank_logs
-from dlperf_study.evidence.rank_log import RankLog, Window, need_format
+from dlperf_study.evidence.rank_log import RankLog, Window, check_format
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome, TaskRole
@@ -133,32 +133,31 @@ _RUN_KEYS: dict[str, Types] = {
     "load": dict,
     "diagnostics": list,
 }
-#: Older records lack these.
-_NEWER_RUN_KEYS: dict[str, Types] = {"code": str}
 
 
 def _run_facts(path: Path) -> Object:
     facts = object_of(text_of(path), str(path))
     if "complaints" in facts:  # the key of the diagnostics in older records of this format
         facts = {**facts, "diagnostics": facts["complaints"]}
-    need(facts, str(path), **_RUN_KEYS)
-    need(facts, str(path), **{name: kind for name, kind in _NEWER_RUN_KEYS.items() if name in facts})
-    need_format(facts, str(path))
+    check_types(facts, str(path), **_RUN_KEYS)
+    if "code" in facts:  # older records lack it
+        check_types(facts, str(path), code=str)
+    check_format(facts, str(path))
     if facts["outcome"] not in list(Outcome):
         raise EvidenceError(f"{path}: outcome is {facts['outcome']!r}; the outcomes are {', '.join(Outcome)}")
     if facts["started"] is not None or facts["outcome"] == Outcome.COMPLETED:
-        need(facts, str(path), started=str)
-        need_past_time(facts, str(path), "started")
-    need_not_negative(facts, str(path), "seconds")
-    need(facts["load"], f"{path}: load", **_LOAD_KEYS)
-    need_not_negative(facts["load"], f"{path}: load", *_LOAD_KEYS)
-    need(facts["cluster"], f"{path}: cluster", device=str, device_peak_flops=(int, float, type(None)))
-    need_positive(facts["cluster"], f"{path}: cluster", "device_peak_flops")
+        check_types(facts, str(path), started=str)
+        check_past_time(facts, str(path), "started")
+    check_not_negative(facts, str(path), "seconds")
+    check_types(facts["load"], f"{path}: load", **_LOAD_KEYS)
+    check_not_negative(facts["load"], f"{path}: load", *_LOAD_KEYS)
+    check_types(facts["cluster"], f"{path}: cluster", device=str, device_peak_flops=(int, float, type(None)))
+    check_positive(facts["cluster"], f"{path}: cluster", "device_peak_flops")
     for section in facts["environment"].values():
         if not isinstance(section, dict):
             raise EvidenceError(f"{path}: environment holds {section!r}, which is not an object")
     for diagnostic in facts["diagnostics"]:
-        need(diagnostic, f"{path}: diagnostics", subject=str, message=str)
+        check_types(diagnostic, f"{path}: diagnostics", subject=str, message=str)
     return facts
 
 

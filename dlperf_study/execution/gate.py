@@ -1,4 +1,4 @@
-"""Before a study: does anybody else measure on this machine, or the same study elsewhere?"""
+"""The locks of a study: nothing else may measure on this machine, or measure the same study elsewhere."""
 
 import os
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from dlperf_study.supervision.processes import DRIVER_MARK
 
 @contextmanager
 def study_lock(study: str, cluster: Cluster) -> Iterator[None]:
-    """Be the only one who measures where this study does.
+    """Hold the lock of whatever this study measures on.
 
-    A queue gives every run nodes of its own: then it is enough that nobody else drives the same study.
-    Raises BusyError when somebody does; the message says who.
+    A queue gives every run separate nodes: then it is enough that no other driver runs the same study.
+    Raises BusyError when another process holds it; the message names the process.
     """
     purpose = f"study {study}"
     if launchers.load(cluster.launcher).queue(cluster):
@@ -30,11 +30,9 @@ def study_lock(study: str, cluster: Cluster) -> Iterator[None]:
 
 @contextmanager
 def machine_lock(purpose: str) -> Iterator[None]:
-    """Be the only one who measures on this machine.
+    """Hold the lock of this machine.
 
-    Raises:
-        BusyError: somebody else measures; the message says who, and what.
-
+    Raises BusyError when another process measures here; the message names it, and what it measures.
     """
     with _held_by_drivers(_lock_file(), purpose, "would spoil each other"):
         yield
@@ -42,7 +40,7 @@ def machine_lock(purpose: str) -> Iterator[None]:
 
 @contextmanager
 def _held_by_drivers(path: Path, purpose: str, why: str) -> Iterator[None]:
-    """Hold a lock; nested use is free: what a driver started measures under the driver's lock."""
+    """Hold a lock, unless a driver started this process: that measures under the lock of the driver."""
     if DRIVER_MARK in os.environ:
         yield
         return
@@ -51,5 +49,5 @@ def _held_by_drivers(path: Path, purpose: str, why: str) -> Iterator[None]:
 
 
 def _lock_file() -> Path:
-    """Return one file for the whole machine; ``TMPDIR`` may be another one in every shell."""
+    """Return one file for the whole machine; ``TMPDIR`` may be different in every shell."""
     return Path("/tmp") / f"dlperf_study-{os.getuid()}.lock"

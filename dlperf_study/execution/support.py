@@ -16,33 +16,29 @@ from dlperf_study.guard.submission import Node
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.wording import unknown
 
-# The cluster that is meant, with a launcher that there is.
-
 
 def load_cluster(name_or_path: str | Path) -> Cluster:
     """Return a cluster by its name in ``params/clusters`` or by the path of its file.
 
-    Raises StudyFileError for any mistake in the file.
+    Raises StudyFileError for any error in the file.
     """
     return read_cluster(name_or_path, launchers.by_name())
-
-
-# Names in study and cluster files that nothing here bears: mistakes, unlike what is known and not built.
 
 
 def check_names(configuration: Configuration, cluster: Cluster, source: str) -> None:
     """Refuse a name in a configuration, or a key of a cluster's ``python`` or ``images``, that doesn't exist.
 
-    ``source`` is what messages name as the place of the configuration.
-    Raises StudyFileError with the name most like it, and the choices.
+    Such a name is an error of the user, unlike one that exists and is not supported.
+    ``source`` is where messages locate the configuration.
+    Raises StudyFileError with the most similar name, and the choices.
     """
     _require(f"{source}: framework is", configuration.framework, "frameworks", frameworks.names())
     _require(f"{source}: strategy is", configuration.strategy, "strategies", strategies())
     _require(f"{source}: model is", configuration.model, "models", models.names())
     launcher = launchers.load(cluster.launcher)
     images = launcher.images(cluster) if launcher.images else {}
-    for key, named in (("python", cluster.python), (f"{cluster.launcher}.images", images)):
-        for name in set(named) - {DEFAULT}:
+    for key, section in (("python", cluster.python), (f"{cluster.launcher}.images", images)):
+        for name in set(section) - {DEFAULT}:
             _require(f"cluster {cluster.name}: {key} has a key", name, "frameworks", frameworks.names())
 
 
@@ -60,11 +56,11 @@ def _require(where: str, name: str, kind: str, choices: Collection[str]) -> None
 
 
 def unsupported_here(configuration: Configuration, cluster: Cluster, source: str = "") -> str | None:
-    """Return why this cluster's software can't run the configuration, or None.
+    """Return every reason why this cluster's software can't run the configuration, in one line, or None.
 
-    ``source`` is what messages name as the place of the configuration, if not its study.
-    Raises StudyFileError for a name that nothing here bears: it is misspelt, and not unsupported; and
-    UnsupportedError when a Python can't be run or reached, so that nothing is known of it.
+    ``source`` is where messages locate the configuration, if not in its study.
+    Raises StudyFileError for a name that does not exist: it is misspelt, and not unsupported; and UnsupportedError
+    when a Python can't be run or reached, so that its libraries are unknown.
     """
     check_names(configuration, cluster, source or f"study {configuration.study}")
     framework = frameworks.load(configuration.framework)
@@ -85,8 +81,8 @@ def require_support(configuration: Configuration, cluster: Cluster) -> None:
 def library_version(framework: Framework, cluster: Cluster) -> str | None:
     """Return the version of the framework's library in the Python the cluster names for it, or None.
 
-    Those of the libraries beside it follow: ``0.28.1 with torch 2.13.0``.
-    Raises UnusablePython when that Python has not this package, UnsupportedError when it can't be run or reached.
+    The versions of its further packages follow: ``0.28.1 with torch 2.13.0``.
+    Raises UnusablePython when this package is not in that Python, UnsupportedError when it can't be run or reached.
     """
     versions = _versions(framework, cluster)
     version = next((versions[name] for name in framework.packages if name in versions), None)
@@ -95,21 +91,21 @@ def library_version(framework: Framework, cluster: Cluster) -> str | None:
 
 
 def _versions(framework: Framework, cluster: Cluster) -> Mapping[str, str]:
-    """Return versions by package, as ``library_version`` needs them, and raise as it does."""
+    """Return the versions of a framework's packages; raise as ``library_version`` does."""
     python, node = _python(framework, cluster)
     try:
-        answer = _asked(python, (*framework.packages, *framework.further_packages), node)
+        versions = _installed_versions(python, (*framework.packages, *framework.further_packages), node)
     except RunError as error:
         raise UnsupportedError(f"cluster {cluster.name}: the Python for {framework.name}: {error}") from error
-    if isinstance(answer, UnusablePython):
-        raise UnusablePython(str(answer))
-    return answer
+    if isinstance(versions, UnusablePython):
+        raise UnusablePython(str(versions))
+    return versions
 
 
 def _python(framework: Framework, cluster: Cluster) -> tuple[tuple[str, ...], Node]:
-    """Return the argv of the Python to ask, and where: on this machine if it is here, else where the launcher says.
+    """Return the argv of the Python that trains, and its node: this machine if it is here, else one of the launcher's.
 
-    That nodes have the same versions is seen to when a run starts; so a plan or a report needs no node to answer.
+    A run checks at its start that all nodes have the same versions, so a plan or a report needs no node.
     """
     launcher = launchers.load(cluster.launcher)
     # Images are compared with the Python of the driver when a run starts.
@@ -120,8 +116,10 @@ def _python(framework: Framework, cluster: Cluster) -> tuple[tuple[str, ...], No
 
 
 @cache
-def _asked(python: tuple[str, ...], packages: tuple[str, ...], node: Node) -> Mapping[str, str] | UnusablePython:
-    """Ask a Python for versions, once; no library is imported there."""
+def _installed_versions(
+    python: tuple[str, ...], packages: tuple[str, ...], node: Node
+) -> Mapping[str, str] | UnusablePython:
+    """Return the versions of packages in a Python, which is started once; it imports no library."""
     try:
         versions: dict[str, str] = installed_packages(python, packages, node)["software"]
     except UnusablePython as error:

@@ -1,4 +1,4 @@
-"""What a framework and its trainer must offer. Standard library only: every training process imports this."""
+"""The interface of a framework and its trainer. Standard library only: every training process imports this."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from dlperf_study.study.parameter import Scalar, Scope
 CONFIGURATION_VARIABLE = "DLPERF_STUDY_CONFIGURATION"
 RUN_VARIABLE = "DLPERF_STUDY_RUN"
 
-#: The levels of a parameter that a framework has built; all others are listed as unsupported, never replaced.
+#: The levels of each parameter that are built; all others are listed as unsupported, never replaced.
 Levels = dict[str, tuple[Scalar | None, ...]]
 #: What is built for every framework: of each parameter with levels the default, unless more is said here.
 BUILT_LEVELS: Levels = {
@@ -36,35 +36,35 @@ class ClusterView(Protocol):
 
     @property
     def device(self) -> str:
-        """What a process trains on: ``cpu`` or ``gpu``."""
+        """The device of a process: ``cpu`` or ``gpu``."""
 
     @property
     def network_interface(self) -> str:
-        """What nodes exchange over; "" where they may find out."""
+        """The network interface over which nodes exchange; "" if they may choose it."""
 
     def python_for(self, framework: str) -> str:
         """Return the Python interpreter that has the framework's library."""
 
 
 class Stopwatch(Protocol):
-    """Marks moments without waiting for the device, and reads them afterwards."""
+    """Marks times without waiting for the device, and reads them afterwards."""
 
     def mark(self) -> None:
-        """Note the present moment in the stream of work."""
+        """Mark the current position in the device's stream of work."""
 
     def seconds(self) -> list[float]:
         """Return the seconds between successive marks; waits until the work is done."""
 
 
 class Trainer(Protocol):
-    """One rank of one run. Losses stay on the device until ``loss_value`` is asked for."""
+    """One rank of one run. Losses stay on the device until ``loss_value`` is called."""
 
     rank: int
     world_size: int
     exchange_kind: str
 
     def description(self) -> dict[str, Any]:
-        """Return what the ``rank`` line of the rank log says about library, device and model."""
+        """Return the fields of the rank log about library, device and model."""
 
     def train_step(self) -> Any:
         """Do forward, backward, exchange and update of one batch; return the loss."""
@@ -73,7 +73,7 @@ class Trainer(Protocol):
         """Do the same step without the exchange of gradients; return the loss."""
 
     def exchange(self) -> None:
-        """Do the exchange alone: the same bytes, with nothing to hide behind."""
+        """Do the exchange alone: the same bytes, not overlapped with computation."""
 
     def local_updates(self) -> AbstractContextManager[None]:
         """Switch the exchange of gradients off for a whole window."""
@@ -91,7 +91,7 @@ class Trainer(Protocol):
         """Wait until all updates are applied everywhere; return the seconds it took."""
 
     def parameter_checksum(self) -> str:
-        """Return a digest of the parameters that every rank must hold alike."""
+        """Return a digest of the parameters that must be equal on every rank."""
 
     def close(self) -> None:
         """Leave the job."""
@@ -131,7 +131,7 @@ class HostStopwatch:
         self._marks: list[int] = []
 
     def mark(self) -> None:
-        """Note the present moment on the monotonic clock."""
+        """Read the monotonic clock."""
         self._marks.append(time.perf_counter_ns())
 
     def seconds(self) -> list[float]:
@@ -182,15 +182,17 @@ def missing_library(
 
 
 def network_environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
-    """Return what makes libraries exchange over the network interface by which the nodes know each other.
+    """Return the variables that make libraries exchange over the network interface by which nodes reach each other.
 
-    Left alone, gloo takes the address that the host's name stands for, which often is a loopback address. NCCL
-    finds better links than sockets by itself, so it is told only what the cluster file says.
+    By default, gloo uses the address of the host's name, which often is a loopback address. NCCL finds better links
+    than sockets by itself, so its interface is set only if the cluster file names one.
     """
     if configuration.nodes == 1:
         return {}
-    named = {"NCCL_SOCKET_IFNAME": cluster.network_interface} if cluster.network_interface else {}
-    return {"GLOO_SOCKET_IFNAME": f"{{interface_{node}}}"} | named
+    variables = {"GLOO_SOCKET_IFNAME": f"{{interface_{node}}}"}
+    if cluster.network_interface:
+        variables["NCCL_SOCKET_IFNAME"] = cluster.network_interface
+    return variables
 
 
 def gpus_per_node(configuration: Configuration, cluster: ClusterView) -> int:
@@ -199,13 +201,14 @@ def gpus_per_node(configuration: Configuration, cluster: ClusterView) -> int:
 
 
 def gpu_environment(cluster: ClusterView, node: int) -> dict[str, str]:
-    """Return what shows the ranks of a node the GPUs they may use; nothing on a CPU."""
-    shown = {DEVICE_ORDER: PCI_BUS_ORDER, VISIBLE_DEVICES: f"{{devices_{node}}}"}
-    return shown if cluster.device == "gpu" else {}
+    """Return the variables that name the GPUs which the ranks of a node may use; none on a CPU."""
+    if cluster.device != "gpu":
+        return {}
+    return {DEVICE_ORDER: PCI_BUS_ORDER, VISIBLE_DEVICES: f"{{devices_{node}}}"}
 
 
 def common_environment(configuration: Configuration) -> dict[str, str]:
-    """Return the environment every training process gets: where its run lies, and how many threads it has."""
+    """Return the environment of every training process: the folder of its run, and its number of threads."""
     threads = str(configuration.threads_per_device)
     return {
         CONFIGURATION_VARIABLE: "{run}/configuration.json",

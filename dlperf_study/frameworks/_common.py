@@ -1,4 +1,4 @@
-"""What trainers of every library share: the data, the hyperparameters, and digests of parameters."""
+"""Shared by the trainers of every library: the data, the hyperparameters, and digests of parameters."""
 
 import hashlib
 import socket
@@ -18,8 +18,7 @@ START_SECONDS = 60.0
 def synthetic_batch(configuration: Configuration, rank: int) -> tuple[Any, Any]:
     """Return images [N, 3, S, S] float32 and labels [N] int64, constant, different on every rank.
 
-    Real values and not zeros: a network fed zeros trains on denormals and constant activations,
-    which is faster on some devices.
+    Random values and not zeros: zeros lead to denormals and constant activations, which are faster on some devices.
     """
     import numpy as np
 
@@ -38,7 +37,7 @@ def checksum(arrays: list[Any]) -> str:
 
 
 def model_facts(configuration: Configuration) -> dict[str, Any]:
-    """Return what the ``rank`` line says about the work of one sample."""
+    """Return the fields of the rank log about the work of one sample."""
     model = models.load(configuration.model)
     size, classes, ratio = configuration.image_size, configuration.classes, configuration.sample_ratio
     return {"flops_per_sample": model.flops_per_sample(size, classes, ratio), "flops_source": model.flops_source}
@@ -47,7 +46,7 @@ def model_facts(configuration: Configuration) -> dict[str, Any]:
 def wait_for(endpoint: str) -> None:
     """Wait until a process answers at ``host:port``.
 
-    A gradient pushed to a server that does not listen yet is lost with an error; a rank that meets no master
+    A gradient pushed to a server that does not listen yet is lost with an error; a rank that finds no master
     sleeps for three seconds before it tries again.
     """
     host, port = endpoint.split(":")

@@ -1,4 +1,4 @@
-"""What the Paddle frameworks share: the place of a rank, the stopwatch of a GPU, the description of a rank."""
+"""Shared by the Paddle frameworks: the number of a rank, the stopwatch of a GPU, the description of a rank."""
 
 import os
 from typing import Any
@@ -18,13 +18,13 @@ def environment_rank() -> tuple[int, int]:
 
 
 class EventStopwatch:
-    """Marks on the device's own stream, so that timing a step costs no synchronisation."""
+    """Marks in the stream of the device, so that timing a step costs no synchronisation."""
 
     def __init__(self) -> None:
         self._events: list[Any] = []
 
     def mark(self) -> None:
-        """Record an event behind the work queued so far."""
+        """Record an event after the work queued so far."""
         from paddle.device import Event
 
         event = Event(enable_timing=True)
@@ -32,7 +32,7 @@ class EventStopwatch:
         self._events.append(event)
 
     def seconds(self) -> list[float]:
-        """Wait for the last event, then return the seconds between successive ones."""
+        """Wait for the last event, then return the seconds between successive events."""
         self._events[-1].synchronize()
         return [a.elapsed_time(b) / 1e3 for a, b in zip(self._events, self._events[1:], strict=False)]
 

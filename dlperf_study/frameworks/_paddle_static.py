@@ -1,13 +1,10 @@
-"""A model as Paddle's static graph: what a trainer runs, with and without the exchange, and what a server loads."""
+"""A model as Paddle's static graph, with and without the exchange, and the connection to the parameter servers."""
 
 import ctypes
 from typing import Any
 
 from dlperf_study.frameworks import _common, _paddle_common
 from dlperf_study.study.configuration import Configuration
-
-# A process's connection to Paddle's parameter servers, with what has to be put right on the way.
-
 
 CLIENT_FLAGS = "-pserver_push_dense_merge_limit=1"
 #: Settings of brpc that Paddle 3.0.0 has no way to pass on, by their symbols in its library.
@@ -62,7 +59,7 @@ def connect() -> Client:
 
 
 def join() -> None:
-    """Take this process's place in the job, as its environment says."""
+    """Join the job with the role that the environment of this process gives it."""
     from paddle.distributed import fleet
 
     _allow_large_messages()

@@ -1,4 +1,4 @@
-"""What the PyTorch frameworks share: the model on its device, one step of training, the stopwatch of a GPU."""
+"""Shared by the PyTorch frameworks: the model on its device, one step of training, the stopwatch of a GPU."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -47,18 +47,18 @@ def obstacles(
 
 
 def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
-    """Return the environment of the ranks of a node; on a CPU they are shown no GPU."""
+    """Return the environment of the ranks of a node; on a CPU no GPU is visible to them."""
     return common_environment(configuration) | {VISIBLE_DEVICES: ""} | gpu_environment(cluster, node)
 
 
 class EventStopwatch:
-    """Marks on the device's own stream, so that timing a step costs no synchronisation."""
+    """Marks in the stream of the device, so that timing a step costs no synchronisation."""
 
     def __init__(self) -> None:
         self._events: list[Any] = []
 
     def mark(self) -> None:
-        """Record an event behind the work queued so far."""
+        """Record an event after the work queued so far."""
         import torch
 
         event = torch.cuda.Event(enable_timing=True)
@@ -66,13 +66,13 @@ class EventStopwatch:
         self._events.append(event)
 
     def seconds(self) -> list[float]:
-        """Wait for the last event, then return the seconds between successive ones."""
+        """Wait for the last event, then return the seconds between successive events."""
         self._events[-1].synchronize()
         return [a.elapsed_time(b) / 1e3 for a, b in zip(self._events, self._events[1:], strict=False)]
 
 
 class TorchTrainer:
-    """One rank of a data-parallel run; how gradients travel is the part of each framework."""
+    """One rank of a data-parallel run; each framework adds how gradients travel."""
 
     def __init__(self, configuration: Configuration, rank: int, world_size: int, local_rank: int) -> None:
         self.rank, self.world_size = rank, world_size
@@ -84,7 +84,7 @@ class TorchTrainer:
         self._images, self._labels = self._on_device(images), self._on_device(labels)
 
     def description(self) -> dict[str, Any]:
-        """Return what the rank log says about this rank."""
+        """Return the fields of the rank log about library, device and model."""
         import torch
 
         parameters = trainable_parameters(self._layer)
@@ -120,7 +120,7 @@ class TorchTrainer:
         return TrainingStep(self._configuration, model, optimizer, batch, update or plain_update)
 
     def _placed(self, layer: Any) -> Any:
-        """Return the layer on this rank's device, in the memory format asked for."""
+        """Return the layer on this rank's device, in the configured memory format."""
         return layer.to(self._device, memory_format=_memory_format(self._configuration))
 
     def _on_device(self, array: Any) -> Any:
@@ -195,7 +195,7 @@ def trainable_parameters(layer: Any) -> list[Any]:
 
 
 def replicated_parameters(layer: Any) -> list[Any]:
-    """Return the trainable parameters every rank holds alike; a shard of a classifier carries ``no_sync``."""
+    """Return the trainable parameters that are equal on every rank; a shard of a classifier has ``no_sync``."""
     return [parameter for parameter in trainable_parameters(layer) if not getattr(parameter, "no_sync", False)]
 
 

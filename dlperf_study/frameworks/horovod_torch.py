@@ -15,7 +15,7 @@ from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
 
 SETTINGS = ("fusion_mib", "cycle_time_ms", "hierarchical")
 MIB = 2**20
-#: The GPUs that ranks are shown, a list for each node.
+#: The GPUs that are visible to ranks, a list for each node.
 GPUS_OF_NODES = "DLPERF_STUDY_GPUS_OF_NODES"
 #: The launcher's own files: one folder per rank, one file per stream.
 RANK_OUTPUT = r"ranks/rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)"
@@ -36,7 +36,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return one ``horovodrun`` on the first node; it reaches the other nodes by a command named ``ssh``.
 
     A single process prints into its launcher's log: Horovod 0.28.1 can't name the output folder of one rank.
-    Unless told not to, it remembers for an hour which hosts it could reach.
+    Without ``--disable-cache`` it remembers for an hour which hosts it could reach.
     """
     python, devices = cluster.python_for("horovod_torch"), configuration.devices_per_node
     hosts = ",".join(f"{{host_{node}}}:{devices}" for node in range(configuration.nodes))
@@ -57,7 +57,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 
 
 def settings(configuration: Configuration) -> dict[str, str]:
-    """Return Horovod's own settings; what the configuration leaves to Horovod is not set."""
+    """Return the settings of Horovod; a value that the configuration leaves to Horovod is not set."""
     values = {
         "HOROVOD_FUSION_THRESHOLD": configuration.fusion_mib * MIB if configuration.fusion_mib >= 0 else None,
         "HOROVOD_CYCLE_TIME": configuration.cycle_time_ms if configuration.cycle_time_ms >= 0 else None,
@@ -66,10 +66,10 @@ def settings(configuration: Configuration) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
-def show_own_gpus(environment: MutableMapping[str, str]) -> None:
-    """Show a rank the GPUs of its own node: ``horovodrun`` gives all ranks the environment of the first one.
+def show_gpus_of_node(environment: MutableMapping[str, str]) -> None:
+    """Show a rank the GPUs of its node: ``horovodrun`` gives all ranks the environment of the first one.
 
-    To be called before CUDA is first used. Among ranks of equal local rank, Horovod counts nodes by its cross rank.
+    Call this before CUDA is first used. Among ranks of equal local rank, Horovod counts nodes by its cross rank.
     """
     if GPUS_OF_NODES in environment:
         environment[VISIBLE_DEVICES] = environment[GPUS_OF_NODES].split()[int(environment["HOROVOD_CROSS_RANK"])]
@@ -79,7 +79,7 @@ class HorovodTrainer(TorchTrainer):
     """One rank under Horovod's optimizer; alone, the plain one."""
 
     def __init__(self, configuration: Configuration) -> None:
-        show_own_gpus(os.environ)
+        show_gpus_of_node(os.environ)
         import horovod.torch as hvd
 
         hvd.init()
@@ -91,7 +91,7 @@ class HorovodTrainer(TorchTrainer):
             self.train_step = self._step(self._layer, self._distributed(optimizer), update_when_exchanged)
 
     def description(self) -> dict[str, Any]:
-        """Return what the rank log says about this rank: Horovod's version, with that of PyTorch."""
+        """Return the fields of the rank log, with the versions of Horovod and PyTorch."""
         import horovod
 
         inherited = super().description()
@@ -103,7 +103,7 @@ class HorovodTrainer(TorchTrainer):
         return self._local_step()
 
     def local_updates(self) -> AbstractContextManager[None]:
-        """Return nothing to switch: the steps without exchange have a model of their own."""
+        """Switch nothing: the steps without exchange have a separate model."""
         return nullcontext()
 
     def exchange(self) -> None:
@@ -151,7 +151,7 @@ class HorovodTrainer(TorchTrainer):
 
 
 def update_when_exchanged(optimizer: Any, scaler: Any) -> None:
-    """Update once all gradients have come back; infinite ones are looked for behind the exchange, not before."""
+    """Update once all gradients have come back; it checks for infinite ones after the exchange, not before."""
     if not scaler.is_enabled():
         optimizer.step()
         return

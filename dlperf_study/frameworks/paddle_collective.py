@@ -24,7 +24,7 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Task, TaskRole
 
 STRATEGIES = ("all_reduce",)
-#: The launcher's own files: one per rank of the node.
+#: The files of the launcher: one per rank of the node.
 RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/workerlog\.(?P<rank>\d+)"
 LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
 
@@ -41,8 +41,8 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return one launcher per node; each starts the ranks of its node.
 
-    ``--max_restart 0``: a rank restarted in silence would be averaged into the result. On a CPU no list of GPUs is
-    set, not even an empty one: with that, Paddle's launcher fails.
+    ``--max_restart 0``: a rank restarted unnoticed would be averaged into the result. On a CPU no list of GPUs is
+    set, not even an empty one: Paddle's launcher fails with that.
     """
     nodes, python = configuration.nodes, cluster.python_for("paddle_collective")
     environment = common_environment(configuration)
@@ -69,7 +69,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 
 
 def _rendezvous(nodes: int, node: int) -> tuple[str, ...]:
-    """Return how the launchers meet; without ``--host`` each would give the address its host's name stands for."""
+    """Return how the launchers meet; without ``--host`` each would use the address of its host's name."""
     meeting = ("--master", "{host_0}:{port_0}", "--nnodes", str(nodes))
     return (*meeting, "--rank", str(node), "--host", f"{{host_{node}}}")
 
@@ -92,7 +92,7 @@ class CollectiveTrainer:
         self._buffers = [paddle.zeros([elements]) for elements in self._bucket_elements()]
 
     def description(self) -> dict[str, Any]:
-        """Return what the rank log says about this rank."""
+        """Return the fields of the rank log about library, device and model."""
         parameters = sum(int(p.size) for p in trainable_parameters(self._layer))
         return _paddle_common.description(self._configuration, parameters, self._gradient_bytes())
 

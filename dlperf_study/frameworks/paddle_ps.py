@@ -1,6 +1,6 @@
 """Paddle, static graph, parameters kept by servers.
 
-What Paddle 3.0.0 really does, seen by reading the servers' tables between steps:
+What Paddle 3.0.0 does, according to the tables of the servers between steps:
 
 - ``Executor.run`` in asynchronous mode pushes gradients but never pulls parameters: the trainers
   would go on with the weights they started with. A step here therefore ends with a pull of all dense
@@ -77,12 +77,12 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return one task per server and per trainer.
 
     Paddle's launcher is not used here: it waits for servers, and servers never exit by themselves. Its
-    environment, by which each process learns its place, is what fleet documents for every scheduler.
+    environment, which gives each process its role and number, is what fleet documents for every scheduler.
     Ports: one per server, one per trainer, one for the rendezvous of the trainers.
     """
     if configuration.strategy == "local":
         return Job((_task(configuration, cluster, "trainer-0", TaskRole.TRAINER, 0, {}),))
-    servers, trainers = _places(configuration)
+    servers, trainers = _endpoints(configuration)
     shared = {
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(servers),
         "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
@@ -95,8 +95,8 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     return Job(tasks, nodes=configuration.nodes, ports=len(servers) + len(trainers) + 1)
 
 
-def _places(configuration: Configuration) -> tuple[list[str], list[str]]:
-    """Return the endpoints of servers and trainers; servers go round the nodes."""
+def _endpoints(configuration: Configuration) -> tuple[list[str], list[str]]:
+    """Return the endpoints of servers and trainers; servers are spread over the nodes in turn."""
     servers = [f"{{server_host_{k % configuration.nodes}}}:{{port_{k}}}" for k in range(configuration.servers)]
     trainers = [
         f"{{host_{k // configuration.devices_per_node}}}:{{port_{k + configuration.servers}}}"
@@ -126,11 +126,15 @@ def _member(
 ) -> Task:
     host, port = endpoint.split(":")
     node = int(host.removesuffix("}").rpartition("_")[2])
-    own = {"POD_IP": host, "PADDLE_PORT": port, "TRAINING_ROLE": "PSERVER" if role is TaskRole.SERVER else "TRAINER"}
+    variables = {
+        "POD_IP": host,
+        "PADDLE_PORT": port,
+        "TRAINING_ROLE": "PSERVER" if role is TaskRole.SERVER else "TRAINER",
+    }
     if role is TaskRole.TRAINER:
-        own["PADDLE_TRAINER_ID"] = str(index)
-    own |= network_environment(configuration, cluster, node)
-    return _task(configuration, cluster, f"{role}-{index}", role, node, shared | own)
+        variables["PADDLE_TRAINER_ID"] = str(index)
+    variables |= network_environment(configuration, cluster, node)
+    return _task(configuration, cluster, f"{role}-{index}", role, node, shared | variables)
 
 
 def _task(
@@ -164,7 +168,7 @@ class ParameterServerTrainer:
         self._client = connect() if configuration.servers else None
 
     def description(self) -> dict[str, Any]:
-        """Return what the rank log says about this rank."""
+        """Return the fields of the rank log about library, device and model."""
         elements = sum(self._program.parameter_elements())
         return _paddle_common.description(self._configuration, elements, 4 * elements if self._client else 0)
 
@@ -176,7 +180,7 @@ class ParameterServerTrainer:
         return loss
 
     def computation_step(self) -> Any:
-        """Run the present program once: with its ``send`` operator, or without."""
+        """Run the current program once: with its ``send`` operator, or without."""
         return self._executor.run(self._running, feed=self._feed, fetch_list=[self._program.loss], return_numpy=False)
 
     def local_updates(self) -> AbstractContextManager[None]:
@@ -227,11 +231,11 @@ class ParameterServerTrainer:
 
     @contextmanager
     def _running_program(self, program: Any) -> Iterator[None]:
-        kept, self._running = self._running, program
+        previous, self._running = self._running, program
         try:
             yield
         finally:
-            self._running = kept
+            self._running = previous
 
 
 def serve(configuration: Configuration) -> None:

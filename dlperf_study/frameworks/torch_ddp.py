@@ -13,7 +13,7 @@ from dlperf_study.frameworks._torch_common import ELEMENT_BYTES, TorchTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Task, TaskRole
 
-#: The launcher's own files below its log folder: one folder per attempt and rank, one file per stream.
+#: The files of the launcher below its log folder: one folder per attempt and rank, one file per stream.
 RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/.*/attempt_0/(?P<rank>\d+)/(?P<stream>stdout|stderr)\.log"
 
 
@@ -27,7 +27,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return one ``torchrun`` per node; each starts the ranks of its node.
 
-    ``--max-restarts 0``: a rank restarted in silence would be averaged into the result.
+    ``--max-restarts 0``: a rank restarted unnoticed would be averaged into the result.
     """
     python = cluster.python_for("torch_ddp")
     tasks = tuple(
@@ -99,8 +99,8 @@ class DataParallelTrainer(TorchTrainer):
         """
         from torch.nn.parallel import DistributedDataParallel
 
-        own = [name for name, p in self._layer.named_parameters() if getattr(p, "no_sync", False)]
-        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self._layer, own)
+        shard = [name for name, p in self._layer.named_parameters() if getattr(p, "no_sync", False)]
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(self._layer, shard)
         fused = {} if self._configuration.fusion_mib < 0 else {"bucket_cap_mb": self._configuration.fusion_mib}
         model = DistributedDataParallel(self._layer, forward_sync_buffers=False, **fused)
         if self._configuration.gradient_compression == "fp16":
@@ -118,7 +118,7 @@ class DataParallelTrainer(TorchTrainer):
 
 
 def _join() -> None:
-    """Meet the other ranks; one that never comes ends the run."""
+    """Meet the other ranks; one that is missing for too long ends the run."""
     import torch
     import torch.distributed as dist
 

@@ -23,7 +23,7 @@ CENTER_DEVIATION = 0.01
 
 
 class Tensors(Protocol):
-    """What the loss needs of a library; a module of functions. Methods both libraries name alike are not here."""
+    """The operations that the loss needs of a library: a module of functions. Methods of equal name are left out."""
 
     def layer_class(self) -> Any: ...
     def normal_parameter(self, shape: Sequence[int], deviation: float) -> Any: ...
@@ -63,12 +63,12 @@ class Shard:
 def arcface_layer(
     library: Tensors, backbone: Any, embedding: int, configuration: NetworkConfiguration, rank: int, world_size: int
 ) -> Any:
-    """Return ``backbone``, which puts out [N, embedding], with the ArcFace loss.
+    """Return ``backbone``, whose output is [N, embedding], with the ArcFace loss.
 
     Replicated, the loss is the mean over this rank's samples. Sharded, it is the mean over the samples of
     all ranks, the same number on every rank, and gradients are scaled so that **averaging the replicated
     parameters over the ranks** gives its gradient, as data parallelism does. The shard's own gradient is
-    complete and must not be exchanged: its parameter carries ``no_sync``.
+    complete and must not be exchanged: its parameter has ``no_sync``.
     """
     sharded = configuration.classifier == "sharded"
     shard = Shard.of(configuration.classes, rank, world_size) if sharded else Shard(0, configuration.classes, 0, 1)
@@ -80,7 +80,7 @@ def arcface_layer(
 
 
 def sample_rows(library: Tensors, labels: Any, shard: Shard, sample_ratio: float) -> Any:
-    """Return the rows of the batch's own classes and random others, together ``sample_ratio`` of the shard.
+    """Return the rows of the classes in the batch and random others, together ``sample_ratio`` of the shard.
 
     All classes of the batch take part, also when they are more than that (Partial FC, algorithm 1).
     """
@@ -94,12 +94,12 @@ def _centers(library: Tensors, shard: Shard, embedding: int, seed: int, sharded:
     centers = library.normal_parameter((shard.rows, embedding), CENTER_DEVIATION)
     if sharded:
         centers.no_sync = True
-        library.assign(centers, _own_draw((shard.rows, embedding), seed, shard.rank))
+        library.assign(centers, _centers_of_rank((shard.rows, embedding), seed, shard.rank))
     return centers
 
 
-def _own_draw(shape: tuple[int, int], seed: int, rank: int) -> Any:
-    """Return centers that differ by rank: a generator seeded alike everywhere would repeat classes."""
+def _centers_of_rank(shape: tuple[int, int], seed: int, rank: int) -> Any:
+    """Return centers that are different on each rank: generators with the same seed would repeat classes."""
     import numpy
 
     return CENTER_DEVIATION * numpy.random.default_rng([seed, rank]).standard_normal(shape, dtype="float32")
@@ -139,7 +139,7 @@ def _logits(cosines: Any, own: Any) -> Any:
 
 
 def _cross_entropy(library: Tensors, logits: Any, own: Any, shard: Shard) -> Any:
-    """Return the mean cross-entropy over all samples, whose logits [N, C] lie on all shards."""
+    """Return the mean cross-entropy over all samples, whose logits [N, C] are distributed over all shards."""
     shifted = logits - _max_over_shards(library, logits.detach().amax(1, keepdim=True), shard)
     sums = library.stack([shifted.exp().sum(1), (own * shifted).sum(1)])
     normalizer, target = _sum_over_shards(library, sums, shard)
@@ -147,7 +147,7 @@ def _cross_entropy(library: Tensors, logits: Any, own: Any, shard: Shard) -> Any
 
 
 def _gather_features(library: Tensors, features: Any, shard: Shard) -> Any:
-    """Return the features of all ranks [ranks x N, embedding]; the gradient flows to this rank's own.
+    """Return the features of all ranks [ranks x N, embedding]; the gradient flows to those of this rank.
 
     Each shard holds a part of that gradient, so it is summed over the ranks, then multiplied by their
     number because the caller averages what the backbone makes of it.
@@ -168,9 +168,9 @@ def _max_over_shards(library: Tensors, local: Any, shard: Shard) -> Any:
 
 
 def _sum_over_shards(library: Tensors, local: Any, shard: Shard) -> Any:
-    """Return the sum over the ranks; its gradient reaches this rank's own term only.
+    """Return the sum over the ranks; its gradient reaches the term of this rank only.
 
-    Every rank computes the loss from this sum, so each differentiates just what it holds.
+    Every rank computes the loss from this sum, so each differentiates only its term.
     """
     if shard.ranks == 1:
         return local

@@ -1,4 +1,4 @@
-"""What is known of a network before any framework is imported."""
+"""A network as it is declared, before any framework is imported, and the parts that all libraries share."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ def composed(base: Any, forward: Callable[..., Any], **parts: Any) -> Any:
 # Multiply-accumulates of layers, for one sample; biases, norms and activations are left out, as is usual.
 
 
-#: How the counts of the models are meant; each model adds a published number to compare with.
+#: What the counts of the models mean; each model adds a published number for comparison.
 FLOPS_SOURCE = (
     "6 x multiply-accumulates of the forward pass (2 FLOPs each, backward counted as twice the forward: "
     "Amodei and Hernandez, AI and Compute, 2018), over convolutions and fully connected layers"

@@ -1,4 +1,4 @@
-"""What the ArcFace loss needs of Paddle: see ``Tensors`` in ``_arcface.py``."""
+"""The operations of Paddle that the ArcFace loss needs: see ``Tensors`` in ``_arcface.py``."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ def layer_class() -> Any:
 
 
 def normal_parameter(shape: Sequence[int], deviation: float) -> Any:
-    """Return a float32 parameter drawn from N(0, deviation) with Paddle's own generator."""
+    """Return a float32 parameter drawn from N(0, deviation) with Paddle's generator."""
     import paddle
 
     normal = paddle.nn.initializer.Normal(0.0, deviation)
@@ -44,7 +44,7 @@ def stack(tensors: Sequence[Any]) -> Any:
 
 
 def integers(first: int, count: int, like: Any) -> Any:
-    """Return ``first`` and the ``count - 1`` integers after it as int64, on Paddle's present device."""
+    """Return ``first`` and the ``count - 1`` integers after it as int64, on Paddle's current device."""
     import paddle
 
     return paddle.arange(first, first + count, dtype="int64")
@@ -75,7 +75,7 @@ def sample_with(positives: Any, rows: int, count: int) -> Any:
 
 
 def all_gathered(tensor: Any, rank: int, ranks: int) -> Any:
-    """Return the tensors of all ranks, concatenated in order of rank; this rank's own keeps its graph."""
+    """Return the tensors of all ranks, concatenated in order of rank; that of this rank keeps its graph."""
     import paddle
 
     pieces: list[Any] = []

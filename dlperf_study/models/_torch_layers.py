@@ -9,8 +9,6 @@ from typing import Any
 
 from dlperf_study.models._base import composed
 
-# A network and its loss as one PyTorch module.
-
 
 def cross_entropy_module(network: Any) -> Any:
     """Return ``network`` with the mean softmax cross-entropy of its logits [N, classes]; labels come as [N]."""
@@ -34,7 +32,7 @@ def convolution_norm(inputs: int, outputs: int, kernel: int, stride: int = 1, gr
 
 
 def residual(body: Any, shortcut: Any) -> Any:
-    """Return a module that adds what ``body`` and ``shortcut`` make of its input."""
+    """Return a module that adds the outputs of ``body`` and ``shortcut``."""
     from torch.nn import Module
 
     return composed(Module, _sum, body=body, shortcut=shortcut)
@@ -49,12 +47,12 @@ def by_paddle_names() -> SimpleNamespace:
     from torch import nn
 
     renamed = {f"{name}D": getattr(nn, f"{name}d") for name in ("Conv2", "BatchNorm1", "BatchNorm2", "MaxPool2")}
-    alike = {name: getattr(nn, name) for name in ("Dropout", "Flatten", "Linear", "ReLU", "Sequential")}
-    return SimpleNamespace(**renamed, **alike)
+    unchanged = {name: getattr(nn, name) for name in ("Dropout", "Flatten", "Linear", "ReLU", "Sequential")}
+    return SimpleNamespace(**renamed, **unchanged)
 
 
 def initialised(network: Any) -> Any:
-    """Return ``network`` with weights drawn as Paddle 3.0 draws them: in place, with PyTorch's own generator.
+    """Return ``network`` with weights drawn as Paddle 3.0 draws them: in place, with PyTorch's generator.
 
     A convolution's come from N(0, 2 / (input channels x kernel area)), whatever its groups (``_ConvNd`` of
     paddle/nn/layer/conv.py); a linear layer's from Glorot's uniform distribution; biases are 0.

@@ -1,4 +1,4 @@
-"""What the ArcFace loss needs of PyTorch: see ``Tensors`` in ``_arcface.py``.
+"""The operations of PyTorch that the ArcFace loss needs: see ``Tensors`` in ``_arcface.py``.
 
 The collectives are those of ``torch.distributed``, whose default process group the caller has set up.
 """
@@ -15,7 +15,7 @@ def layer_class() -> Any:
 
 
 def normal_parameter(shape: Sequence[int], deviation: float) -> Any:
-    """Return a float32 parameter drawn from N(0, deviation) with PyTorch's own generator."""
+    """Return a float32 parameter drawn from N(0, deviation) with PyTorch's generator."""
     import torch
 
     return torch.nn.Parameter(torch.empty(*shape).normal_(0.0, deviation))
@@ -75,7 +75,7 @@ def sample_with(positives: Any, rows: int, count: int) -> Any:
 
 
 def all_gathered(tensor: Any, rank: int, ranks: int) -> Any:
-    """Return the tensors of all ranks, concatenated in order of rank; this rank's own keeps its graph."""
+    """Return the tensors of all ranks, concatenated in order of rank; that of this rank keeps its graph."""
     import torch
 
     pieces = [torch.empty_like(tensor) for _ in range(ranks)]

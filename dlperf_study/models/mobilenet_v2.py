@@ -39,7 +39,7 @@ def _block_macs(inputs: int, expansion: int, outputs: int, before: int, after: i
 
 
 def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build Paddle's own MobileNetV2 with cross-entropy."""
+    """Build Paddle's MobileNetV2 with cross-entropy."""
     from paddle.vision.models import mobilenet_v2
 
     from dlperf_study.models._paddle_losses import cross_entropy_layer

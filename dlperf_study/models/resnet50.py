@@ -1,11 +1,11 @@
-"""ResNet-50 v1.5 (He et al., 2016; the stride of a stage lies on its first 3x3 convolution)."""
+"""ResNet-50 v1.5 (He et al., 2016; the stride of a stage is on its first 3x3 convolution)."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from dlperf_study.models._base import FLOPS_SOURCE, Model, NetworkConfiguration, convolution_macs, strided
 
-#: Width, bottleneck blocks and stride of each stage; a stage puts out four times its width.
+#: Width, bottleneck blocks and stride of each stage; the output of a stage has four times its width.
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 FEATURES = 2048
 
@@ -27,7 +27,7 @@ def backbone_macs(image_size: int) -> int:
 
 
 def _stage_macs(channels: int, width: int, blocks: int, before: int, after: int) -> int:
-    """Return the count of one stage, which gets ``channels`` of side ``before`` and puts out side ``after``."""
+    """Return the count of one stage, from ``channels`` of side ``before`` to side ``after``."""
     entry = convolution_macs(channels, width, 1, before) + convolution_macs(channels, 4 * width, 1, after)
     others = (blocks - 1) * convolution_macs(4 * width, width, 1, after)
     every = convolution_macs(width, width, 3, after) + convolution_macs(width, 4 * width, 1, after)
@@ -35,7 +35,7 @@ def _stage_macs(channels: int, width: int, blocks: int, before: int, after: int)
 
 
 def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build Paddle's own ResNet-50, which is the v1.5, with cross-entropy."""
+    """Build Paddle's ResNet-50, which is the v1.5, with cross-entropy."""
     from paddle.vision.models import resnet50
 
     from dlperf_study.models._paddle_losses import cross_entropy_layer

@@ -25,7 +25,7 @@ def forward_macs(image_size: int, classes: int) -> int:
 
 
 def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build Paddle's own VGG16 with cross-entropy."""
+    """Build Paddle's VGG16 with cross-entropy."""
     from paddle.vision.models import vgg16
 
     from dlperf_study.models._paddle_losses import cross_entropy_layer

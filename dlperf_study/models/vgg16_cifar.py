@@ -30,7 +30,7 @@ def forward_macs(image_size: int, classes: int) -> int:
 
 
 def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build the network with cross-entropy; Paddle has no such VGG of its own."""
+    """Build the network with cross-entropy; Paddle has no such VGG."""
     from paddle import nn
 
     from dlperf_study.models._paddle_losses import cross_entropy_layer
@@ -52,7 +52,7 @@ def _network(nn: Any, configuration: NetworkConfiguration) -> Any:
 
 
 def _features(image_size: int) -> int:
-    """Return how many features the convolutions put out."""
+    """Return how many features the convolutions have as output."""
     side = image_size // SHRINKING
     return GROUPS[-1][0] * side * side
 

@@ -15,7 +15,7 @@ from dlperf_study.worker.windows import breakdown_windows, training_windows
 
 
 def main() -> None:
-    """Read what this process is to do from its environment, and do it.
+    """Be the trainer or the server that the environment of this process says.
 
     Raises RunError, before anything is built, if it does not run the measuring code of the driver.
     """
@@ -33,7 +33,7 @@ def main() -> None:
 def train(framework: Framework, configuration: Configuration, run: RunPaths) -> None:
     """Be one rank: measure all windows, then write the log.
 
-    What was measured before a failure is written too, without an ``end`` line.
+    After a failure, the windows measured before it are written too, without an ``end`` line.
     """
     trainer = framework.trainer(configuration)
     log = RankLogWriter(run.rank_log(trainer.rank))

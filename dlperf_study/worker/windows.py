@@ -7,12 +7,12 @@ from dlperf_study.evidence.rank_log_writer import TimedWindow
 from dlperf_study.frameworks._base import Trainer
 from dlperf_study.study.configuration import Configuration
 
-#: Steps run before the computation and the exchange window, so that neither pays for its first call.
+#: Steps before the computation and the exchange window, so that neither includes a first call.
 SETTLING_STEPS = 2
 
 
 def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int) -> TimedWindow:
-    """Time ``steps`` calls of ``step`` behind a barrier; nothing is read or written in between."""
+    """Time ``steps`` calls of ``step`` after a barrier; nothing is read or written in between."""
     losses = []
     trainer.barrier()
     stopwatch = trainer.stopwatch()

@@ -8,7 +8,7 @@ import pytest
 from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import StudyFileError
-from dlperf_study.frameworks.horovod_torch import GPUS_OF_NODES, show_own_gpus
+from dlperf_study.frameworks.horovod_torch import GPUS_OF_NODES, show_gpus_of_node
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import TaskRole
 from tests.frameworks.launching import asynchronous, configuration
@@ -44,10 +44,10 @@ def test_jobs(name: str, asked: Configuration, cluster: Cluster) -> None:
 
 def test_horovod_shows_a_rank_the_gpus_of_its_own_node() -> None:
     environment = {"CUDA_VISIBLE_DEVICES": "4,5", GPUS_OF_NODES: "4,5 GPU-7f,GPU-81", "HOROVOD_CROSS_RANK": "1"}
-    show_own_gpus(environment)
+    show_gpus_of_node(environment)
     assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-7f,GPU-81"
     alone = {"CUDA_VISIBLE_DEVICES": "4,5"}
-    show_own_gpus(alone)
+    show_gpus_of_node(alone)
     assert alone["CUDA_VISIBLE_DEVICES"] == "4,5"
 
 
