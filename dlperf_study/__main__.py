@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 def plan(options: argparse.Namespace) -> int:
     """Print the configurations of a study, and those that can't run here, each with its reason."""
     from dlperf_study.execution.driver import make_plan
-    from dlperf_study.plan.describe import describe
+    from dlperf_study.plan.plan import describe
 
     print(describe(make_plan(options.study, options.cluster, options.quick)[0]))
     return 0

@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from dlperf_study.errors import DlperfStudyError
-from dlperf_study.wording import unknown
+from dlperf_study.wording import unknown_name
 
 Part = TypeVar("Part")
 
@@ -34,6 +34,6 @@ class Registry(Generic[Part]):
     def load(self, name: str) -> Part:
         """Return the part of that name; raises ``error``, with the names there are, when there is none."""
         if name not in self.names():
-            raise self.error(unknown(f"{self.kind} is", name, f"{self.kind}s", self.names()))
+            raise self.error(unknown_name(f"{self.kind} is", name, f"{self.kind}s", self.names()))
         part: Part = getattr(import_module(f"{self.package}.{name}"), self.attribute)
         return part

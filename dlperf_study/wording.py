@@ -1,13 +1,11 @@
-"""Numbers, names and what a program printed, in sentences."""
+"""How messages write numbers, names and unknown names."""
 
 import difflib
 from collections.abc import Iterable, Sequence
 
-# What is said of a name that there is not: the one most like it, and all that there are. Standard library only.
 
-
-def unknown(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
-    """Return what is wrong with a name that is none of the valid ones, of which ``kind`` is the plural.
+def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
+    """Return the message about a name that is not among the valid ones, of which ``kind`` is the plural.
 
     ``study a: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are horovod_torch, …``.
     """
@@ -15,10 +13,10 @@ def unknown(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
     return f"{where} {name!r}; {closest(name, choices)}the {kind} are {', '.join(choices)}"
 
 
-def closest(word: str, choices: Iterable[str]) -> str:
-    """Return a question that names the choice most like ``word``, or nothing."""
-    found = difflib.get_close_matches(word, list(choices), n=1)
-    return f"did you mean {found[0]}? " if found else ""
+def closest(name: str, choices: Iterable[str]) -> str:
+    """Return a question that suggests the choice most like ``name``, or nothing."""
+    matches = difflib.get_close_matches(name, list(choices), n=1)
+    return f"did you mean {matches[0]}? " if matches else ""
 
 
 def counted(number: int, noun: str) -> str:
@@ -27,17 +25,17 @@ def counted(number: int, noun: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int = 10, mark: str = ", ") -> str:
-    """Return the first of some names, and how many there are more."""
+    """Return the first names, and how many more there are: ``a, b, and 2 more``."""
     more = f"{mark}and {len(names) - most} more" if len(names) > most else ""
     return mark.join(names[:most]) + more
 
 
-def last_line(text: str) -> str:
-    """Return the last line of a text, where programs say why they ended; of one that says nothing, nothing."""
-    lines = text.strip().splitlines()
+def last_line(output: str) -> str:
+    """Return the last line of a program's output, which often says why it ended; of empty output, nothing."""
+    lines = output.strip().splitlines()
     return lines[-1] if lines else ""
 
 
 def rounded(value: float) -> str:
-    """Return a number with four digits that count, and without an exponent: ``19000``."""
+    """Return a number with four significant digits and without an exponent: ``19000``."""
     return f"{float(f'{value:.4g}'):.15g}"

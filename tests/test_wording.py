@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlperf_study.wording import counted, first_of, last_line, rounded
+from dlperf_study.wording import closest, counted, first_of, last_line, rounded, unknown_name
 
 
 @pytest.mark.parametrize(("number", "words"), [(0, "0 devices"), (1, "1 device"), (2, "2 devices")])
@@ -27,3 +27,11 @@ def test_the_last_line_is_the_last_that_says_something(text: str, line: str) -> 
 @pytest.mark.parametrize(("value", "text"), [(19000.4, "19000"), (0.123456, "0.1235"), (1e6, "1000000")])
 def test_a_number_has_four_digits_that_count_and_no_exponent(value: float, text: str) -> None:
     assert rounded(value) == text
+
+
+def test_the_message_about_an_unknown_name_suggests_the_closest_and_lists_all() -> None:
+    assert unknown_name("a.yaml: tree is", "burch", "trees", ("birch", "oak")) == (
+        "a.yaml: tree is 'burch'; did you mean birch? the trees are birch, oak"
+    )
+    assert unknown_name("tree is", "x", "trees", iter(("birch", "oak"))) == "tree is 'x'; the trees are birch, oak"
+    assert closest("oka", ()) == ""

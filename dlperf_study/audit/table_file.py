@@ -18,7 +18,7 @@ from dlperf_study.errors import PublishedError, TableError
 from dlperf_study.published.source import METRICS
 from dlperf_study.published.source_lines import NO_NUMBER, resolution_of, value_of
 from dlperf_study.study.strict_yaml import display_path
-from dlperf_study.wording import counted, first_of, unknown
+from dlperf_study.wording import counted, first_of, unknown_name
 
 #: How many errors are reported at most.
 MOST_ERRORS = 10
@@ -180,7 +180,7 @@ def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
     """Return the number of a row and one unit of its last digit; empty where there is no number."""
     metric = fields.get(METRIC, "")
     if metric not in _METRICS:
-        raise TableError(f"{line}: {unknown('metric is', metric, 'metrics', _METRICS)}")
+        raise TableError(f"{line}: {unknown_name('metric is', metric, 'metrics', _METRICS)}")
     field = fields.get(VALUE, fields.get("printed", NO_NUMBER))
     if is_no_number(field):
         return {}

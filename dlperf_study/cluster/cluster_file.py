@@ -11,7 +11,7 @@ from dlperf_study.cluster.sections import AUTO, FILE, ClusterFile, cluster_file_
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
 from dlperf_study.study.validation import Section, validate
-from dlperf_study.wording import unknown
+from dlperf_study.wording import unknown_name
 
 #: The keys whose values a cluster has unchanged.
 SAME_IN_CLUSTER = (
@@ -79,7 +79,7 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
     An unknown launcher is the only one: the others depend on it.
     """
     if file.launcher not in launchers:
-        yield unknown("launcher is", file.launcher, "launchers", launchers)
+        yield unknown_name("launcher is", file.launcher, "launchers", launchers)
         return
     for check in (_sections, _hosts, _auto, _shared_files):
         yield from check(file, launchers)

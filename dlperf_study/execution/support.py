@@ -14,7 +14,7 @@ from dlperf_study.frameworks._base import Framework
 from dlperf_study.guard.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
 from dlperf_study.guard.submission import Node
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.wording import unknown
+from dlperf_study.wording import unknown_name
 
 
 def load_cluster(name_or_path: str | Path) -> Cluster:
@@ -52,7 +52,7 @@ def strategies() -> tuple[str, ...]:
 
 def _require(where: str, name: str, kind: str, choices: Collection[str]) -> None:
     if name not in choices:
-        raise StudyFileError(unknown(where, name, kind, choices))
+        raise StudyFileError(unknown_name(where, name, kind, choices))
 
 
 def unsupported_here(configuration: Configuration, cluster: Cluster, source: str = "") -> str | None:

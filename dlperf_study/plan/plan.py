@@ -1,7 +1,7 @@
-"""The configurations of a study on one cluster, in order. Standard library only."""
+"""The plan of a study on one cluster: its configurations in order, as JSON and as text for the command line."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,21 +10,22 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
-from dlperf_study.study.grid import Denominator, Point
+from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.study import Study
+from dlperf_study.terminal import text_table
 
 FORMAT = 3
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One configuration, the identities of its declared partners, and why it can't run here (or None).
+    """One configuration, the identities of its declared baseline and reference, and why it can't run here (or None).
 
-    Every entry has a baseline, and a reference where the study declares references (else None). A partner is
-    an entry of the same plan and its own partner, whether or not they can run: the declaration belongs to the
-    study and not to the machine. Of ``unstated`` parameters, which only ingested logs have, nobody knows the value;
-    what the configuration holds in their place means nothing.
+    Every entry has a baseline, and a reference where the study declares references (else None). A baseline is an
+    entry of the same plan and its own baseline, whether or not it can run: the declaration belongs to the study and
+    not to the machine. The same holds for references. The values of ``unstated`` parameters, which only ingested logs
+    have, are unknown; what the configuration holds in their place means nothing.
     """
 
     configuration: Configuration
@@ -35,29 +36,29 @@ class Entry:
 
     @property
     def parameters(self) -> dict[str, Scalar | None]:
-        """Every parameter by name, as pages show it; None where nobody stated it."""
+        """Every parameter by name, as pages show it; None where it is unstated."""
         return self.configuration.displayed_values() | dict.fromkeys(self.unstated)
 
     @property
     def is_baseline(self) -> bool:
-        """Whether others are compared with this configuration, or it stands alone."""
+        """Whether this configuration is its own baseline."""
         return self.configuration.identity == self.baseline_identity
 
     @property
     def is_reference(self) -> bool:
-        """Whether others are compared with this configuration as their reference."""
+        """Whether this configuration is its own reference."""
         return self.configuration.identity == self.reference_identity
 
-    def denominator(self, role: Denominator) -> str | None:
+    def denominator(self, kind: Denominator) -> str | None:
         """Return the identity of the declared baseline or reference."""
-        return {"baseline": self.baseline_identity, "reference": self.reference_identity}[role]
+        return {"baseline": self.baseline_identity, "reference": self.reference_identity}[kind]
 
 
 @dataclass(frozen=True)
 class Plan:
     """What will be run, in order; ``factors`` are the names of the parameters that vary.
 
-    ``published`` are the names of the published sources whose numbers stand beside the measured ones.
+    ``published`` are the names of the published sources whose numbers are shown next to the measured ones.
     ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
     """
 
@@ -118,16 +119,16 @@ class Plan:
 def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configuration], str | None]) -> Plan:
     """Return the plan of a study on a cluster.
 
-    ``unsupported`` returns why the frameworks and models at hand can't do a configuration, or None. Whether
-    the cluster is large enough is found out here.
-    Raises StudyFileError when a baseline or a reference is not in the plan or a point comes twice.
+    ``unsupported`` returns why the frameworks and models here can't do a configuration, or None. Whether the cluster
+    is large enough is checked here.
+    Raises StudyFileError when a baseline or a reference is not in the plan, or two points are one configuration.
     """
     points = study.points()
     configurations = [study.configuration(point, cluster.name) for point in points]
-    _require_all_different(study, points, configurations)
+    _check_all_different(study, points, configurations)
     reasons = [_reason(*pair, cluster, unsupported) for pair in zip(points, configurations, strict=True)]
-    baselines = _partners("baseline", study, points, cluster)
-    references = _partners("reference", study, points, cluster) if study.reference else [None] * len(points)
+    baselines = _denominators("baseline", study, points, cluster)
+    references = _denominators("reference", study, points, cluster) if study.reference else [None] * len(points)
     return Plan(
         study=study.name,
         cluster=cluster.name,
@@ -142,21 +143,24 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
     )
 
 
-def _partners(role: Denominator, study: Study, points: Sequence[Point], cluster: Cluster) -> list[str]:
-    """Return the identity of each point's partner, which must be one of the points."""
-    partners = [study.denominator_of(point, role) for point in points]
-    for point, partner in zip(points, partners, strict=True):
-        if partner not in points:
-            raise study.missing_denominator(point, role)
-    return [study.configuration(partner, cluster.name).identity for partner in partners]
+def _denominators(kind: Denominator, study: Study, points: Sequence[Point], cluster: Cluster) -> list[str]:
+    """Return the identity of each point's baseline or reference, which must be one of the points."""
+    identities = []
+    for point in points:
+        denominator = study.denominator_of(point, kind)
+        if denominator not in points:
+            raise study.missing_denominator(point, kind)
+        identities.append(study.configuration(denominator, cluster.name).identity)
+    return identities
 
 
-def _require_all_different(study: Study, points: Sequence[Point], configurations: Sequence[Configuration]) -> None:
+def _check_all_different(study: Study, points: Sequence[Point], configurations: Sequence[Configuration]) -> None:
     """Refuse points that become one configuration: global batches that can't be shared have no batch per device."""
-    seen: dict[str, Point] = {}
+    points_by_identity: dict[str, Point] = {}
     for point, configuration in zip(points, configurations, strict=True):
-        if (other := seen.setdefault(configuration.identity, point)) is not point:
-            batches = f"{other['global_batch']} and {point['global_batch']}"
+        first = points_by_identity.setdefault(configuration.identity, point)
+        if first is not point:
+            batches = f"{first['global_batch']} and {point['global_batch']}"
             raise StudyFileError(
                 f"{study.source}: global_batch {batches} can't be shared equally by {configuration.world_size} devices "
                 "and would be one configuration; exclude all but one"
@@ -176,15 +180,64 @@ def _reason(
     return "; ".join(filter(None, reasons)) or None
 
 
-def varying(configurations: Sequence[Configuration], first: Sequence[str]) -> tuple[str, ...]:
+def varying(configurations: Sequence[Configuration], factors: Sequence[str]) -> tuple[str, ...]:
     """Return the parameters with more than one value: the study's factors first, in their order."""
-    names = dict.fromkeys([*(name for name in first if name in FIELD_NAMES), *FIELD_NAMES])
-    return tuple(name for name in names if len({getattr(c, name) for c in configurations}) > 1)
+    names = []
+    for name in dict.fromkeys((*factors, *FIELD_NAMES)):
+        if name in FIELD_NAMES and len({getattr(configuration, name) for configuration in configurations}) > 1:
+            names.append(name)
+    return tuple(names)
 
 
 def _entry_from_json(entry: dict[str, Any], path: Path) -> Entry:
     configuration = Configuration.from_mapping(entry["configuration"], str(path))
     if configuration.identity != entry["identity"]:
         raise EvidenceError(f"{path}: planned by another version of this package; plan the study again")
-    partners = {name: entry[name] for name in ("baseline_identity", "reference_identity")}
-    return Entry(configuration, **partners, unsupported=entry["unsupported"], unstated=tuple(entry.get("unstated", ())))
+    return Entry(
+        configuration,
+        baseline_identity=entry["baseline_identity"],
+        unsupported=entry["unsupported"],
+        reference_identity=entry["reference_identity"],
+        unstated=tuple(entry.get("unstated", ())),
+    )
+
+
+#: What a configuration has no value of where its baseline or reference can't run.
+_COMPARED = {"baseline": "speedup", "reference": "comparison"}
+
+
+def describe(plan: Plan) -> str:
+    """Return the plan as text: what will run and against what, then what can't run here and why."""
+    runs = sum(entry.configuration.repeats for entry in plan.runnable)
+    parts = [
+        f"{plan.title}\n"
+        f"Study {plan.study} on cluster {plan.cluster}, {plan.scaling} scaling: "
+        f"{len(plan.runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs."
+    ]
+    if plan.runnable:
+        runnable = {entry.configuration.identity for entry in plan.runnable}
+        rows = []
+        for number, entry in enumerate(plan.entries, start=1):
+            if entry.unsupported is None:
+                rows.append((str(number), *_levels(plan, entry), _roles(entry, runnable)))
+        parts.append(text_table(("#", *plan.factors, ""), rows))
+    if plan.unsupported:
+        rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in plan.unsupported]
+        parts.append("Can't run here:\n" + text_table((*plan.factors, "reason"), rows))
+    return "\n\n".join(parts)
+
+
+def _levels(plan: Plan, entry: Entry) -> tuple[str, ...]:
+    return tuple(str(getattr(entry.configuration, name)) for name in plan.factors)
+
+
+def _roles(entry: Entry, runnable: Container[str]) -> str:
+    """Return whether others are compared with an entry, and whether its own baseline or reference can't run."""
+    roles: list[str] = []
+    for kind in DENOMINATORS:
+        denominator = entry.denominator(kind)
+        if denominator == entry.configuration.identity:
+            roles.append(kind)
+        elif denominator is not None and denominator not in runnable:
+            roles.append(f"no {_COMPARED[kind]}: its {kind} can't run here")
+    return "; ".join(roles)

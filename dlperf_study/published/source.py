@@ -13,7 +13,7 @@ from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.strict_yaml import display_path, read_mapping
 from dlperf_study.study.study import SOURCES_FOLDER, source_names
 from dlperf_study.study.validation import Section, validate
-from dlperf_study.wording import unknown
+from dlperf_study.wording import unknown_name
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _validate_facts(facts: dict[str, Scalar]) -> dict[str, Scalar]:
     """Refuse a fact that is no column, or a string where the column holds numbers."""
     for name, value in facts.items():
         if name not in FACTS:
-            raise ValueError(unknown("unknown fact", name, "facts", FACTS))
+            raise ValueError(unknown_name("unknown fact", name, "facts", FACTS))
         if COLUMNS[name].is_number == isinstance(value, str):
             kind = "number" if COLUMNS[name].is_number else "string"
             raise ValueError(f"{name} is {value!r}; it must be a {kind}")
@@ -111,7 +111,7 @@ def read_source(name: str) -> PublishedSource:
 
     """
     if name not in source_names():
-        raise PublishedError(unknown("there is no published source", name, "sources", source_names()))
+        raise PublishedError(unknown_name("there is no published source", name, "sources", source_names()))
     path = SOURCES_FOLDER / f"{name}.yaml"
     try:
         return validate(PublishedSource, read_mapping(path), display_path(path), _KEYS)

@@ -11,7 +11,7 @@ from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.errors import PublishedError
 from dlperf_study.published.source import ESTIMATORS, FACTS, METRICS, ROLES, SCOPES, PublishedSource
 from dlperf_study.study.strict_yaml import display_path
-from dlperf_study.wording import unknown
+from dlperf_study.wording import unknown_name
 
 #: Columns that every line needs; any fact may follow.
 NEEDED = ("table", "row", "column", "metric", "printed")
@@ -52,14 +52,14 @@ def _line(source: PublishedSource, fields: Mapping[str, str], location: str) -> 
         raise PublishedError(f"{location}: {', '.join(empty)} is empty")
     table_name = fields["table"]
     if table_name not in source.tables:
-        raise PublishedError(unknown(f"{location}: table is", table_name, "tables", source.tables))
+        raise PublishedError(unknown_name(f"{location}: table is", table_name, "tables", source.tables))
     line = {**source.facts, **source.tables[table_name].facts}
     for name, field in fields.items():
         if field and name != "printed_unit":
             line[name] = _typed(name, field, location)
     for name, choices in _CHOICES.items():
         if line.get(name) not in choices:
-            raise PublishedError(unknown(f"{location}: {name} is", str(line.get(name, "")), f"{name}s", choices))
+            raise PublishedError(unknown_name(f"{location}: {name} is", str(line.get(name, "")), f"{name}s", choices))
     printed, unit = fields["printed"], fields.get("printed_unit", "")
     try:
         line |= {"value": value_of(printed, unit), "resolution": resolution_of(printed, unit)}

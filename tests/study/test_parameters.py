@@ -3,6 +3,7 @@
 import pytest
 
 from dlperf_study.errors import StudyFileError
+from dlperf_study.study.configuration import canonical_precision
 from dlperf_study.study.parameter_types import MAX_POINTS
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import STUDY, write
@@ -74,3 +75,11 @@ def test_a_grid_that_nobody_could_list_is_refused(tmp_path, place, text):
     assert message.startswith(f"{file}: {place} is {{'nodes': [1, 2")
     assert message.endswith(f"its levels give 10,648 points; the most are {MAX_POINTS:,}")
     assert len(message) < 500
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"),
+    [("fp16", "amp_fp16"), ("AMP", "amp_fp16"), ("bf16", "amp_bf16"), ("fp32", "fp32"), ("TF32", "TF32")],
+)
+def test_what_others_call_a_precision(word: str, ours: str) -> None:
+    assert canonical_precision(word) == ours
