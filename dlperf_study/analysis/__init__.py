@@ -1,1 +1,1 @@
-"""Records to answers: evidence becomes tables, and every number gets its interval and its diagnostics."""
+"""Formulas over runs: throughput, communication, scaling and comparison, each with its interval."""

@@ -1,4 +1,4 @@
-"""What the exchange of gradients costs, and how much of it hides behind the computation."""
+"""The cost of the gradient exchange, and the part of it that overlaps with computation."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def communication_of(run: Run) -> dict[str, float | None]:
 
 
 def exchange_kind(run: Run) -> str:
-    """Return how gradients travel: all_reduce, push_pull or none."""
+    """Return how gradients are exchanged: all_reduce, push_pull or none."""
     return str(run.ranks[0].facts["exchange"])
 
 
@@ -44,22 +44,22 @@ def unclipped_exposed_seconds(run: Run) -> float | None:
 
 
 def exposed_seconds(run: Run) -> float | None:
-    """Return the communication the step had to wait for, never below 0."""
+    """Return the seconds per step of communication that is not overlapped, never below 0."""
     exposed = unclipped_exposed_seconds(run)
     return None if exposed is None else max(0.0, exposed)
 
 
 def exposed_noise_seconds(run: Run) -> float:
-    """Return two standard errors of step − computation: what the spread of the steps alone explains."""
+    """Return two standard errors of step − computation: the difference that the spread of the steps explains."""
     longest = max(computation_windows(run), key=lambda window: window.seconds)
     variances = [w.step_seconds.var(ddof=1) / w.steps for w in (slowest_training(run), longest) if w.steps > 1]
     return float(2 * np.sqrt(sum(variances)))
 
 
 def overlap(run: Run) -> float | None:
-    """Return 1 − exposed / pure communication: 1 is wholly hidden, below 0 the step waits for more than that.
+    """Return 1 − exposed / pure communication: 1 is completely overlapped, below 0 the step waits for more than that.
 
-    None where the step was faster than its computation alone: nothing was seen of the exchange but noise.
+    None if the step was faster than its computation alone: the difference is nothing but noise.
     """
     exposed, exchange = unclipped_exposed_seconds(run), run.slowest(EXCHANGE)
     return None if exposed is None or exposed < 0 or exchange is None else 1 - exposed / exchange.mean_seconds
@@ -72,9 +72,9 @@ def unexplained_waiting_seconds(run: Run) -> float:
 
 
 def rank_waiting_seconds(run: Run) -> float:
-    """Return how long the fastest rank waits for the slowest in a step, as far as their computation tells.
+    """Return how long the fastest rank waits for the slowest in a step, by their computation times.
 
-    0 where ranks don't wait for each other: with one rank, and with a server.
+    0 if ranks don't wait for each other: with one rank, and with a server.
     """
     if exchange_kind(run) != ALL_REDUCE:
         return 0.0

@@ -1,4 +1,4 @@
-"""Efficiency against the declared baseline, scaling curves, and their points that no law explains."""
+"""Efficiency, scaling curves, and diagnostics about curves that rise faster than their devices, or fall."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.study import BATCH_OF_SCALING
 from dlperf_study.wording import rounded
 
-#: What a missing interval is replaced by when two points are compared: this share of the value to each side.
+#: The relative error that is assumed for a point without an interval when two points are compared.
 MARGIN = 0.03
-#: More than this many times linear no cache, input worker or busy machine explains.
+#: A rise of more than this many times linear is not explained by a cache, input workers or a busy machine.
 IMPOSSIBLE_GAIN = 2.0
-#: What may change along a scaling curve; a factor among them that varies at equal devices splits it.
-_ALONG = ("servers", "nodes", "devices_per_node")
-#: How often something was run says nothing of what was run.
-_NOT_ASKED = ("repeats",)
+#: Parameters that may change along a scaling curve; one that varies at the same number of devices splits the curve.
+_ALONG_CURVE = ("servers", "nodes", "devices_per_node")
+#: Parameters that do not change what is measured.
+_WITHOUT_EFFECT = ("repeats",)
 
 
 def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
@@ -39,14 +39,14 @@ def scaling_columns(speedup: float, interval: Interval | None, devices: int, bas
 
 
 def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
-    """Return the columns that tell scaling curves apart: all parameters but what changes along a curve.
+    """Return the columns that separate scaling curves: all parameters except those that change along a curve.
 
-    Of the two batches it is the one that stays: per device under weak scaling, global under strong.
+    Of the two batches it is the constant one: per device under weak scaling, global under strong scaling.
     """
-    kept, _ = BATCH_OF_SCALING[scaling]
-    telling = [name for name in FIELD_NAMES if name not in (*_ALONG, *_NOT_ASKED)]
-    factors = [kept if name == "batch_per_device" else name for name in telling]
-    for name in _ALONG:
+    constant_batch, _ = BATCH_OF_SCALING[scaling]
+    names = [name for name in FIELD_NAMES if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT)]
+    factors = [constant_batch if name == "batch_per_device" else name for name in names]
+    for name in _ALONG_CURVE:
         if configurations.duplicated([*factors, "world_size"]).any() and configurations[name].nunique() > 1:
             factors.append(name)
     return factors
@@ -66,7 +66,7 @@ def curve_diagnostics(configurations: pd.DataFrame, scaling: str) -> Iterator[Di
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a scaling curve: its devices, its rate in samples/s and the bounds between which that lies."""
+    """One point of a scaling curve: its devices, its rate in samples/s, and the bounds of the rate."""
 
     devices: int
     throughput: float
@@ -75,40 +75,40 @@ class Point:
 
 
 def gain(fewer: Point, more: Point) -> float:
-    """Return by which factor a rate rises more than its devices."""
+    """Return the rise of a rate / the rise of its devices; 1 is linear."""
     return more.throughput / fewer.throughput * fewer.devices / more.devices
 
 
 def above_linear(fewer: Point, more: Point) -> bool:
-    """Say whether a rate rises faster than its devices, whatever it is within its bounds."""
+    """Return whether a rate rises faster than its devices for all values within its bounds."""
     return more.low > fewer.high * more.devices / fewer.devices
 
 
 def falls(fewer: Point, more: Point) -> bool:
-    """Say whether a rate falls as devices are added, whatever it is within its bounds."""
+    """Return whether a rate falls as devices are added for all values within its bounds."""
     return more.devices > fewer.devices and more.high < fewer.low
 
 
 def point(devices: int, throughput: float, low: float | None, high: float | None) -> Point:
-    """Return a point, with a margin for its bounds where it has no interval."""
+    """Return a point; without an interval its bounds are MARGIN above and below it."""
     if low is None or high is None or np.isnan(low):
         return Point(devices, throughput, throughput * (1 - MARGIN), throughput * (1 + MARGIN))
     return Point(devices, throughput, low, high)
 
 
 def _step_diagnostics(identity: str, fewer: Point, more: Point) -> Iterator[Diagnostic]:
-    seen = f"from {fewer.devices} to {more.devices} devices it goes from "
-    seen += f"{rounded(fewer.throughput)} to {rounded(more.throughput)} samples/s"
+    step = f"from {fewer.devices} to {more.devices} devices it goes from "
+    step += f"{rounded(fewer.throughput)} to {rounded(more.throughput)} samples/s"
     if gain(fewer, more) > IMPOSSIBLE_GAIN:
-        message = f"{gain(fewer, more):.3g} times linear: {seen}. No cache explains that: one of the two rates is wrong"
+        message = f"{gain(fewer, more):.3g} times linear: {step}. No cache explains that: one of the two rates is wrong"
         yield Diagnostic("speedup", message, Severity.ERROR, identity=identity)
     elif above_linear(fewer, more):
-        yield Diagnostic("speedup", f"above linear: {seen}. {_innocent(ABOVE_LINEAR)}", identity=identity)
+        yield Diagnostic("speedup", f"above linear: {step}. {_explanations(ABOVE_LINEAR)}", identity=identity)
     if falls(fewer, more):
-        yield Diagnostic("throughput", f"falls: {seen}. {_innocent(FALLING)}", identity=identity)
+        yield Diagnostic("throughput", f"falls: {step}. {_explanations(FALLING)}", identity=identity)
 
 
-#: What makes a curve rise faster than its devices, or fall, although the numbers are right.
+#: Possible explanations of a curve that rises faster than its devices, and of one that falls.
 ABOVE_LINEAR = (
     "a smaller share per device fits a cache",
     "more servers or more input workers came along",
@@ -121,5 +121,5 @@ FALLING = (
 )
 
 
-def _innocent(explanations: tuple[str, ...]) -> str:
-    return f"It may be innocent: {', '.join(explanations[:-1])}, or {explanations[-1]}."
+def _explanations(explanations: tuple[str, ...]) -> str:
+    return f"Possible explanations: {', '.join(explanations[:-1])}, or {explanations[-1]}."

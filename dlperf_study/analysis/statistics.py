@@ -1,4 +1,4 @@
-"""Intervals over runs, and what they can promise.
+"""Intervals over runs, and their coverage.
 
 Follows Hoefler and Belli, "Scientific benchmarking of parallel computing systems" (SC'15), and Kalibera
 and Jones, "Quantifying performance changes with effect size confidence intervals" (2012) for ratios.
@@ -68,7 +68,7 @@ def difference_interval(minuends: Values, subtrahends: Values) -> Interval | Non
 
 
 def distinguishable(a: Interval | None, b: Interval | None) -> bool:
-    """Say whether two values may be ranked: both have an interval and the intervals don't touch."""
+    """Return whether two values may be ranked: both have an interval, and the intervals are disjoint."""
     return a is not None and b is not None and (a.high < b.low or b.high < a.low)
 
 
@@ -82,11 +82,11 @@ def median_error(deviation: float, count: int) -> float:
     return MEDIAN_ERROR * deviation / float(np.sqrt(count))
 
 
-def _interval_of_two(combined: Callable[[Floats, Floats], Floats], a: Values, b: Values) -> Interval | None:
+def _interval_of_two(combine: Callable[[Floats, Floats], Floats], a: Values, b: Values) -> Interval | None:
     covered = coverage(min(len(a), len(b)))
     if not covered:
         return None
-    return _interval(combined(_resampled_medians(a), _resampled_medians(b, seed=1)), covered)
+    return _interval(combine(_resampled_medians(a), _resampled_medians(b, seed=1)), covered)
 
 
 def _interval(estimates: Floats, covered: float) -> Interval:

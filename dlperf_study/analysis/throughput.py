@@ -1,4 +1,4 @@
-"""How fast a run trained. A job is as slow as its slowest rank, so ranks are merged by taking that one."""
+"""The throughput of a run. A job is as slow as its slowest rank, so the slowest rank represents all."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def throughput(run: Run) -> float:
 def mean_of_rates(run: Run) -> float:
     """Return the arithmetic mean of the slowest rank's per-step rates, in samples/s.
 
-    Never below ``throughput``. It stands beside it for comparison with results published that way.
+    Never below ``throughput``; for comparison with results that were published in this way.
     """
     return float(np.mean(run.configuration.global_batch / slowest_training(run).step_seconds))
 
@@ -58,7 +58,7 @@ def model_flops_utilisation(run: Run) -> float | None:
 
 
 def drain_seconds(run: Run) -> float:
-    """Return the longest time a rank waited for updates still on their way when its window closed."""
+    """Return the longest time a rank waited for pending updates after its window."""
     return max(float(log.end["drain_seconds"]) for log in run.ranks)
 
 

@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.comparison import Ratio, Throughputs, differences, explaining_part, throughput_ratio, verdict
+from dlperf_study.analysis.comparison import (
+    Ratio,
+    Throughputs,
+    differences,
+    explaining_part,
+    throughput_ratio,
+    verdict,
+)
 from dlperf_study.analysis.scaling import scaling_columns
 from dlperf_study.analysis.statistics import coverage, interval_columns, median_interval
 from dlperf_study.columns import Table
@@ -17,7 +24,7 @@ from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
 
-#: Columns of the runs whose median over the completed runs stands in this table under the same name.
+#: Columns of the runs whose median over the completed runs is a column of the same name in this table.
 MEDIANS = [
     "throughput",
     "mean_of_rates",
@@ -35,62 +42,62 @@ MEDIANS = [
     "gradient_bytes",
     "flops_per_sample",
 ]
-#: Those that count something: whole numbers even between two runs that disagree.
+#: Medians that are counts: rounded to integers, also between two runs that disagree.
 COUNTS = {"parameters": 0, "gradient_bytes": 0}
-#: The column of the ratio to a partner.
+#: The column of the ratio to a baseline or reference.
 RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
 
 
 def configurations_table(
     plan: Plan, runs: pd.DataFrame, traces: Mapping[str, dict[str, float]], uneven: Collection[str | None] = ()
 ) -> tuple[pd.DataFrame, list[Diagnostic]]:
-    """Return the table, and a diagnostic for every ratio that lacks its baseline or its reference.
+    """Return the table, and a diagnostic for every ratio without a measured baseline or reference.
 
-    ``traces`` holds the columns that a traced run adds, by identity; ``uneven`` the identities of which a rank
-    computed much slower than the others.
+    ``traces`` has the columns of the traced runs, by identity; ``uneven`` the identities of configurations of which a
+    rank computed much slower than the others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
-    medians = _medians(completed)
-    throughputs = throughputs_of(completed)
-    speedups, lacking_baseline = _ratios(plan.entries, "baseline", throughputs)
-    ratios, lacking_reference = _ratios(plan.entries, "reference", throughputs)
+    medians, throughputs = _medians(completed), throughputs_of(completed)
+    speedups, missing_baselines = _ratios(plan.entries, "baseline", throughputs)
+    relative_throughputs, missing_references = _ratios(plan.entries, "reference", throughputs)
     devices = {entry.configuration.identity: entry.configuration.world_size for entry in plan.entries}
-    rows = [
-        _asked(entry)
-        | _summary(medians.get(identity, {}))
-        | _throughput(throughputs.get(identity, np.empty(0)))
-        | (_scaling(entry, speedups[identity], devices) if identity in speedups else {})
-        | (_comparison(entry, ratios[identity], completed, uneven) if identity in ratios else {})
-        | traces.get(identity, {})
-        for entry in plan.entries
-        for identity in [entry.configuration.identity]
-    ]
-    return frame_of_rows(Table.CONFIGURATIONS, rows), [*lacking_baseline, *lacking_reference]
+    rows = []
+    for entry in plan.entries:
+        identity = entry.configuration.identity
+        row = _planned_columns(entry)
+        row |= _median_columns(medians.get(identity, {}))
+        row |= _throughput_columns(throughputs.get(identity, np.empty(0)))
+        if identity in speedups:
+            sizes = devices[identity], devices[entry.baseline_identity]
+            row |= _speedup_columns(speedups[identity], *sizes)
+        if identity in relative_throughputs:
+            row |= _comparison_columns(entry, relative_throughputs[identity], completed, uneven)
+        rows.append(row | traces.get(identity, {}))
+    return frame_of_rows(Table.CONFIGURATIONS, rows), [*missing_baselines, *missing_references]
+
+
+def throughputs_of(completed: pd.DataFrame) -> Throughputs:
+    """Return the throughputs of the completed runs, in samples/s, by identity."""
+    groups = completed.groupby("identity")["throughput"]
+    return {str(identity): rates.to_numpy(np.float64) for identity, rates in groups}
 
 
 def _medians(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:
-    """Return the medians of the runs by identity; of the overlap only if every run that exchanged alone has one.
+    """Return the medians of the runs by identity; of the overlap only if every run with an exchange window has one.
 
     Runs without an overlap are those that hid the most, so a median of the others would be too low.
     """
     runs = completed.groupby("identity")
     medians, counts = runs[MEDIANS].median().round(COUNTS), runs[["overlap", "exchange_seconds"]].count()
     medians["overlap"] = medians["overlap"].where(counts["overlap"] == counts["exchange_seconds"])
-    found: dict[Any, dict[Any, Any]] = medians.to_dict("index")
-    return found
-
-
-def throughputs_of(completed: pd.DataFrame) -> Throughputs:
-    """Return the throughputs of the completed runs, in samples/s, by identity."""
-    return {
-        str(identity): rates.to_numpy(np.float64) for identity, rates in completed.groupby("identity")["throughput"]
-    }
+    by_identity: dict[Any, dict[Any, Any]] = medians.to_dict("index")
+    return by_identity
 
 
 def _ratios(
     entries: Iterable[Entry], role: Denominator, throughputs: Throughputs
 ) -> tuple[dict[str, Ratio], list[Diagnostic]]:
-    """Return the ratios of the measured entries that have a partner, and a diagnostic where its runs are missing."""
+    """Return the ratios of the measured entries by identity, and a diagnostic where the denominator has no runs."""
     ratios, diagnostics = {}, []
     for entry in entries:
         identity = entry.configuration.identity
@@ -103,29 +110,30 @@ def _ratios(
     return ratios, diagnostics
 
 
-def _asked(entry: Entry) -> dict[str, Any]:
-    asked = entry.configuration
+def _planned_columns(entry: Entry) -> dict[str, Any]:
+    configuration = entry.configuration
     return {
-        "identity": asked.identity,
+        "identity": configuration.identity,
         **entry.parameters,
-        "world_size": asked.world_size,
-        "global_batch": asked.global_batch,
+        "world_size": configuration.world_size,
+        "global_batch": configuration.global_batch,
         "unsupported_reason": entry.unsupported,
         "baseline_identity": entry.baseline_identity,
         "is_baseline": entry.is_baseline,
         "reference_identity": entry.reference_identity,
         "is_reference": entry.is_reference,
-        "runs_planned": 0 if entry.unsupported else asked.repeats,
+        "runs_planned": 0 if entry.unsupported else configuration.repeats,
     }
 
 
-def _summary(medians: dict[Any, Any]) -> dict[str, Any]:
-    """Return the medians, and the ratio of two of them."""
+def _median_columns(medians: dict[Any, Any]) -> dict[str, Any]:
+    """Return the medians, and computation / communication."""
     computation, exposed = medians.get("computation_seconds"), medians.get("exposed_seconds")
-    return medians | {"computation_to_communication": computation / exposed if computation and exposed else None}
+    ratio = computation / exposed if computation and exposed else None
+    return medians | {"computation_to_communication": ratio}
 
 
-def _throughput(rates: Any) -> dict[str, Any]:
+def _throughput_columns(rates: Any) -> dict[str, Any]:
     return {
         "runs_completed": rates.size,
         "interval_coverage": coverage(rates.size),
@@ -133,26 +141,31 @@ def _throughput(rates: Any) -> dict[str, Any]:
     }
 
 
-def _scaling(entry: Entry, found: Ratio, devices: dict[str, int]) -> dict[str, Any]:
-    sizes = devices[entry.configuration.identity], devices[entry.baseline_identity]
+def _speedup_columns(speedup: Ratio, devices: int, baseline_devices: int) -> dict[str, Any]:
     return {
-        "baseline_throughput": found.denominator_throughput,
-        **interval_columns("baseline", found.denominator_interval),
-        **scaling_columns(found.value, found.interval, *sizes),
+        "baseline_throughput": speedup.denominator_throughput,
+        **interval_columns("baseline", speedup.denominator_interval),
+        **scaling_columns(speedup.value, speedup.interval, devices, baseline_devices),
     }
 
 
-def _comparison(entry: Entry, found: Ratio, completed: pd.DataFrame, uneven: Collection[str | None]) -> dict[str, Any]:
-    decided = None if entry.is_reference else verdict(found.interval)
-    pair = entry.configuration.identity, str(entry.reference_identity)
-    parts = differences(*(completed[completed["identity"] == identity] for identity in pair))
-    names = {part: part.replace("_seconds", "_difference_seconds") for part in parts}
-    return {
-        "reference_throughput": found.denominator_throughput,
-        "relative_throughput": found.value,
-        **interval_columns("relative_throughput", found.interval),
+def _comparison_columns(
+    entry: Entry, ratio: Ratio, completed: pd.DataFrame, uneven: Collection[str | None]
+) -> dict[str, Any]:
+    identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
+    runs = completed[completed["identity"] == identity]
+    parts = differences(runs, completed[completed["identity"] == reference_identity])
+    decided = None if entry.is_reference else verdict(ratio.interval)
+    is_uneven = identity in uneven or reference_identity in uneven
+    columns = {
+        "reference_throughput": ratio.denominator_throughput,
+        "relative_throughput": ratio.value,
+        **interval_columns("relative_throughput", ratio.interval),
         "verdict": decided,
-        **{names[part]: difference.seconds for part, difference in parts.items()},
-        **{name: end for part in parts for name, end in interval_columns(names[part], parts[part].interval).items()},
-        "difference_lies_in": explaining_part(decided, parts, any(identity in uneven for identity in pair)),
+        "difference_lies_in": explaining_part(decided, parts, is_uneven),
     }
+    for part, difference in parts.items():
+        name = part.replace("_seconds", "_difference_seconds")
+        columns[name] = difference.seconds
+        columns |= interval_columns(name, difference.interval)
+    return columns

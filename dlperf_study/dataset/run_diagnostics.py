@@ -131,7 +131,7 @@ def unmeasured_parts(run: Run) -> Iterator[Diagnostic]:
     )
     for column, kind, name, steps in parts:
         if steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(name):
-            yield Diagnostic(column, f"the {kind} window was asked for and is missing", Severity.ERROR)
+            yield Diagnostic(column, f"the {kind} window was requested and is missing", Severity.ERROR)
 
 
 def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:

@@ -1,4 +1,4 @@
-"""One row of the table of runs."""
+"""The table of runs, one row each, and the table of their steps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,76 +15,22 @@ from dlperf_study.dataset.tables import frame
 from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.run import Run
 
-# The table of steps: whole columns, never an object per step.
-
-
-class StepColumns:
-    """Collects the windows of one run after another; ``frame`` lays them end to end."""
-
-    def __init__(self) -> None:
-        self._places: list[tuple[str, int, int, str]] = []
-        self._windows: list[Window] = []
-
-    def add(self, run: Run) -> None:
-        """Add every window of every rank of a completed run."""
-        for log in run.ranks:
-            for window in log.windows.values():
-                self._places.append((run.identity, run.repetition, log.rank, window.name))
-                self._windows.append(window)
-
-    def frame(self) -> pd.DataFrame:
-        """Return the table of steps, in the order the runs were added."""
-        counts = np.array([window.steps for window in self._windows], dtype=np.int64)
-        identities, repetitions, ranks, names = zip(*self._places, strict=True) if self._places else ((),) * 4
-        columns = {
-            "identity": _repeated_text(identities, counts),
-            "repetition": pd.Series(np.repeat(np.array(repetitions, dtype=np.int64), counts), dtype="Int64"),
-            "rank": np.repeat(np.array(ranks, dtype=np.int64), counts),
-            "window": _repeated_text(names, counts),
-            "step": _numbered(counts),
-            "seconds": _joined([window.step_seconds for window in self._windows]),
-            "loss": _joined([_losses(window) for window in self._windows]),
-        }
-        return frame(Table.STEPS, columns)
-
-
-def _repeated_text(texts: Sequence[str], counts: Integers) -> pd.Series:
-    """Return each text as often as its count, as categories in order of appearance."""
-    codes, categories = pd.factorize(np.array(texts, dtype=object))
-    return pd.Series(pd.Categorical.from_codes(np.repeat(codes, counts), categories=pd.Index(categories, dtype="str")))
-
-
-def _numbered(counts: Integers) -> Integers:
-    """Return 0 … count − 1 for each count, end to end."""
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    numbers: Integers = np.arange(counts.sum(), dtype=np.int64) - starts
-    return numbers
-
-
-def _losses(window: Window) -> Floats:
-    return window.losses if window.losses.size else np.full(window.steps, np.nan)
-
-
-def _joined(parts: list[Floats]) -> Floats:
-    return np.concatenate(parts) if parts else np.empty(0)
-
-
-#: Variables of a run that set nothing in a library.
-_OF_THE_LOCALE = ("LANG", "LC_ALL", "TZ")
+#: Environment variables of the locale: they do not change a library.
+_LOCALE_VARIABLES = ("LANG", "LC_ALL", "TZ")
 
 
 def run_row(run: Run) -> dict[str, Any]:
-    """Return the columns of one run; a run that didn't complete has no measurement."""
-    return {
+    """Return the columns of one run; a run that didn't complete has no measurements."""
+    row = {
         "identity": run.identity,
         "repetition": run.repetition,
         **run.configuration.displayed_values(),
         "world_size": run.configuration.world_size,
         "global_batch": run.configuration.global_batch,
-        **_life(run),
-        **_place(run),
-        **(_measurements(run) if run.completed else {}),
+        **_outcome_columns(run),
+        **_environment_columns(run),
     }
+    return row | _measured_columns(run) if run.completed else row
 
 
 def hosts_of(run: Run) -> list[str]:
@@ -92,7 +38,7 @@ def hosts_of(run: Run) -> list[str]:
     return sorted({str(log.facts["host"]) for log in run.ranks})
 
 
-def _life(run: Run) -> dict[str, Any]:
+def _outcome_columns(run: Run) -> dict[str, Any]:
     load = run.facts["load"]
     return {
         "outcome": str(run.outcome),
@@ -107,30 +53,32 @@ def _life(run: Run) -> dict[str, Any]:
     }
 
 
-def _place(run: Run) -> dict[str, Any]:
+def _environment_columns(run: Run) -> dict[str, Any]:
     cluster, environment = run.facts["cluster"], run.facts["environment"]
     hardware, git = environment.get("hardware", {}), environment.get("git", {})
+    columns = {name: cluster.get(name) for name in ("launcher", "device", "device_name", "device_peak_flops", "link")}
+    columns |= {name: hardware.get(name) for name in ("cpu_model", "memory_bytes", "cores")}
     variables = environment.get("variables", {})
-    return {
-        **{name: cluster.get(name) for name in ("launcher", "device", "device_name", "device_peak_flops", "link")},
+    settings = [f"{name}={value}" for name, value in variables.items() if name not in _LOCALE_VARIABLES]
+    return columns | {
         "addresses": _addresses(run.facts.get("nodes", [])) or None,
-        **{name: hardware.get(name) for name in ("cpu_model", "memory_bytes")},
-        "cores": hardware.get("cores"),
         "python_version": environment.get("software", {}).get("python"),
-        "library_settings": "; ".join(f"{n}={v}" for n, v in variables.items() if n not in _OF_THE_LOCALE) or "none",
+        "library_settings": "; ".join(settings) or "none",
         "git_commit": git.get("commit"),
         "git_dirty": git.get("dirty"),
     }
 
 
 def _addresses(nodes: list[dict[str, Any]]) -> str:
-    """Return the address and the interface that each node said it has."""
-    return ", ".join(
-        f"{node['name']} {node['address']} ({node['interface']})".strip() for node in nodes if "address" in node
-    )
+    """Return the address and the interface of each node that reported them."""
+    addresses = []
+    for node in nodes:
+        if "address" in node:
+            addresses.append(f"{node['name']} {node['address']} ({node['interface']})".strip())
+    return ", ".join(addresses)
 
 
-def _measurements(run: Run) -> dict[str, Any]:
+def _measured_columns(run: Run) -> dict[str, Any]:
     facts = run.ranks[0].facts
     described = ("parameters", "gradient_bytes", "flops_per_sample", "exchange", "library", "library_version")
     return {
@@ -140,3 +88,53 @@ def _measurements(run: Run) -> dict[str, Any]:
         **communication_of(run),
         "settled_at_step": settled_at(slowest_training(run).step_seconds),
     }
+
+
+class StepColumns:
+    """The windows of several runs, as whole columns of the table of steps: never an object per step."""
+
+    def __init__(self) -> None:
+        """Begin without any run."""
+        self._identities: list[str] = []
+        self._repetitions: list[int] = []
+        self._ranks: list[int] = []
+        self._windows: list[Window] = []
+
+    def add(self, run: Run) -> None:
+        """Add every window of every rank of a completed run."""
+        for log in run.ranks:
+            for window in log.windows.values():
+                self._identities.append(run.identity)
+                self._repetitions.append(run.repetition)
+                self._ranks.append(log.rank)
+                self._windows.append(window)
+
+    def frame(self) -> pd.DataFrame:
+        """Return the table of steps, in the order in which the runs were added."""
+        counts = np.array([window.steps for window in self._windows], dtype=np.int64)
+        starts = np.cumsum(counts) - counts
+        repetitions = np.repeat(np.array(self._repetitions, dtype=np.int64), counts)
+        columns = {
+            "identity": _repeated(self._identities, counts),
+            "repetition": pd.Series(repetitions, dtype="Int64"),
+            "rank": np.repeat(np.array(self._ranks, dtype=np.int64), counts),
+            "window": _repeated([window.name for window in self._windows], counts),
+            "step": np.arange(counts.sum(), dtype=np.int64) - np.repeat(starts, counts),
+            "seconds": _joined([window.step_seconds for window in self._windows]),
+            "loss": _joined([_losses(window) for window in self._windows]),
+        }
+        return frame(Table.STEPS, columns)
+
+
+def _repeated(strings: Sequence[str], counts: Integers) -> pd.Series:
+    """Return each string as often as its count, as categories in order of appearance."""
+    codes, categories = pd.factorize(np.array(strings, dtype=object))
+    return pd.Series(pd.Categorical.from_codes(np.repeat(codes, counts), categories=pd.Index(categories, dtype="str")))
+
+
+def _losses(window: Window) -> Floats:
+    return window.losses if window.losses.size else np.full(window.steps, np.nan)
+
+
+def _joined(columns: list[Floats]) -> Floats:
+    return np.concatenate(columns) if columns else np.empty(0)

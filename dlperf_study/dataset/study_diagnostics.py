@@ -1,4 +1,4 @@
-"""Diagnostics about the runs of a configuration beside each other, and about all runs of a study."""
+"""Diagnostics across runs: about the repetitions of a configuration, and about all runs of a study."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,9 @@ from dlperf_study.plan.plan import Plan
 from dlperf_study.study.job import Outcome
 from dlperf_study.wording import counted, rounded
 
-#: A run is far from its siblings beyond this share of their median and this many of their deviations.
+#: A run is far from the others of its configuration beyond this share of their median and this many deviations.
 FAR_SHARE, FAR_DEVIATIONS = 0.05, 5.0
-
-#: What must be the same for all runs of a study, and what for those of one framework or configuration.
+#: What must be the same for all runs of a study (None), of a framework, or of a configuration.
 SAME = {
     "device_name": None,
     "cpu_model": None,
@@ -33,7 +32,7 @@ SAME = {
 
 
 def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
-    """Return the diagnostics that only several runs together raise."""
+    """Return the diagnostics that need several runs."""
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     return [
         *missing_runs(plan, completed),
@@ -45,69 +44,68 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
 
 
 def missing_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Other than the planned number of runs completed; without any, there is no number."""
+    """Fewer or more runs than planned completed; without any, there is no number."""
     counts = completed["identity"].value_counts().to_dict()
-    for asked in (entry.configuration for entry in plan.runnable):
-        done = counts.get(asked.identity, 0)
-        if done < asked.repeats:
-            severity = Severity.WARNING if done else Severity.ERROR
-            yield Diagnostic("runs_completed", f"{done} of {asked.repeats} runs completed", severity, asked.identity)
-        if done > asked.repeats:
-            message = f"{counted(done, 'run')} counted, but planned: {asked.repeats}"
-            yield Diagnostic("runs_completed", message, identity=asked.identity)
+    for entry in plan.runnable:
+        identity, planned = entry.configuration.identity, entry.configuration.repeats
+        count = counts.get(identity, 0)
+        if count < planned:
+            severity = Severity.WARNING if count else Severity.ERROR
+            yield Diagnostic("runs_completed", f"{count} of {planned} runs completed", severity, identity)
+        if count > planned:
+            message = f"{counted(count, 'run')} counted, but planned: {planned}"
+            yield Diagnostic("runs_completed", message, identity=identity)
 
 
 def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """A repetition lies far from the others of its configuration."""
-    repetitions = {identity: part.tolist() for identity, part in completed.groupby("identity")["repetition"]}
+    """A repetition is far from the others of its configuration."""
+    repetitions = {identity: runs.tolist() for identity, runs in completed.groupby("identity")["repetition"]}
     for identity, rates in throughputs_of(completed).items():
         far = list(far_from_other_runs(rates))
         if far and rates.size == 2:
-            reached = " and ".join(map(rounded, rates))
-            message = f"its two runs reach {reached} samples/s; only a third can say which is odd"
+            message = f"its two runs reach {' and '.join(map(rounded, rates))} samples/s"
+            message += "; only a third can say which is odd"
             yield Diagnostic("throughput", message, identity=identity)
             continue
-        for position, middle in far:
-            message = f"{rounded(rates[position])} samples/s, but its siblings' median is {rounded(middle)}"
+        for position, median in far:
+            message = f"{rounded(rates[position])} samples/s, but the median of the other runs is {rounded(median)}"
             yield Diagnostic("throughput", message, identity=identity, repetition=repetitions[identity][position])
 
 
 def far_from_other_runs(rates: Floats) -> Iterator[tuple[int, float]]:
-    """Yield the position of each rate that lies far from the others, and their median."""
-    for position in range(rates.size if rates.size > 1 else 0):
-        siblings = np.delete(rates, position)
-        middle = float(np.median(siblings))
-        far = max(FAR_SHARE * middle, FAR_DEVIATIONS * median_deviation(siblings))
-        if abs(rates[position] - middle) > far:
-            yield position, middle
+    """Yield the position of each rate that is far from the others, and the median of the others."""
+    if rates.size < 2:
+        return
+    for position in range(rates.size):
+        others = np.delete(rates, position)
+        median = float(np.median(others))
+        limit = max(FAR_SHARE * median, FAR_DEVIATIONS * median_deviation(others))
+        if abs(rates[position] - median) > limit:
+            yield position, median
 
 
 def mixed_environments(completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Runs that are compared were not measured in the same environment."""
+    """Runs that are compared were measured in different environments."""
     for column, within in SAME.items():
         groups = completed[within] if within else pd.Series("the study", completed.index)
         values = completed[column].dropna().groupby(groups, sort=False).unique()
         for name, different in values[values.map(len) > 1].items():
-            listed = ", ".join(map(str, different))
-            identity = str(name) if within == "identity" else None
-            yield Diagnostic(
-                column, f"the runs of {name} were measured with different {column}: {listed}", identity=identity
-            )
+            message = f"the runs of {name} were measured with different {column}: {', '.join(map(str, different))}"
+            yield Diagnostic(column, message, identity=str(name) if within == "identity" else None)
 
 
 def mixed_hosts(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Runs took other hosts than those of the largest run; a run on some of its hosts is fine."""
-    hosts = [set(text.split(", ")) for text in completed["host"].dropna().unique()]
+    hosts = [set(names.split(", ")) for names in completed["host"].dropna().unique()]
     largest = max(hosts, key=len, default=set())
-    others = set().union(*hosts) - largest
-    if others:
-        message = f"the study was measured on different hosts: {', '.join(sorted(largest | others))}"
-        yield Diagnostic("host", message)
+    every = set().union(*hosts)
+    if every > largest:
+        yield Diagnostic("host", f"the study was measured on different hosts: {', '.join(sorted(every))}")
 
 
 def uncommitted(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Runs were measured with files that are in no commit: nobody else can get them."""
     count = int(completed["git_dirty"].fillna(False).astype(bool).sum())
     if count:
-        said = "were measured with files, changed or new, that are in no commit: nobody else can repeat them"
-        yield Diagnostic("git_dirty", f"{count} of {len(completed)} runs {said}")
+        message = f"{count} of {len(completed)} runs were measured with files, changed or new, that are in no commit"
+        yield Diagnostic("git_dirty", f"{message}: nobody else can repeat them")

@@ -88,7 +88,7 @@ def test_a_missing_part_of_the_breakdown_is_an_error(make_run, part):
     for log in run.ranks:
         del log.windows[part]
     diagnostic = found(run)[f"{part}_seconds"]
-    assert f"the {part}-only window was asked for and is missing" in diagnostic.message
+    assert f"the {part}-only window was requested and is missing" in diagnostic.message
     assert diagnostic.severity is Severity.ERROR
 
 

@@ -42,10 +42,10 @@ def test_no_run_at_all_is_an_error(diagnostics):
     assert diagnostics()["runs_completed"].severity == "error"
 
 
-def test_a_repetition_far_from_its_siblings_is_named(diagnostics):
+def test_a_repetition_far_from_the_other_runs_is_named(diagnostics):
     found = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
     assert found.repetition == 3
-    assert "its siblings' median is 40" in found.message
+    assert "the median of the other runs is 40" in found.message
 
 
 def test_of_two_runs_far_apart_neither_is_the_odd_one(diagnostics):
@@ -54,7 +54,7 @@ def test_of_two_runs_far_apart_neither_is_the_odd_one(diagnostics):
     assert found.message.startswith("its two runs reach 400.2 and 320.1 samples/s")
 
 
-def test_a_repetition_within_the_spread_of_its_siblings_is_not(diagnostics):
+def test_a_repetition_within_the_spread_of_the_other_runs_is_not(diagnostics):
     spread = [replace(SMOOTH, computation_seconds=seconds) for seconds in (0.07, 0.08, 0.09, 0.1)]
     assert "throughput" not in diagnostics(*spread, planned=4)
 
