@@ -1,4 +1,4 @@
-"""From a study's evidence to its four tables."""
+"""From the evidence of a study to its four tables."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,25 +21,6 @@ from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
 from dlperf_study.plan.plan import Plan
 
-# The runs of one configuration, read by themselves: what its own notebook shows.
-
-
-def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tables of runs and of steps of one configuration.
-
-    Raises:
-        EvidenceError: there is no run yet, or one can't be read.
-
-    """
-    duplicates = DuplicateRuns()
-    runs = [duplicates.checked(read_run(run)) for run in paths.runs()]
-    if not runs:
-        raise EvidenceError(f"{paths.folder}: no run yet")
-    steps = StepColumns()
-    for run in runs:
-        steps.add(run)
-    return tables.frame_of_rows(Table.RUNS, [run_row(run) for run in runs]), steps.frame()
-
 
 @dataclass(frozen=True)
 class Dataset:
@@ -53,7 +34,7 @@ class Dataset:
 
     @classmethod
     def load(cls, paths: StudyPaths) -> "Dataset":
-        """Read the tables that ``collect`` wrote; raises EvidenceError when it hasn't."""
+        """Read the tables of a study; raises EvidenceError if one of them was not written."""
         return cls(Plan.read(paths.plan_file), **{table: tables.read(table, paths.dataset) for table in DATASET_TABLES})
 
     def write(self, paths: StudyPaths) -> None:
@@ -63,7 +44,7 @@ class Dataset:
 
 
 def up_to_date(paths: StudyPaths) -> Dataset:
-    """Return the dataset of a study: collected afresh from evidence, or as its logs were ingested."""
+    """Return the dataset of a study: collected from its evidence, or as its logs were ingested."""
     return Dataset.load(paths) if Plan.read(paths.plan_file).ingested_from else collect(paths)
 
 
@@ -80,62 +61,55 @@ def collect(paths: StudyPaths) -> Dataset:
     if plan.ingested_from:
         source = plan.ingested_from
         raise EvidenceError(f"{paths.folder}: was not measured but ingested; `python -m dlperf_study ingest {source}`")
-    reading = _read(paths, plan)
-    runs = tables.frame_of_rows(Table.RUNS, reading.rows)
+    evidence = _Evidence()
+    for entry in plan.entries:
+        identity = entry.configuration.identity
+        for run_paths in paths.configuration(identity).runs():
+            evidence.read(identity, run_paths)
+    runs = tables.frame_of_rows(Table.RUNS, evidence.rows)
     traces = read_traces(plan, paths, runs)
-    uneven = {diagnostic.identity for diagnostic in reading.diagnostics if diagnostic.subject == UNEVEN}
-    configurations, partner_diagnostics = configurations_table(plan, runs, traces.columns, uneven)
+    uneven = {diagnostic.identity for diagnostic in evidence.diagnostics if diagnostic.subject == UNEVEN}
+    configurations, ratio_diagnostics = configurations_table(plan, runs, traces.columns, uneven)
     diagnostics = [
-        *reading.diagnostics,
+        *evidence.diagnostics,
+        *_unplanned_configurations(paths, plan),
         *traces.diagnostics,
         *study_diagnostics(plan, runs),
-        *partner_diagnostics,
+        *ratio_diagnostics,
         *network_diagnostics(configurations),
         *curve_diagnostics(configurations, plan.scaling),
     ]
-    dataset = Dataset(plan, runs, reading.steps.frame(), configurations, diagnostics_table(diagnostics))
+    dataset = Dataset(plan, runs, evidence.steps.frame(), configurations, diagnostics_table(diagnostics))
     dataset.write(paths)
     return dataset
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """What is kept of the runs read so far."""
+class _Evidence:
+    """What the tables need of the runs that were read so far; a run itself may be large."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     steps: StepColumns = field(default_factory=StepColumns)
     duplicates: DuplicateRuns = field(default_factory=DuplicateRuns)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
-
-def _read(paths: StudyPaths, plan: Plan) -> _Reading:
-    """Read one run after the other, in the order of the plan."""
-    reading = _Reading()
-    for identity in (entry.configuration.identity for entry in plan.entries):
-        for run_paths in paths.configuration(identity).runs():
-            _read_run(identity, run_paths, reading)
-    reading.diagnostics.extend(_unplanned(paths, plan))
-    return reading
-
-
-def _read_run(identity: str, paths: RunPaths, reading: _Reading) -> None:
-    try:
-        run = reading.duplicates.checked(read_run(paths))
-    except EvidenceError as error:
-        reading.diagnostics.append(_unreadable(identity, paths, error))
-        return
-    reading.rows.append(run_row(run))
-    reading.steps.add(run)
-    reading.diagnostics.extend(run_diagnostics(run))
+    def read(self, identity: str, paths: RunPaths) -> None:
+        """Read one run of a configuration; an unreadable one is a diagnostic."""
+        try:
+            run = self.duplicates.checked(read_run(paths))
+        except EvidenceError as error:
+            reason = str(error) if paths.run_file.exists() else "interrupted, it has no run.json"
+            repetition = int(paths.folder.name)
+            message = f"not counted: {reason}"
+            self.diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, identity, repetition))
+            return
+        self.rows.append(run_row(run))
+        self.steps.add(run)
+        self.diagnostics.extend(run_diagnostics(run))
 
 
-def _unreadable(identity: str, paths: RunPaths, error: EvidenceError) -> Diagnostic:
-    interrupted = "interrupted, it has no run.json" if not paths.run_file.exists() else str(error)
-    return Diagnostic("evidence", f"not counted: {interrupted}", Severity.ERROR, identity, int(paths.folder.name))
-
-
-def _unplanned(paths: StudyPaths, plan: Plan) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for every measured configuration that the plan no longer knows."""
+def _unplanned_configurations(paths: StudyPaths, plan: Plan) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for every measured configuration that is not in the plan any more."""
     planned = {entry.configuration.identity for entry in plan.entries}
     for folder in sorted(paths.configurations.glob("*")):
         if folder.name not in planned:
@@ -147,3 +121,21 @@ def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
     names = [column.name for column in columns_of(Table.DIAGNOSTICS)]
     rows = [{name: getattr(diagnostic, name) for name in names} for diagnostic in diagnostics]
     return tables.frame_of_rows(Table.DIAGNOSTICS, rows)
+
+
+def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the tables of runs and of steps of one configuration, without those of its study.
+
+    Raises:
+        EvidenceError: there is no run yet, or one can't be read.
+
+    """
+    duplicates, steps = DuplicateRuns(), StepColumns()
+    rows = []
+    for run_paths in paths.runs():
+        run = duplicates.checked(read_run(run_paths))
+        rows.append(run_row(run))
+        steps.add(run)
+    if not rows:
+        raise EvidenceError(f"{paths.folder}: no run yet")
+    return tables.frame_of_rows(Table.RUNS, rows), steps.frame()

@@ -1,4 +1,4 @@
-"""Diagnostics about one run, each with what was seen. None of them changes a number."""
+"""Diagnostics about one run, each with its evidence. None of them changes a number."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +23,7 @@ from dlperf_study.evidence.rank_log import COMPUTATION, EXCHANGE, TRAINING
 from dlperf_study.evidence.run import Run
 from dlperf_study.wording import counted
 
-#: The subject of a diagnostic about a straggler, which makes a configuration's computation uneven among ranks.
+#: The subject of a diagnostic about a straggler, which makes the computation of a configuration uneven among ranks.
 UNEVEN = "load_balance"
 #: A rank is a straggler when its computation takes this many times the median of the other ranks'.
 STRAGGLER = 1.2
@@ -31,16 +31,18 @@ STRAGGLER = 1.2
 BUSY_CORES = 0.25
 #: Share of the window that late updates may take after it.
 DRAIN_SHARE = 0.05
-#: What a step may wait for besides the exchange itself.
+#: Possible explanations of a step that waits longer than the exchange takes.
 WAITING = "waiting for a slower rank counts as communication here, and can explain that"
 OVERHEAD = "no slower rank explains that; hooks, copies and contention, which the exchange alone doesn't have, may"
 
 
 def run_diagnostics(run: Run) -> list[Diagnostic]:
-    """Return every warning about a run, its own diagnostics first."""
+    """Return every diagnostic about a run, those of its record first."""
     checks = (*EVERY_RUN, *COMPLETED_RUN) if run.completed else EVERY_RUN
-    found = [*run.diagnostics, *(diagnostic for check in checks for diagnostic in check(run))]
-    return [replace(diagnostic, identity=run.identity, repetition=run.repetition) for diagnostic in found]
+    diagnostics = list(run.diagnostics)
+    for check in checks:
+        diagnostics.extend(check(run))
+    return [replace(diagnostic, identity=run.identity, repetition=run.repetition) for diagnostic in diagnostics]
 
 
 def failed(run: Run) -> Iterator[Diagnostic]:
@@ -56,20 +58,20 @@ def busy_machine(run: Run) -> Iterator[Diagnostic]:
         busy = load.get(f"busy_cores_{when}") or 0.0
         if busy > BUSY_CORES:
             yield Diagnostic("busy_cores", f"other processes kept {busy:.2f} cores busy {when} the run")
-    if load.get("survivors_ended"):
-        yield Diagnostic(
-            "survivors_ended", f"ended before it, left by earlier runs: {', '.join(load['survivors_ended'])}"
-        )
+    survivors = load.get("survivors_ended")
+    if survivors:
+        yield Diagnostic("survivors_ended", f"ended before it, left by earlier runs: {', '.join(survivors)}")
 
 
 def too_few_cores(run: Run) -> Iterator[Diagnostic]:
     """Trainers and servers share cores, so that adding devices adds no computing power."""
-    cores, asked = run.facts["environment"].get("hardware", {}).get("cores"), run.configuration
-    processes = (asked.world_size + asked.servers) / len(hosts_of(run))
+    cores = run.facts["environment"].get("hardware", {}).get("cores")
+    configuration, hosts = run.configuration, len(hosts_of(run))
+    processes = (configuration.world_size + configuration.servers) / hosts
     if cores and processes > cores:
         yield Diagnostic("cores", f"{processes:g} trainers and servers on a host of {counted(cores, 'core')}")
-    elif cores and asked.world_size * asked.threads_per_device / len(hosts_of(run)) > cores:
-        threads = counted(asked.threads_per_device, "thread")
+    elif cores and configuration.world_size * configuration.threads_per_device / hosts > cores:
+        threads = counted(configuration.threads_per_device, "thread")
         yield Diagnostic("cores", f"{processes:g} processes of {threads} on {counted(cores, 'core')}")
 
 
@@ -107,15 +109,15 @@ def negative_communication(run: Run) -> Iterator[Diagnostic]:
 
 def negative_overlap(run: Run) -> Iterator[Diagnostic]:
     """The step waits longer for the exchange than the exchange takes alone."""
-    hidden = overlap(run)
-    if hidden is not None and hidden < 0:
-        message = f"the step waits {1 - hidden:.2f} times as long for the exchange as it takes alone"
+    overlapped = overlap(run)
+    if overlapped is not None and overlapped < 0:
+        message = f"the step waits {1 - overlapped:.2f} times as long for the exchange as it takes alone"
         waits_for_ranks = rank_waiting_seconds(run) >= unexplained_waiting_seconds(run)
         yield Diagnostic("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
 
 
 def unknown_overlap(run: Run) -> Iterator[Diagnostic]:
-    """The step was not longer than its computation alone, so nothing can be said of what it hides."""
+    """The step was not longer than its computation alone, so its overlap is unknown."""
     exposed = unclipped_exposed_seconds(run)
     if exposed is not None and exposed < 0 and run.windows(EXCHANGE):
         message = f"the step takes {-exposed:.3g} s less than its computation alone"
@@ -123,11 +125,11 @@ def unknown_overlap(run: Run) -> Iterator[Diagnostic]:
 
 
 def unmeasured_parts(run: Run) -> Iterator[Diagnostic]:
-    """The breakdown was asked for and is not there."""
-    asked = run.configuration
+    """A window of the configuration was not measured."""
+    configuration = run.configuration
     parts = (
-        ("computation_seconds", "computation-only", COMPUTATION, asked.computation_steps),
-        ("exchange_seconds", "exchange-only", EXCHANGE, asked.exchange_steps),
+        ("computation_seconds", "computation-only", COMPUTATION, configuration.computation_steps),
+        ("exchange_seconds", "exchange-only", EXCHANGE, configuration.exchange_steps),
     )
     for column, kind, name, steps in parts:
         if steps and exchange_kind(run) != NO_EXCHANGE and not run.windows(name):
@@ -135,7 +137,7 @@ def unmeasured_parts(run: Run) -> Iterator[Diagnostic]:
 
 
 def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:
-    """More FLOPs than the device can do."""
+    """The utilisation is above 1: more FLOPs than the peak of the device."""
     mfu = model_flops_utilisation(run)
     if mfu is not None and mfu > 1:
         message = f"{mfu:.2f} is above 1: the peak of the device or the FLOPs of the model are wrong"
@@ -143,23 +145,21 @@ def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:
 
 
 def infinite_loss(run: Run) -> Iterator[Diagnostic]:
-    """The loss left the numbers, after which a step may be faster or slower than real training."""
+    """The loss is not finite, after which a step may be faster or slower than real training."""
     for log in run.ranks:
-        wrong = np.flatnonzero(~np.isfinite(log.windows[TRAINING].losses))
-        if wrong.size:
-            message = f"rank {log.rank}: the loss is not finite from measured step {wrong[0]} on"
+        steps = np.flatnonzero(~np.isfinite(log.windows[TRAINING].losses))
+        if steps.size:
+            message = f"rank {log.rank}: the loss is not finite from measured step {steps[0]} on"
             yield Diagnostic("final_loss", message, Severity.ERROR)
 
 
 def late_updates(run: Run) -> Iterator[Diagnostic]:
-    """Asynchronous updates were still on their way when the clock stopped, so the rate counts work not done."""
+    """Asynchronous updates were pending when the clock stopped, so the throughput counts work that was not done."""
     drain = drain_seconds(run)
     window = slowest_training(run).seconds
     if drain > DRAIN_SHARE * window:
-        message = (
-            f"late updates took {drain:.3g} s after a window of {window:.3g} s; the throughput counts them as done"
-        )
-        yield Diagnostic("drain_seconds", message)
+        message = f"late updates took {drain:.3g} s after a window of {window:.3g} s"
+        yield Diagnostic("drain_seconds", f"{message}; the throughput counts them as done")
 
 
 EVERY_RUN = (failed, busy_machine)

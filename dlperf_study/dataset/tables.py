@@ -22,16 +22,21 @@ ROWS_AT_ONCE = 1 << 17
 LONGEST_CSV = (1 << 20) - 1
 #: Where more than this share of the first values differ, Parquet would look for equal ones in vain.
 SAMPLE, DISTINCT_SHARE = 1 << 12, 0.5
+#: Tables that older versions wrote under another name: those files are removed when the table is written.
+FORMER_NAMES = {Table.DIAGNOSTICS: "complaints"}
 
 _CSV = csv.WriteOptions(quoting_style="needed")
 
-#: Texts that repeat: which of them each row has, and the texts.
+#: A column of few distinct strings: the index of the string of each row, and the strings.
 RepeatedText = tuple[NDArray[np.integer[Any]], Sequence[str]]
 
 
 def frame_of_rows(table: Table, rows: Sequence[Row]) -> pd.DataFrame:
-    """Return a frame with every column of the table; what a row doesn't hold is missing."""
-    return frame(table, {column.name: [row.get(column.name) for row in rows] for column in columns_of(table)})
+    """Return a frame with every column of the table; a column that a row does not have is missing there."""
+    values = {}
+    for column in columns_of(table):
+        values[column.name] = [row.get(column.name) for row in rows]
+    return frame(table, values)
 
 
 def frame(table: Table, values: Mapping[str, Any]) -> pd.DataFrame:
@@ -51,7 +56,7 @@ def write(table: Table, content: pd.DataFrame, folder: Path) -> None:
 
 
 class GrowingTable:
-    """A table written piece by piece, so that no more than ROWS_AT_ONCE of its rows are held."""
+    """A table that is written in pieces, so that at most ROWS_AT_ONCE of its rows are in memory."""
 
     def __init__(self, table: Table, folder: Path) -> None:
         self._files = _Files(table, folder)
@@ -62,18 +67,18 @@ class GrowingTable:
     def add(self, piece: pa.Table) -> None:
         """Add rows, as ``rows_of`` makes them."""
         self._pieces.append(piece)
-        if sum(len(held) for held in self._pieces) >= ROWS_AT_ONCE:
+        if sum(map(len, self._pieces)) >= ROWS_AT_ONCE:
             self._flush()
 
     def close(self) -> None:
-        """Write what is held; a table without rows is a table too."""
+        """Write the remaining rows; a table without rows is written too."""
         if self._pieces or not self._flushed:
             self._flush()
         self._files.close()
 
     def _flush(self) -> None:
         rows = pa.concat_tables(self._pieces).unify_dictionaries() if self._pieces else self._empty
-        # What pandas notes of its types, so that it reads the same ones.
+        # The metadata of pandas, so that it reads the same types.
         self._files.write(rows.replace_schema_metadata(self._empty.schema.metadata))
         self._pieces, self._flushed = [], True
 
@@ -85,11 +90,14 @@ class _Files:
         folder.mkdir(parents=True, exist_ok=True)
         self._file, self._csv_file = _file(table, folder), folder / f"{table}.csv"
         self._csv_file.unlink(missing_ok=True)
+        if table in FORMER_NAMES:
+            for suffix in (".parquet", ".csv"):
+                (folder / f"{FORMER_NAMES[table]}{suffix}").unlink(missing_ok=True)
         self._rows = 0
         self._parquet: parquet.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows; all have the columns of the first ones."""
+        """Write rows; all must have the columns of the first ones."""
         if not self._parquet:
             repetitive = [name for name in rows.column_names if _is_repetitive(rows[name])]
             self._parquet = parquet.ParquetWriter(self._file, rows.schema, use_dictionary=repetitive)
@@ -97,7 +105,7 @@ class _Files:
         self._rows += len(rows)
 
     def close(self) -> None:
-        """End the file, and write the other one from it."""
+        """Close the Parquet file, and write the CSV file from it."""
         if self._parquet:
             self._parquet.close()
         if self._parquet and self._rows <= LONGEST_CSV:
@@ -117,26 +125,29 @@ def read(table: Table, folder: Path) -> pd.DataFrame:
     """Read a table; raises EvidenceError when it has not been written."""
     file = _file(table, folder)
     if not file.exists():
-        raise EvidenceError(f"{file}: there is no dataset yet; make one with `python -m dlperf_study collect`")
+        remedy = "build the dataset with `python -m dlperf_study collect`, or `ingest` for logs of other programs"
+        raise EvidenceError(f"{file}: there is no such table yet; {remedy}")
     return pd.read_parquet(file)
 
 
 def _is_repetitive(column: pa.ChunkedArray) -> bool:
-    """Say whether the first values of a column repeat each other."""
-    some = column[:SAMPLE]
-    return len(some.unique()) < DISTINCT_SHARE * len(some)
+    """Return whether the first values of a column repeat each other."""
+    sample = column[:SAMPLE]
+    return len(sample.unique()) < DISTINCT_SHARE * len(sample)
 
 
 def _array(values: NDArray[Any] | RepeatedText) -> pa.Array:
     if isinstance(values, tuple):
-        codes, texts = values
-        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(texts, pa.string()))
+        codes, strings = values
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(strings, pa.string()))
     return pa.array(values, from_pandas=True)
 
 
 def _series(column: Column, table: Table, values: Mapping[str, Any]) -> pd.Series:
-    given = values[column.name]
-    return given if isinstance(given, pd.Series) else pd.Series(given, dtype=str(column.dtype_in(table)), copy=False)
+    column_values = values[column.name]
+    if isinstance(column_values, pd.Series):
+        return column_values
+    return pd.Series(column_values, dtype=str(column.dtype_in(table)), copy=False)
 
 
 def _file(table: Table, folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What the traced run of a configuration says: on what an exchange spends its time. Never part of a throughput."""
+"""Traced runs: how the time of a gradient exchange is spent. They are never part of a throughput."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,22 +19,22 @@ from dlperf_study.plan.plan import Plan
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome
 
-#: What a traced run and those that are counted must have alike; its fingerprint is that of its own number of steps.
+#: What must be the same for a traced run and the counted runs; the fingerprint depends on the number of steps.
 SAME_AS_COUNTED = tuple(name for name in SAME if name != "fingerprint")
 
 
 @dataclass(frozen=True)
 class Traces:
-    """The columns of the traced configurations, by identity, and what is wrong with traces."""
+    """The columns of the traced configurations, by identity, and diagnostics about traces."""
 
     columns: dict[str, dict[str, float]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
 def read_traces(plan: Plan, paths: StudyPaths, runs: pd.DataFrame) -> Traces:
-    """Read the traced run of every configuration that asked for one and can have one.
+    """Read the traced run of every configuration with ``trace_steps`` that can have one.
 
-    ``runs`` is the table of runs: those that completed say which library they measured, and in what environment.
+    ``runs`` is the table of runs: the completed ones name their library and their environment.
     """
     traces = Traces()
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
@@ -93,7 +93,7 @@ def _columns(run: Run, timeline: Timeline) -> dict[str, float]:
 
 
 def _other_environment(identity: str, run: Run, counted: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Yield a warning for whatever differs between a traced run and those that are counted."""
+    """Yield a warning for every difference in environment between a traced run and the counted runs."""
     row = run_row(run)
     for column in SAME_AS_COUNTED:
         values = list(counted[column].dropna().unique())

@@ -128,6 +128,18 @@ def test_collecting_twice_gives_the_same_numbers(paths):
     pd.testing.assert_frame_equal(first.configurations, second.configurations)
 
 
+def test_a_dataset_of_an_older_version_is_not_read_but_written_again(paths):
+    example_study(paths)
+    collect(paths)
+    for suffix in ("parquet", "csv"):
+        (paths.dataset / f"diagnostics.{suffix}").rename(paths.dataset / f"complaints.{suffix}")
+    with pytest.raises(EvidenceError, match=r"diagnostics\.parquet: there is no such table yet; build the"):
+        Dataset.load(paths)
+    collect(paths)
+    names = {file.stem for file in paths.dataset.iterdir()}
+    assert names == set(DATASET_TABLES)
+
+
 def test_reading_needs_no_framework_library():
     code = "import sys, dlperf_study.dataset.dataset as d; print({'paddle', 'torch', 'horovod'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
