@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dlperf_study import launchers
 from dlperf_study.paths import PROJECT
 
 PACKAGE = PROJECT / "dlperf_study"
@@ -199,3 +200,13 @@ def test_only_programs_print() -> None:
 def prints(file: Path) -> bool:
     calls = [node.func for node in ast.walk(tree(file)) if isinstance(node, ast.Call)]
     return any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
+
+
+@pytest.mark.parametrize("name", launchers.names())
+def test_only_a_launcher_and_its_room_contain_its_name(name: str) -> None:
+    """In other rooms a command or a strategy may have the same name; ``cluster.software`` lists rooms."""
+    for lower_room in ("study", "cluster", "plan", "check", "evidence", "execution"):
+        for file in {*(PACKAGE / lower_room).rglob("*.py")} - {PACKAGE / "cluster" / "software.py"}:
+            constants = {node.value for node in ast.walk(tree(file)) if isinstance(node, ast.Constant)}
+            attributes = {node.attr for node in ast.walk(tree(file)) if isinstance(node, ast.Attribute)}
+            assert name not in constants | attributes, file

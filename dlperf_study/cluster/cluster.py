@@ -1,4 +1,4 @@
-"""Where runs take place. Standard library only."""
+"""The machines that a study runs on. Standard library only."""
 
 import sys
 from collections.abc import Mapping
@@ -8,19 +8,19 @@ from typing import Any
 from dlperf_study.study.configuration import Configuration, cluster_title
 from dlperf_study.wording import counted
 
-#: The key of ``python`` and of ``images`` that stands for every framework without one of its own, and for the guards.
+#: The key of ``python`` and of ``images`` for every framework without a key of its own, and for the guards.
 DEFAULT = "default"
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The machines of one cluster file, with every ``auto`` replaced by what was found.
+    """The machines of one cluster file, with every ``auto`` replaced by the detected value.
 
     ``device`` is ``cpu`` or ``gpu``; ``device_peak_flops`` (FLOP/s of one device) is None when unknown.
     ``idle_max_busy_cores`` is how many cores other processes may keep busy before a run starts, and
     ``idle_wait_seconds`` how long to wait for that.
-    ``hosts`` has a name for each node where the launcher has to be told. ``network_interface`` is "" where
-    libraries may choose, ``work_folder`` where each node's own temporary folder will do.
+    ``hosts`` has the names of the nodes where the launcher needs them. ``network_interface`` is "" where libraries
+    choose, ``work_folder`` where each node's temporary folder is used.
     ``container`` is the command prefix of every task. ``settings`` is the section of the launcher: an instance of the
     launcher's own class. ``is_this_machine``: its one node is the machine that drives the study.
     """
@@ -48,7 +48,7 @@ class Cluster:
 
     @property
     def title(self) -> str:
-        """What pages call it."""
+        """Its name on pages."""
         return cluster_title(self.name)
 
     def python_for(self, framework: str) -> str:
@@ -57,7 +57,7 @@ class Cluster:
 
     @property
     def guard_python(self) -> str:
-        """The Python of the guards, and of every framework for which no other is named."""
+        """The Python of the guards, and of every framework without a Python of its own."""
         return self.python.get(DEFAULT) or sys.executable
 
     def too_small_for(self, configuration: Configuration) -> str | None:

@@ -8,17 +8,17 @@ from functools import cache
 from dlperf_study import frameworks
 from dlperf_study.study.job import DEVICE_ORDER, VISIBLE_DEVICES
 
-#: What a training process inherits on its node. Anything else, secrets above all, stays behind.
+#: What a training process inherits on its node. Nothing else is passed, above all no secrets.
 PASSED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "USER")
-#: What it gets besides, from wherever the study is driven, but not what only a study file may decide.
+#: What it also gets, from the machine of the driver, but not what only a study file may decide.
 #: These are for the libraries below every framework; a framework declares its own.
 COMMON_PREFIXES = ("CUDA_", "GLOO_", "KMP_", "MKL_", "NCCL_", "OMP_")
 COMMON_DECIDED_VARIABLES = (DEVICE_ORDER, VISIBLE_DEVICES, "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 #: Where Slurm's own configuration is, if not where its commands look.
 SLURM_VARIABLES = ("SLURM_CONF",)
-#: What stands in evidence for the value of a variable that may be anything.
+#: What evidence has instead of a value that may be a secret.
 WITHHELD = "(not recorded)"
-#: A shorter text can't be a secret, and stands in many words.
+#: A shorter value can't be a secret, and is part of many words.
 SHORTEST_SECRET = 4
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
@@ -44,16 +44,16 @@ def recorded_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_secrets(text: str, environment: Mapping[str, str]) -> str:
-    """Return a text in which no value of these variables stands that evidence withholds."""
-    recorded = recorded_environment(environment)
-    for value in (value for name, value in environment.items() if recorded[name] == WITHHELD):
-        text = text.replace(value, WITHHELD) if len(value) >= SHORTEST_SECRET else text
+    """Return a text without the values of these variables that evidence withholds."""
+    for name, value in environment.items():
+        if not _is_harmless(name) and len(value) >= SHORTEST_SECRET:
+            text = text.replace(value, WITHHELD)
     return text
 
 
 @cache
 def passed_prefixes() -> tuple[str, ...]:
-    """Return how the variables begin that some library reads."""
+    """Return the prefixes of variables that some library reads."""
     prefixes = list(COMMON_PREFIXES)
     for framework in frameworks.all_frameworks():
         prefixes += framework.environment_prefixes
@@ -62,7 +62,7 @@ def passed_prefixes() -> tuple[str, ...]:
 
 @cache
 def decided_variables() -> tuple[str, ...]:
-    """Return how the variables begin that only a study file may decide."""
+    """Return the prefixes of variables that only a study file may decide."""
     variables = list(COMMON_DECIDED_VARIABLES)
     for framework in frameworks.all_frameworks():
         variables += framework.decided_variables
@@ -74,5 +74,5 @@ def _is_a_setting(name: str) -> bool:
 
 
 def _is_harmless(name: str) -> bool:
-    known = name in PASSED_VARIABLES or name.startswith(passed_prefixes())
-    return known and not _SECRET.search(name)
+    is_passed = name in PASSED_VARIABLES or name.startswith(passed_prefixes())
+    return is_passed and not _SECRET.search(name)

@@ -1,4 +1,4 @@
-"""What this machine has: the values behind ``auto`` in a cluster file. Standard library only."""
+"""What this machine has: the values of ``auto`` in a cluster file. Standard library only."""
 
 import os
 import platform
@@ -11,26 +11,32 @@ from pathlib import Path
 
 from dlperf_study.study.job import VISIBLE_DEVICES
 
-# What other programs of this machine say. Standard library only.
-
-
 COMMAND_SECONDS = 30
-
-
-def command_output(*argv: str) -> str:
-    """Return what a command prints, or nothing when it can't be run, fails, or takes too long."""
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=COMMAND_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-# The NVIDIA GPUs that a process may use, counted as CUDA counts them. Standard library only.
-
-
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+CPU_INFO = Path("/proc/cpuinfo")
 _GPU_LINE = re.compile(r"GPU \d+: .*\(UUID: (?P<uuid>GPU-[^)]+)\)")
 _MIG_LINE = re.compile(r"\s+MIG (?P<profile>\S+)\s+Device\s+\d+: \(UUID: (?P<uuid>MIG-[^)]+)\)")
+
+
+def usable_cpus(quota: Path = CPU_QUOTA) -> int:
+    """Return how many logical CPUs this process may keep busy: its affinity, and its container's quota."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit, period = quota.read_text().split() if quota.is_file() else ("max", "")
+    return allowed if limit == "max" else max(1, min(allowed, int(limit) // int(period)))
+
+
+def cpu_name(information: Path = CPU_INFO) -> str:
+    """Return the name of the processor as its maker gives it."""
+    lines = information.read_text().splitlines() if information.is_file() else []
+    for line in lines:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def gpu_names(command: str = "nvidia-smi") -> list[str]:
+    """Return the names of the NVIDIA GPUs this process may use; none when there is no driver."""
+    return [gpu.name for gpu in usable_gpus(os.environ.get(VISIBLE_DEVICES), command)]
 
 
 @dataclass(frozen=True)
@@ -45,18 +51,37 @@ class Gpu:
 
 
 def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
-    """Return the GPUs that a process with this list may use; None stands for no list, and so for all."""
-    found = _all_gpus(command)
+    """Return the GPUs that a process may use, counted as CUDA counts them.
+
+    ``allowed`` is its ``CUDA_VISIBLE_DEVICES``; None: all. As in CUDA, the first unknown device ends the list.
+    """
+    gpus = _all_gpus(command)
     if allowed is None:
-        return found
-    parts = list(_mig_devices(found, command)) if "MIG-" in allowed else []
-    meant = (_meant(word, [*found, *parts]) for word in devices_in(allowed))
-    return [gpu for gpu in takewhile(bool, meant) if gpu]
+        return gpus
+    devices = gpus + list(_mig_devices(gpus, command)) if "MIG-" in allowed else gpus
+    usable = []
+    for identifier in devices_in(allowed):
+        device = _find(identifier, devices)
+        if not device:
+            break
+        usable.append(device)
+    return usable
 
 
 def devices_in(allowed: str) -> list[str]:
-    """Return the devices of a list as CUDA reads it: up to the first word that stands for none."""
-    return list(takewhile(_is_device, (word.strip() for word in allowed.split(","))))
+    """Return the devices of a list as CUDA reads it: up to the first string that is no device."""
+    return list(takewhile(_is_device, map(str.strip, allowed.split(","))))
+
+
+def _is_device(identifier: str) -> bool:
+    return identifier.isdecimal() or identifier.startswith(("GPU-", "MIG-"))
+
+
+def _find(identifier: str, devices: list[Gpu]) -> Gpu | None:
+    """Return the device with this index, or with a UUID that starts so."""
+    return next(
+        (device for device in devices if identifier == device.index or device.uuid.startswith(identifier)), None
+    )
 
 
 def _all_gpus(command: str) -> list[Gpu]:
@@ -67,41 +92,19 @@ def _all_gpus(command: str) -> list[Gpu]:
 
 
 def _mig_devices(gpus: list[Gpu], command: str) -> Iterator[Gpu]:
-    """Yield the MIG devices of these GPUs; in the list each stands below its GPU."""
+    """Yield the MIG devices of these GPUs; nvidia-smi lists each after its GPU."""
     parent = None
     for line in command_output(command, "-L").splitlines():
-        if found := _GPU_LINE.match(line):
-            parent = _meant(found["uuid"], gpus)
-        if parent and (part := _MIG_LINE.match(line)):
-            yield Gpu("", part["uuid"], f"{parent.name} MIG {part['profile']}", parent.driver, "")
+        if match := _GPU_LINE.match(line):
+            parent = _find(match["uuid"], gpus)
+        if parent and (match := _MIG_LINE.match(line)):
+            yield Gpu("", match["uuid"], f"{parent.name} MIG {match['profile']}", parent.driver, "")
 
 
-def _is_device(word: str) -> bool:
-    return word.isdecimal() or word.startswith(("GPU-", "MIG-"))
-
-
-def _meant(word: str, gpus: list[Gpu]) -> Gpu | None:
-    return next((gpu for gpu in gpus if word == gpu.index or gpu.uuid.startswith(word)), None)
-
-
-CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-CPU_INFO = Path("/proc/cpuinfo")
-
-
-def usable_cpus(quota: Path = CPU_QUOTA) -> int:
-    """Return how many logical CPUs this process may keep busy: its affinity, and its container's quota."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    limit, period = quota.read_text().split() if quota.is_file() else ("max", "")
-    return allowed if limit == "max" else max(1, min(allowed, int(limit) // int(period)))
-
-
-def cpu_name(information: Path = CPU_INFO) -> str:
-    """Return the processor's name as its maker gives it."""
-    lines = information.read_text().splitlines() if information.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def gpu_names(command: str = "nvidia-smi") -> list[str]:
-    """Return the names of the NVIDIA GPUs this process may use; none when there is no driver."""
-    return [gpu.name for gpu in usable_gpus(os.environ.get(VISIBLE_DEVICES), command)]
+def command_output(*argv: str) -> str:
+    """Return what a command prints, or "" when it can't be run, fails, or takes too long."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=COMMAND_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,4 +1,4 @@
-"""Locks that go when the process that holds them dies, however it dies."""
+"""Locks that are released when the process that holds them dies, in whatever way."""
 
 import fcntl
 import json
@@ -13,28 +13,29 @@ from dlperf_study.errors import BusyError
 
 
 @contextmanager
-def lock(path: Path, doing: str, why: str) -> Iterator[None]:
-    """Hold the lock of a file; ``doing`` says what for, ``why`` what two at once would do.
+def lock(path: Path, purpose: str, conflict: str) -> Iterator[None]:
+    """Hold the lock of a file; ``purpose`` is what for, ``conflict`` what two at once would do.
 
-    Raises BusyError when somebody else holds it; the message says who, and what for.
+    Raises BusyError when another process holds it; the message has its id and its purpose.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a+") as file:
-        _acquire(file, why)
+        _acquire(file, conflict)
         file.truncate(0)
-        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "doing": doing}))
+        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "doing": purpose}))
         file.flush()
         yield
 
 
-def _acquire(file: IO[str], why: str) -> None:
+def _acquire(file: IO[str], conflict: str) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.seek(0)
         holder = json.loads(file.read() or "{}")
-        here = holder.get("host", socket.gethostname()) == socket.gethostname()
+        host = holder.get("host", socket.gethostname())
+        machine = "this machine" if host == socket.gethostname() else host
         raise BusyError(
-            f"process {holder.get('pid', '?')} is {holder.get('doing', 'busy')} "
-            f"on {'this machine' if here else holder['host']}; two at once {why}. Wait for it to end, or end it."
+            f"process {holder.get('pid', '?')} is {holder.get('doing', 'busy')} on {machine}; two at once {conflict}. "
+            "Wait for it to end, or end it."
         ) from None

@@ -1,9 +1,8 @@
-"""One execution of one notebook, in a process of its own.
+"""Execute one notebook in a process of its own.
 
-A process and not a thread: papermill changes the working directory of its whole process. Forked from a
-server that has papermill loaded, and not started anew: papermill takes over a second to import, once per
-study instead of once per notebook. The lifeline is a pipe: when the driver dies, however it dies, it
-closes, and the process takes its kernel along.
+A process and not a thread: papermill changes the working directory of its whole process. Forked from a server that has
+papermill loaded: the import takes over a second, once per study instead of once per notebook. The lifeline is a pipe:
+when the driver dies, in whatever way, it closes, and the process ends its kernel and itself.
 """
 
 import multiprocessing
@@ -13,6 +12,7 @@ import signal
 import sys
 import tempfile
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import papermill
-from papermill.engines import papermill_engines
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.paths import jupyter_runtime_dir
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillException
 
-from dlperf_study.supervision.engine import IpcEngine
 from dlperf_study.supervision.processes import DRIVER_MARK, end_marked, ending_words, new_mark
 
 #: Where Jupyter puts the sockets of its kernels.
@@ -35,7 +37,7 @@ _FORK.set_forkserver_preload([__name__])
 
 @dataclass(frozen=True)
 class Execution:
-    """What to execute: ``errors`` takes what the process prints of itself; ``environment`` is added to that here."""
+    """What to execute; the process prints to the file ``errors``; ``environment`` is added to the driver's."""
 
     source: Path
     output: Path
@@ -45,25 +47,25 @@ class Execution:
 
 
 class NotebookProcess:
-    """A running execution. Always call ``end``: it leaves no kernel and nothing below one behind."""
+    """A running execution. Always call ``end``: then no kernel is left, and no process of one."""
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
         self._mark = new_mark()
-        listening, self._lifeline = _FORK.Pipe(duplex=False)
-        # The path of an IPC socket may have 107 characters: a short folder, and one nobody else can read.
+        lifeline, self._lifeline = _FORK.Pipe(duplex=False)
+        # The path of an IPC socket may have 107 characters: a short folder, readable by this user only.
         self._sockets = tempfile.mkdtemp(prefix="dlperf")
         environment = {**os.environ, **execution.environment, DRIVER_MARK: self._mark, RUNTIME_VARIABLE: self._sockets}
-        self._process = _FORK.Process(target=_execute, args=(execution, environment, listening))
-        with _deaf_to_interrupts():
+        self._process = _FORK.Process(target=_execute, args=(execution, environment, lifeline))
+        with _interrupts_ignored():
             self._process.start()
-        listening.close()
+        lifeline.close()
 
     def wait(self, timeout_seconds: float) -> int | None:
         """Wait for the end; return the exit code, or None when it is still running."""
         self._process.join(timeout_seconds)
         if code := self._process.exitcode:
-            self._say_for_it(f"the notebook process {ending_words(code)}")
+            self._write_reason(f"the notebook process {ending_words(code)}")
         return self._process.exitcode
 
     def end(self) -> None:
@@ -75,24 +77,24 @@ class NotebookProcess:
         shutil.rmtree(self._sockets, ignore_errors=True)
         self._lifeline.close()
         if was_running:
-            self._say_for_it("the notebook was still being executed, and was ended")
+            self._write_reason("the notebook was still being executed, and was ended")
 
     def errors(self) -> str:
-        """Return what the process said about itself, or what was said for it."""
+        """Return what the process printed, or the reason that was written for it."""
         errors = self.execution.errors
         return errors.read_text(errors="replace").strip() if errors.exists() else ""
 
-    def _say_for_it(self, words: str) -> None:
-        """Leave a reason where the process left none: one that is ended by a signal says nothing."""
-        # On a full disk there is no room for words, and nobody must be kept from going on by that.
+    def _write_reason(self, reason: str) -> None:
+        """Write a reason where the process printed none: one that is ended by a signal prints nothing."""
+        # On a full disk this fails, which must not stop the driver.
         with suppress(OSError):
             if not self.errors():
-                self.execution.errors.write_text(f"{words}\n")
+                self.execution.errors.write_text(f"{reason}\n")
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Let the server of notebooks, which the first of them starts, inherit that Ctrl-C means nothing to it."""
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C meanwhile: the server of notebooks, which the first of them starts, inherits that."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -109,19 +111,23 @@ def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> Note
     return next((process for process in processes if process._process.sentinel in done), None)
 
 
-def _execute(execution: Execution, environment: dict[str, str], listening: Connection) -> None:
-    """Be the process: cut loose from the driver's terminal, then execute."""
+def _execute(execution: Execution, environment: dict[str, str], lifeline: Connection) -> None:
+    """Execute in this process, detached from the driver's terminal."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # The server has the environment of the day it started; the driver's may have changed since.
+    # The server has the environment of its start; the driver's may have changed since.
     os.environ.clear()
     os.environ.update(environment)
-    _redirect_output(execution.errors)
-    threading.Thread(target=_watch, args=(listening, environment[DRIVER_MARK]), daemon=True).start()
+    with open(os.devnull) as nothing, open(execution.errors, "w") as file:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    threading.Thread(target=_watch, args=(lifeline, environment[DRIVER_MARK]), daemon=True).start()
     sys.exit(_papermill(execution))
 
 
 def _papermill(execution: Execution) -> int:
+    """Execute the notebook; return the exit code."""
     papermill_engines.register("ipc", IpcEngine)
     try:
         papermill.execute_notebook(
@@ -140,16 +146,41 @@ def _papermill(execution: Execution) -> int:
     return 0
 
 
-def _redirect_output(errors: Path) -> None:
-    with open(os.devnull) as nothing, open(errors, "w") as file:
-        os.dup2(nothing.fileno(), 0)
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-
-
-def _watch(listening: Connection, mark: str) -> None:
-    """Wait for the driver's end of the pipe to close: then there is nobody left to execute for."""
-    listening.poll(None)
+def _watch(lifeline: Connection, mark: str) -> None:
+    """Wait until the driver's end of the pipe closes; then end the kernel and this process."""
+    lifeline.poll(None)
     end_marked(DRIVER_MARK, mark)
     shutil.rmtree(os.environ[RUNTIME_VARIABLE], ignore_errors=True)
     os._exit(1)
+
+
+class IpcKernelManager(AsyncKernelManager):  # type: ignore[misc]
+    """A kernel manager over IPC sockets: no other user and no other machine can connect.
+
+    It also avoids papermill's race for free TCP ports between kernels started at the same time.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.transport = "ipc"
+        # By default, every kernel of a folder uses the same sockets there.
+        self.ip = str(Path(jupyter_runtime_dir()) / uuid.uuid4().hex[:8])
+
+
+class IpcEngine(NBClientEngine):  # type: ignore[misc]
+    """Papermill's own engine with :class:`IpcKernelManager`."""
+
+    @classmethod
+    def execute_managed_notebook(
+        cls, nb_man: Any, kernel_name: str, log_output: bool = False, start_timeout: int = 60, **settings: Any
+    ) -> Any:
+        """Execute the notebook; its outputs are stored in ``nb_man``."""
+        client = PapermillNotebookClient(
+            nb_man,
+            kernel_name=kernel_name,
+            kernel_manager_class=IpcKernelManager,
+            startup_timeout=start_timeout,
+            timeout=None,
+            log_output=log_output,
+        )
+        return client.execute()
