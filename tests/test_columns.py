@@ -1,7 +1,7 @@
 from dataclasses import fields
 
 from dlperf_study.columns import COLUMNS, Dtype, Table, columns_of
-from dlperf_study.columns.measured import PRINTED
+from dlperf_study.columns.measured import INGESTED
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.evidence.run import read_run
@@ -16,7 +16,7 @@ DTYPES = {
     float: {Dtype.FLOAT},
     bool: {Dtype.FLAG, Dtype.OPTIONAL_FLAG},
 }
-INGESTED = {column.name for column in PRINTED}
+ONLY_INGESTED = {column.name for column in INGESTED}
 
 
 def test_every_parameter_of_a_configuration_is_a_column_of_its_type():
@@ -49,7 +49,7 @@ def test_labels_tell_the_columns_of_a_table_apart():
 def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     run = read_run(write_run(StudyPaths(tmp_path), configuration(devices_per_node=2), 1))
     row = run_row(run)
-    assert set(row) == {column.name for column in columns_of(Table.RUNS)} - INGESTED
+    assert set(row) == {column.name for column in columns_of(Table.RUNS)} - ONLY_INGESTED
     assert {name for name, value in row.items() if value is None} == set()
 
 

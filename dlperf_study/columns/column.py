@@ -19,7 +19,7 @@ DATASET_TABLES = (Table.RUNS, Table.STEPS, Table.CONFIGURATIONS, Table.DIAGNOSTI
 
 
 class Dtype(StrEnum):
-    """What a column holds, as pandas names it; the capitalised ones may be missing, as may texts and reals."""
+    """What a column holds, as pandas names it; capitalised types may be missing, as may strings and floats."""
 
     STRING = "str"
     CATEGORY = "category"
@@ -32,7 +32,7 @@ class Dtype(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """One column; the same name means the same thing in every table it stands in."""
+    """One column; the same name means the same thing in every table that has it."""
 
     name: str
     label: str
@@ -47,7 +47,7 @@ class Column:
         return self.dtype in (Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.FLOAT)
 
     def dtype_in(self, table: Table) -> Dtype:
-        """Return its type in a table; texts repeat on every step, and publications leave numbers unsaid."""
+        """Return its type in a table; strings repeat on every step, and publications leave numbers out."""
         if table is Table.STEPS and self.dtype is Dtype.STRING:
             return Dtype.CATEGORY
         if table is Table.PUBLISHED and self.dtype is Dtype.INTEGER:

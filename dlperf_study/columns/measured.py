@@ -1,10 +1,10 @@
-"""Columns on what was measured, and where."""
+"""Columns on what was measured, and on which hardware and software."""
 
 from dlperf_study.columns.column import FLOAT, INT, MAYBE_FLAG, MAYBE_INT, RC, RCP, RP, STRING, C, Column, P, R, S
 
 
 def _difference(part: str, label: str, meaning: str) -> tuple[Column, ...]:
-    """Return the columns on what a configuration takes more than its reference."""
+    """Return the columns on how much longer a configuration takes than its reference."""
     name, ends = f"{part}_difference_seconds", ("lower", "upper")
     median = f"{meaning} − {meaning} of the declared reference, medians of both; negative is faster"
     return (
@@ -23,13 +23,13 @@ def _difference(part: str, label: str, meaning: str) -> tuple[Column, ...]:
     )
 
 
-LIFE = (
-    Column("outcome", "Outcome", "", STRING, "how the run ended; completed only if every rank's log is whole", R),
-    Column("reason", "Reason", "", STRING, "why it ended so, in words", R),
+OUTCOME = (
+    Column("outcome", "Outcome", "", STRING, "how the run ended; completed only if every rank's log is complete", R),
+    Column("reason", "Reason", "", STRING, "why it ended so", R),
     Column("started", "Started", "UTC", STRING, "when the run started", R),
     Column("run_seconds", "Run time", "s", FLOAT, "life of the training processes", R),
-    Column("ranks_expected", "Ranks expected", "", INT, "rank logs a whole run leaves", R),
-    Column("ranks_seen", "Ranks seen", "", INT, "rank logs that are whole", R),
+    Column("ranks_expected", "Ranks expected", "", INT, "rank logs that a complete run leaves", R),
+    Column("ranks_seen", "Ranks seen", "", INT, "rank logs that are complete", R),
     Column("fingerprint", "Fingerprint", "", STRING, "of configuration, measuring code and library versions", R),
     Column("busy_cores_during", "Busy cores", "cores", FLOAT, "cores kept busy by other processes during the run", R),
     Column("waited_seconds", "Waited", "s", FLOAT, "how long the run waited for a quiet machine", R),
@@ -119,7 +119,7 @@ COMPARISON = (
         "Lies in",
         "",
         STRING,
-        "part of the step that makes it faster or slower: computation or exchange, if its interval excludes 0 and lies "
+        "part of the step that makes it faster or slower: computation or exchange, if its interval excludes 0 and is "
         "beyond the other's; both, if both exclude 0; else undecided; missing without a verdict or an interval",
         C,
     ),
@@ -202,13 +202,13 @@ TIMES = (
     Column("final_loss", "Final loss", "", FLOAT, "loss of the last measured step, mean over ranks", R),
 )
 
-#: What only ingested logs fill.
-PRINTED = (
+#: Columns of ingested logs alone.
+INGESTED = (
     Column("log_format", "Format", "", STRING, "of ingested logs: the format they are in", R),
     Column("merge_rule", "Merged by", "", STRING, "of ingested logs: how what ranks printed became the job's rate", R),
-    Column("printed_lines", "Printed", "lines", MAYBE_INT, "of ingested logs: rates of the whole job that were had", R),
-    Column("steady_lines", "Steady", "lines", MAYBE_INT, "of ingested logs: those of them that count", R),
-    Column("steady_window", "Left out", "", STRING, "of ingested logs: which of them do not count, and why", R),
+    Column("printed_lines", "Printed", "lines", MAYBE_INT, "of ingested logs: number of rates of the whole job", R),
+    Column("steady_lines", "Steady", "lines", MAYBE_INT, "of ingested logs: how many of these rates count", R),
+    Column("steady_window", "Left out", "", STRING, "of ingested logs: which of these rates do not count, and why", R),
     Column("fixed_window", "Fixed window", "", STRING, "of ingested logs: the steps that DLPerf took of such logs", R),
     Column(
         "fixed_window_throughput",
@@ -241,10 +241,11 @@ MODEL = (
     Column("flops_per_sample", "FLOPs per sample", "FLOP", FLOAT, "forward and backward of one sample", RC),
 )
 
-PLACE = (
+#: Hardware and software of a run.
+ENVIRONMENT = (
     Column("exchange", "Exchange", "", STRING, "how gradients travel: all_reduce, push_pull or none", R),
     Column("device", "Device", "", STRING, "cpu or gpu", RP),
-    Column("device_name", "Device name", "", STRING, "what the device calls itself", RP),
+    Column("device_name", "Device name", "", STRING, "name that the device reports", RP),
     Column("device_peak_flops", "Device peak", "FLOP/s", FLOAT, "peak of one device, from the cluster file", R),
     Column("link", "Link", "", STRING, "what connects the devices; of ours, from the cluster file", RP),
     Column("host", "Host", "", STRING, "names of the hosts of the ranks", R),
@@ -269,7 +270,7 @@ STEPS = (
         "",
         STRING,
         "warmup, training, computation or exchange; of ingested logs, training counts, warmup comes before it, and "
-        "left_out lies within",
+        "left_out is within",
         S,
     ),
     Column("step", "Step", "", INT, "number of the step in its window, from 0; of ingested logs, since the start", S),
@@ -280,5 +281,5 @@ STEPS = (
 DIAGNOSTICS = (
     Column("subject", "Subject", "", STRING, "what is diagnosed: a column, a file or a window", P),
     Column("severity", "Severity", "", STRING, "warning: read with care; error: the number is missing or wrong", P),
-    Column("message", "Diagnostic", "", STRING, "what was seen, and what may explain it", P),
+    Column("message", "Diagnostic", "", STRING, "what was measured, and what may explain it", P),
 )

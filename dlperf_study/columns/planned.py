@@ -1,4 +1,4 @@
-"""Columns on what was asked for."""
+"""Columns on what was planned: the parameters of a configuration, its baseline and its reference."""
 
 from dlperf_study.columns.column import (
     ALL,

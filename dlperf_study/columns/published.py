@@ -1,26 +1,26 @@
-"""Columns on what somebody else measured and printed."""
+"""Columns on published numbers: what others measured and printed."""
 
 from dlperf_study.columns.column import FLOAT, INT, PUBLISHED, STRING, Column
 
 
-def _text(name: str, label: str, definition: str) -> Column:
+def _string(name: str, label: str, definition: str) -> Column:
     return Column(name, label, "", STRING, definition, PUBLISHED)
 
 
 #: Where a number is printed. A cell of a table may hold several; each has a row of its own.
-PLACE = (
-    _text("cell", "Cell", "unique: source/table/row/column, with #k for the k-th of several numbers in it"),
-    _text("source", "Source", "name of the source: a pair of files in dlperf_study/published/sources"),
-    _text("table", "Table", "name of the table in that source"),
-    _text("row", "Row", "label of the row as printed; several are joined by a bar"),
-    _text("column", "Column", "label of the column as printed"),
-    _text("printed", "Printed", "text of the number exactly as printed; - where a dash stands for none"),
-    _text("before", "Text before", "what is printed in the cell between the number before and this one"),
-    _text("after", "Text after", "what is printed in the cell after this number, up to the next number's text before"),
+CELL = (
+    _string("cell", "Cell", "unique: source/table/row/column, with #k for the k-th of several numbers in it"),
+    _string("source", "Source", "name of the source: a pair of files in dlperf_study/published/sources"),
+    _string("table", "Table", "name of the table in that source"),
+    _string("row", "Row", "label of the row as printed; several are joined by a bar"),
+    _string("column", "Column", "label of the column as printed"),
+    _string("printed", "Printed", "text of the number exactly as printed; - where a dash stands for none"),
+    _string("before", "Text before", "what is printed in the cell between the number before and this one"),
+    _string("after", "Text after", "what is printed in the cell after this number, up to the text before the next"),
 )
 
 NUMBER = (
-    _text("metric", "Metric", "what the number is: a name in dlperf_study/published/source.py"),
+    _string("metric", "Metric", "what the number is: a name in dlperf_study/published/source.py"),
     Column(
         "value",
         "Value",
@@ -29,7 +29,7 @@ NUMBER = (
         "the printed number in the metric's unit; per cent are fractions, a : b is a / b",
         PUBLISHED,
     ),
-    _text("unit", "Unit", "unit of the value"),
+    _string("unit", "Unit", "unit of the value"),
     Column(
         "resolution",
         "Resolution",
@@ -38,20 +38,20 @@ NUMBER = (
         "what one unit of the last printed digit is worth in the value; of a : b, one unit of b",
         PUBLISHED,
     ),
-    _text("scope", "Scope", "what the number is of: job (all devices) or rank (one worker)"),
-    _text("role", "Role", "result, or working: run lists, profiles, sums, and what repeats a result"),
-    _text("estimator", "Estimator", "median, mean, run (of one repetition), one value, or not stated"),
+    _string("scope", "Scope", "what the number is of: job (all devices) or rank (one worker)"),
+    _string("role", "Role", "result, or working: run lists, profiles, sums, and what repeats a result"),
+    _string("estimator", "Estimator", "median, mean, run (of one repetition), one value, or not stated"),
     Column("runs", "Runs", "", INT, "published repetitions of this cell's number; 0 where none is printed", PUBLISHED),
-    _text("runs_of", "Run of", "cell of the table that summarises the run; missing where no table does"),
-    _text("baseline", "Baseline cell", "cell of the number that a speedup or an efficiency is relative to"),
-    _text("series", "Line", "what may be compared by number of devices: same source, table, program and configuration"),
+    _string("runs_of", "Run of", "cell of the table that summarises the run; missing where no table does"),
+    _string("baseline", "Baseline cell", "cell of the number that a speedup or an efficiency is relative to"),
+    _string("series", "Line", "what may be compared by devices: same source, table, program and configuration"),
 )
 
 WHO = (
-    _text("program", "Program", "code that was run"),
-    _text("extra", "Besides", "what else tells it from programs of the same name, in the source's words"),
-    _text("mode", "Mode", "way to exchange gradients, in the source's words"),
-    _text("scaling", "Scaling", "weak: batch per device fixed; strong: global batch fixed"),
+    _string("program", "Program", "code that was run"),
+    _string("extra", "Besides", "what else tells it from programs of the same name, in the source's words"),
+    _string("mode", "Mode", "way to exchange gradients, in the source's words"),
+    _string("scaling", "Scaling", "weak: batch per device fixed; strong: global batch fixed"),
     Column("sequence_length", "Sequence length", "tokens", INT, "tokens of one sample", PUBLISHED),
     Column(
         "samples_per_task",
@@ -61,16 +61,16 @@ WHO = (
         "samples that a worker of ElasticDL fetches at once",
         PUBLISHED,
     ),
-    _text("instance", "Instance", "machine of a cloud, by its name there"),
-    _text("hardware", "Hardware", "machines as the source describes them"),
-    _text("software", "Software", "versions as the source describes them"),
-    _text("inferred", "Inferred", "columns whose values its source does not state, divided by commas"),
+    _string("instance", "Instance", "machine of a cloud, by its name there"),
+    _string("hardware", "Hardware", "machines as the source describes them"),
+    _string("software", "Software", "versions as the source describes them"),
+    _string("inferred", "Inferred", "columns whose values its source does not state, divided by commas"),
 )
 
-#: Parameters of ours that ask the same question where the source's own words are others.
+#: Levels of our parameters that mean the same as the source's own words.
 COUNTERPARTS = (
-    _text("our_framework", "Our framework", "framework of ours that exchanges gradients the same way"),
-    _text("our_strategy", "Our strategy", "strategy of ours that exchanges gradients the same way"),
+    _string("our_framework", "Our framework", "framework of ours that exchanges gradients the same way"),
+    _string("our_strategy", "Our strategy", "strategy of ours that exchanges gradients the same way"),
     *(
         Column(f"our_{name}", f"Our {words}", "", INT, f"{words} with which ours asks the same question", PUBLISHED)
         for name, words in (

@@ -1,6 +1,7 @@
 """Study files: strict YAML to a Study."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,38 +27,35 @@ class RuleSection(Section):
     values: Values = Field(description="put into a configuration, these make the one it is compared with")
 
 
-def _as_rules(partner: Any) -> Any:
-    """Return a partner that is given as one mapping of values as a list of rules."""
-    return [{"values": partner}] if isinstance(partner, dict) else partner
+def _as_rules(rules_or_values: Any) -> Any:
+    """Return a list of rules, also where the file gives one mapping of values for all configurations."""
+    return [{"values": rules_or_values}] if isinstance(rules_or_values, dict) else rules_or_values
 
 
-Partner = Annotated[
+RuleSections = Annotated[
     list[RuleSection],
     Field(min_length=1),
     BeforeValidator(_as_rules, json_schema_input_type=Values | list[RuleSection]),
 ]
 
 
-def _known_source(name: str) -> str:
-    """Refuse the name of a published source that is not there."""
-    if name not in source_names():
-        raise ValueError(f"{closest(name, source_names())}the published sources are {', '.join(source_names())}")
-    return name
+def _one_of(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValidator:
+    """Return a validator that refuses names that are not valid, and then lists the valid ones."""
+
+    def check(name: str) -> str:
+        if name not in valid_names():
+            raise ValueError(f"{closest(name, valid_names())}the {kind} are {', '.join(valid_names())}")
+        return name
+
+    return AfterValidator(check)
 
 
 def _list_questions(schema: dict[str, Any]) -> None:
     schema["enum"] = list(question_names())
 
 
-def _known_question(name: str) -> str:
-    """Refuse a question that no notebook of the report answers."""
-    if name not in question_names():
-        raise ValueError(f"{closest(name, question_names())}the questions are {', '.join(question_names())}")
-    return name
-
-
-Question = Annotated[str, AfterValidator(_known_question), Field(json_schema_extra=_list_questions)]
-SourceName = Annotated[str, AfterValidator(_known_source)]
+Question = Annotated[str, _one_of("questions", question_names), Field(json_schema_extra=_list_questions)]
+SourceName = Annotated[str, _one_of("published sources", source_names)]
 
 
 class QuickSection(Section):
@@ -67,8 +65,8 @@ class QuickSection(Section):
     factors: Factors = Field(default={})
     include: list[Choices] = Field(default=[])
     exclude: list[Choices] = Field(default=[])
-    baseline: Partner | None = None
-    reference: Partner | None = None
+    baseline: RuleSections | None = None
+    reference: RuleSections | None = None
     measurement: Measurement = Field(default={})
 
 
@@ -83,14 +81,14 @@ class StudyFile(Section):
     factors: Factors = Field(min_length=1, description="levels by parameter; their product is the grid")
     include: list[Choices] = Field(default=[], description="further points, with a value of every factor")
     exclude: list[Choices] = Field(default=[], description="points that match all keys are dropped")
-    baseline: Partner = Field(
+    baseline: RuleSections = Field(
         description="values that make a configuration its baseline, or rules, the first match counts"
     )
-    reference: Partner | None = Field(
+    reference: RuleSections | None = Field(
         default=None, description="the same for the configuration it is compared with; for the question comparison"
     )
     published: list[SourceName] = Field(
-        default=[], description="sources whose numbers stand beside ours; for the question published"
+        default=[], description="sources whose numbers are shown next to the measured ones; for the question published"
     )
     measurement: Measurement = Field(default={}, description="how each configuration is measured")
     quick: QuickSection = Field(default=QuickSection(), description="what the short variant changes")
@@ -108,14 +106,14 @@ KEYS = {
 def load_study(name_or_path: str | Path, quick: bool = False) -> Study:
     """Return a study by its name in ``params/studies`` or by the path of its file, or its quick variant.
 
-    Raises StudyFileError for any mistake in the file, the quick variant's included.
+    Raises StudyFileError for any error in the file, the quick variant's included.
     """
     path = find_file("study", name_or_path)
     _check_name(path)
     content = read_mapping(path)
     full = _study(path.stem, display_path(path), content, quick=False)
-    small = _study(path.stem + QUICK_SUFFIX, f"{display_path(path)} (quick)", _merged(content), quick=True)
-    return small if quick else full
+    quick_variant = _study(path.stem + QUICK_SUFFIX, f"{display_path(path)} (quick)", _merged(content), quick=True)
+    return quick_variant if quick else full
 
 
 def _check_name(path: Path) -> None:
