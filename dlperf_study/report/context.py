@@ -1,4 +1,4 @@
-"""What must stand beside every number: where it was measured, on what, how often, and how it was summarised."""
+"""What a caption says about the numbers: where they were measured, on what, how often, and how they were summarised."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -9,160 +9,162 @@ import pandas as pd
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.formatting import human, is_missing, listed, percent
-from dlperf_study.report.series import measured_of
+from dlperf_study.report.formatting import display_name, is_missing, listed, percent
+from dlperf_study.report.series import measured_rows
 from dlperf_study.study.configuration import PARAMETERS, parameters_of
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import BATCH_OF_SCALING
 
-# What is said otherwise of a measured study and of ingested logs, side by side: pages claim no more than was done.
-
 
 @dataclass(frozen=True)
-class Words:
-    """Sentences of the pages. ``runs`` and ``place`` have room for a number of runs.
+class PageWording:
+    """Sentences of the pages that differ between a measured study and ingested logs; they claim only what was done.
 
-    ``is_ours``: the machine, and the time a run took, were seen from here. ``absent`` is about planned configurations
-    without any run; ``unknown`` precedes conditions that nobody stated; ``step`` says whose time a step is.
+    ``runs`` and ``environment`` take a number of runs. ``is_measured``: the machine, and the time a run took, were
+    observed by this project. ``unsupported`` is about planned configurations without any run; ``unknown`` precedes
+    conditions that are not recorded; ``step`` says whose time a step is.
     """
 
-    is_ours: bool
-    began: str
+    is_measured: bool
+    origin: str
     unknown: str
     step: str
     runs: str
-    place_title: str
-    place: str
-    no_place: str
-    absent_title: str
-    absent: str
-    none_absent: str
+    environment_title: str
+    environment: str
+    no_environment: str
+    unsupported_title: str
+    unsupported: str
+    none_unsupported: str
     failures_title: str
     no_failure: str
 
 
-_MEASURED = Words(
-    is_ours=True,
-    began="Measured",
+_MEASURED = PageWording(
+    is_measured=True,
+    origin="Measured",
     unknown="not recorded",
     step="A step's time is that of its slowest rank",
     runs="{} planned",
-    place_title="Where it was measured",
-    place="Hardware and software of the {}.",
-    no_place="",
-    absent_title="Unsupported configurations",
-    absent="Planned, but not possible here; they were not replaced by anything.",
-    none_absent="Every planned configuration can run here.",
+    environment_title="Where it was measured",
+    environment="Hardware and software of the {}.",
+    no_environment="",
+    unsupported_title="Unsupported configurations",
+    unsupported="Planned, but not possible here; they were not replaced by anything.",
+    none_unsupported="Every planned configuration can run here.",
     failures_title="Runs that did not complete",
     no_failure="Every run completed.",
 )
-_INGESTED = Words(
-    is_ours=False,
-    began="Printed by other programs",
+_INGESTED = PageWording(
+    is_measured=False,
+    origin="Printed by other programs",
     unknown="not stated",
     step="A step's time is that of the whole job, as printed",
     runs="{} among the logs",
-    place_title="Where the programs ran",
-    place="As stated with the logs of the {}; nothing of it was seen here.",
-    no_place="Nobody stated on which devices, over which link and with which library these programs ran.",
-    absent_title="Configurations without logs",
-    absent="Declared, but no log of them is there; nothing stands in for them.",
-    none_absent="There are logs of every declared configuration.",
+    environment_title="Where the programs ran",
+    environment="As declared with the logs of the {}; this project observed none of it.",
+    no_environment="The devices, link and library of these programs are not declared.",
+    unsupported_title="Configurations without logs",
+    unsupported="Declared, but without a log; nothing replaces them.",
+    none_unsupported="There are logs of every declared configuration.",
     failures_title="Runs that do not count",
     no_failure="Every run counts.",
 )
-
-
-def words(dataset: Dataset) -> Words:
-    """Return the words for where the numbers of a study come from."""
-    return _INGESTED if dataset.plan.ingested_from else _MEASURED
-
-
 #: The data source of which no step reads anything.
 NOTHING_READ = "synthetic_device"
+NO_SOURCES = "The study names no published source."
 MEDIANS = "Values are medians over completed runs."
 _OF_RATIOS = (
     " Those of speedups, ratios and differences are made from the runs of both; no such bound is known for them, and "
     "nothing better is to be expected."
 )
 #: Parameters that a caption names in any case, or that tables name in its place.
-_NOT_UNUSUAL = (
+_ALWAYS_NAMED = (
     *("framework", "strategy", "model", "image_size", "classes", "nodes", "devices_per_node", "servers"),
     *("batch_per_device", "precision", "compiler", "data_source", "sample_ratio", "threads_per_device", "seed"),
 )
 #: All other parameters of the training: named where a level is not the default.
-_UNUSUAL = tuple(name for name in parameters_of(Scope.WORKLOAD, Scope.NETWORK) if name not in _NOT_UNUSUAL)
+_UNUSUAL = tuple(name for name in parameters_of(Scope.WORKLOAD, Scope.NETWORK) if name not in _ALWAYS_NAMED)
 _MERGED = "Ranks are merged by the slowest: its window counts as the job's."
 _SHARDED = (
-    "A sharded classifier has collectives in its forward and backward pass: they count as computation, and not as "
-    "communication, and ranks that wait for each other in them look alike."
+    "A sharded classifier has collectives in its forward and backward pass: they count as computation, not as "
+    "communication, and ranks that wait for each other in them look the same."
 )
+
+
+def page_wording(dataset: Dataset) -> PageWording:
+    """Return the sentences that fit the origin of a study's numbers."""
+    return _INGESTED if dataset.plan.ingested_from else _MEASURED
 
 
 def conditions(dataset: Dataset, model: str | None = None) -> str:
     """Return the caption's sentence on devices, link, images, precision, batch, data, versions and kind of scaling.
 
-    It covers the whole study, or one of its models. What nobody stated stands once, at the end.
+    It covers the whole study, or one of its models. What is not known is named once, at the end.
     """
-    rows, runs = _of_model(measured(dataset), model), _of_model(completed_runs(dataset), model)
+    rows = _of_model(measured(dataset), model)
+    runs = _of_model(completed_runs(dataset), model)
     if rows.empty:
         return f"Nothing was measured.{quick_label(dataset)}"
-    servers = ["servers"] if rows["servers"].any() else []
     batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
+    servers = ["servers"] if rows["servers"].any() else []
     unusual = departures(rows, _UNUSUAL)
-    trained = ("model", "image_size", "precision", *unusual, batch, "threads_per_device", "data_source")
-    factors = ("world_size", "nodes", *servers, *trained)
-    columns = {name: rows[name] for name in factors} | {name: runs[name] for name in ("device", "link")}
-    unknown = [_called(name) for name, values in columns.items() if not _present(values)]
-    said = words(dataset)
-    parts = [
-        f"{said.began}{_on_devices(runs)}",
-        *(f"{_called(name)}: {levels(columns[name])}" for name in (*factors, "link") if _present(columns[name])),
-        versions(runs),
-        f"{dataset.plan.scaling} scaling",
-        f"{said.unknown}: {', '.join(unknown)}" if unknown else "",
-    ]
+    training = ["model", "image_size", "precision", *unusual, batch, "threads_per_device", "data_source"]
+    factors = ["world_size", "nodes", *servers, *training]
+    wording = page_wording(dataset)
+    parts, unknown = [wording.origin + _on_devices(runs)], []
+    for name in [*factors, "device", "link"]:
+        values = rows[name] if name in factors else runs[name]
+        label = COLUMNS[name].label.lower()
+        if not _levels(values):
+            unknown.append(label)
+        elif name != "device":
+            parts.append(f"{label}: {levels(values)}")
+    parts += [versions(runs), f"{dataset.plan.scaling} scaling"]
+    if unknown:
+        parts.append(f"{wording.unknown}: {', '.join(unknown)}")
     return f"{'; '.join(filter(None, parts))}.{quick_label(dataset)}"
 
 
 def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
-    """Return the parameters that have a stated level other than their default."""
+    """Return the parameters that have a known level other than their default."""
     return [name for name in names if any(rows[name].dropna() != PARAMETERS[name].default)]
 
 
 def repetition(dataset: Dataset, ratios: bool = False) -> str:
     """Return the caption's sentence on medians, intervals and their coverage; of ratios too where some are shown."""
-    known = measured(dataset)[["runs_completed", "interval_coverage"]].dropna().drop_duplicates()
-    if known.empty:
+    coverages = measured(dataset)[["runs_completed", "interval_coverage"]].dropna().drop_duplicates()
+    if coverages.empty:
         return f"{MEDIANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
-    stated = [f"{percent(covered)} with {runs} runs" for runs, covered in sorted(known.itertuples(index=False))]
+    by_runs = sorted(coverages.itertuples(index=False))
+    shares = listed([f"{percent(coverage)} with {runs} runs" for runs, coverage in by_runs])
     covers = "Intervals of throughputs, in brackets or as bars, cover the true median with a probability of at most"
-    return f"{MEDIANS} {covers} {listed(stated)}.{_OF_RATIOS * ratios}"
+    return f"{MEDIANS} {covers} {shares}.{_OF_RATIOS if ratios else ''}"
 
 
 def merging(dataset: Dataset) -> str:
     """Return the caption's sentence on how the numbers of several ranks became the job's."""
     if not dataset.plan.ingested_from:
         return _MERGED
-    runs = completed_runs(dataset)
-    rules = runs[["log_format", "merge_rule"]].dropna().drop_duplicates().itertuples(index=False)
-    said = listed([f"{human(log_format)}: {rule}" for log_format, rule in rules])
-    return f"Rates are the steady part of what programs printed, made the job's ({said or 'nothing was printed'})."
+    rules = completed_runs(dataset)[["log_format", "merge_rule"]].dropna().drop_duplicates()
+    labels = [f"{display_name(log_format)}: {rule}" for log_format, rule in rules.itertuples(index=False)]
+    made = listed(labels) or "nothing was printed"
+    return f"Rates are the steady part of what programs printed, made the job's ({made})."
 
 
 def computation_note(dataset: Dataset, model: str | None = None) -> str:
-    """Return what a computation time holds besides computation; empty where it holds nothing else."""
+    """Return what a computation time contains besides computation; empty where it contains nothing else."""
     rows = _of_model(measured(dataset), model)
-    spread = (rows["classifier"] == "sharded") & (rows["world_size"] > 1)
-    return _SHARDED if spread.any() else ""
+    is_sharded = (rows["classifier"] == "sharded") & (rows["world_size"] > 1)
+    return _SHARDED if is_sharded.any() else ""
 
 
 def input_note(dataset: Dataset) -> str:
-    """Return what the measured steps hold of reading samples; empty where nothing was measured."""
+    """Return whether the measured steps include reading samples; empty where nothing was measured."""
     sources = set(measured(dataset)["data_source"])
     if sources == {NOTHING_READ}:
-        return "Samples lie on the device before a step begins: nothing is read, and no input pipeline is compared."
+        return "Samples are on the device before a step begins: nothing is read, and no input pipeline is compared."
     return "Reading samples is part of a step and has no time of its own here." if sources else ""
 
 
@@ -172,14 +174,14 @@ def quick_label(dataset: Dataset) -> str:
 
 
 def only(dataset: Dataset, rows: pd.DataFrame) -> Dataset:
-    """Return a dataset of some of its configurations and their runs."""
+    """Return a dataset of these configurations and their runs."""
     runs = dataset.runs[dataset.runs["identity"].isin(rows["identity"])]
     return replace(dataset, configurations=rows, runs=runs)
 
 
 def measured(dataset: Dataset) -> pd.DataFrame:
     """Return the configurations with at least one completed run."""
-    return measured_of(dataset.configurations)
+    return measured_rows(dataset.configurations)
 
 
 def completed_runs(dataset: Dataset) -> pd.DataFrame:
@@ -190,30 +192,27 @@ def completed_runs(dataset: Dataset) -> pd.DataFrame:
 def versions(runs: pd.DataFrame) -> str:
     """Return the framework libraries with their versions."""
     pairs = runs[["library", "library_version"]].dropna().drop_duplicates().itertuples(index=False)
-    return listed([f"{human(library)} {version}" for library, version in pairs])
+    return listed([f"{display_name(library)} {version}" for library, version in pairs])
 
 
 def levels(values: pd.Series) -> str:
     """Return the distinct values of a column as a sentence lists them; numbers in order."""
-    present = _present(values)
-    texts = any(isinstance(value, str) for value in present)
-    return listed([human(value) for value in (present if texts else sorted(present))]) or "not recorded"
+    distinct = _levels(values)
+    if not any(isinstance(value, str) for value in distinct):
+        distinct.sort()
+    return listed(list(map(display_name, distinct))) or "not recorded"
 
 
-def _present(values: pd.Series) -> list[Any]:
+def _levels(values: pd.Series) -> list[Any]:
     """Return the distinct values of a column, in order of appearance."""
     return [value for value in values.unique() if not is_missing(value)]
 
 
-def _called(name: str) -> str:
-    return COLUMNS[name].label.lower()
-
-
 def _on_devices(runs: pd.DataFrame) -> str:
     """Return the kinds and names of the devices that are known: `` on GPU (Tesla V100)``."""
-    kinds, names = (levels(runs[name]) if _present(runs[name]) else "" for name in ("device", "device_name"))
-    known = f"{kinds} ({names})" if kinds and names else kinds or names
-    return f" on {known}" if known else ""
+    kinds, names = (levels(runs[name]) if _levels(runs[name]) else "" for name in ("device", "device_name"))
+    devices = f"{kinds} ({names})" if kinds and names else kinds or names
+    return f" on {devices}" if devices else ""
 
 
 def _of_model(rows: pd.DataFrame, model: str | None) -> pd.DataFrame:

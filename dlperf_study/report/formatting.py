@@ -1,6 +1,6 @@
-"""How a number is written: one place, so that two tables never print it in two ways.
+"""How a value is printed: in one module, so that two tables never print it in two ways.
 
-The digits follow the interval: a value is written down to the second digit of its interval's width,
+The digits follow the interval: a value is printed down to the second digit of its interval's width,
 since every further digit is noise.
 """
 
@@ -14,9 +14,21 @@ import pandas as pd
 
 from dlperf_study.columns import COLUMNS
 
-# Human names of the words in a study file; a word that isn't here is shown with spaces for underscores.
-
-
+MISSING = "–"
+#: Between groups of three digits; LaTeX gets its own.
+THIN_SPACE = "\u202f"
+MINUS = "\u2212"
+#: Significant digits of a value that has no interval.
+PLAIN_DIGITS = 3
+#: Decimals of a run's rate: repetitions, and published tables, differ in them.
+RATE_DECIMALS = 2
+#: Significant digits of an interval's width.
+WIDTH_DIGITS = 2
+#: Beyond these the clock, the machine's temperature and the next run differ, however narrow the interval is.
+MOST_DIGITS = 5
+#: The end of an interval that is closer to a decision than this many decimals show is on it.
+MOST_DECIMALS = 9
+#: Display names of the values in a study file; any other is shown with spaces for underscores.
 _NAMES = {
     "paddle_collective": "PaddlePaddle collective",
     "paddle_ps": "PaddlePaddle parameter server",
@@ -49,50 +61,44 @@ _NAMES = {
 }
 
 
-def human(word: object) -> str:
-    """Return the name a reader knows; numbers stay as they are."""
-    return _NAMES.get(str(word), str(word).replace("_", " "))
+def display_name(value: object) -> str:
+    """Return the name of a value that a reader knows; numbers stay as they are."""
+    return _NAMES.get(str(value), str(value).replace("_", " "))
 
 
-def listed(words: list[str]) -> str:
-    """Join words as a sentence does: ``1, 2 and 4``."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-MISSING = "–"
-#: Between groups of three digits; LaTeX gets its own.
-THIN_SPACE = "\u202f"
-MINUS = "\u2212"
-#: Significant digits of a value that has no interval.
-PLAIN_DIGITS = 3
-#: Decimals of a run's rate: its siblings and what was published differ in them.
-RATE_DECIMALS = 2
-#: Significant digits of an interval's width.
-WIDTH_DIGITS = 2
-#: Beyond these the clock, the machine's temperature and the next run differ, however narrow the interval is.
-MOST_DIGITS = 5
-#: Ends of an interval that lie closer to a decision than this many decimals show are on it.
-MOST_DECIMALS = 9
+def listed(items: list[str]) -> str:
+    """Join items as a sentence does: ``1, 2 and 4``."""
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
 def is_missing(value: Any) -> bool:
-    """Say whether a cell of the dataset holds no value: an empty text and an infinite number are none either."""
+    """Return whether a cell of the dataset has no value: an empty string and an infinite number are none either."""
     return bool(pd.isna(value)) or value == "" or value in (math.inf, -math.inf)
 
 
 def plain(value: float) -> str:
-    """Write a number without an interval, with three significant digits."""
+    """Format a number without an interval, with three significant digits."""
     return _rounded(value, _decimals(value, PLAIN_DIGITS))
 
 
 def rate(value: float) -> str:
-    """Write the rate of one run: with two decimals, as published tables of runs have them, or three digits if more."""
+    """Format the rate of one run: with two decimals, as published tables of runs have them, or three digits if more."""
     return _rounded(value, max(RATE_DECIMALS, _decimals(value, PLAIN_DIGITS)))
 
 
-def whole(count: int) -> str:
-    """Write a count with all its digits."""
+def integer(count: int) -> str:
+    """Format a count with all its digits."""
     return _rounded(count, 0)
+
+
+def ratio(first_to_second: float) -> str:
+    """Format a ratio with ten on its left, as ElasticDL's report does: ``10 : 3``."""
+    return f"10 : {10 / first_to_second:.2g}" if first_to_second > 0 else MISSING
+
+
+def percent(share: float) -> str:
+    """Format a share in per cent, without decimals, as in "coverage 75 %"."""
+    return f"{100 * share:.0f}{THIN_SPACE}%"
 
 
 def with_interval(value: float, low: float, high: float, decision: float | None = None) -> tuple[str, str]:
@@ -104,21 +110,11 @@ def with_interval(value: float, low: float, high: float, decision: float | None 
     if high == low:
         return plain(value), f"[{plain(low)}, {plain(high)}]"
     # Of a difference near 0 the interval's ends tell how large the numbers are, not the value.
-    largest = max(map(abs, (value, low, high)))
+    largest = max(abs(value), abs(low), abs(high))
     decimals = min(_decimals(high - low, WIDTH_DIGITS), _decimals(largest, MOST_DIGITS))
     if decision is not None:
-        decimals = max(decimals, *(_decimals_beside(end, decision, decimals) for end in (low, high)))
+        decimals = max(_separating_decimals(end, decision, decimals) for end in (low, high))
     return _rounded(value, decimals), f"[{_rounded(low, decimals)}, {_rounded(high, decimals)}]"
-
-
-def ratio(first_to_second: float) -> str:
-    """Write a ratio with ten on its left, as ElasticDL's report does: ``10 : 3``."""
-    return f"10 : {10 / first_to_second:.2g}" if first_to_second > 0 else MISSING
-
-
-def percent(share: float) -> str:
-    """Write a share as whole per cent, as in "coverage 75 %"."""
-    return f"{100 * share:.0f}{THIN_SPACE}%"
 
 
 def _decimals(value: float, digits: int) -> int:
@@ -126,29 +122,22 @@ def _decimals(value: float, digits: int) -> int:
     return 0 if value == 0 else digits - 1 - math.floor(math.log10(abs(value)))
 
 
-def _decimals_beside(end: float, decision: float, decimals: int) -> int:
-    """Return the decimals, ``decimals`` or more, with which ``end`` is still on its side of ``decision``."""
-    enough = range(decimals, max(decimals, MOST_DECIMALS))
-    return next(
-        (
-            digits
-            for digits in enough
-            if (round(end, digits) > decision) == (end > decision)
-            and (round(end, digits) < decision) == (end < decision)
-        ),
-        decimals,
-    )
+def _separating_decimals(end: float, decision: float, fewest: int) -> int:
+    """Return the decimals, ``fewest`` or more, with which ``end`` is still on its side of ``decision``."""
+    for decimals in range(fewest, MOST_DECIMALS):
+        shown = round(end, decimals)
+        if (shown > decision, shown < decision) == (end > decision, end < decision):
+            return decimals
+    return fewest
 
 
 def _rounded(value: float, decimals: int) -> str:
     # Adding 0 turns a negative zero into zero.
-    return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}".replace(",", THIN_SPACE).replace("-", MINUS)
+    digits = f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"
+    return digits.replace(",", THIN_SPACE).replace("-", MINUS)
 
 
-# Columns of the dataset as a reader sees them: the label and unit of the registry, with a fitting prefix.
-
-
-#: Units that take a prefix, and how each prefixed unit is written.
+#: Units that take a prefix, and how each prefixed unit is printed.
 _PREFIXED = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")),
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes")),
@@ -160,7 +149,7 @@ _PREFIXED = {
 
 @dataclass(frozen=True)
 class Unit:
-    """A label with its unit, and what one of that unit is in the unit of the dataset."""
+    """The label of a column with the unit it is shown in; ``size`` is one of that unit in the dataset's unit."""
 
     label: str
     symbol: str
@@ -174,9 +163,12 @@ class Unit:
 
 def unit_of(column: str, values: Iterable[Any]) -> Unit:
     """Return the unit in which most of ``values`` are at least one; zeros fit any unit."""
-    known = COLUMNS[column]
-    numbers = [abs(float(value)) for value in values if not is_missing(value) and value]
-    choices = _PREFIXED.get(known.unit, ((1.0, known.unit),))
-    typical = median(numbers) if numbers else 1.0
-    size, symbol = next((choice for choice in choices if typical >= choice[0]), choices[-1])
-    return Unit(known.label, symbol, size)
+    label, unit = COLUMNS[column].label, COLUMNS[column].unit
+    sizes = [abs(float(value)) for value in values if not is_missing(value) and value]
+    typical = median(sizes) if sizes else 1.0
+    choices = _PREFIXED.get(unit, ((1.0, unit),))
+    for size, symbol in choices:
+        if typical >= size:
+            return Unit(label, symbol, size)
+    size, symbol = choices[-1]
+    return Unit(label, symbol, size)

@@ -1,17 +1,30 @@
-"""Which configurations form one line of a plot, and what a configuration is called where there is little room."""
+"""Which configurations form one line of a plot or one group of a table, and what they are called in few words.
 
+A series differs only in its number of devices. A group is a reference with what is compared with it. The lines of
+published points are named here too: by what distinguishes them from the others of their table.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from dlperf_study.analysis.published_points import Published
 from dlperf_study.analysis.scaling import series_factors
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.formatting import human, is_missing
+from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.wording import counted
 
 SEPARATOR = " · "
+#: What may vary within a group without being a factor of the study.
+_COUNTED = (("nodes", "node"), ("servers", "server"))
+#: What may distinguish the published lines of one table.
+_OF_PUBLISHED_LINES = (
+    *("program", "mode", "servers", "batch_per_device", "precision"),
+    *("loss_scaling", "compiler", "data_source", "extra"),
+)
 
 
 @dataclass(frozen=True)
@@ -28,85 +41,85 @@ class Series:
     @property
     def measured(self) -> pd.DataFrame:
         """The configurations with at least one completed run."""
-        return measured_of(self.rows)
-
-
-def measured_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return those of some configurations that have at least one completed run."""
-    return rows[rows["throughput"].notna()]
-
-
-def split_factors(dataset: Dataset) -> list[str]:
-    """Return the varying parameters that tell lines apart, as the analysis splits its curves."""
-    rows = dataset.configurations
-    return [name for name in series_factors(rows, dataset.plan.scaling) if _varies(rows[name])]
+        return measured_rows(self.rows)
 
 
 def all_series(dataset: Dataset) -> list[Series]:
-    """Return every line of the study, in the order of the plan."""
-    split = split_factors(dataset)
+    """Return every line of the study, in the order of the plan.
+
+    A series shares its position with those of other models that differ in nothing else.
+    """
+    factors = varying_factors(dataset)
     rows = dataset.configurations
-    groups = [part for _, part in rows.groupby(split, sort=False, dropna=False)] if split else [rows]
+    parts = [part for _, part in rows.groupby(factors, sort=False, dropna=False)] if factors else [rows]
     positions: dict[tuple[str, ...], int] = {}
-    return [_series(split, positions, part) for part in groups]
+    series = []
+    for part in parts:
+        levels = {factor: level_label(factor, part.iloc[0][factor]) for factor in factors}
+        levels_without_model = tuple(label for factor, label in levels.items() if factor != "model")
+        position = positions.setdefault(levels_without_model, len(positions))
+        by_devices = part.sort_values("world_size", kind="stable")
+        series.append(Series(SEPARATOR.join(levels.values()), position, by_devices))
+    return series
+
+
+def measured_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the configurations among ``rows`` that have at least one completed run."""
+    return rows[rows["throughput"].notna()]
+
+
+def varying_factors(dataset: Dataset) -> list[str]:
+    """Return the varying parameters that distinguish lines, as the analysis splits its curves."""
+    rows = dataset.configurations
+    factors = []
+    for name in series_factors(rows, dataset.plan.scaling):
+        # A global batch of 0 is one that can't be shared equally.
+        levels = rows[name][rows[name] > 0] if name == "global_batch" else rows[name]
+        if levels.nunique() > 1:
+            factors.append(name)
+    return factors
 
 
 def short_labels(series: list[Series]) -> list[str]:
-    """Return the labels of series without the words they all have in common."""
-    words = [one.label.split(SEPARATOR) for one in series]
-    common = set.intersection(*map(set, words)) if len(words) > 1 else set()
-    return [SEPARATOR.join(word for word in label if word not in common) for label in words]
+    """Return the labels of series without the parts that they all have in common."""
+    labels = [line.label.split(SEPARATOR) for line in series]
+    common = set.intersection(*map(set, labels)) if len(labels) > 1 else set()
+    return [SEPARATOR.join(part for part in label if part not in common) for label in labels]
 
 
 def configuration_labels(dataset: Dataset) -> dict[str, str]:
     """Return what each configuration is called, by identity: its series and its devices."""
     series = all_series(dataset)
-    return {
-        str(row.identity): SEPARATOR.join(filter(None, [label, devices_of(row)]))
-        for one, label in zip(series, short_labels(series), strict=True)
-        for row in one.rows.itertuples()
-    }
+    labels = {}
+    for line, label in zip(series, short_labels(series), strict=True):
+        for row in line.rows.itertuples():
+            labels[str(row.identity)] = joined(label, devices_label(row))
+    return labels
 
 
-def devices_of(row: Any) -> str:
-    """Return how many devices, nodes and servers a row of the configurations uses, in words; one node goes unsaid."""
+def joined(*labels: str) -> str:
+    """Return labels as one, without the empty ones."""
+    return SEPARATOR.join(filter(None, labels))
+
+
+def devices_label(row: Any) -> str:
+    """Return how many devices, nodes and servers a row of the configurations uses; one node is left out."""
     nodes = f" on {counted(row.nodes, 'node')}" if row.nodes > 1 else ""
     servers = f" + {counted(row.servers, 'server')}" if row.servers else ""
     return counted(row.world_size, "device") + nodes + servers
 
 
-def level(factor: str, value: Any) -> str:
+def level_label(factor: str, value: Any) -> str:
     """Return one level of a factor so that it is understood alone: ``ResNet-50``, ``Batch per device 32``."""
     if factor == "global_batch" and not value:
         return "global batch that can't be shared equally"
     if is_missing(value):
         return f"{COLUMNS[factor].label} not stated"
     if factor == "gradient_compression":
-        return "uncompressed gradients" if value == "none" else f"{human(value)} gradients"
-    named = isinstance(value, str) and value not in {"none", "replicated"}
-    return human(value) if named else f"{COLUMNS[factor].label} {value}"
-
-
-def _varies(levels: pd.Series) -> bool:
-    """Say whether there is more than one level; a global batch of 0 stands for one that can't be shared equally."""
-    known = levels[levels > 0] if levels.name == "global_batch" else levels
-    return int(known.nunique()) > 1
-
-
-def _series(split: list[str], positions: dict[tuple[str, ...], int], rows: pd.DataFrame) -> Series:
-    """Return a line; it shares its position with those of other models that differ in nothing else."""
-    first = rows.iloc[0]
-    words = {factor: level(factor, first[factor]) for factor in split}
-    besides_model = tuple(word for factor, word in words.items() if factor != "model")
-    position = positions.setdefault(besides_model, len(positions))
-    return Series(SEPARATOR.join(words.values()), position, rows.sort_values("world_size", kind="stable"))
-
-
-# What is compared with what: each declared reference with the configurations that are compared with it.
-
-
-#: What may vary along a series, where it is no factor that names one.
-_COUNTED = (("nodes", "node"), ("servers", "server"))
+        return "uncompressed gradients" if value == "none" else f"{display_name(value)} gradients"
+    if isinstance(value, str) and value not in {"none", "replicated"}:
+        return display_name(value)
+    return f"{COLUMNS[factor].label} {value}"
 
 
 @dataclass(frozen=True)
@@ -114,18 +127,18 @@ class Group:
     """A reference and what is compared with it.
 
     ``rows`` are rows of the configurations, the reference first, with three more columns: ``label``, in what a
-    configuration differs from its reference; ``besides``, the same without framework, strategy and devices; and
-    ``position``, that of its series in every figure.
+    configuration differs from its reference; ``other_differences``, the same without framework, strategy and
+    devices; and ``position``, that of its series in every figure. ``shared`` is what all have in common.
     """
 
     model: str
-    place: str
+    shared: str
     rows: pd.DataFrame
 
     @property
     def label(self) -> str:
         """The model and what else all have in common: ``MobileNetV2 · 2 devices``."""
-        return SEPARATOR.join((human(self.model), self.place))
+        return joined(display_name(self.model), self.shared)
 
     @property
     def reference(self) -> Any:
@@ -133,49 +146,74 @@ class Group:
         return next(self.rows.itertuples())
 
     @property
-    def others(self) -> list[Any]:
+    def compared(self) -> list[Any]:
         """The rows that are compared with it."""
         return list(self.rows.itertuples())[1:]
 
     @property
     def measured(self) -> pd.DataFrame:
         """The configurations with at least one completed run."""
-        return measured_of(self.rows)
+        return measured_rows(self.rows)
 
 
 def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     """Return every group of the study or of one of its models, in the order of the plan."""
+    positions = {}
+    for line in all_series(dataset):
+        positions.update(dict.fromkeys(line.rows["identity"], line.position))
     rows = dataset.configurations
-    positions = {identity: one.position for one in all_series(dataset) for identity in one.rows["identity"]}
     rows = rows.assign(position=rows["identity"].map(positions))
+    factors = [name for name in varying_factors(dataset) if name != "model"]
     references = rows[rows["is_reference"] & ((rows["model"] == model) | (model is None))]
-    return [_group(dataset, rows, identity) for identity in references["identity"]]
+    return [_group(rows[rows["reference_identity"] == identity], factors) for identity in references["identity"]]
 
 
-def _group(dataset: Dataset, rows: pd.DataFrame, identity: str) -> Group:
-    ours = rows[rows["reference_identity"] == identity].sort_values("is_reference", ascending=False, kind="stable")
-    factors = [name for name in split_factors(dataset) if name != "model"]
-    shared = [name for name in factors if len(ours) > 1 and ours[name].nunique() == 1]
-    reference = next(ours.itertuples())
-    place = [*(level(name, getattr(reference, name)) for name in shared), devices_of(reference)]
-    named = [name for name in factors if name not in shared]
-    besides = [name for name in named if name not in ("framework", "strategy")]
-    words = ours.assign(
-        label=[_label(row, reference, named) for row in ours.itertuples()],
-        besides=[_words(row, reference, besides) for row in ours.itertuples()],
-    )
-    return Group(reference.model, SEPARATOR.join(place), words)
+def _group(members: pd.DataFrame, factors: list[str]) -> Group:
+    rows = members.sort_values("is_reference", ascending=False, kind="stable")
+    reference = next(rows.itertuples())
+    shared = [name for name in factors if len(rows) > 1 and rows[name].nunique() == 1]
+    differing = [name for name in factors if name not in shared]
+    others = [name for name in differing if name not in ("framework", "strategy")]
+    labels, other_differences = [], []
+    for row in rows.itertuples():
+        devices = counted(row.world_size, "device") if row.world_size != reference.world_size else ""
+        labels.append(joined(_differences(row, reference, differing), devices) or display_name(row.framework))
+        other_differences.append(_differences(row, reference, others))
+    setting = joined(*(level_label(name, getattr(reference, name)) for name in shared), devices_label(reference))
+    return Group(reference.model, setting, rows.assign(label=labels, other_differences=other_differences))
 
 
-def _label(row: Any, reference: Any, factors: list[str]) -> str:
-    words = _words(row, reference, factors)
-    size = counted(row.world_size, "device") if row.world_size != reference.world_size else ""
-    return SEPARATOR.join(filter(None, (words, size))) or human(row.framework)
+def _differences(row: Any, reference: Any, factors: list[str]) -> str:
+    """Return in what a row differs from its reference; of the reference, in what the other rows do."""
+    labels = []
+    for name in factors:
+        level = getattr(row, name)
+        if row.is_reference or level != getattr(reference, name):
+            labels.append(level_label(name, level))
+    for name, noun in _COUNTED:
+        count = getattr(row, name)
+        if name not in factors and count != getattr(reference, name):
+            labels.append(counted(count, noun))
+    return SEPARATOR.join(labels)
 
 
-def _words(row: Any, reference: Any, factors: list[str]) -> str:
-    """Return in what a row differs from its reference; of the reference, in what the others do."""
-    differing = [name for name in factors if row.is_reference or getattr(row, name) != getattr(reference, name)]
-    counts = [(getattr(row, name), getattr(reference, name), noun) for name, noun in _COUNTED if name not in factors]
-    extent = [counted(own, noun) for own, other, noun in counts if own != other]
-    return SEPARATOR.join([*(level(name, getattr(row, name)) for name in differing), *extent])
+def published_labels(points: pd.DataFrame) -> pd.Series:
+    """Return what distinguishes the line of each point from the others of its table, or else the program."""
+    columns: Sequence[str] = list(_OF_PUBLISHED_LINES)
+    varying = points.groupby(["source", "table"])[columns].transform("nunique") > 1
+    labels = []
+    for index, point in points.iterrows():
+        names = [name for name in columns if varying.loc[index, name] and not is_missing(point[name])]
+        label = SEPARATOR.join(level_label(name, point[name]) for name in names)
+        labels.append(label or str(point["program"]))
+    return pd.Series(labels, index=points.index, dtype=str)
+
+
+def titled_published_labels(published: Published, points: pd.DataFrame) -> pd.Series:
+    """Return the label of the line of each point, with the title of its table where there are several."""
+    labels, tables = published_labels(points), points.groupby(["source", "table"])["series"]
+    if tables.ngroups < 2:
+        return labels
+    is_only_line = tables.transform("nunique") == 1
+    titles = [published.sources[row.source].tables[row.table].title for row in points.itertuples()]
+    return pd.Series(titles, index=points.index, dtype=str) + (SEPARATOR + labels).where(~is_only_line, "")

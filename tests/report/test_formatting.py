@@ -53,7 +53,7 @@ def test_the_rate_of_a_run_has_the_decimals_of_published_tables(value: float, wr
 
 
 def test_a_count_keeps_all_its_digits() -> None:
-    assert formatting.whole(23_528_522) == "23\u202f528\u202f522"
+    assert formatting.integer(23_528_522) == "23\u202f528\u202f522"
 
 
 @pytest.mark.parametrize(("value", "written"), [(10 / 3, "10 : 3"), (100.0, "10 : 0.1"), (0.5, "10 : 20")])

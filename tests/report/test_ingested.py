@@ -118,11 +118,11 @@ def test_what_is_diagnosed_of_many_logs_alike_is_said_once(dataset: Dataset) -> 
 
 
 def test_nothing_is_said_of_logs_that_only_holds_for_measured_runs(dataset: Dataset) -> None:
-    shown = [build(dataset)._repr_html_() for build in (tables.about, tables.places, tables.unsupported)]
+    shown = [build(dataset)._repr_html_() for build in (tables.about, tables.environments, tables.unsupported)]
     false = ("planned", "Planned", "Where it was measured", "can run here", "not recorded")
     assert [words for words in false for html in shown if words in html] == []
     assert "10 runs among the logs" in shown[0]
-    assert "Nobody stated on which devices" in shown[1]
+    assert "The devices, link and library of these programs are not declared" in shown[1]
     assert "There are logs of every declared configuration." in shown[2]
 
 
@@ -142,7 +142,7 @@ def test_values_beside_a_throughput_have_its_digits(dataset: Dataset) -> None:
 def test_what_was_left_out_is_a_footnote_and_no_narrow_column(dataset: Dataset) -> None:
     table = tables.stability(dataset)
     assert "Left out" not in [heading.label for heading in table.headings]
-    assert "left out: start-up: the first 5 lines, up to step 4" in table.notes
+    assert "left out: start-up: the first 5 lines, up to step 4" in table.footnotes
 
 
 def test_configurations_with_unequally_many_logs_are_one_line(dataset: Dataset) -> None:

@@ -57,7 +57,7 @@ def test_what_a_row_has_besides_framework_and_strategy_is_told_apart(paths: Stud
     spread = named(framework="torch_ddp", nodes=2, precision="fp16")
     planned = [Planned(configuration(**one), ALONE, reference=configuration(**ours)) for one in (ours, served, spread)]
     [group] = all_groups(write_titled(paths, planned))
-    assert list(group.rows["besides"]) == ["fp32", "1 server", "fp16 · 2 nodes"]
+    assert list(group.rows["other_differences"]) == ["fp32", "1 server", "fp16 · 2 nodes"]
 
 
 def test_devices_of_several_nodes_are_told_from_those_of_one(paths: StudyPaths) -> None:

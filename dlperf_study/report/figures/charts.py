@@ -1,7 +1,7 @@
-"""Parts that the figures share: panels, lines with intervals, rows of categories, legends."""
+"""What the figures share: panels, lines with intervals, rows of categories, axes and legends."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,28 +62,35 @@ def category_panel(dataset: Dataset, labels: Sequence[str], extra_inches: float 
 
 
 def runs_and_medians(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw throughputs at the ``place`` of each row: runs as dots, a mark for their median, a bar for its interval."""
-    places = dict(zip(rows["identity"], rows["place"], strict=True))
-    runs = rows_of(completed_runs(dataset), places)
+    """Draw throughputs at the ``y`` of each row: runs as dots, a mark for their median, a bar for its interval."""
+    runs = at_same_height(completed_runs(dataset), rows)
     for row in rows.itertuples():
-        tone = colour(row.position)
-        axes.plot([row.throughput_low, row.throughput_high], [row.place] * 2, color=tone, linewidth=3.5, alpha=0.35)
-        axes.plot(row.throughput, row.place, marker="|", markersize=9, markeredgewidth=1.6, color=tone)
-    axes.plot(runs["throughput"], runs["place"], linestyle="none", marker="o", markersize=2.4, color=INK, alpha=0.7)
+        line_colour = colour(row.position)
+        ends = [row.throughput_low, row.throughput_high]
+        axes.plot(ends, [row.y, row.y], color=line_colour, linewidth=3.5, alpha=0.35)
+        axes.plot(row.throughput, row.y, marker="|", markersize=9, markeredgewidth=1.6, color=line_colour)
+    axes.plot(runs["throughput"], runs["y"], linestyle="none", marker="o", markersize=2.4, color=INK, alpha=0.7)
     axes.set_xlim(left=0)
     axes.set_xlabel(unit_of("throughput", rows["throughput"]).axis)
 
 
+def at_same_height(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of ``table`` about the configurations ``rows``, each with the ``y`` of its configuration."""
+    heights = dict(zip(rows["identity"], rows["y"], strict=True))
+    shown = table[table["identity"].isin(heights)]
+    return shown.assign(y=shown["identity"].map(heights).astype(int))
+
+
 def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
-    """Draw each step at the ``place`` of its row; the end of it that is exposed communication in another colour.
+    """Draw each step at the ``y`` of its row; the end of it that is exposed communication in a different colour.
 
     A bar is as long as its step, also where noise made the computation alone take longer than the step.
     """
     step, exposed = (rows[name] / unit.size for name in ("step_seconds", "exposed_seconds"))
     computation = step - exposed
-    shown: dict[str, Any] = {"y": rows["place"], "height": 0.62}
-    axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["computation_seconds"].label, **shown)
-    axes.barh(width=exposed, left=computation, color=EXPOSED, label=COLUMNS["exposed_seconds"].label, **shown)
+    style: dict[str, Any] = {"y": rows["y"], "height": 0.62}
+    axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["computation_seconds"].label, **style)
+    axes.barh(width=exposed, left=computation, color=EXPOSED, label=COLUMNS["exposed_seconds"].label, **style)
     # No limit is set: bars hold the axis at 0, and it still has room for what is drawn beyond them.
     axes.margins(x=0.12)
     axes.set_xlabel(unit.axis)
@@ -94,28 +101,35 @@ def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-") ->
     rows = series.measured
     low, high = (rows[end].to_numpy(float) for end in INTERVALS[column])
     values = rows[column].to_numpy(float)
-    shown: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position)}
+    style: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position)}
     lengths = np.nan_to_num(np.vstack([values - low, high - values]))
     line: dict[str, Any] = {"capsize": 2, "elinewidth": 0.9, "label": series.label, "linestyle": dashes}
-    axes.errorbar(rows["world_size"], values, yerr=lengths, **line, **shown)
-    bare = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
-    axes.plot(bare["world_size"], bare[column], linestyle="none", markerfacecolor="white", zorder=3, **shown)
+    axes.errorbar(rows["world_size"], values, yerr=lengths, **line, **style)
+    without_interval = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
+    axes.plot(
+        without_interval["world_size"],
+        without_interval[column],
+        linestyle="none",
+        markerfacecolor="white",
+        zorder=3,
+        **style,
+    )
 
 
-def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], tone: str = SOFT) -> None:
+def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], line_colour: str = SOFT) -> None:
     """Draw what perfect scaling from the baseline would give."""
-    axes.plot(devices, values, linestyle=(0, (1, 1.5)), linewidth=0.9, color=tone, zorder=1, label=IDEAL)
+    axes.plot(devices, values, linestyle=(0, (1, 1.5)), linewidth=0.9, color=line_colour, zorder=1, label=IDEAL)
 
 
 def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None:
     """Put a tick at each number of devices that was measured; wide ranges are logarithmic to the base of two."""
     ticks = sorted(set(devices))
-    wide = ticks[-1] >= WIDE_RANGE * ticks[0]
+    is_wide = ticks[-1] >= WIDE_RANGE * ticks[0]
     quantity_axes(axes)
     axes.margins(y=0.1)
-    if wide:
+    if is_wide:
         axes.set_xscale("log", base=2)
-    if wide and logarithmic_y:
+    if is_wide and logarithmic_y:
         axes.set_yscale("log", base=2)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     else:
@@ -132,9 +146,3 @@ def legend_below(drawing: Drawing | SubFigure, axes: Axes, labels: dict[str, str
     names = [labels.get(str(label), str(label)) for label in handles]
     fitting = math.floor(PAGE_INCHES * _LETTERS_PER_INCH / (max(map(len, names)) + 6))
     drawing.legend(handles.values(), names, loc="outside lower center", ncols=max(1, min(fitting, len(names))))
-
-
-def rows_of(table: pd.DataFrame, places: Mapping[str, int]) -> pd.DataFrame:
-    """Return the rows of some configurations, each with the ``place`` that its identity has."""
-    kept = table[table["identity"].isin(places)]
-    return kept.assign(place=kept["identity"].map(places).astype(int))

@@ -49,15 +49,14 @@ class Figure:
 
     def _repr_html_(self) -> str:
         caption = f"<b>{escape(self.title)}.</b> {escape(self.caption)}"
-        shown = f'<p class="nothing">{escape(self.empty)}</p>' if self.drawing is None else self._image()
-        return f'<figure id="figure-{self.name}">{shown}<figcaption>{caption}</figcaption></figure>'
-
-    def _image(self) -> str:
-        """Return the drawing as an image of its own: inline SVGs on one page would share their element ids."""
-        assert self.drawing is not None
-        width = round(self.drawing.get_figwidth() * _CSS_PIXELS_PER_INCH * _SCREEN_SCALE)
-        data = base64.b64encode(self.svg()).decode()
-        return f'<img width="{width}" alt="{escape(self.title)}" src="data:image/svg+xml;base64,{data}">'
+        content = f'<p class="nothing">{escape(self.empty)}</p>'
+        if self.drawing is not None:
+            # As an image of its own: inline SVGs on one page would share their element ids.
+            width = round(self.drawing.get_figwidth() * _CSS_PIXELS_PER_INCH * _SCREEN_SCALE)
+            data = base64.b64encode(self.svg()).decode()
+            source = f"data:image/svg+xml;base64,{data}"
+            content = f'<img width="{width}" alt="{escape(self.title)}" src="{source}">'
+        return f'<figure id="figure-{self.name}">{content}<figcaption>{caption}</figcaption></figure>'
 
 
 def _write(drawing: Drawing, target: Path | io.BytesIO, kind: str) -> None:

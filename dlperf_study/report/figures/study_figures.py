@@ -1,4 +1,4 @@
-"""The figures of the report: each takes the dataset and yields one figure per model, with all its caption owes."""
+"""The figures of a study's own numbers: each takes the dataset and yields one figure per model, with its caption."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,7 +9,7 @@ from dlperf_study.report import context
 from dlperf_study.report.figures import drawings
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import publication_style
-from dlperf_study.report.formatting import human
+from dlperf_study.report.formatting import display_name
 from dlperf_study.report.series import Series, all_groups, all_series
 
 Draw = Callable[[Dataset, list[Series]], Drawing | None]
@@ -25,71 +25,72 @@ _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
 def overview(dataset: Dataset) -> Iterator[Figure]:
     """Yield the throughput of every measured configuration, with its runs and its interval."""
-    said = (
-        f"Dots: runs. Mark: their median. Bar: its interval. {context.repetition(dataset)} {context.merging(dataset)}"
-    )
-    return _per_model(dataset, "overview", "throughput", said, drawings.overview, _NOTHING_MEASURED)
+    dots = "Dots: runs. Mark: their median. Bar: its interval."
+    caption = f"{dots} {context.repetition(dataset)} {context.merging(dataset)}"
+    return _per_model(dataset, "overview", "throughput", caption, drawings.overview, _NOTHING_MEASURED)
 
 
 def scaling(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughput, speedup and efficiency against the number of devices, each with its ideal line."""
-    said = (
+    caption = (
         "Dotted: ideal scaling from the declared baseline, whose absolute throughput the legend gives. "
         "Bars: intervals; an open marker has none. "
         f"{context.repetition(dataset, ratios=True)} {context.merging(dataset)}"
     )
-    return _per_model(dataset, "scaling", "scaling", said, drawings.scaling, _ONE_SIZE)
+    return _per_model(dataset, "scaling", "scaling", caption, drawings.scaling, _ONE_SIZE)
 
 
 def communication(dataset: Dataset) -> Iterator[Figure]:
-    """Yield what a step consists of, beside the pure time of its exchange."""
-    said = (
-        "Bars: the step, its exposed communication at the end; behind, the ratio of computation to that. "
+    """Yield what a step consists of, next to the pure time of its exchange."""
+    caption = (
+        "Bars: the step, its exposed communication at the end; after it, the ratio of computation to that. "
         "Thin line: the pure communication, as long as if nothing hid it. "
         f"{context.MEDIANS} {context.merging(dataset)}"
     )
-    return _per_model(dataset, "communication", "one step", said, drawings.communication, _NO_EXCHANGE)
+    return _per_model(dataset, "communication", "one step", caption, drawings.communication, _NO_EXCHANGE)
 
 
 def comparison(dataset: Dataset) -> Iterator[Figure]:
-    """Yield throughputs and steps of each reference and of what is compared with it, beside each other."""
-    said = (
+    """Yield throughputs and steps of each reference and of what is compared with it, side by side."""
+    caption = (
         "Of each group the first is the reference. Left, dots: runs; mark: their median; bar: its interval. Right: the "
         "step, its exposed communication at the end, each a median over runs of its own. "
         f"{context.repetition(dataset)} {context.merging(dataset)}"
     )
-    return _per_model(dataset, "comparison", "side by side", said, _comparison, _NOT_COMPARED)
+
+    def draw(dataset: Dataset, series: list[Series]) -> Drawing | None:
+        model = str(series[0].rows["model"].iloc[0])
+        return drawings.comparison(dataset, all_groups(dataset, model))
+
+    return _per_model(dataset, "comparison", "side by side", caption, draw, _NOT_COMPARED)
 
 
 def steps(dataset: Dataset) -> Iterator[Figure]:
     """Yield every step of warm-up and measured window, of each run."""
-    said = (
-        f"One line per run. {context.words(dataset).step}, relative to the median of the run's steps that count. "
-        "Grey: warm-up, not counted."
+    step = context.page_wording(dataset).step
+    caption = (
+        f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted."
     )
-    return _per_model(dataset, "steps", "step by step", said, drawings.steps, _NOTHING_MEASURED)
+    return _per_model(dataset, "steps", "step by step", caption, drawings.steps, _NOTHING_MEASURED)
 
 
 def stragglers(dataset: Dataset) -> Iterator[Figure]:
     """Yield the computation time of each rank relative to the slowest."""
-    said = (
+    caption = (
         "One dot per rank and run: the rank's mean computation-only step, relative to that of the run's slowest rank. "
         "The further left, the longer a rank waits for the others where they exchange gradients with each other; "
         "with an asynchronous server none waits."
     )
-    return _per_model(dataset, "stragglers", "ranks", said, drawings.stragglers, _NO_RANKS)
+    return _per_model(dataset, "stragglers", "ranks", caption, drawings.stragglers, _NO_RANKS)
 
 
-def _comparison(dataset: Dataset, series: list[Series]) -> Drawing | None:
-    return drawings.comparison(dataset, all_groups(dataset, str(series[0].rows["model"].iloc[0])))
-
-
-def _per_model(dataset: Dataset, name: str, title: str, said: str, draw: Draw, empty: str) -> Iterator[Figure]:
+def _per_model(dataset: Dataset, name: str, title: str, caption: str, draw: Draw, empty: str) -> Iterator[Figure]:
     series = all_series(dataset)
     for model in dict.fromkeys(dataset.configurations["model"]):
-        ours = [one for one in series if set(one.rows["model"]) == {model}]
-        notes = [context.computation_note(dataset, model)] if name in _ON_COMPUTATION else []
-        caption = " ".join(filter(None, [said, *notes, context.conditions(dataset, model)]))
+        lines = [line for line in series if set(line.rows["model"]) == {model}]
+        computation_note = context.computation_note(dataset, model) if name in _ON_COMPUTATION else ""
+        captions = filter(None, (caption, computation_note, context.conditions(dataset, model)))
         with publication_style():
-            drawing = draw(dataset, ours)
-        yield Figure(f"{name}-{model}".replace("_", "-"), f"{human(model)}: {title}", caption, drawing, empty)
+            drawing = draw(dataset, lines)
+        file_name = f"{name}-{model}".replace("_", "-")
+        yield Figure(file_name, f"{display_name(model)}: {title}", " ".join(captions), drawing, empty)

@@ -32,8 +32,8 @@ def run_table(runs: pd.DataFrame) -> Table:
     """Return one row per run of the table of runs."""
     columns = [run_column(runs, name) for name in RUN_COLUMNS]
     headings, rows = laid_out(columns, runs.itertuples())
-    remarks = tuple(map(defined, MEASURED))
-    return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, remarks)
+    notes = tuple(map(defined, MEASURED))
+    return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, notes)
 
 
 def step_time_figure(steps: pd.DataFrame) -> Figure:

@@ -1,11 +1,10 @@
-"""Tables as LaTeX, for ``booktabs``: text of ours, escaped, and nothing else."""
+"""Tables as LaTeX, for ``booktabs``; every text is escaped."""
 
 import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dlperf_study.report.tables.table import Cell, Heading, Table
-
 
 _REPLACEMENTS = {
     "\\": r"\textbackslash{}",
@@ -46,53 +45,47 @@ def latex_escaped(text: str) -> str:
 
 def latex_table(table: "Table") -> str:
     """Return a floating ``table`` environment; the document must load ``booktabs`` and ``textcomp``."""
-    caption = f"\\textbf{{{latex_escaped(table.title)}.}} {latex_escaped(table.caption)}"
-    body = _tabular(table) if table.rows else [latex_escaped(table.empty)]
     lines = [
         r"\begin{table}",
         r"\centering",
-        f"\\caption{{{caption}}}",
+        f"\\caption{{\\textbf{{{latex_escaped(table.title)}.}} {latex_escaped(table.caption)}}}",
         f"\\label{{tab:{table.name}}}",
-        *body,
+        *([*_tabular(table), *_notes(table)] if table.rows else [latex_escaped(table.empty)]),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _tabular(table: "Table") -> list[str]:
-    head = " & ".join(_heading(heading) for heading in table.headings)
-    rows = [line for name, row in table.grouped() for line in (*_group(name, table), _row(row, table))]
-    notes = [f"\\textsuperscript{{{mark}}}~{latex_escaped(str(note))}" for note, mark in table.notes.items()]
-    below = [rf"\par\smallskip\footnotesize {line}" for line in [*map(latex_escaped, table.remarks), *notes]]
-    columns = "".join(_column(heading) for heading in table.headings)
-    begin = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", head + r" \\", r"\midrule"]
-    return [*begin, *rows, r"\bottomrule", r"\end{tabular}", *below]
-
-
-def _group(name: str, table: "Table") -> list[str]:
-    text = f"\\multicolumn{{{table.width}}}{{l}}{{\\textit{{{latex_escaped(name)}}}}} \\\\"
-    return [r"\addlinespace", text] if name else []
-
-
-def _row(row: "tuple[Cell, ...]", table: "Table") -> str:
-    return " & ".join(map(_cell, row, table.headings, map(table.marks, row))) + r" \\"
-
-
-def _column(heading: "Heading") -> str:
-    value = "r" if heading.numeric else "l"
-    return value + (r"@{\,}l" if heading.interval else "")
+    columns = "".join(("r" if each.numeric else "l") + (r"@{\,}l" if each.interval else "") for each in table.headings)
+    lines = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    lines += [" & ".join(map(_heading, table.headings)) + r" \\", r"\midrule"]
+    for group, row in table.grouped():
+        if group:
+            name = f"\\textit{{{latex_escaped(group)}}}"
+            lines += [r"\addlinespace", f"\\multicolumn{{{table.width}}}{{l}}{{{name}}} \\\\"]
+        cells = map(_cell, row, table.headings, map(table.marks, row))
+        lines.append(" & ".join(cells) + r" \\")
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
 def _heading(heading: "Heading") -> str:
-    text = latex_escaped(heading.text)
-    return f"\\multicolumn{{{heading.span}}}{{c}}{{{text}}}" if heading.numeric else text
+    label = latex_escaped(heading.text)
+    return f"\\multicolumn{{{heading.span}}}{{c}}{{{label}}}" if heading.numeric else label
 
 
 def _cell(cell: "Cell", heading: "Heading", marks: str) -> str:
     mark = f"\\textsuperscript{{{marks}}}" if marks else ""
-    text = f"\\texttt{{{latex_escaped(cell.text)}}}" if cell.code else latex_escaped(cell.text)
+    value = f"\\texttt{{{latex_escaped(cell.text)}}}" if cell.code else latex_escaped(cell.text)
     if not heading.interval:
-        return text + mark
+        return value + mark
     # A bracket that opens a cell after \\ would be read as that command's optional argument.
     interval = f"{{{latex_escaped(cell.interval)}}}" if cell.interval else ""
-    return f"{text} & {interval}{mark}"
+    return f"{value} & {interval}{mark}"
+
+
+def _notes(table: "Table") -> list[str]:
+    lines = [latex_escaped(note) for note in table.notes]
+    for footnote, mark in table.footnotes.items():
+        lines.append(f"\\textsuperscript{{{mark}}}~{latex_escaped(str(footnote))}")
+    return [rf"\par\smallskip\footnotesize {line}" for line in lines]

@@ -1,4 +1,4 @@
-"""Why a value is missing: every dash in a table says it."""
+"""Why a value is missing: every dash in a table has its reason."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from dlperf_study.analysis.comparison import UNDECIDED
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import completed_runs
-from dlperf_study.report.formatting import human, is_missing
+from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
 from dlperf_study.wording import counted
 
-#: The columns that are missing where the partner has no completed run.
-_NEED_PARTNER: dict[str, Denominator] = {
+#: The columns that are missing where the baseline or reference has no completed run.
+_DENOMINATOR_OF: dict[str, Denominator] = {
     **dict.fromkeys(("baseline_throughput", "speedup", "efficiency"), "baseline"),
     **dict.fromkeys(("reference_throughput", "relative_throughput"), "reference"),
 }
@@ -27,7 +27,7 @@ EXCHANGE_COLUMNS = {
 }
 #: The columns that come from the traced run.
 TRACED_COLUMNS = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
-_OTHERWISE = {
+_OTHER_REASONS = {
     "mfu": "the device's peak or the model's FLOPs are not known",
     "bus_bandwidth": "defined for an all-reduce only",
     "overlap": "there was no pure communication to compare with",
@@ -36,51 +36,55 @@ _OTHERWISE = {
 
 
 def why_missing(dataset: Dataset, row: Any, column: str) -> str:
-    """Return why a row of the configurations holds no value in ``column``."""
+    """Return why a row of the configurations has no value in ``column``."""
     if not row.runs_completed:
         return why_not_measured(dataset, row)
-    if column in _NEED_PARTNER:
-        return _why_no_partner(dataset, row, _NEED_PARTNER[column])
+    if column in _DENOMINATOR_OF:
+        return _why_no_ratio(dataset, row, _DENOMINATOR_OF[column])
     if column in DIFFERENCES or column == "difference_lies_in":
         return _why_no_difference(dataset, row, column)
     if column in TRACED_COLUMNS:
-        return _why_no_trace(dataset, row)
+        of_traces = dataset.diagnostics[dataset.diagnostics["subject"] == "trace"]
+        return "; ".join(of_traces.loc[of_traces["identity"] == row.identity, "message"]) or "no traced run was found"
     if column == "overlap" and not is_missing(row.exchange_seconds):
         return "a step took no longer than its computation alone: what is hidden can't be told from noise"
     if column in EXCHANGE_COLUMNS and _exchanges_nothing(dataset, row):
         return "nothing to exchange"
-    return _OTHERWISE.get(column, "not recorded")
+    return _OTHER_REASONS.get(column, "not recorded")
 
 
 def why_not_measured(dataset: Dataset, row: Any) -> str:
     """Return why a configuration has no completed run."""
     if not is_missing(row.unsupported_reason):
         return f"unsupported: {row.unsupported_reason}"
-    runs = dataset.runs[dataset.runs["identity"] == row.identity]
-    ends = [f"{human(outcome)} ({reason})" if reason else human(outcome) for outcome, reason in _ends(runs)]
-    return f"no run completed: {'; '.join(dict.fromkeys(ends))}" if ends else "not run yet"
+    runs = dataset.runs[(dataset.runs["identity"] == row.identity) & (dataset.runs["outcome"] != Outcome.COMPLETED)]
+    failures = []
+    for outcome, reason in zip(runs["outcome"], runs["reason"], strict=True):
+        failures.append(display_name(outcome) + (f" ({reason})" if not is_missing(reason) else ""))
+    return f"no run completed: {'; '.join(dict.fromkeys(failures))}" if failures else "not run yet"
 
 
-def why_no_interval(row: Any, role: Denominator | None = None) -> str:
-    """Return why a measured value, or what compares it with a partner, has no interval."""
-    if row.runs_completed < MINIMUM_RUNS or role is None:
+def why_no_interval(row: Any, denominator: Denominator | None = None) -> str:
+    """Return why a measured value, or its ratio to a baseline or reference, has no interval."""
+    if row.runs_completed < MINIMUM_RUNS or denominator is None:
         return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
-    return f"its {role} has fewer than {MINIMUM_RUNS} completed runs: no interval"
+    return f"its {denominator} has fewer than {MINIMUM_RUNS} completed runs: no interval"
 
 
-def _why_no_partner(dataset: Dataset, row: Any, role: Denominator) -> str:
-    partner = _partner(dataset, row, role)
-    if partner is None:
-        return f"no {role} is declared"
-    return f"its {role} {partner.identity} has no value: {why_not_measured(dataset, partner)}"
+def _why_no_ratio(dataset: Dataset, row: Any, denominator: Denominator) -> str:
+    denominator_row = _denominator_row(dataset, row, denominator)
+    if denominator_row is None:
+        return f"no {denominator} is declared"
+    reason = why_not_measured(dataset, denominator_row)
+    return f"its {denominator} {denominator_row.identity} has no value: {reason}"
 
 
 def _why_no_difference(dataset: Dataset, row: Any, column: str) -> str:
     if is_missing(row.relative_throughput):
-        return _why_no_partner(dataset, row, "reference")
-    partner = _partner(dataset, row, "reference")
-    if partner is not None and partner.global_batch != row.global_batch:
-        return "its reference has another global batch, so a step is other work"
+        return _why_no_ratio(dataset, row, "reference")
+    reference = _denominator_row(dataset, row, "reference")
+    if reference is not None and reference.global_batch != row.global_batch:
+        return "its reference has a different global batch, so a step is different work"
     if row.verdict == UNDECIDED and column not in DIFFERENCES:
         return "neither is faster, as far as these runs tell"
     if is_missing(row.verdict) and column not in DIFFERENCES:
@@ -88,25 +92,12 @@ def _why_no_difference(dataset: Dataset, row: Any, column: str) -> str:
     return "it was not measured of both"
 
 
-def _why_no_trace(dataset: Dataset, row: Any) -> str:
-    about = dataset.diagnostics[dataset.diagnostics["subject"] == "trace"]
-    return "; ".join(about.loc[about["identity"] == row.identity, "message"]) or "no traced run was found"
-
-
-def _partner(dataset: Dataset, row: Any, role: Denominator) -> Any:
-    """Return the row of a declared partner, which is always in the plan, or None where none is declared."""
-    identity, rows = getattr(row, f"{role}_identity"), dataset.configurations
+def _denominator_row(dataset: Dataset, row: Any, denominator: Denominator) -> Any:
+    """Return the row of a declared baseline or reference, which is always in the plan; None where none is declared."""
+    identity, rows = getattr(row, f"{denominator}_identity"), dataset.configurations
     return None if is_missing(identity) else next(rows[rows["identity"] == identity].itertuples())
 
 
 def _exchanges_nothing(dataset: Dataset, row: Any) -> bool:
     runs = completed_runs(dataset)
     return set(runs.loc[runs["identity"] == row.identity, "exchange"]) == {"none"}
-
-
-def _ends(runs: Any) -> list[tuple[str, str]]:
-    ended = runs[runs["outcome"] != Outcome.COMPLETED]
-    return [
-        (outcome, "" if is_missing(reason) else reason)
-        for outcome, reason in zip(ended.outcome, ended.reason, strict=True)
-    ]

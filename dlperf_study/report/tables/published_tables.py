@@ -1,4 +1,4 @@
-"""Tables of published results: beside ours where they answer the same question, and as their authors printed them."""
+"""Tables of published results: next to ours where they answer the same question, and as their authors printed them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,75 +10,12 @@ from dlperf_study.analysis.published_points import Published, exchange_points, m
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context, formatting
-from dlperf_study.report.formatting import human, is_missing, listed
-from dlperf_study.report.published_series import NOTHING_NAMED, line_labels
+from dlperf_study.report.context import NO_SOURCES
+from dlperf_study.report.formatting import display_name, is_missing, listed
+from dlperf_study.report.series import published_labels
 from dlperf_study.report.tables.audit_tables import AuditLinks
-from dlperf_study.report.tables.cells import ColumnOfCells, defined, laid_out, measured_column
+from dlperf_study.report.tables.cells import TableColumn, defined, laid_out, measured_column
 from dlperf_study.report.tables.table import Cell, Heading, Table
-
-# What is known of published sources: who published what, where, and how it was measured.
-
-
-#: What a source may state of how it measured.
-_STATED = ("mode", "device_name", "hardware", "software", "link")
-
-
-def sources(dataset: Dataset) -> Table:
-    """Return what is known of each source, one below the other: however many there are, they fit a page."""
-    published = Published.read(dataset.plan.published)
-    facts = [(source.title, fact) for name, source in published.sources.items() for fact in _facts(published, name)]
-    rows = tuple((Cell(word), Cell(said)) for _, (word, said) in facts)
-    groups = tuple(title for title, _ in facts)
-    name, caption = "published-sources", "Who published what, where, and how it was measured."
-    headings = (Heading(""), Heading(""))
-    return Table(name, "Published sources", caption, headings, rows, empty=NOTHING_NAMED, groups=groups)
-
-
-def hardware(published: Published) -> str:
-    """Return the sentence on what each source ran on; empty without a source."""
-    places = [
-        f"{source.title}: {_levels(published, name, 'hardware') or 'not stated'}"
-        for name, source in published.sources.items()
-    ]
-    return f"Published on {'; '.join(places)}." if places else ""
-
-
-def differences(published: Published) -> Iterator[str]:
-    """Yield what a reader must know of a source before comparing."""
-    yield from (f"{source.title}: {source.differs}" for source in published.sources.values() if source.differs)
-
-
-def _facts(published: Published, name: str) -> Iterator[tuple[str, str]]:
-    """Yield what a source states, and at last what it does not."""
-    source = published.sources[name]
-    known = {COLUMNS[fact].label: _levels(published, name, fact) for fact in (*_STATED, "estimator")}
-    facts = {
-        "Authors": source.authors,
-        "Year": str(source.year or ""),
-        "Page": source.url.removeprefix("https://"),
-        "Licence": source.licence,
-        "Retrieved": source.retrieved,
-        **known,
-        COLUMNS["inferred"].label: _inferred(published, name),
-        "To know": source.differs,
-    }
-    unsaid = ["Year"] * (not source.year) + [COLUMNS[fact].label for fact in _STATED if not known[COLUMNS[fact].label]]
-    yield from ((word, said) for word, said in facts.items() if said)
-    if unsaid:
-        yield "Not stated", listed([word.lower() for word in unsaid])
-
-
-def _inferred(published: Published, name: str) -> str:
-    """Return the columns whose values a source does not state, but those that are products of others."""
-    levels = (level.split(", ") for level in _levels(published, name, "inferred").split(" / "))
-    kept = (", ".join(column for column in level if column not in PRODUCTS) for level in levels)
-    return " / ".join(dict.fromkeys(filter(None, kept)))
-
-
-def _levels(published: Published, name: str, column: str) -> str:
-    ours = published.cells[(published.cells["source"] == name) & (published.cells["role"] == "result")]
-    return " / ".join(str(value) for value in dict.fromkeys(ours[column].dropna()))
-
 
 #: Why a published number has no interval, by its estimator.
 WITHOUT_RUNS = {
@@ -86,53 +23,116 @@ WITHOUT_RUNS = {
     "one value": "no interval: one value printed",
     "not stated": "no interval: one value printed, and how it was obtained is not stated",
 }
-_NOT_ASKED = "no configuration of this study asks the same"
+#: What a source may state of how it measured.
+_CONDITIONS = ("mode", "device_name", "hardware", "software", "link")
+_NO_MATCH = "no configuration of this study answers the same question"
 _NO_BASELINE = "its source prints no single device of this line"
 _APART = (
-    "Published and measured numbers come from other programs on other machines, often years apart: what may be "
+    "Published and measured numbers come from different programs on different machines, often years apart: what may be "
     "compared is how they scale, not how fast they are, and neither is divided by the other here."
 )
 _HOW = (
     "Published speedups are computed from the printed throughputs, against the baseline that the source names or else "
-    "the single device of the same line; what the source itself printed stands beside. Their intervals come from the "
+    "the single device of the same line; what the source itself printed is next to them. Their intervals come from the "
     "printed runs, resampled as ours are. A letter at a speedup leads to what the audit says of the numbers of its row."
 )
 
 
-def beside_ours(dataset: Dataset) -> Table:
-    """Return every published throughput and its speedup, beside our configuration that asks the same question."""
+def sources(dataset: Dataset) -> Table:
+    """Return what is known of each source, one below the other: however many there are, they fit a page."""
     published = Published.read(dataset.plan.published)
-    ours = _ours(dataset, "throughput", "mean_of_rates", "speedup")
-    speedup = _linked(_published_speedup(), AuditLinks.of(dataset))
-    columns = [*_NAMED, _published_throughput(), speedup, _AS_PRINTED, *ours]
-    remarks = (_HOW, defined("mean_of_rates"), *differences(published))
-    caption = (
-        f"{_APART} {hardware(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
-    )
-    return _table(dataset, published, published.points, "published", "Published, and ours", columns, caption, remarks)
+    rows, groups = [], []
+    for name, source in published.sources.items():
+        for label, fact in _facts(published, name).items():
+            rows.append((Cell(label), Cell(fact)))
+            groups.append(source.title)
+    name, caption = "published-sources", "Who published what, where, and how it was measured."
+    headings = (Heading(""), Heading(""))
+    return Table(name, "Published sources", caption, headings, tuple(rows), empty=NO_SOURCES, groups=tuple(groups))
+
+
+def _facts(published: Published, name: str) -> dict[str, str]:
+    """Return what a source states and, as the last fact, what it does not."""
+    source = published.sources[name]
+    conditions = {COLUMNS[column].label: _values(published, name, column) for column in (*_CONDITIONS, "estimator")}
+    facts = {
+        "Authors": source.authors,
+        "Year": str(source.year or ""),
+        "Page": source.url.removeprefix("https://"),
+        "Licence": source.licence,
+        "Retrieved": source.retrieved,
+        **conditions,
+        COLUMNS["inferred"].label: _inferred(published, name),
+        "To know": source.differs,
+    }
+    required = ("Year", *(COLUMNS[column].label for column in _CONDITIONS))
+    missing = [label.lower() for label in required if not facts[label]]
+    return {label: fact for label, fact in facts.items() if fact} | ({"Not stated": listed(missing)} if missing else {})
+
+
+def _inferred(published: Published, name: str) -> str:
+    """Return the columns whose values a source does not state, without those that are products of others."""
+    groups = []
+    for value in _values(published, name, "inferred").split(" / "):
+        columns = ", ".join(column for column in value.split(", ") if column not in PRODUCTS)
+        if columns and columns not in groups:
+            groups.append(columns)
+    return " / ".join(groups)
+
+
+def _values(published: Published, name: str, column: str) -> str:
+    results = published.cells[(published.cells["source"] == name) & (published.cells["role"] == "result")]
+    return " / ".join(str(value) for value in dict.fromkeys(results[column].dropna()))
+
+
+def hardware(published: Published) -> str:
+    """Return the sentence on what each source ran on; empty without a source."""
+    machines = []
+    for name, source in published.sources.items():
+        machines.append(f"{source.title}: {_values(published, name, 'hardware') or 'not stated'}")
+    return f"Published on {'; '.join(machines)}." if machines else ""
+
+
+def differences(published: Published) -> Iterator[str]:
+    """Yield what a reader must know of a source before comparing."""
+    yield from (f"{source.title}: {source.differs}" for source in published.sources.values() if source.differs)
+
+
+def next_to_ours(dataset: Dataset) -> Table:
+    """Return every published throughput and its speedup, next to our configuration that answers the same question."""
+    published = Published.read(dataset.plan.published)
+    speedup = _with_links(_published_speedup(), AuditLinks.of(dataset))
+    ours = _our_columns(dataset, "throughput", "mean_of_rates", "speedup")
+    columns = [*_KEYS, _published_throughput(), speedup, _AS_PRINTED, *ours]
+    notes = (_HOW, defined("mean_of_rates"), *differences(published))
+    conditions = f"{context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
+    caption = f"{_APART} {hardware(published)} Ours: {conditions}"
+    points = published.points
+    return _table(dataset, published, points, "published", "Published, and ours", columns, caption, notes)
 
 
 def communication(dataset: Dataset) -> Table:
-    """Return what sources print of the time of exchange, beside our computation and exposed communication."""
+    """Return what sources print of the time of exchange, next to our computation and exposed communication."""
     published = Published.read(dataset.plan.published)
     points = exchange_points(published.cells)
-    printed = ColumnOfCells(Heading("Communication, as published"), lambda row: Cell(row.communication))
-    columns = [*_NAMED, _linked(printed, AuditLinks.of(dataset)), *_ours(dataset, "computation_to_communication")]
+    printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
+    ours = _our_columns(dataset, "computation_to_communication")
+    columns = [*_KEYS, _with_links(printed, AuditLinks.of(dataset)), *ours]
     caption = f"{_APART} {hardware(published)} Ours: {context.conditions(dataset)}"
-    remarks = ("Of stage times, the share is the printed time of the all-reduce over that of the task.",)
+    notes = ("Of stage times, the share is the printed time of the all-reduce over that of the task.",)
     name, title = "published-communication", "Communication, published and ours"
-    return _table(dataset, published, points, name, title, columns, caption, remarks)
+    return _table(dataset, published, points, name, title, columns, caption, notes)
 
 
 def as_printed(dataset: Dataset) -> Iterator[Table]:
     """Yield every table of results as its authors printed it."""
     published = Published.read(dataset.plan.published)
-    for source, name in published.results():
-        grid, head = published.as_printed(source, name), published.sources[source].tables[name].rows
-        headings = (Heading(head), *(Heading(label, numeric=True) for label in grid.columns))
-        rows = tuple((Cell(label), *map(Cell, texts)) for label, texts in zip(grid.index, grid.to_numpy(), strict=True))
-        key, title = f"printed-{source}-{name}".replace("_", "-"), published.title_of(source, name)
-        yield Table(key, title, "As its authors printed it, cell by cell.", headings, rows)
+    for source, table in published.results():
+        grid, corner = published.as_printed(source, table), published.sources[source].tables[table].rows
+        headings = (Heading(corner), *(Heading(label, numeric=True) for label in grid.columns))
+        rows = tuple((Cell(label), *map(Cell, cells)) for label, cells in zip(grid.index, grid.to_numpy(), strict=True))
+        name, title = f"printed-{source}-{table}".replace("_", "-"), published.title_of(source, table)
+        yield Table(name, title, "As its authors printed it, cell by cell.", headings, rows)
 
 
 def _table(
@@ -141,37 +141,37 @@ def _table(
     points: pd.DataFrame,
     name: str,
     title: str,
-    columns: list[ColumnOfCells],
+    columns: list[TableColumn],
     caption: str,
-    remarks: tuple[str, ...],
+    notes: tuple[str, ...],
 ) -> Table:
-    """Return a row per point and per configuration of ours that asks the same, grouped by published table."""
+    """Return a row per point and per configuration of ours that matches it, grouped by published table."""
     matched = points.assign(identity=matching_configurations(points, dataset.configurations)).explode("identity")
-    labelled = matched.assign(line=line_labels(matched))
-    groups = [published.title_of(row.source, row.table) for row in labelled.itertuples()]
-    headings, cells = laid_out(columns, labelled.itertuples())
-    empty = "Its sources print no such number." if published.sources else NOTHING_NAMED
-    return Table(name, title, caption, headings, cells, remarks, empty, tuple(groups))
+    rows = matched.assign(line=published_labels(matched))
+    groups = tuple(published.title_of(row.source, row.table) for row in rows.itertuples())
+    headings, cells = laid_out(columns, rows.itertuples())
+    empty = "Its sources print no such number." if published.sources else NO_SOURCES
+    return Table(name, title, caption, headings, cells, notes, empty, groups)
 
 
-_NAMED = (
-    ColumnOfCells(Heading("Line"), lambda row: Cell(row.line)),
-    ColumnOfCells(Heading(COLUMNS["world_size"].label, numeric=True), lambda row: Cell(str(row.world_size))),
+_KEYS = (
+    TableColumn(Heading("Line"), lambda row: Cell(row.line)),
+    TableColumn(Heading(COLUMNS["world_size"].label, numeric=True), lambda row: Cell(str(row.world_size))),
 )
 
 
-def _published_throughput() -> ColumnOfCells:
+def _published_throughput() -> TableColumn:
     heading = Heading("Published throughput", COLUMNS["throughput"].unit, numeric=True, interval=True)
 
     def cell(row: Any) -> Cell:
         if is_missing(row.throughput_low):
-            return Cell(row.printed, note=WITHOUT_RUNS[row.estimator])
+            return Cell(row.printed, footnote=WITHOUT_RUNS[row.estimator])
         return Cell(row.printed, formatting.with_interval(row.value, row.throughput_low, row.throughput_high)[1])
 
-    return ColumnOfCells(heading, cell)
+    return TableColumn(heading, cell)
 
 
-def _published_speedup() -> ColumnOfCells:
+def _published_speedup() -> TableColumn:
     heading = Heading("Published speedup", COLUMNS["speedup"].unit, numeric=True, interval=True)
 
     def cell(row: Any) -> Cell:
@@ -180,38 +180,39 @@ def _published_speedup() -> ColumnOfCells:
         if row.is_baseline:
             return Cell("1")
         if is_missing(row.speedup_low):
-            return Cell(formatting.plain(row.speedup), note=WITHOUT_RUNS[row.estimator])
+            return Cell(formatting.plain(row.speedup), footnote=WITHOUT_RUNS[row.estimator])
         return Cell(*formatting.with_interval(row.speedup, row.speedup_low, row.speedup_high))
 
-    return ColumnOfCells(heading, cell)
-
-
-def _linked(column: ColumnOfCells, links: AuditLinks) -> ColumnOfCells:
-    """Return a column whose cells also say what the audit found in the published numbers of their row."""
-    return ColumnOfCells(column.heading, lambda row: replace(column.cell(row), links=links.about(row.keys)))
+    return TableColumn(heading, cell)
 
 
 def _printed_ratio(row: Any) -> Cell:
     if is_missing(row.printed_ratio):
         return Cell.missing("its source prints no ratio here")
-    return Cell(row.printed_ratio, note="" if row.ratio == "speedup" else f"printed as {human(row.ratio)}")
+    footnote = "" if row.ratio == "speedup" else f"printed as {display_name(row.ratio)}"
+    return Cell(row.printed_ratio, footnote=footnote)
 
 
-_AS_PRINTED = ColumnOfCells(Heading("As printed", numeric=True), _printed_ratio)
+_AS_PRINTED = TableColumn(Heading("As printed", numeric=True), _printed_ratio)
 
 
-def _ours(dataset: Dataset, *names: str) -> list[ColumnOfCells]:
+def _with_links(column: TableColumn, links: AuditLinks) -> TableColumn:
+    """Return a column whose cells also lead to what the audit says of the published numbers of their row."""
+    return TableColumn(column.heading, lambda row: replace(column.cell(row), links=links.about(row.keys)))
+
+
+def _our_columns(dataset: Dataset, *names: str) -> list[TableColumn]:
     """Return columns of our own values, each in the row of a published number."""
     rows = {row.identity: row for row in dataset.configurations.itertuples()}
-    return [_of_ours(measured_column(dataset, name), rows.get) for name in names]
+    return [_our_column(measured_column(dataset, name), rows.get) for name in names]
 
 
-def _of_ours(column: ColumnOfCells, find: Callable[[Any], Any]) -> ColumnOfCells:
+def _our_column(column: TableColumn, row_of: Callable[[Any], Any]) -> TableColumn:
     label = column.heading.label
     heading = replace(column.heading, label=f"Our {label[0].lower()}{label[1:]}")
 
     def cell(row: Any) -> Cell:
-        ours = None if is_missing(row.identity) else find(row.identity)
-        return Cell.missing(_NOT_ASKED) if ours is None else column.cell(ours)
+        our_row = None if is_missing(row.identity) else row_of(row.identity)
+        return Cell.missing(_NO_MATCH) if our_row is None else column.cell(our_row)
 
-    return ColumnOfCells(heading, cell)
+    return TableColumn(heading, cell)

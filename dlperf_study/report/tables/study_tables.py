@@ -1,4 +1,4 @@
-"""The tables of the report. Each takes the dataset and returns a :class:`Table` with all that its caption owes."""
+"""The tables of a study's own numbers. Each takes the dataset and returns a :class:`Table` with its whole caption."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,24 +12,30 @@ from dlperf_study.analysis.statistics import Interval, distinguishable
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import human, is_missing, listed, plain, unit_of, whole
+from dlperf_study.report.formatting import display_name, integer, is_missing, listed, plain, unit_of
 from dlperf_study.report.series import all_groups, configuration_labels
-from dlperf_study.report.tables.answers import ALONE, cautions
+from dlperf_study.report.tables.answers import EVERY_VERDICT_ALONE, comparison_notes
 from dlperf_study.report.tables.cells import AGAINST_BASELINE, defined, factor_column
 from dlperf_study.report.tables.diagnostic_rows import PUBLISHED, diagnostic_rows
 from dlperf_study.report.tables.missing import TRACED_COLUMNS
-from dlperf_study.report.tables.rows import labelled_series, of_configurations, of_groups, of_runs, words
+from dlperf_study.report.tables.rows import (
+    label_column,
+    labelled_series,
+    table_of_configurations,
+    table_of_groups,
+    table_of_runs,
+)
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.parameter import Scope
 from dlperf_study.wording import counted
 
-#: Parameters that are said elsewhere on the page or bound a run only.
+#: Parameters that are elsewhere on the page or limit a run only.
 _OF_THE_PLAN = (*parameters_of(Scope.PLAN), "timeout_seconds")
 #: How each configuration was measured.
 _MEASUREMENT = tuple(name for name in parameters_of(Scope.MEASUREMENT) if name not in _OF_THE_PLAN)
-PLACE = (
+ENVIRONMENT = (
     *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "link"),
     *("cpu_model", "cores", "memory_bytes"),
     *("library", "library_version", "python_version", "library_settings", "git_commit", "git_dirty"),
@@ -39,25 +45,23 @@ PRINTED = (
     *("throughput", "mean_of_rates", "fixed_window_throughput", "fixed_window_mean_of_rates"),
     *("fixed_window", "printed_lines", "steady_lines", "settled_at_step"),
 )
-LIES_IN = "difference_lies_in"
-#: What stands in a table as it is, and how many letters of it; twelve name a commit.
+#: What a table shows as it is, and how many letters of it; twelve identify a commit.
 _VERBATIM: dict[str, int | None] = {
     **dict.fromkeys(("cluster", "launcher", "host", "addresses", "library_settings")),
     "git_commit": 12,
 }
-_DECLARED_UNKNOWN = "the cluster file gives none"
 _NO_COSTS = (
-    "Negotiation and all-reduce lie beside the backward pass and beside each other, and activities of several "
+    "Negotiation and all-reduce run at the same time as the backward pass and as each other, and activities of several "
     "gradients count once: they are no costs of the step. What it waits for is the exposed communication."
 )
-_TRACE_NOT_ASKED = "No configuration was traced: `trace_steps` in a study asks Horovod for its timeline."
+_TRACE_NOT_REQUESTED = "No configuration was traced: `trace_steps` in a study requests Horovod's timeline."
 _TRACE_MISSING = (
-    "`trace_steps` asked for a timeline, but there is none: only Horovod writes one, on more than one device, and no "
+    "`trace_steps` requested a timeline, but there is none: only Horovod writes one, on more than one device, and no "
     "such run was traced here."
 )
 _NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."
 _NO_RUN = "No run completed."
-_NO_DIAGNOSTIC = "No check of this study's own runs had anything to complain about."
+_NO_DIAGNOSTIC = "No check of this study's own runs has a diagnostic."
 _NO_DIAGNOSTIC_HERE = "No diagnostic is about what this page shows; the summary lists those about anything else."
 _OWN_MEDIANS = "Each column is a median over the runs of its own, so the columns of a row need not add up."
 _NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
@@ -67,105 +71,107 @@ SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the
 def measured(dataset: Dataset) -> Table:
     """Return the main table: what each configuration reached, and against which baseline."""
     columns = ("runs_completed", "throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu")
-    remarks = (defined("throughput"), defined("mean_of_rates"), defined("mfu"), *_indistinguishable(dataset))
-    return of_configurations(dataset, "measured", "What was measured", columns, remarks)
+    notes = (defined("throughput"), defined("mean_of_rates"), defined("mfu"), *_indistinguishable(dataset))
+    return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
 
 
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies, each with the absolute throughput of its baseline."""
     columns = ("throughput", "baseline_throughput", "speedup", "efficiency", AGAINST_BASELINE)
-    remarks = (defined("speedup"), defined("efficiency"), *cautions(dataset), *_indistinguishable(dataset))
-    return of_configurations(dataset, "scaling", "Scaling", columns, remarks)
+    notes = (defined("speedup"), defined("efficiency"), *comparison_notes(dataset), *_indistinguishable(dataset))
+    return table_of_configurations(dataset, "scaling", "Scaling", columns, notes)
 
 
 def comparison(dataset: Dataset) -> Table:
-    """Return the throughput of each configuration beside that of its reference, their ratio and the verdict."""
+    """Return the throughput of each configuration next to that of its reference, their ratio and the verdict."""
     columns = ("runs_completed", "throughput", "reference_throughput", "relative_throughput", "verdict")
-    remarks = (*map(defined, columns[2:]), ALONE, *cautions(dataset), *_parameters(dataset))
-    besides = any(word for group in all_groups(dataset) for word in group.rows["besides"])
-    named = [*map(factor_column, ("framework", "strategy", "world_size")), *([words("Besides", "besides")] * besides)]
-    return of_groups(dataset, "comparison", "Which is faster", named, columns, remarks)
+    notes = (*map(defined, columns[2:]), EVERY_VERDICT_ALONE, *comparison_notes(dataset), *_parameters(dataset))
+    keys = list(map(factor_column, ("framework", "strategy", "world_size")))
+    if any(group.rows["other_differences"].any() for group in all_groups(dataset)):
+        keys.append(label_column("Also", "other_differences"))
+    return table_of_groups(dataset, "comparison", "Which is faster", keys, columns, notes)
 
 
 def differences(dataset: Dataset) -> Table:
     """Return what a step takes more or less than that of the reference, and in which part."""
-    parts = ("step", "computation", "exposed")
-    columns = (*(name for part in parts for name in (f"{part}_seconds", f"{part}_difference_seconds")), LIES_IN)
-    remarks = (_NEGATIVE, *map(defined, ("computation_seconds", "exposed_seconds", LIES_IN)), _OWN_MEDIANS)
-    named = [words(COLUMNS["identity"].label, "label")]
-    return of_groups(dataset, "differences", "Why", named, columns, (*remarks, *_computation_note(dataset)))
+    columns = (
+        *("step_seconds", "step_difference_seconds", "computation_seconds", "computation_difference_seconds"),
+        *("exposed_seconds", "exposed_difference_seconds", "difference_lies_in"),
+    )
+    definitions = map(defined, ("computation_seconds", "exposed_seconds", "difference_lies_in"))
+    notes = (_NEGATIVE, *definitions, _OWN_MEDIANS, *_computation_notes(dataset))
+    keys = [label_column(COLUMNS["identity"].label, "label")]
+    return table_of_groups(dataset, "differences", "Why", keys, columns, notes)
 
 
 def communication(dataset: Dataset) -> Table:
     """Return what a step consists of and how much of the exchange it hides."""
-    times = ("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds")
-    derived = ("computation_to_communication", "overlap", "bus_bandwidth", "gradient_bytes")
-    remarks = (*(defined(name) for name in (*times[1:], *derived)), _OWN_MEDIANS, *_computation_note(dataset))
-    return of_configurations(dataset, "communication", "Computation and communication", (*times, *derived), remarks)
+    columns = (
+        *("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds"),
+        *("computation_to_communication", "overlap", "bus_bandwidth", "gradient_bytes"),
+    )
+    notes = (*map(defined, columns[1:]), _OWN_MEDIANS, *_computation_notes(dataset))
+    return table_of_configurations(dataset, "communication", "Computation and communication", columns, notes)
 
 
 def timeline(dataset: Dataset) -> Table:
     """Return on what the exchange of a traced step spends its time, where the library traced itself."""
-    rows = _traced(dataset)
-    steps = context.levels(rows["trace_steps"])
+    diagnostics, rows = dataset.diagnostics, dataset.configurations
+    # Also those of which the trace can't be read.
+    has_diagnostic = rows["identity"].isin(diagnostics.loc[diagnostics["subject"] == "trace", "identity"])
+    traced = rows[has_diagnostic | rows["negotiation_seconds"].notna()]
+    notes = (*map(defined, TRACED_COLUMNS), _NO_COSTS)
+    table = table_of_configurations(dataset, "timeline", "Horovod's timeline", TRACED_COLUMNS, notes, traced)
     caption = (
-        f"{context.conditions(context.only(dataset, rows))} Means over the {steps} steps after the warm-up of one run "
-        "more of each configuration, as rank 0 saw them: one run has no interval. Tracing costs time, so no other "
-        "number comes from that run."
+        f"{context.conditions(context.only(dataset, traced))} Means over the {context.levels(traced['trace_steps'])} "
+        "steps after the warm-up of one run more of each configuration, as rank 0 saw them: one run has no interval. "
+        "Tracing costs time, so no other number comes from that run."
     )
-    asked = any(dataset.configurations["trace_steps"] > 0)
-    empty = _TRACE_MISSING if asked else _TRACE_NOT_ASKED
-    table = of_configurations(
-        dataset, "timeline", "Horovod's timeline", TRACED_COLUMNS, (*map(defined, TRACED_COLUMNS), _NO_COSTS), rows
-    )
-    return replace(table, caption=caption if len(rows) else "", empty=empty)
+    empty = _TRACE_MISSING if any(rows["trace_steps"] > 0) else _TRACE_NOT_REQUESTED
+    return replace(table, caption=caption if len(traced) else "", empty=empty)
 
 
 def stability(dataset: Dataset) -> Table:
     """Return how steady each run was and what else the machine did meanwhile; of ingested runs, what they printed."""
     if dataset.plan.ingested_from:
-        return _printed(dataset)
-    shown = ("step_variation", "warmup_slowdown", "settled_at_step", "load_balance", "drain_seconds")
-    columns = ("outcome", *shown, "busy_cores_during", "waited_seconds", "run_seconds")
-    remarks = (*map(defined, shown), *_computation_note(dataset))
-    return of_runs(dataset, "stability", "Every run", columns, dataset.runs, remarks)
-
-
-def _printed(dataset: Dataset) -> Table:
-    """Return the rates of each ingested run; the format, where all are of one, stands in a remark only."""
-    several = dataset.runs["log_format"].nunique() > 1
-    columns = ("log_format", *PRINTED) if several else PRINTED
-    remarks = (*map(defined, columns), context.merging(dataset))
-    return of_runs(dataset, "stability", "Every run", columns, dataset.runs, remarks)
+        has_many_formats = dataset.runs["log_format"].nunique() > 1
+        columns = ("log_format", *PRINTED) if has_many_formats else PRINTED
+        notes = (*map(defined, columns), context.merging(dataset))
+    else:
+        variation = ("step_variation", "warmup_slowdown", "settled_at_step", "load_balance", "drain_seconds")
+        columns = ("outcome", *variation, "busy_cores_during", "waited_seconds", "run_seconds")
+        notes = (*map(defined, variation), *_computation_notes(dataset))
+    return table_of_runs(dataset, "stability", "Every run", columns, dataset.runs, notes)
 
 
 def failures(dataset: Dataset) -> Table:
     """Return the runs that did not complete or are refused, and why."""
-    rows, said = dataset.runs[dataset.runs["outcome"] != Outcome.COMPLETED], context.words(dataset)
-    columns = ("outcome", "reason", "ranks_seen", "ranks_expected", *(["run_seconds"] if said.is_ours else []))
-    empty = said.no_failure if len(dataset.runs) else "No run was found."
-    return of_runs(dataset, "failures", said.failures_title, columns, rows, empty=empty)
+    wording = context.page_wording(dataset)
+    runs = dataset.runs[dataset.runs["outcome"] != Outcome.COMPLETED]
+    columns = ["outcome", "reason", "ranks_seen", "ranks_expected"]
+    if wording.is_measured:
+        columns.append("run_seconds")
+    empty = wording.no_failure if len(dataset.runs) else "No run was found."
+    return table_of_runs(dataset, "failures", wording.failures_title, columns, runs, empty=empty)
 
 
 def unsupported(dataset: Dataset) -> Table:
     """Return the configurations that can't run here or have no logs, and why."""
+    wording, labels = context.page_wording(dataset), configuration_labels(dataset)
     rows = dataset.configurations[~dataset.configurations["unsupported_reason"].map(is_missing)]
-    labels, said = configuration_labels(dataset), context.words(dataset)
-    headings = (_heading("identity"), _heading("unsupported_reason"))
     cells = tuple((Cell(labels[row.identity]), Cell(row.unsupported_reason)) for row in rows.itertuples())
-    caption = f"{said.absent * bool(cells)}{context.quick_label(dataset)}"
-    return Table("unsupported", said.absent_title, caption, headings, cells, empty=said.none_absent)
+    caption = f"{wording.unsupported if cells else ''}{context.quick_label(dataset)}"
+    headings = _headings("identity", "unsupported_reason")
+    return Table("unsupported", wording.unsupported_title, caption, headings, cells, empty=wording.none_unsupported)
 
 
 def diagnostics(dataset: Dataset, topic: str = "") -> Table:
     """Return all diagnostics, or those of one topic's page; where runs differ only in numbers they share a row."""
-    headings = tuple(map(_heading, ("severity", "identity", "repetition", "subject", "message")))
-    published = _NOT_THE_PUBLISHED * (topic == PUBLISHED)
+    headings = _headings("severity", "identity", "repetition", "subject", "message")
+    published = _NOT_THE_PUBLISHED if topic == PUBLISHED else ""
     caption = f"{COLUMNS['severity'].definition.capitalize()}.{published}{context.quick_label(dataset)}"
-    name, empty = (
-        f"diagnostics-{topic}" if topic else "diagnostics",
-        _NO_DIAGNOSTIC if dataset.diagnostics.empty else _NO_DIAGNOSTIC_HERE,
-    )
+    empty = _NO_DIAGNOSTIC if dataset.diagnostics.empty else _NO_DIAGNOSTIC_HERE
+    name = f"diagnostics-{topic}" if topic else "diagnostics"
     return Table(name, "Diagnostics", caption, headings, tuple(diagnostic_rows(dataset, topic)), empty=empty)
 
 
@@ -173,78 +179,77 @@ def about(dataset: Dataset) -> Table:
     """Return what the study asks and how each configuration is measured."""
     plan, rows = dataset.plan, dataset.configurations
     facts = {"About": plan.about, "Questions": listed(list(plan.questions)) or "none", "Scaling": SCALING[plan.scaling]}
-    fixed = [name for name in context.departures(rows, FIELD_NAMES) if name not in (*_OF_THE_PLAN, *plan.factors)]
-    shown = dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *_MEASUREMENT))
-    facts |= {COLUMNS[name].label: context.levels(rows[name]) for name in shown if rows[name].notna().any()}
+    departures = context.departures(rows, FIELD_NAMES)
+    fixed = [name for name in departures if name not in (*_OF_THE_PLAN, *plan.factors)]
+    for name in dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *_MEASUREMENT)):
+        if rows[name].notna().any():
+            facts[COLUMNS[name].label] = context.levels(rows[name])
     cells = tuple((Cell(name), Cell(value)) for name, value in facts.items())
-    runs = context.words(dataset).runs.format(counted(int(rows["runs_planned"].sum()), "run"))
+    runs = context.page_wording(dataset).runs.format(counted(int(rows["runs_planned"].sum()), "run"))
     caption = f"{counted(len(rows), 'configuration')}, {runs}.{context.quick_label(dataset)}"
-    return Table("about", plan.title, caption, (Heading(""), Heading("")), cells)
+    return Table("about", plan.title, caption, _no_headings(2), cells)
 
 
-def places(dataset: Dataset) -> Table:
+def environments(dataset: Dataset) -> Table:
     """Return the hardware and software of the completed runs: a column for each distinct combination."""
-    runs, said = context.completed_runs(dataset), context.words(dataset)
-    names = [name for name in PLACE if said.is_ours or runs[name].notna().any()]
+    runs, wording = context.completed_runs(dataset), context.page_wording(dataset)
+    names = [name for name in ENVIRONMENT if wording.is_measured or runs[name].notna().any()]
     distinct = runs[names].drop_duplicates()
-    cells = tuple(
-        (Cell(COLUMNS[name].label), *(_place_cell(name, value, said) for value in distinct[name])) for name in names
-    )
-    headings = tuple(Heading("") for _ in range(1 + len(distinct)))
-    rows = cells if len(runs) else ()
-    place = said.place.format(counted(len(runs), "completed run"))
-    caption = f"{place * bool(rows or said.is_ours)}{context.quick_label(dataset)}"
-    return Table("places", said.place_title, caption, headings, rows, empty=said.no_place if len(runs) else _NO_RUN)
+    rows = []
+    for name in names if len(runs) else ():
+        cells = [_environment_cell(name, value, wording) for value in distinct[name]]
+        rows.append((Cell(COLUMNS[name].label), *cells))
+    environment = wording.environment.format(counted(len(runs), "completed run"))
+    caption = f"{environment if rows or wording.is_measured else ''}{context.quick_label(dataset)}"
+    empty = wording.no_environment if len(runs) else _NO_RUN
+    headings = _no_headings(1 + len(distinct))
+    return Table("environments", wording.environment_title, caption, headings, tuple(rows), empty=empty)
 
 
-def _traced(dataset: Dataset) -> pd.DataFrame:
-    """Return the configurations that were traced, also where nothing can be read from the trace."""
-    diagnostics, rows = dataset.diagnostics, dataset.configurations
-    diagnosed = rows["identity"].isin(diagnostics.loc[diagnostics["subject"] == "trace", "identity"])
-    return rows[diagnosed | rows["negotiation_seconds"].notna()]
+def _environment_cell(name: str, value: object, wording: context.PageWording) -> Cell:
+    if is_missing(value):
+        no_peak = wording.is_measured and name == "device_peak_flops"
+        return Cell.missing("the cluster file gives none" if no_peak else wording.unknown)
+    if name in _VERBATIM:
+        return Cell(str(value)[: _VERBATIM[name]])
+    if not COLUMNS[name].unit:
+        return Cell(display_name(value))
+    unit = unit_of(name, [value])
+    return Cell(f"{plain(float(str(value)) / unit.size)} {unit.symbol}")
 
 
-def _computation_note(dataset: Dataset) -> list[str]:
+def _headings(*names: str) -> tuple[Heading, ...]:
+    return tuple(Heading(COLUMNS[name].label) for name in names)
+
+
+def _no_headings(count: int) -> tuple[Heading, ...]:
+    return (Heading(""),) * count
+
+
+def _computation_notes(dataset: Dataset) -> list[str]:
     return list(filter(None, [context.computation_note(dataset)]))
 
 
 def _parameters(dataset: Dataset) -> Iterator[str]:
     """Yield how many parameters each model has; runs of one model that disagree are an error among the diagnostics."""
     for model, rows in context.measured(dataset).groupby("model", sort=False):
-        counts = listed([whole(count) for count in sorted(rows["parameters"].dropna().unique())])
-        yield f"{human(model)}: {counts or 'an unknown number of'} parameters on rank 0."
+        counts = listed([integer(count) for count in sorted(rows["parameters"].dropna().unique())])
+        yield f"{display_name(model)}: {counts or 'an unknown number of'} parameters on rank 0."
 
 
-def _heading(name: str) -> Heading:
-    return Heading(COLUMNS[name].label)
-
-
-def _place_cell(name: str, value: object, said: context.Words) -> Cell:
-    unit = unit_of(name, [value]) if COLUMNS[name].unit else None
-    if is_missing(value):
-        return Cell.missing(_DECLARED_UNKNOWN if said.is_ours and name == "device_peak_flops" else said.unknown)
-    if name in _VERBATIM:
-        return Cell(str(value)[: _VERBATIM[name]])
-    return Cell(f"{plain(float(str(value)) / unit.size)} {unit.symbol}" if unit else human(value))
-
-
-def _indistinguishable(dataset: Dataset) -> tuple[str, ...]:
-    """Return one remark per number of devices and model that lists the series whose intervals overlap."""
-    series, labels = labelled_series(dataset)
-    rows = pd.concat([one.rows.assign(series=label) for one, label in zip(series, labels, strict=True)])
+def _indistinguishable(dataset: Dataset) -> Iterator[str]:
+    """Yield, for a number of devices and model, the pairs of series whose intervals overlap."""
+    rows = pd.concat([configurations.assign(series=label) for label, configurations in labelled_series(dataset)])
     groups = rows.dropna(subset=["throughput_low"]).groupby(["model", "world_size"], sort=False)
-    return tuple(remark for key, group in groups if (remark := _overlaps(key, group)))
+    for (model, world_size), group in groups:
+        pairs = []
+        for first, second in combinations(group.itertuples(), 2):
+            if not distinguishable(_interval(first), _interval(second)):
+                pairs.append(f"{first.series} and {second.series}")
+        if pairs:
+            devices = f"{display_name(model)} on {counted(world_size, 'device')}"
+            yield f"{devices}, {UNDECIDED} (intervals overlap): {'; '.join(pairs)}."
 
 
 def _interval(row: Any) -> Interval:
     return Interval(row.throughput_low, row.throughput_high, row.interval_coverage)
-
-
-def _overlaps(key: tuple[str, int], group: pd.DataFrame) -> str:
-    pairs = [
-        f"{one.series} and {other.series}"
-        for one, other in combinations(group.itertuples(), 2)
-        if not distinguishable(_interval(one), _interval(other))
-    ]
-    where = f"{human(key[0])} on {counted(key[1], 'device')}"
-    return f"{where}, {UNDECIDED} (intervals overlap): {'; '.join(pairs)}." if pairs else ""

@@ -1,10 +1,11 @@
 """A table of the report: text cells under labelled columns, as HTML and as LaTeX."""
 
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import chain, product
 
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.formatting import MISSING
@@ -13,7 +14,7 @@ from dlperf_study.report.tables.latex import latex_table
 
 @dataclass(frozen=True)
 class Link:
-    """A footnote that leads to ``target``, a place on another page; empty where there is no such page."""
+    """A footnote that leads to ``target``, an anchor on another page; empty where there is no such page."""
 
     text: str
     target: str
@@ -22,32 +23,33 @@ class Link:
         return self.text
 
 
-Note = str | Link
+Footnote = str | Link
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One printed value; ``interval`` stands in its own sub-column, ``note`` and ``links`` become footnotes.
+    """One printed value; ``interval`` has a sub-column of its own.
 
-    ``code``: it is the name of a file, set as such. ``anchor``: by which other pages lead to it.
+    ``footnote`` and ``links`` are shown below the table. ``code``: the value is the name of a file, and is set as
+    such. ``anchor``: the name by which other pages lead to the cell.
     """
 
     text: str
     interval: str = ""
-    note: str = ""
+    footnote: str = ""
     code: bool = False
     links: tuple[Link, ...] = ()
     anchor: str = ""
 
     @property
-    def notes(self) -> tuple[Note, ...]:
+    def footnotes(self) -> tuple[Footnote, ...]:
         """All its footnotes."""
-        return (*([self.note] if self.note else []), *self.links)
+        return (self.footnote, *self.links) if self.footnote else self.links
 
     @classmethod
     def missing(cls, reason: str) -> "Cell":
-        """Return the dash that stands for no value; the reason is shown below the table."""
-        return cls(MISSING, note=reason)
+        """Return the dash of a missing value; the reason is a footnote."""
+        return cls(MISSING, footnote=reason)
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,9 @@ class Heading:
 
 @dataclass(frozen=True)
 class Table:
-    """A captioned table; ``empty`` is what is said instead when it has no row.
+    """A captioned table with ``notes`` below it; ``empty`` is shown instead when it has no row.
 
-    ``groups`` names the group of each row; a group's name stands once, above its first row.
+    ``groups`` names the group of each row; a group's name is printed once, above its first row.
     """
 
     name: str
@@ -82,19 +84,22 @@ class Table:
     caption: str
     headings: tuple[Heading, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     empty: str = "Nothing to show."
     groups: tuple[str, ...] = ()
 
     @cached_property
-    def notes(self) -> dict[Note, str]:
-        """The distinct notes of all cells and the mark of each, in order of appearance."""
-        distinct = dict.fromkeys(note for row in self.rows for cell in row for note in cell.notes)
-        return dict(zip(distinct, _marks(), strict=False))
+    def footnotes(self) -> dict[Footnote, str]:
+        """The distinct footnotes of all cells and the mark of each, in order of appearance."""
+        cells = chain.from_iterable(self.rows)
+        distinct = dict.fromkeys(chain.from_iterable(cell.footnotes for cell in cells))
+        letters = string.ascii_lowercase
+        marks = chain(letters, map("".join, product(letters, letters)))
+        return dict(zip(distinct, marks, strict=False))
 
     def marks(self, cell: Cell) -> str:
-        """Return the marks of the notes of one of its cells."""
-        return ",".join(self.notes[note] for note in cell.notes)
+        """Return the marks of the footnotes of one of its cells."""
+        return ",".join(self.footnotes[footnote] for footnote in cell.footnotes)
 
     @property
     def width(self) -> int:
@@ -102,10 +107,12 @@ class Table:
         return sum(heading.span for heading in self.headings)
 
     def grouped(self) -> Iterator[tuple[str, tuple[Cell, ...]]]:
-        """Yield each row after the name of the group that begins with it, or after nothing."""
-        names = self.groups or ("",) * len(self.rows)
-        for previous, name, row in zip(("", *names), names, self.rows, strict=False):
-            yield (name if name != previous else ""), row
+        """Yield each row with the name of the group that begins with it, or an empty string."""
+        groups = self.groups or ("",) * len(self.rows)
+        previous = ""
+        for group, row in zip(groups, self.rows, strict=True):
+            yield (group if group != previous else ""), row
+            previous = group
 
     def column(self, label: str) -> list[str]:
         """Return the printed values under one heading."""
@@ -121,54 +128,48 @@ class Table:
 
     def _repr_html_(self) -> str:
         caption = f"<b>{escape(self.title)}.</b> {escape(self.caption)}"
-        body = _html_grid(self) if self.rows else f'<p class="nothing">{escape(self.empty)}</p>'
+        body = _html_grid(self) + _html_notes(self) if self.rows else f'<p class="nothing">{escape(self.empty)}</p>'
         return f'<figure class="table" id="table-{self.name}"><figcaption>{caption}</figcaption>{body}</figure>'
 
 
-def _marks() -> Iterable[str]:
-    letters = string.ascii_lowercase
-    yield from letters
-    yield from (first + second for first in letters for second in letters)
-
-
 def _html_grid(table: Table) -> str:
+    rows = []
+    for group, row in table.grouped():
+        if group:
+            rows.append(f'<tr class="group"><th scope="rowgroup" colspan="{table.width}">{escape(group)}</th></tr>')
+        cells = map(_html_cell, row, table.headings, map(table.marks, row))
+        rows.append(f"<tr>{''.join(cells)}</tr>")
     head = _html_head(table.headings)
-    rows = "".join(_html_group(name, table) + _html_row(row, table) for name, row in table.grouped())
-    notes = [f"<sup>{mark}</sup>&nbsp;{_html_note(note)}" for note, mark in table.notes.items()]
-    below = "".join(f"<li>{line}</li>" for line in [*map(escape, table.remarks), *notes])
-    grid = f"<table>{head}<tbody>{rows}</tbody></table>"
-    return f'<div class="scroll">{grid}</div>' + (f'<ul class="notes">{below}</ul>' if below else "")
-
-
-def _html_note(note: Note) -> str:
-    text = escape(str(note))
-    return f'<a href="{escape(note.target)}">{text}</a>' if isinstance(note, Link) and note.target else text
+    return f'<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
 
 
 def _html_head(headings: Sequence[Heading]) -> str:
-    cells = "".join(_html_heading(heading) for heading in headings)
-    return f"<thead><tr>{cells}</tr></thead>" if any(heading.label for heading in headings) else ""
-
-
-def _html_heading(heading: Heading) -> str:
-    unit = f' <span class="unit">{escape(heading.unit)}</span>' if heading.unit else ""
-    kind = ' class="number"' if heading.numeric else ""
-    return f'<th scope="col" colspan="{heading.span}"{kind}>{escape(heading.label)}{unit}</th>'
-
-
-def _html_group(name: str, table: Table) -> str:
-    return f'<tr class="group"><th scope="rowgroup" colspan="{table.width}">{escape(name)}</th></tr>' if name else ""
-
-
-def _html_row(row: Sequence[Cell], table: Table) -> str:
-    marks = map(table.marks, row)
-    return f"<tr>{''.join(map(_html_cell, row, table.headings, marks))}</tr>"
+    if not any(heading.label for heading in headings):
+        return ""
+    cells = []
+    for heading in headings:
+        unit = f' <span class="unit">{escape(heading.unit)}</span>' if heading.unit else ""
+        kind = ' class="number"' if heading.numeric else ""
+        cells.append(f'<th scope="col" colspan="{heading.span}"{kind}>{escape(heading.label)}{unit}</th>')
+    return f"<thead><tr>{''.join(cells)}</tr></thead>"
 
 
 def _html_cell(cell: Cell, heading: Heading, marks: str) -> str:
-    kind = ' class="number"' * heading.numeric + f' id="{escape(cell.anchor)}"' * bool(cell.anchor)
+    kind = ' class="number"' if heading.numeric else ""
+    anchor = f' id="{escape(cell.anchor)}"' if cell.anchor else ""
     mark = f"<sup>{marks}</sup>" if marks else ""
-    text = f"<code>{escape(cell.text)}</code>" if cell.code else escape(cell.text)
+    value = f"<code>{escape(cell.text)}</code>" if cell.code else escape(cell.text)
     if not heading.interval:
-        return f"<td{kind}>{text}{mark}</td>"
-    return f'<td{kind}>{text}</td><td class="interval">{escape(cell.interval)}{mark}</td>'
+        return f"<td{kind}{anchor}>{value}{mark}</td>"
+    return f'<td{kind}{anchor}>{value}</td><td class="interval">{escape(cell.interval)}{mark}</td>'
+
+
+def _html_notes(table: Table) -> str:
+    lines = [escape(note) for note in table.notes]
+    for footnote, mark in table.footnotes.items():
+        line = escape(str(footnote))
+        if isinstance(footnote, Link) and footnote.target:
+            line = f'<a href="{escape(footnote.target)}">{line}</a>'
+        lines.append(f"<sup>{mark}</sup>&nbsp;{line}")
+    items = "".join(f"<li>{line}</li>" for line in lines)
+    return f'<ul class="notes">{items}</ul>' if items else ""

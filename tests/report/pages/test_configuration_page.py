@@ -30,7 +30,7 @@ def test_a_run_is_a_row_and_a_dash_has_its_reason(runs: StudyPaths) -> None:
     table = configuration_page.run_table(runs_and_steps(runs.configuration(ASKED.identity))[0])
     assert table.column(COLUMNS["outcome"].label) == ["completed", "failed"]
     assert table.column(COLUMNS["throughput"].label)[1] == MISSING
-    assert [cell for row in table.rows for cell in row if cell.text == MISSING and not cell.note] == []
+    assert [cell for row in table.rows for cell in row if cell.text == MISSING and not cell.footnote] == []
 
 
 def test_every_step_of_every_rank_is_drawn(runs: StudyPaths) -> None:

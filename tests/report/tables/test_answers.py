@@ -23,7 +23,7 @@ def answer_of(paths: StudyPaths, torch: Recipe, runs: int = 3, paddle: Recipe = 
 
 
 def said(answer: answers.Answer) -> str:
-    [(place, sentences)] = answer.findings
+    [(place, sentences)] = answer.verdicts
     assert place == PLACE
     return sentences
 
@@ -74,11 +74,11 @@ def test_a_reference_that_failed_is_told_instead_of_a_comparison(paths: StudyPat
 
 def test_the_remark_gives_the_coverage_and_says_that_nothing_is_read(paths: StudyPaths) -> None:
     answer = answer_of(paths, SLOW, quick=True)
-    remark = answer.remark
-    assert "75\u202f% with 3 runs" in answer.caution
-    assert "Every verdict stands alone" in answer.caution
-    assert "nothing is read, and no input pipeline is compared" in remark
-    assert "not for publication" in remark
+    note = answer.note
+    assert "75\u202f% with 3 runs" in answer.preface
+    assert "Every verdict stands alone" in answer.preface
+    assert "nothing is read, and no input pipeline is compared" in note
+    assert "not for publication" in note
 
 
 def test_a_study_without_references_says_so(paths: StudyPaths) -> None:

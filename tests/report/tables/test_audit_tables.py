@@ -12,26 +12,26 @@ SLOW = Recipe(computation_seconds=0.2)
 
 
 def test_every_check_is_listed_with_what_it_examined(mixed: Dataset) -> None:
-    examined, _ = audit_tables.own(mixed)
+    examined, _ = audit_tables.ours(mixed)
     assert len(examined.rows) == len(checks.names())
     counts = dict(zip(examined.column("Of what"), examined.column("Examined"), strict=True))
     assert int(counts["ratios"]) > 0
-    assert "nothing to examine" in examined.column("Found")
+    assert "nothing to examine" in examined.column("Result")
 
 
 def test_what_was_found_says_how_and_where(paths: StudyPaths) -> None:
-    _, found = audit_tables.own(write_titled(paths, [Planned(ONE), Planned(TWO, SLOW)]))
+    _, found = audit_tables.ours(write_titled(paths, [Planned(ONE), Planned(TWO, SLOW)]))
     [row] = [row for row in found.rows if row[1].text == "falling"]
     severity, _, computation, cells = (cell.text for cell in row)
     assert severity == "warning"
     assert computation.startswith("from 1 to 2 devices the rate goes from")
     assert cells == f"example / {ONE.identity} / throughput; example / {TWO.identity} / throughput"
-    assert row[2].note.startswith("Possible explanations: more processes than cores; or ")
+    assert row[2].footnote.startswith("Possible explanations: more processes than cores; or ")
 
 
 def test_nothing_found_is_said(paths: StudyPaths) -> None:
-    _, found = audit_tables.own(write_titled(paths, [Planned(ONE)]))
-    assert "Nothing was found in our numbers." in found._repr_html_()
+    _, found = audit_tables.ours(write_titled(paths, [Planned(ONE)]))
+    assert "The audit has no diagnostic about our numbers." in found._repr_html_()
     assert "the letters lead to" not in found.caption
 
 
@@ -48,6 +48,6 @@ def test_a_study_without_sources_says_so(paths: StudyPaths) -> None:
 
 
 def test_the_tables_can_be_saved(mixed: Dataset, paths: StudyPaths) -> None:
-    for table in (*audit_tables.own(mixed), *audit_tables.published(mixed)):
+    for table in (*audit_tables.ours(mixed), *audit_tables.published(mixed)):
         table.save(paths)
     assert len(list(paths.tables.glob("audit-*.tex"))) == 4

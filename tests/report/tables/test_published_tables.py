@@ -7,12 +7,12 @@ from matplotlib.container import ErrorbarContainer
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.published import read_source
+from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.figures import published_figures
 from dlperf_study.report.figures.charts import IDEAL
 from dlperf_study.report.figures.published_figures import OURS
-from dlperf_study.report.formatting import MISSING, human
+from dlperf_study.report.formatting import MISSING, display_name
 from dlperf_study.report.pages.pages import Page
-from dlperf_study.report.published_series import NOTHING_NAMED
 from dlperf_study.report.tables import audit_tables, published_tables
 from dlperf_study.report.tables.table import Table
 from dlperf_study.study.study import question_names
@@ -51,17 +51,17 @@ def row(table: Table, group: str, devices: str, line: str = "") -> dict[str, tup
     grouped = zip(table.groups, table.rows, strict=True)
     [found] = [cells for name, cells in grouped if group in name and cells[1].text == devices and line in cells[0].text]
     labels = [heading.label for heading in table.headings]
-    return {label: (cell.text, cell.interval, cell.note) for label, cell in zip(labels, found, strict=True)}
+    return {label: (cell.text, cell.interval, cell.footnote) for label, cell in zip(labels, found, strict=True)}
 
 
 def test_every_published_throughput_has_a_row(asked: Dataset) -> None:
-    table = published_tables.beside_ours(asked)
+    table = published_tables.next_to_ours(asked)
     assert len(table.rows) == 13 + 5 + 36
     assert {text for text in table.column("Published throughput") if not re.fullmatch(r"\d+(\.\d+)?", text)} == set()
 
 
 def test_the_same_question_stands_in_one_row(asked: Dataset) -> None:
-    cells = row(published_tables.beside_ours(asked), "CPU only: Resnet50", "2")
+    cells = row(published_tables.next_to_ours(asked), "CPU only: Resnet50", "2")
     assert cells["Published throughput"] == ("41", "", "no interval: one value printed")
     assert cells["Published speedup"][0] == "1.54"
     assert cells["As printed"][0] == "1.57"
@@ -70,7 +70,7 @@ def test_the_same_question_stands_in_one_row(asked: Dataset) -> None:
 
 
 def test_runs_that_were_printed_give_an_interval(asked: Dataset) -> None:
-    cells = row(published_tables.beside_ours(asked), "ArcFace", "32")
+    cells = row(published_tables.next_to_ours(asked), "ArcFace", "32")
     text, interval, note = cells["Published speedup"]
     low, high = (float(end) for end in interval.strip("[]").split(","))
     assert low < float(text) < high
@@ -79,25 +79,28 @@ def test_runs_that_were_printed_give_an_interval(asked: Dataset) -> None:
 
 
 def test_an_efficiency_that_was_printed_is_called_one(asked: Dataset) -> None:
-    cells = row(published_tables.beside_ours(asked), "Accelerate Rate", "20", "Fluid")
+    cells = row(published_tables.next_to_ours(asked), "Accelerate Rate", "20", "Fluid")
     assert cells["As printed"] == ("78.64%", "", "printed as efficiency")
 
 
 def test_what_was_not_measured_says_why(asked: Dataset) -> None:
-    table = published_tables.beside_ours(asked)
+    table = published_tables.next_to_ours(asked)
     assert row(table, "CPU only: Resnet50", "4")["Our throughput"] == (MISSING, "", "unsupported: there are 2 nodes")
-    assert row(table, "CPU only: Resnet50", "8")["Our speedup"][2] == "no configuration of this study asks the same"
+    assert (
+        row(table, "CPU only: Resnet50", "8")["Our speedup"][2]
+        == "no configuration of this study answers the same question"
+    )
 
 
 def test_every_dash_has_a_reason_and_nothing_prints_as_nan(asked: Dataset) -> None:
-    for table in (published_tables.beside_ours(asked), published_tables.communication(asked)):
+    for table in (published_tables.next_to_ours(asked), published_tables.communication(asked)):
         cells = [cell for cells in table.rows for cell in cells]
-        assert [cell for cell in cells if cell.text == MISSING and not cell.note] == []
+        assert [cell for cell in cells if cell.text == MISSING and not cell.footnote] == []
         assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
 
 
 def test_a_number_that_the_audit_diagnostics_leads_to_its_finding(asked: Dataset) -> None:
-    table = published_tables.beside_ours(asked)
+    table = published_tables.next_to_ours(asked)
     said = "41 / 26.7 = 1.5356, printed 1.57: it fits no rounding"
     assert f"audit, warning: {said}" in _links(table, "CPU only: Resnet50", "2")
     assert f"audit, warning: {said}" not in _links(table, "CPU only: Resnet50", "1")
@@ -113,7 +116,7 @@ def _links(table: Table, group: str, devices: str) -> list[str]:
 
 def test_every_link_to_the_audit_arrives(asked: Dataset) -> None:
     pages = {Page.answering(question).file for question in question_names()}
-    shown = published_tables.beside_ours(asked)._repr_html_() + published_tables.communication(asked)._repr_html_()
+    shown = published_tables.next_to_ours(asked)._repr_html_() + published_tables.communication(asked)._repr_html_()
     targets = re.findall(r'<li><sup>\w+</sup>&nbsp;<a href="([^"#]+)#([^"]+)">audit, \w+: ([^<]+)', shown)
     _, found = audit_tables.published(asked)
     rows = re.findall(r'<td id="([^"]+)">.*?</td><td>.*?</td><td>(.*?)(?:<sup>|</td>)', found._repr_html_())
@@ -125,13 +128,13 @@ def test_every_link_to_the_audit_arrives(asked: Dataset) -> None:
 def test_without_a_page_of_the_audit_its_words_stand_alone(paths: StudyPaths) -> None:
     alone = configuration(**ARCFACE)
     dataset = write_titled(paths, [Planned(alone, ALONE)], published=("dlperf_paddle_plsc",), questions=("published",))
-    shown = published_tables.beside_ours(dataset)._repr_html_()
+    shown = published_tables.next_to_ours(dataset)._repr_html_()
     assert "audit, warning: from 8 to 16 devices" in shown
     assert "href" not in shown
 
 
 def test_a_caption_names_both_machines_and_warns(asked: Dataset) -> None:
-    caption = published_tables.beside_ours(asked).caption
+    caption = published_tables.next_to_ours(asked).caption
     owed = ("neither is divided by the other", "Tesla V100-SXM2-16GB", "cpu=4", "Constructed CPU", "weak scaling")
     assert [words for words in owed if words not in caption] == []
 
@@ -167,7 +170,7 @@ def test_only_what_ours_answers_is_drawn_and_the_caption_names_the_rest(asked: D
     figure = published_figures.speedups(asked)
     wiki, plsc, vgg16 = (read_source(name).title for name in SOURCES)
     drawn = [part.get_suptitle() for part in figure.drawing.subfigs]
-    assert drawn == [f"ResNet-50 with convolution biases: {wiki}", f"{human('arcface_resnet50')}: {plsc}"]
+    assert drawn == [f"ResNet-50 with convolution biases: {wiki}", f"{display_name('arcface_resnet50')}: {plsc}"]
     assert figure.caption.count("Dashed: ours") == figure.caption.count("Bars: intervals") == 1
     not_drawn = figure.caption.partition("Not drawn, but in the tables")[2]
     assert f"MobileNetV2: {wiki}" in not_drawn
@@ -178,7 +181,7 @@ def test_only_what_ours_answers_is_drawn_and_the_caption_names_the_rest(asked: D
 def test_a_source_that_ours_does_not_answer_has_tables_alone(paths: StudyPaths) -> None:
     figure = published_figures.speedups(write_titled(paths, [Planned(configuration(), ALONE)]))
     assert figure.drawing is None
-    assert "what is published stands in the tables alone" in figure._repr_html_()
+    assert "what is published is in the tables only" in figure._repr_html_()
 
 
 def test_tables_are_shown_as_printed(asked: Dataset) -> None:
@@ -214,10 +217,10 @@ def _lengths(bars: ErrorbarContainer) -> Iterator[float]:
 def test_a_study_without_sources_says_so(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(configuration())], published=())
     for table in (
-        published_tables.beside_ours(dataset),
+        published_tables.next_to_ours(dataset),
         published_tables.communication(dataset),
         published_tables.sources(dataset),
     ):
-        assert NOTHING_NAMED in table._repr_html_()
+        assert NO_SOURCES in table._repr_html_()
     assert list(published_tables.as_printed(dataset)) == []
-    assert NOTHING_NAMED in published_figures.speedups(dataset)._repr_html_()
+    assert NO_SOURCES in published_figures.speedups(dataset)._repr_html_()

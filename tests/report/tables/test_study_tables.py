@@ -48,7 +48,7 @@ def test_captions_say_what_must_stand_beside_a_number(mixed: Dataset, build: obj
 @pytest.mark.parametrize("build", CONFIGURATION_TABLES)
 def test_every_dash_has_a_reason_and_nothing_prints_as_nan(mixed: Dataset, build: object) -> None:
     cells = [cell for row in build(mixed).rows for cell in row]
-    assert [cell for cell in cells if cell.text == MISSING and not cell.note] == []
+    assert [cell for cell in cells if cell.text == MISSING and not cell.footnote] == []
     assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
 
 
@@ -63,26 +63,26 @@ def test_three_runs_have_an_interval_and_two_say_why_not(mixed: Dataset) -> None
     throughput = COLUMNS["throughput"].label
     assert cell(tables.measured(mixed), "2", throughput, "collective").interval.startswith("[")
     bare = cell(tables.measured(mixed), "4", throughput, "collective")
-    assert (bare.interval, bare.note) == ("", "2 completed runs: an interval needs 3")
+    assert (bare.interval, bare.footnote) == ("", "2 completed runs: an interval needs 3")
 
 
 def test_without_a_baseline_there_is_no_speedup(mixed: Dataset) -> None:
     speedup = cell(tables.scaling(mixed), "2", COLUMNS["speedup"].label, "asynchronous")
     assert speedup.text == MISSING
-    assert "timeout (no end after 600 s)" in speedup.note
+    assert "timeout (no end after 600 s)" in speedup.footnote
 
 
 def test_failures_and_unsupported_give_their_reasons(mixed: Dataset) -> None:
     throughput = COLUMNS["throughput"].label
-    assert "out of memory (trainer-0 asked" in cell(tables.measured(mixed), "8", throughput, "collective").note
-    assert "unsupported: precision fp16" in cell(tables.measured(mixed), "1", throughput, "fp16").note
+    assert "out of memory (trainer-0 asked" in cell(tables.measured(mixed), "8", throughput, "collective").footnote
+    assert "unsupported: precision fp16" in cell(tables.measured(mixed), "1", throughput, "fp16").footnote
     assert len(tables.failures(mixed).rows) == 2
     assert tables.unsupported(mixed).column(COLUMNS["unsupported_reason"].label) == ["precision fp16 is not built"]
 
 
 def test_one_device_exchanges_nothing(mixed: Dataset) -> None:
     ratio = cell(tables.communication(mixed), "1", "Computation : communication", "data parallel · fp32")
-    assert (ratio.text, ratio.note) == (MISSING, "nothing to exchange")
+    assert (ratio.text, ratio.footnote) == (MISSING, "nothing to exchange")
 
 
 def test_computation_to_communication_is_written_as_ten_to_something(mixed: Dataset) -> None:
@@ -108,7 +108,7 @@ def test_every_diagnostic_is_on_the_summary_and_on_a_page(mixed: Dataset) -> Non
 def test_a_page_without_diagnostics_does_not_speak_for_all(paths: StudyPaths) -> None:
     clean = write_titled(paths, [Planned(configuration())])
     assert clean.diagnostics.empty
-    assert "own runs had anything to complain about." in tables.diagnostics(clean, "scaling")._repr_html_()
+    assert "own runs has a diagnostic." in tables.diagnostics(clean, "scaling")._repr_html_()
     said = {"subject": "trace", "message": "it is cut", "severity": "error"}
     odd = replace(clean, diagnostics=clean.diagnostics.reindex([0]).assign(**said))
     assert (
@@ -143,7 +143,7 @@ def test_the_parts_of_a_difference_are_shown_and_a_reference_differs_from_itself
     table = tables.differences(mixed)
     reference = table.rows[0]
     assert [reference[place].text for place in (2, 4, 6, 7)] == ["0", "0", "0", "reference"]
-    assert any("Each column is a median" in remark for remark in table.remarks)
+    assert any("Each column is a median" in note for note in table.notes)
 
 
 def test_without_references_the_comparison_says_so(paths: StudyPaths) -> None:
@@ -159,15 +159,15 @@ def test_a_comparison_without_breakdown_or_interval_gives_the_reason(paths: Stud
         Planned(others[0], Recipe(0.2), reference=ours),
         Planned(others[1], ALONE, runs=1, reference=ours),
     ]
-    notes = [[cell.note for cell in row] for row in tables.differences(write_titled(paths, planned)).rows]
-    assert "its reference has another global batch, so a step is other work" in notes[1]
+    notes = [[cell.footnote for cell in row] for row in tables.differences(write_titled(paths, planned)).rows]
+    assert "its reference has a different global batch, so a step is different work" in notes[1]
     assert "1 completed run: an interval needs 3" in notes[2]
 
 
 def test_a_diagnostic_is_flagged_beside_its_number(paths: StudyPaths) -> None:
     one, two = (configuration(devices_per_node=count) for count in (1, 2))
     dataset = write_titled(paths, [Planned(one, TOGETHER), Planned(two, Recipe(computation_seconds=0.01))])
-    flagged = [cell.note for row in tables.scaling(dataset).rows for cell in row]
+    flagged = [cell.footnote for row in tables.scaling(dataset).rows for cell in row]
     assert any("linear: from 1 to 2 devices" in note for note in flagged)
 
 
@@ -175,23 +175,21 @@ def test_a_diagnosed_baseline_is_flagged_too(paths: StudyPaths) -> None:
     one, two = (configuration(devices_per_node=count) for count in (1, 2))
     planned = [Planned(two, Recipe(computation_seconds=0.01)), Planned(one, TOGETHER)]
     [flagged] = [
-        c for row in tables.scaling(write_titled(paths, planned)).rows for c in row if c.text == "1" and c.note
+        c for row in tables.scaling(write_titled(paths, planned)).rows for c in row if c.text == "1" and c.footnote
     ]
-    assert "linear: from 1 to 2 devices" in flagged.note
+    assert "linear: from 1 to 2 devices" in flagged.footnote
 
 
 def test_a_sharded_classifiers_collectives_are_said_to_count_as_computation(paths: StudyPaths) -> None:
     planned = [Planned(configuration(classifier="sharded", devices_per_node=count), TOGETHER) for count in (1, 2)]
     sharded = write_titled(paths, planned)
     said = "sharded classifier has collectives"
-    assert all(
-        any(said in line for line in build(sharded).remarks) for build in (tables.communication, tables.stability)
-    )
+    assert all(any(said in line for line in build(sharded).notes) for build in (tables.communication, tables.stability))
     assert all(said in next(build(sharded)).caption for build in (figures.communication, figures.stragglers))
 
 
 def test_nothing_is_said_of_collectives_there_are_none_of(mixed: Dataset) -> None:
-    assert not any("sharded" in line for line in tables.communication(mixed).remarks)
+    assert not any("sharded" in line for line in tables.communication(mixed).notes)
     assert "sharded" not in next(figures.communication(mixed)).caption
 
 
@@ -218,14 +216,14 @@ def test_overlapping_intervals_are_not_ranked(paths: StudyPaths) -> None:
     planned = [Planned(configuration(framework=name), noisy) for name in ("paddle_collective", "horovod_torch")]
     dataset = write_titled(paths, planned)
     assert tables.scaling(dataset).column(AGAINST_BASELINE) == ["baseline", "not distinguishable"]
-    assert any("not distinguishable" in remark for remark in tables.measured(dataset).remarks)
+    assert any("not distinguishable" in note for note in tables.measured(dataset).notes)
 
 
 def test_a_study_without_any_completed_run_still_has_tables(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(configuration(), Recipe(outcome="failed", reason="exit 1"), runs=1)])
     assert tables.measured(dataset).column(COLUMNS["throughput"].label) == [MISSING]
     assert "Nothing was measured" in tables.scaling(dataset).caption
-    assert "No run completed." in tables.places(dataset)._repr_html_()
+    assert "No run completed." in tables.environments(dataset)._repr_html_()
 
 
 def test_a_quick_study_is_labelled_on_every_table(paths: StudyPaths) -> None:
@@ -237,7 +235,7 @@ def test_a_quick_study_is_labelled_on_every_table(paths: StudyPaths) -> None:
         tables.unsupported,
         tables.diagnostics,
     )
-    captions = [build(dataset).caption for build in (*every, tables.about, tables.places)]
+    captions = [build(dataset).caption for build in (*every, tables.about, tables.environments)]
     assert [caption for caption in captions if "not for publication" not in caption] == []
 
 
@@ -264,22 +262,22 @@ def test_the_study_is_shown_with_every_fixed_parameter_that_is_not_the_default(p
 
 
 def test_the_place_has_a_short_commit_and_the_variables_that_set_libraries(mixed: Dataset) -> None:
-    shown = {row[0].text: row[1].text for row in tables.places(mixed).rows}
+    shown = {row[0].text: row[1].text for row in tables.environments(mixed).rows}
     assert shown[COLUMNS["git_commit"].label] == "0" * 12
     assert shown[COLUMNS["library_settings"].label] == "OMP_NUM_THREADS=1"
 
 
 def test_a_peak_that_nobody_gives_is_not_called_a_thing_that_was_not_recorded(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(configuration(), Recipe(peak_flops=None))])
-    [cell] = [row[1] for row in tables.places(dataset).rows if row[0].text == COLUMNS["device_peak_flops"].label]
-    assert (cell.text, cell.note) == (MISSING, "the cluster file gives none")
+    [cell] = [row[1] for row in tables.environments(dataset).rows if row[0].text == COLUMNS["device_peak_flops"].label]
+    assert (cell.text, cell.footnote) == (MISSING, "the cluster file gives none")
 
 
 def test_the_place_says_how_it_was_reached_and_leaves_out_where_a_user_keeps_a_file(paths: StudyPaths) -> None:
     two = configuration(nodes=2, cluster="/somewhere/of/mine/my_hosts.yaml")
     there = ({"name": "h_1", "address": "10.0.0.2", "interface": "ib0"}, {"name": "h_2"})
     dataset = write_titled(paths, [Planned(two, Recipe(nodes=there), runs=1)])
-    shown = {row[0].text: row[1].text for row in tables.places(dataset).rows}
+    shown = {row[0].text: row[1].text for row in tables.environments(dataset).rows}
     named = [shown[COLUMNS[name].label] for name in ("cluster", "launcher", "addresses")]
     assert named == ["my_hosts", "local", "h_1 10.0.0.2 (ib0)"]
     assert "/somewhere" not in "".join(table.to_csv() for table in (dataset.runs, dataset.configurations))
@@ -289,7 +287,7 @@ def test_the_place_says_how_it_was_reached_and_leaves_out_where_a_user_keeps_a_f
 def test_a_rate_whose_steps_never_settled_says_so(paths: StudyPaths, build: object) -> None:
     asked = configuration(measured_steps=6)
     dataset = write_titled(paths, [Planned(asked, ALONE, reference=asked)])
-    notes = [c.note for row in build(dataset).rows for c in row]
+    notes = [c.footnote for row in build(dataset).rows for c in row]
     assert any("runs 1, 2 and 3: 6 measured steps are too few" in note for note in notes)
 
 
@@ -317,15 +315,15 @@ def test_a_timeline_has_a_caption_of_its_own(paths: StudyPaths) -> None:
 
 def test_a_trace_that_failed_has_a_row_with_the_reason(paths: StudyPaths) -> None:
     [row] = traced(paths, {}, "the traced run is no evidence: killed").rows
-    assert [cell.note for cell in row if cell.text == MISSING] == ["the traced run is no evidence: killed"] * 3
+    assert [cell.footnote for cell in row if cell.text == MISSING] == ["the traced run is no evidence: killed"] * 3
 
 
 def test_a_trace_that_nobody_wrote_was_asked_for_all_the_same(paths: StudyPaths) -> None:
     said = traced(paths, {})._repr_html_()
-    assert "asked for a timeline, but there is none" in said
+    assert "requested a timeline, but there is none" in said
     assert "No configuration was traced" not in said
 
 
 def test_a_run_that_did_not_complete_has_no_values(mixed: Dataset) -> None:
     [failed] = [row for row in tables.stability(mixed).rows if any(cell.text == "out of memory" for cell in row)]
-    assert "the run does not count" in [cell.note for cell in failed]
+    assert "the run does not count" in [cell.footnote for cell in failed]

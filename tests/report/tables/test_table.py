@@ -13,23 +13,23 @@ from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 def table() -> Table:
     headings = (Heading("Model_name"), Heading("Rate", "samples/s", numeric=True, interval=True))
     rows = ((Cell("a_b"), Cell("1.0", "[0.9, 1.1]")), (Cell("c & <d>"), Cell.missing("100 % lost")))
-    return Table("rates", "Rates", "Of $5 each", headings, rows, remarks=("Said once.",), groups=("one", "one"))
+    return Table("rates", "Rates", "Of $5 each", headings, rows, notes=("Said once.",), groups=("one", "one"))
 
 
 def test_each_distinct_note_has_one_mark() -> None:
     rows = ((Cell.missing("x"), Cell.missing("y")), (Cell.missing("x"), Cell("1")))
-    assert Table("t", "T", "", (Heading("A"), Heading("B")), rows).notes == {"x": "a", "y": "b"}
+    assert Table("t", "T", "", (Heading("A"), Heading("B")), rows).footnotes == {"x": "a", "y": "b"}
 
 
 def test_many_notes_all_have_a_mark() -> None:
     rows = tuple((Cell.missing(f"reason {number}"),) for number in range(60))
-    marks = Table("t", "T", "", (Heading("A"),), rows).notes
+    marks = Table("t", "T", "", (Heading("A"),), rows).footnotes
     assert len(marks) == len(set(marks.values())) == 60
 
 
 def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere() -> None:
     links = (Link("audit & more", "audit.html#audit-1"), Link("no page", ""))
-    table = Table("t", "T", "", (Heading("A"),), ((Cell("1", note="x", links=links),), (Cell("2", anchor="here"),)))
+    table = Table("t", "T", "", (Heading("A"),), ((Cell("1", footnote="x", links=links),), (Cell("2", anchor="here"),)))
     html = table._repr_html_()
     assert "<td>1<sup>a,b,c</sup></td>" in html
     assert '<sup>b</sup>&nbsp;<a href="audit.html#audit-1">audit &amp; more</a>' in html

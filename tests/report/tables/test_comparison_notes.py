@@ -8,7 +8,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report import tables
 from dlperf_study.report.tables import answers
-from dlperf_study.report.tables.answers import cautions
+from dlperf_study.report.tables.answers import comparison_notes
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import write_titled
 
@@ -34,32 +34,32 @@ def both(paths: StudyPaths, devices: int = 1, slower: float = 1.25) -> Dataset:
 
 def test_runs_in_blocks_are_a_caution(paths: StudyPaths) -> None:
     order = [(name, run) for name in ("torch_ddp", "horovod_torch") for run in (1, 2, 3)]
-    assert BLOCKS in " ".join(cautions(began(both(paths), order)))
+    assert BLOCKS in " ".join(comparison_notes(began(both(paths), order)))
 
 
 def test_runs_that_take_turns_are_none(paths: StudyPaths) -> None:
     order = [(name, run) for run in (1, 2, 3) for name in ("torch_ddp", "horovod_torch")]
-    assert BLOCKS not in " ".join(cautions(began(both(paths), order)))
+    assert BLOCKS not in " ".join(comparison_notes(began(both(paths), order)))
 
 
 def test_two_frameworks_that_run_one_program_say_how_far_apart_they_are(paths: StudyPaths) -> None:
-    said = " ".join(cautions(both(paths)))
+    said = " ".join(comparison_notes(both(paths)))
     assert "On one device PyTorch DDP and Horovod (PyTorch) run the same program" in said
     assert "ResNet-50: 1.25×" in said
 
 
 @pytest.mark.parametrize("build", [tables.scaling, tables.comparison])
 def test_it_stands_below_the_tables_of_ratios(paths: StudyPaths, build: object) -> None:
-    assert any("run the same program" in remark for remark in build(both(paths)).remarks)
+    assert any("run the same program" in note for note in build(both(paths)).notes)
 
 
 def test_a_difference_of_one_program_is_explained_as_none(paths: StudyPaths) -> None:
     ddp, horovod = (configuration(framework=name) for name in ("torch_ddp", "horovod_torch"))
     planned = [Planned(ddp, Recipe(0.080), reference=ddp), Planned(horovod, Recipe(0.060), reference=ddp)]
-    [(_, said)] = answers.comparison(write_titled(paths, planned)).findings
+    [(_, said)] = answers.comparison(write_titled(paths, planned)).verdicts
     assert said.endswith("so this is no difference between the two.")
     assert "lies" not in said
 
 
 def test_on_two_devices_the_programs_differ(paths: StudyPaths) -> None:
-    assert not any("same program" in said for said in cautions(both(paths, devices=2)))
+    assert not any("same program" in said for said in comparison_notes(both(paths, devices=2)))
