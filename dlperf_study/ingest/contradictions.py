@@ -20,14 +20,12 @@ _OPTIONAL_SIZES = ("image_size", "classes")
 
 def contradictions(logs: Sequence[ParsedLog], metadata: LogMetadata) -> list[str]:
     """Return every contradiction between the facts in logs and their metadata, each once."""
-    messages = [message for log in logs for message in _contradictions(log, metadata)]
+    messages: list[str] = []
+    for log in logs:
+        messages += _sizes(log, metadata)
+        for check in (_precision, _model, _sample_ratio, _data_source):
+            messages += check(log, metadata.parameters)
     return list(dict.fromkeys(messages))
-
-
-def _contradictions(log: ParsedLog, metadata: LogMetadata) -> Iterator[str]:
-    yield from _sizes(log, _allowed_sizes(metadata))
-    for check in (_precision, _model, _sample_ratio, _data_source):
-        yield from check(log, metadata.parameters)
 
 
 def untrained(logs: Sequence[ParsedLog]) -> Iterator[str]:
@@ -48,8 +46,8 @@ def unstated_data(logs: Sequence[ParsedLog], parameters: Mapping[str, Scalar]) -
                 yield Diagnostic(str(log.source), f"{statement}, and its data_source is not stated")
 
 
-def _sizes(log: ParsedLog, allowed_sizes: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    for name, allowed in allowed_sizes.items():
+def _sizes(log: ParsedLog, metadata: LogMetadata) -> Iterator[str]:
+    for name, allowed in _allowed_sizes(metadata).items():
         size = log.integer_fact(name)
         if size is not None and size not in allowed:
             expected = " or ".join(map(str, allowed))

@@ -4,9 +4,9 @@
 """
 
 import json
-import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, PositiveInt, create_model
 
 from dlperf_study.errors import IdentityError
 from dlperf_study.ingest.identity import EXTRAS, Extras, Identity, LogMetadata, LogRun, merge_equal
-from dlperf_study.ingest.inferred_metadata import parse_name_below, runs_of_repetition
+from dlperf_study.ingest.inferred_metadata import parse_name_below, runs_of_repetitions
 from dlperf_study.ingest.log_files import CONFIGURATION_FILE, LogFile
 from dlperf_study.logs.log_source import DAMAGE
 from dlperf_study.paths import write_atomically
@@ -59,10 +59,10 @@ class IdentityFile(Section):
 def _metadata_section() -> type[BaseModel]:
     """Return what may be declared of a configuration: our parameters, any precision, and the extras."""
     declarations = parameters_of(Scope.WORKLOAD, Scope.NETWORK, Scope.MEASUREMENT)
-    kinds: dict[str, Any] = {name: value_type(parameter) for name, parameter in declarations.items()}
-    kinds |= dict.fromkeys(("study", "cluster", "precision"), str) | {"quick": bool}
-    kinds |= {name: PositiveInt if name in _COUNTS else str for name in EXTRAS}
-    optional: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
+    types: dict[str, Any] = {name: value_type(parameter) for name, parameter in declarations.items()}
+    types |= dict.fromkeys(("study", "cluster", "precision"), str) | {"quick": bool}
+    types |= dict.fromkeys(EXTRAS, str) | dict.fromkeys(_COUNTS, PositiveInt)
+    optional: dict[str, Any] = {name: (value | None, None) for name, value in types.items()}
     return create_model("MetadataSection", __base__=Section, **optional, runs=(list[RunSection], []))
 
 
@@ -99,15 +99,16 @@ def write_identity(path: Path, identity: Identity, confirmed: bool) -> None:
 
 def _as_mapping(metadata: LogMetadata) -> Mapping[str, Any]:
     extras = {name: value for name, value in asdict(metadata.extras).items() if value not in (None, "")}
-    runs = [{"repetition": run.repetition, "logs": list(run.logs)} for run in metadata.runs]
+    runs = []
+    for run in metadata.runs:
+        runs.append({"repetition": run.repetition, "logs": list(run.logs)})
     return {**metadata.parameters, **extras, "runs": runs}
 
 
 def confirm(path: Path) -> None:
     """Mark an identity file as confirmed; everything else in it stays."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    text = "".join("confirmed: true\n" if line.startswith("confirmed:") else line for line in lines)
-    write_atomically(path, text)
+    content = path.read_text(encoding="utf-8")
+    write_atomically(path, re.sub(r"^confirmed:.*\n?", "confirmed: true\n", content, flags=re.MULTILINE))
 
 
 def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata], list[LogFile]]:
@@ -123,9 +124,10 @@ def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata]
     for file in files:
         if file.name == CONFIGURATION_FILE:
             continue
-        folders_above = [file.parts[:length] for length in range(len(file.parts) - 1, 0, -1)]
-        folder = next((above for above in folders_above if above in declarations), None)
-        if folder is None:
+        folder = file.parts[:-1]
+        while folder and folder not in declarations:
+            folder = folder[:-1]
+        if not folder:
             undeclared.append(file)
         elif not file.name.lower().endswith(_NO_LOGS):
             logs[folder].append(file)
@@ -139,9 +141,13 @@ def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetad
     if repetition is not None and (type(repetition) is not int or repetition < 1):
         raise IdentityError(f"{file.source}: repetition is {repetition!r}, which is not a whole number above 0")
     metadata = _parse_metadata(content, file.relative_path)
-    sizes = [metadata.parameters.get(name) for name in ("nodes", "devices_per_node")]
-    devices = math.prod(size for size in sizes if isinstance(size, int))
-    return replace(metadata, runs=tuple(_runs_of_folder(file, logs, repetition, devices)))
+    devices = int(metadata.parameters.get("nodes", 1)) * int(metadata.parameters.get("devices_per_node", 1))
+    repetitions: dict[int, list[tuple[str, LogFile]]] = defaultdict(list)
+    for log in logs:
+        # The repetition is declared, or in the names directly below the folder, or 1.
+        number_in_name, printer = parse_name_below(log.parts[len(file.parts) - 1 :])
+        repetitions[repetition or number_in_name or 1].append((printer, log))
+    return replace(metadata, runs=runs_of_repetitions(repetitions, devices))
 
 
 def _read_json(file: LogFile) -> dict[str, Any]:
@@ -164,23 +170,12 @@ def _without_repeated_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _runs_of_folder(
-    file: LogFile, logs: Sequence[LogFile], declared_repetition: int | None, devices: int
-) -> Iterator[LogRun]:
-    """Yield the runs: the repetition is declared, or in the names directly below the folder, or 1."""
-    repetitions: dict[int, list[tuple[str, LogFile]]] = defaultdict(list)
-    for log in logs:
-        repetition, printer = parse_name_below(log.parts[len(file.parts) - 1 :])
-        repetitions[declared_repetition or repetition or 1].append((printer, log))
-    for repetition, members in sorted(repetitions.items()):
-        yield from runs_of_repetition(repetition, members, devices)
-
-
 def _parse_metadata(content: dict[str, Any], source: str) -> LogMetadata:
     """Return the metadata in a mapping; raises StudyFileError for unknown names and wrong values."""
     keys = {"": tuple(MetadataSection.model_fields), "runs": tuple(RunSection.model_fields)}
     values = validate(MetadataSection, content, source, keys).model_dump(exclude_none=True)
-    runs = tuple(LogRun(run["repetition"], tuple(run["logs"])) for run in values.pop("runs"))
+    runs = [LogRun(run["repetition"], tuple(run["logs"])) for run in values.pop("runs")]
     extras = Extras(**{name: values.pop(name) for name in EXTRAS if name in values})
-    parameters = {name: value for name, value in values.items() if name not in _NOT_DECLARED}
-    return LogMetadata(parameters, runs, source, extras)
+    for name in _NOT_DECLARED:
+        values.pop(name, None)
+    return LogMetadata(values, tuple(runs), source, extras)

@@ -1,7 +1,7 @@
 """Log identification: which runs the logs of a folder are, from declared metadata and from inferred ones."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,10 +58,11 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
     if name and not re.fullmatch(STUDY_NAME, name):
         rule = "must start with a letter, a digit or '_' and contain letters, digits, '_', '.' or '-'"
         raise IdentityError(f"invalid study name {name!r}: {rule}")
-    path = _identity_file(folder.resolve())
+    root = folder.resolve()
+    path = root.with_name(f"{stem(root.stem)}.{IDENTITY_FILE}") if root.is_file() else root / IDENTITY_FILE
     files = tuple(file for file in find_log_files(folder) if file.source.path != path)
     declared, undeclared = declared_configurations(files)
-    identity, confirmed = read_identity(path) if path.exists() else _infer_identity(folder, undeclared)
+    identity, confirmed = read_identity(path) if path.exists() else _infer_identity(root, undeclared)
     configurations = (*identity.configurations, *declared)
     if not configurations:
         raise IdentityError(_no_metadata(folder, undeclared))
@@ -70,13 +71,12 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
         _write(path, identity, confirmed, accept)
     logs = tuple(file for file in files if file.name != CONFIGURATION_FILE)
     complete = replace(identity, configurations=configurations)
-    return IdentifiedLogs(folder.resolve(), logs, complete, path, confirmed or accept)
+    return IdentifiedLogs(root, logs, complete, path, confirmed or accept)
 
 
-def _infer_identity(folder: Path, files: Sequence[LogFile]) -> tuple[Identity, bool]:
+def _infer_identity(path: Path, files: Sequence[LogFile]) -> tuple[Identity, bool]:
     """Return what the names of files say; if they say nothing, there is nothing to confirm."""
     configurations = tuple(infer_configurations(files))
-    path = folder.resolve()
     # A name that a folder of outputs can have.
     study = re.sub(r"[^\w.-]+", "-", stem(path.stem if path.is_file() else path.name)).strip("-.") or "logs"
     return Identity(study, _SCALING, _BASELINE, configurations), not configurations
@@ -94,10 +94,6 @@ def _write(path: Path, identity: Identity, confirmed: bool, accept: bool) -> Non
         raise IdentityError(f"{path}: {reason}: ingest a copy of the logs") from error
 
 
-def _identity_file(path: Path) -> Path:
-    return path.with_name(f"{stem(path.stem)}.{IDENTITY_FILE}") if path.is_file() else path / IDENTITY_FILE
-
-
 def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
     shown = first_of([file.relative_path for file in files]) or "no file"
     return (
@@ -109,25 +105,23 @@ def _no_metadata(folder: Path, files: Sequence[LogFile]) -> str:
 
 def describe(logs: IdentifiedLogs) -> str:
     """Return a proposal as text: the configurations, what is unstated, and what keeps them from being ingested."""
-    return "\n".join(_lines(logs))
-
-
-def _lines(logs: IdentifiedLogs) -> Iterator[str]:
     identity, configurations = logs.identity, logs.identity.configurations
-    yield f"Inferred from the names of folders and files and the format of the logs: study {identity.study}"
-    yield ""
-    yield text_table((*REQUIRED, "repetitions", "logs"), [_row(metadata) for metadata in configurations])
-    yield ""
-    unstated = [name for name in _SHOWN_PARAMETERS if all(name in metadata.unstated for metadata in configurations)]
-    yield f"Not stated, and so missing: {', '.join(unstated)}"
-    yield f"Scaling: {identity.scaling}. Baseline: the same with {format_values(identity.baseline)}"
-    unused = identity.without_run(file.relative_path for file in logs.files)
+    unstated = set(_SHOWN_PARAMETERS).intersection(*(metadata.unstated for metadata in configurations))
+    lines = [
+        f"Inferred from the names of folders and files and the format of the logs: study {identity.study}",
+        "",
+        text_table((*REQUIRED, "repetitions", "logs"), list(map(_row, configurations))),
+        "",
+        f"Not stated, and so missing: {', '.join(filter(unstated.__contains__, _SHOWN_PARAMETERS))}",
+        f"Scaling: {identity.scaling}. Baseline: the same with {format_values(identity.baseline)}",
+    ]
+    unused = identity.without_run(logs.files)
     if unused:
-        yield f"{counted(len(unused), 'file')} of no run: {first_of(unused)}"
-    for problem in identity_problems(configurations):
-        yield f"Not yet: {problem}"
-    yield f"Written to {logs.file}"
-    yield "Check it, correct it, then write `confirmed: true` there, or give --accept. Until then nothing is ingested."
+        lines.append(f"{counted(len(unused), 'file')} of no run: {first_of(unused)}")
+    lines += [f"Not yet: {problem}" for problem in identity_problems(configurations)]
+    how_to_confirm = "Check it, correct it, then write `confirmed: true` there, or give --accept."
+    lines += [f"Written to {logs.file}", f"{how_to_confirm} Until then nothing is ingested."]
+    return "\n".join(lines)
 
 
 def _row(metadata: LogMetadata) -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 
 from dlperf_study.errors import IdentityError
+from dlperf_study.ingest.log_files import LogFile
 from dlperf_study.logs.rank_checks import JobSize
 from dlperf_study.study.configuration import FIELD_NAMES, PARAMETERS, Configuration
 from dlperf_study.study.grid import format_values
@@ -94,7 +96,7 @@ class LogMetadata:
     @property
     def logs(self) -> list[str]:
         """The paths of all its logs."""
-        return [log for run in self.runs for log in run.logs]
+        return list(chain.from_iterable(run.logs for run in self.runs))
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,12 @@ class Identity:
     @property
     def logs(self) -> list[str]:
         """The paths of all logs that it names."""
-        return [log for metadata in self.configurations for log in metadata.logs]
+        return list(chain.from_iterable(metadata.logs for metadata in self.configurations))
 
-    def without_run(self, paths: Iterable[str]) -> list[str]:
-        """Return the paths that it names in no run."""
+    def without_run(self, files: Iterable[LogFile]) -> list[str]:
+        """Return the paths of the files that it names in no run."""
         named = set(self.logs)
-        return [path for path in paths if path not in named]
+        return [file.relative_path for file in files if file.relative_path not in named]
 
     def checked(self) -> "Identity":
         """Return it; raises IdentityError with all its problems."""
@@ -139,7 +141,7 @@ def identity_problems(configurations: Sequence[LogMetadata]) -> Iterator[str]:
     for metadata in configurations:
         yield from _metadata_problems(metadata)
         yield from _repeated_repetitions(metadata)
-    counts = Counter(log for metadata in configurations for log in metadata.logs)
+    counts = Counter(chain.from_iterable(metadata.logs for metadata in configurations))
     for log, count in counts.items():
         if count > 1:
             yield f"{log}: named {count} times, but it belongs to one run"
@@ -163,7 +165,7 @@ def _repeated_repetitions(metadata: LogMetadata) -> Iterator[str]:
     counts = Counter(run.repetition for run in metadata.runs)
     for repetition, count in counts.items():
         if count > 1:
-            logs = ", ".join(log for run in metadata.runs if run.repetition == repetition for log in run.logs)
+            logs = ", ".join(chain.from_iterable(run.logs for run in metadata.runs if run.repetition == repetition))
             yield f"{metadata.source}: repetition {repetition} appears {count} times: {logs}"
 
 
@@ -176,5 +178,5 @@ def _equal_configurations(configurations: Sequence[LogMetadata]) -> Iterator[str
         first = earlier.setdefault(metadata.configuration(UNSTATED).identity, metadata)
         if first is not metadata:
             parameters = format_values({name: metadata.parameters[name] for name in REQUIRED})
-            logs = " and ".join(next(iter(each.logs), each.source) for each in (first, metadata))
+            logs = f"{next(iter(first.logs), first.source)} and {next(iter(metadata.logs), metadata.source)}"
             yield f"{metadata.source}: {logs} state the same ({parameters}): state the difference, or separate them"

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dlperf_study.errors import LogError
@@ -105,12 +105,21 @@ def parse_name_below(parts: Sequence[str]) -> tuple[int | None, str]:
     return repetition, "/".join(filter(None, [first.removeprefix(name), *others]))
 
 
-def runs_of_repetition(repetition: int, logs: Sequence[tuple[str, LogFile]], devices: int) -> Iterator[LogRun]:
-    """Yield the one run of these logs; if their names don't tell ranks apart, a run per log, which is refused."""
-    if len(logs) == 1 or are_one_run([printer for printer, _ in logs], devices):
-        yield LogRun(repetition, tuple(file.relative_path for _, file in logs))
-    else:
-        yield from (LogRun(repetition, (file.relative_path,)) for _, file in logs)
+def runs_of_repetitions(repetitions: Mapping[int, Sequence[tuple[str, LogFile]]], devices: int) -> tuple[LogRun, ...]:
+    """Return the runs of a configuration, given printer and file of each log, by repetition.
+
+    Logs of one repetition are one run only if their names tell ranks or nodes apart. Else each is a run of its own, and
+    the repetition is refused because it appears several times.
+    """
+    runs = []
+    for repetition, logs in sorted(repetitions.items()):
+        printers, files = zip(*logs, strict=True)
+        paths = [file.relative_path for file in files]
+        if len(logs) == 1 or are_one_run(printers, devices):
+            runs.append(LogRun(repetition, tuple(paths)))
+        else:
+            runs += [LogRun(repetition, (path,)) for path in paths]
+    return tuple(runs)
 
 
 def are_one_run(printers: Sequence[str], devices: int) -> bool:
@@ -127,11 +136,15 @@ def _names_a_printer(printer: str) -> bool:
 
 
 def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadata:
-    name, _ = members[0]
+    name = members[0][0]
+    repetitions: dict[int, list[tuple[str, LogFile]]] = defaultdict(list)
+    for member_name, file in members:
+        repetitions[member_name.repetition].append((member_name.printer, file))
     program = next(filter(None, (_format_name(file) for _, file in members)), "")
     folder = "/".join((*name.above[1:], name.case))
     source = folder if program else f"{folder} (none of its logs has one known format)"
-    return LogMetadata(_parameters(name, program), tuple(_runs(members)), source, Extras())
+    runs = runs_of_repetitions(repetitions, name.nodes * name.devices_per_node)
+    return LogMetadata(_parameters(name, program), runs, source, Extras())
 
 
 def _format_name(file: LogFile) -> str:
@@ -155,13 +168,3 @@ def _parameters(name: NameMetadata, program: str) -> Mapping[str, Scalar]:
         "batch_per_device": name.batch_per_device,
         "precision": canonical_precision(name.precision),
     }
-
-
-def _runs(members: Sequence[tuple[NameMetadata, LogFile]]) -> Iterator[LogRun]:
-    """Yield the runs: logs of one repetition are one run only if their names tell ranks or nodes apart."""
-    repetitions: dict[int, list[tuple[str, LogFile]]] = defaultdict(list)
-    for name, file in members:
-        repetitions[name.repetition].append((name.printer, file))
-    first, _ = members[0]
-    for repetition, logs in sorted(repetitions.items()):
-        yield from runs_of_repetition(repetition, logs, first.nodes * first.devices_per_node)

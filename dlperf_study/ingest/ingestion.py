@@ -64,7 +64,7 @@ def ingest(
     with closing(tables.GrowingTable(Table.STEPS, paths.dataset)) as steps:
         ingested = _IngestedTables(steps)
         _read_configurations(plan, tasks, ingested, report_bytes)
-    unused = identity.without_run(file.relative_path for file in files)
+    unused = identity.without_run(files)
     if unused:
         message = f"{counted(len(unused), 'file')} of no run, not read: {first_of(unused)}"
         ingested.diagnostics.append(Diagnostic("logs", message))

@@ -46,8 +46,10 @@ def find_log_files(path: Path) -> list[LogFile]:
     path = path.resolve()
     if not path.exists():
         raise LogError(f"{path}: there is no such folder or file")
-    files = [log_file for file in _files_below(path) for log_file in _log_files_in(file, path)]
-    visible = [file for file in files if not any(map(_is_hidden, file.parts[1:]))]
+    log_files: list[LogFile] = []
+    for file in [path] if path.is_file() else _files_below(path):
+        log_files += _log_files_in(file, path)
+    visible = [file for file in log_files if not any(map(_is_hidden, file.parts[1:]))]
     return sorted(visible, key=lambda file: _natural_order(file.relative_path))
 
 
@@ -57,15 +59,11 @@ def stem(name: str) -> str:
 
 
 def _files_below(path: Path) -> Iterator[Path]:
-    if path.is_file():
-        yield path
-        return
-    for folder, _, names in os.walk(path, onerror=_raise_unlisted):
-        yield from (Path(folder, name) for name in names)
+    def refuse(error: OSError) -> None:
+        raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
 
-
-def _raise_unlisted(error: OSError) -> None:
-    raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
+    for folder, _, names in os.walk(path, onerror=refuse):
+        yield from map(Path(folder).joinpath, names)
 
 
 def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:

@@ -70,7 +70,7 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
     """
     processes = min(len(os.sched_getaffinity(0)), len(tasks))
     if processes < 2 or sum(task.bytes for task in tasks) < WORTH_A_POOL_BYTES:
-        yield from ((task, read_run(task)) for task in tasks)
+        yield from zip(tasks, map(read_run, tasks), strict=True)
         return
     try:
         yield from _read_in_processes(tasks, processes)
@@ -159,7 +159,8 @@ def _refusals(task: RunToRead, logs: Sequence[ParsedLog], unreadable: Sequence[s
 def _diagnostics(task: RunToRead, logs: Sequence[ParsedLog], unreadable: Sequence[str]) -> Iterator[Diagnostic]:
     for log in logs:
         yield from (each for each in log.diagnostics if each.severity is not Severity.ERROR)
-    yield from (Diagnostic("logs", reason) for reason in unreadable)
+    for reason in unreadable:
+        yield Diagnostic("logs", reason)
     yield from unstated_data(logs, task.metadata.parameters)
 
 

@@ -11,6 +11,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def _read_one_by_one(read_line: ReadLine, block: Block, lines: Integers) -> Matc
 
 def _make_records(json_records: list[JsonRecord], lines: Integers) -> Records:
     values = {}
-    for metric in dict.fromkeys(name for record in json_records for name in record.values):
+    for metric in dict.fromkeys(chain.from_iterable(record.values for record in json_records)):
         values[metric] = np.array([record.values.get(metric, np.nan) for record in json_records])
     columns = {}
     for name in POSITION_COLUMNS:
@@ -135,7 +136,9 @@ def _read_by_trials(read_line: ReadLine, block: Block, layout: Layout) -> tuple[
     """Return what the lines of a layout contain, and the lines that must be read one by one."""
     nothing = Matches.none_of(layout.lines)
     varying = _varying_numbers(block, layout)
-    if layout.lines.size < WORTH_TRIALS or not all(map(_is_finite, varying)):
+    # A number that is too long, or has a long exponent, may be infinite or rounded to 0 with different digits.
+    always_finite = all(len(number[1]) <= _LONGEST_NUMBER and len(number[2] or b"") <= 2 for number in varying)
+    if layout.lines.size < WORTH_TRIALS or not always_finite:
         return nothing, layout.lines
     readable = _readable_like_first(block, layout, varying)
     lines, remaining = layout.lines[readable], layout.lines[~readable]
@@ -154,11 +157,6 @@ def _varying_numbers(block: Block, layout: Layout) -> list[re.Match[bytes]]:
     characters = byte_windows(np.frombuffer(block.data, np.uint8), block.starts[layout.lines], len(layout.text))
     differs = (characters != characters[0]).any(axis=0)
     return [match for match in _NUMBER.finditer(layout.text) if differs[match.start() : match.end()].any()]
-
-
-def _is_finite(number: re.Match[bytes]) -> bool:
-    """Return whether a number is finite and not rounded to 0 whatever its digits are."""
-    return len(number[1]) <= _LONGEST_NUMBER and len(number[2] or b"") <= 2
 
 
 def _readable_like_first(block: Block, layout: Layout, varying: Sequence[re.Match[bytes]]) -> Mask:
@@ -201,18 +199,16 @@ class _Trials:
             return make_records(lines[:0], {})
         if len(trials) < TRIALS or len({(record.window, tuple(record.values)) for record in trials}) > 1:
             raise _NotByTrialsError
-        return make_records(
-            lines,
-            {name: self._column([record.values[name] for record in trials]) for name in trials[0].values},
-            training=np.full(lines.size, trials[0].window == TRAINING),
-            time_seconds=self._column([record.time_seconds for record in trials]),
-            **{name: self._position([getattr(record, name) for record in trials]) for name in POSITION_COLUMNS},
-        )
-
-    def _position(self, outcomes: Sequence[int]) -> Integers:
-        if max(map(abs, outcomes)) >= 10**EXACT_DIGITS:
-            raise _NotByTrialsError
-        return self._column(outcomes).astype(np.int64)
+        values = {metric: self._column([record.values[metric] for record in trials]) for metric in trials[0].values}
+        columns = {}
+        for name in POSITION_COLUMNS:
+            outcomes = [getattr(record, name) for record in trials]
+            if max(map(abs, outcomes)) >= 10**EXACT_DIGITS:
+                raise _NotByTrialsError
+            columns[name] = self._column(outcomes).astype(np.int64)
+        times = self._column([record.time_seconds for record in trials])
+        training = np.full(lines.size, trials[0].window == TRAINING)
+        return make_records(lines, values, training=training, time_seconds=times, **columns)
 
     def _column(self, outcomes: Sequence[float]) -> Floats:
         """Return one column of the records, given its value in each trial."""

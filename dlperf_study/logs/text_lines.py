@@ -139,8 +139,11 @@ class _MatchedLines:
 
     def number_columns(self, groups: Sequence[str]) -> dict[str, NumberColumn]:
         """Return the numbers of each group that matched in any layout."""
-        matched = [group for group in groups if any(match and match[group] is not None for match in self.matches)]
-        return {group: self.numbers(group) for group in matched}
+        columns = {}
+        for group in groups:
+            if any(match and match[group] is not None for match in self.matches):
+                columns[group] = self.numbers(group)
+        return columns
 
 
 def _is_valid(columns: Mapping[str, NumberColumn], size: int) -> Mask:
