@@ -1,11 +1,11 @@
-"""One warning about a number: always shown, never dropped."""
+"""The diagnostic: what may be wrong about a number, a run or a table. It is always shown, and changes no number."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a diagnostic or a finding weighs; a note, only of an audit, says what is worth knowing."""
+    """How certain it is that something is wrong; a note, which only the audit gives, is worth knowing."""
 
     NOTE = "note"
     WARNING = "warning"
@@ -14,7 +14,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What was seen, about which run; no ``identity`` means the whole study, no ``repetition`` all runs."""
+    """A message about a subject; without ``identity`` about the whole study, without ``repetition`` about all runs."""
 
     subject: str
     message: str

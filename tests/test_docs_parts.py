@@ -3,9 +3,12 @@
 from dataclasses import fields, make_dataclass
 
 import pytest
+import yaml
 from pydantic import TypeAdapter
 
 from dlperf_study import models
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check
+from dlperf_study.diagnostic import Severity
 from dlperf_study.frameworks._base import Framework, Trainer
 from dlperf_study.launchers._base import Launcher
 from dlperf_study.logs import formats
@@ -13,9 +16,12 @@ from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import Format
 from dlperf_study.logs.format_detection import read_block
 from dlperf_study.models._base import Model
+from dlperf_study.published.source import PublishedSource
+from dlperf_study.published.source_lines import read_lines
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.parameter import Parameter, parameter, parameter_of
 from dlperf_study.study.parameter_types import value_type
+from tests.audit.tables import rate, results
 from tests.docs import DOCS, blocks, words
 
 
@@ -24,7 +30,7 @@ def members(kind: type) -> set[str]:
     return {name for name in [*vars(kind), *kind.__annotations__] if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("kind", [Model, Framework, Launcher, Format])
+@pytest.mark.parametrize("kind", [Model, Framework, Launcher, Format, Check, AuditDiagnostic])
 def test_every_field_of_a_part_is_explained(kind):
     assert {field.name for field in fields(kind)} <= words("docs/adding-a-part.md")
 
@@ -79,3 +85,21 @@ def test_the_example_of_a_parameter_declares_one():
         "description": "batches whose gradients are added before an exchange",
     }
     assert declared.name not in PARAMETERS
+
+
+def test_the_example_of_a_check_examines_a_table():
+    check = example("CHECK")
+    assert isinstance(check, Check)
+    [diagnostic, right] = check.examine(results([rate("9"), rate("90", 2)]))
+    assert right is None
+    assert diagnostic is not None
+    assert (diagnostic.computation, diagnostic.severity) == ("9 samples/s has one digit", Severity.NOTE)
+
+
+def test_the_example_of_a_published_source_can_be_read(tmp_path):
+    page = DOCS / "adding-a-part.md"
+    [metadata], [lines] = blocks(page, "yaml"), blocks(page, "csv")
+    (tmp_path / "source.csv").write_text(lines)
+    source = PublishedSource.model_validate(yaml.safe_load(metadata))
+    read = [(line["value"], line["world_size"]) for line in read_lines(source, tmp_path / "source.csv")]
+    assert read == [(352.72, 1), (2630.1, 8), (7.46, 8)]
