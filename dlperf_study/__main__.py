@@ -221,7 +221,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = commands.add_parser(ingest.__name__, help=(ingest.__doc__ or "").strip())
     sub.add_argument("folder", type=Path, help="a folder of logs, or an archive")
     sub.add_argument("--name", default="", help="of the study; without one, as the identity file or the folder says")
-    sub.add_argument("--accept", action="store_true", help="confirm what is proposed about whose logs they are")
+    sub.add_argument("--accept", action="store_true", help="confirm the inferred metadata of the logs")
     sub.add_argument("--like-dlperf", action="store_true", help="write DLPerf's JSON of results too, by its own rules")
     sub.add_argument("--no-report", action="store_true", help="build the dataset only")
     sub.set_defaults(command=ingest)

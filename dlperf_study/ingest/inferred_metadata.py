@@ -98,11 +98,11 @@ def parse_name_below(parts: Sequence[str]) -> tuple[int | None, str]:
 
     The repetition is the number at the end of the first name, unless that is a rank or a node.
     """
-    first, *others = map(stem, parts)
+    first, *lower = map(stem, parts)
     name = _PRINTER.sub("", first)
     match = _NUMBER.search(name)
     repetition = int(match[0]) if match else None
-    return repetition, "/".join(filter(None, [first.removeprefix(name), *others]))
+    return repetition, "/".join(filter(None, [first.removeprefix(name), *lower]))
 
 
 def runs_of_repetitions(repetitions: Mapping[int, Sequence[tuple[str, LogFile]]], devices: int) -> tuple[LogRun, ...]:

@@ -73,8 +73,8 @@ def results_of(runs: pd.DataFrame) -> Results:
         }
     for cases in results.values():
         baseline = cases.get(BASELINE_CASE, {}).get("median_speed")
-        for numbers in cases.values():
-            numbers["speedup"] = _rounded(float(numbers["median_speed"] or 0) / baseline) if baseline else None
+        for result in cases.values():
+            result["speedup"] = _rounded(float(result["median_speed"] or 0) / baseline) if baseline else None
     return results
 
 

@@ -137,7 +137,7 @@ def _read_by_trials(read_line: ReadLine, block: Block, layout: Layout) -> tuple[
     nothing = Matches.none_of(layout.lines)
     varying = _varying_numbers(block, layout)
     # A number that is too long, or has a long exponent, may be infinite or rounded to 0 with different digits.
-    always_finite = all(len(number[1]) <= _LONGEST_NUMBER and len(number[2] or b"") <= 2 for number in varying)
+    always_finite = all(len(match[1]) <= _LONGEST_NUMBER and len(match[2] or b"") <= 2 for match in varying)
     if layout.lines.size < WORTH_TRIALS or not always_finite:
         return nothing, layout.lines
     readable = _readable_like_first(block, layout, varying)
@@ -187,9 +187,9 @@ class _Trials:
 
     def __init__(self, read_line: ReadLine, block: Block, layout: Layout, varying: Sequence[re.Match[bytes]]) -> None:
         self._block, self._layout, self._varying = block, layout, varying
-        texts = _with_other_digits(layout.text, varying)
-        self._numbers = [[float(text[slice(*match.span())]) for text in texts] for match in varying]
-        self._trials = _read_all_or_none(read_line, texts)
+        variants = _with_other_digits(layout.text, varying)
+        self._numbers = [[float(variant[slice(*match.span())]) for variant in variants] for match in varying]
+        self._trials = _read_all_or_none(read_line, variants)
 
     def records(self) -> Records:
         """Return one row per line; none if lines of this layout have no number."""
@@ -215,9 +215,9 @@ class _Trials:
         if np.array_equal(outcomes, list(outcomes[:1]) * TRIALS, equal_nan=True):
             return np.full(self._layout.lines.size, float(outcomes[0]))
         origins = []
-        for match, numbers in zip(self._varying, self._numbers, strict=True):
+        for match, inputs in zip(self._varying, self._numbers, strict=True):
             for divisor in _DIVISORS:
-                if [number / divisor for number in numbers] == list(outcomes):
+                if [value / divisor for value in inputs] == list(outcomes):
                     origins.append((match, divisor))
         if len(origins) != 1:
             raise _NotByTrialsError

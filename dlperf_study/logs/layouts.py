@@ -81,23 +81,23 @@ def _equal_texts(masked: Bytes, starts: Integers, length: int) -> Iterator[Integ
     """Yield the indices of lines of one length, grouped by equal bytes except for digits."""
     characters = byte_windows(masked, starts, -(-length // _WORD_BYTES) * _WORD_BYTES)
     characters[:, length:] = 0
-    words, remaining = characters.view(np.uint64), np.arange(starts.size)
+    packed, remaining = characters.view(np.uint64), np.arange(starts.size)
     for _ in range(_ROUNDS):
-        equals_first = _equals_first(words)
+        equals_first = _equals_first(packed)
         yield remaining[equals_first]
-        words, remaining = words[~equals_first], remaining[~equals_first]
+        packed, remaining = packed[~equals_first], remaining[~equals_first]
         if not remaining.size:
             return
     groups = defaultdict[bytes, list[int]](list)
-    for index, line in zip(remaining.tolist(), words, strict=True):
+    for index, line in zip(remaining.tolist(), packed, strict=True):
         groups[line.tobytes()].append(index)
     yield from map(np.array, groups.values())
 
 
-def _equals_first(words: NDArray[np.uint64]) -> Mask:
+def _equals_first(packed: NDArray[np.uint64]) -> Mask:
     """Return which rows equal the first; column by column, because numpy is slow with short rows."""
-    equal = np.ones(len(words), dtype=bool)
-    for column in words.T:
+    equal = np.ones(len(packed), dtype=bool)
+    for column in packed.T:
         equal &= column == column[0]
     return equal
 
@@ -133,20 +133,22 @@ class NumberColumn:
     valid: Mask
 
 
-def read_numbers(block: Block, starts: Integers, texts: Sequence[bytes | None], counts: Integers) -> NumberColumn:
+def read_numbers(
+    block: Block, starts: Integers, first_numbers: Sequence[bytes | None], counts: Integers
+) -> NumberColumn:
     """Return the numbers at these positions of a block.
 
     Args:
         block: the lines with the numbers
         starts: where each number begins, ordered by layout; shape (rows,)
-        texts: the number in the first line of each layout, None if the layout has none
+        first_numbers: the number in the first line of each layout, None if the layout has none
         counts: how many rows each layout has
 
     """
     values = np.full(starts.size, np.nan)
     valid = np.ones(starts.size, dtype=bool)
-    has_number = np.array([text is not None for text in texts], dtype=bool)
-    shapes = [number_shape(text) if text else text for text in texts]
+    has_number = np.array([first is not None for first in first_numbers], dtype=bool)
+    shapes = [number_shape(first) if first else first for first in first_numbers]
     shape_ids = {shape: shape_id for shape_id, shape in enumerate(dict.fromkeys(shapes))}
     shape_of_row = np.repeat([shape_ids[shape] for shape in shapes], counts)
     for shape, shape_id in shape_ids.items():

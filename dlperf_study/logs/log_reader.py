@@ -87,8 +87,10 @@ class _LogReader:
         if not formats:
             return
         format_ = only_format(formats, str(self._source))
-        others = other_formats_at_start(block, format_) if self._format is None else []
-        self._format = only_format([format_, *(others or other_formats_later(block, format_))], str(self._source))
+        second_formats = other_formats_at_start(block, format_) if self._format is None else []
+        self._format = only_format(
+            [format_, *(second_formats or other_formats_later(block, format_))], str(self._source)
+        )
 
     def _without_cut_line(self, kind: int, matches: Matches, may_be_cut: bool) -> Matches:
         """Return the lines of one kind; none if the last line has no number that the others of its kind have."""

@@ -70,8 +70,8 @@ def job_series(logs: Sequence[ParsedLog], job: JobSize) -> JobSeries:
 
 def _with_ranks(log: ParsedLog, index: int) -> Records:
     """Return the records with the rank that the log states if no line names one; else with a number below −1."""
-    records, stated_rank = log.records, log.integer_fact("rank")
-    rank = stated_rank if stated_rank is not None else -2 - index
+    records, declared_rank = log.records, log.integer_fact("rank")
+    rank = declared_rank if declared_rank is not None else -2 - index
     return replace(records, rank=np.where(records.rank < 0, rank, records.rank))
 
 

@@ -178,8 +178,8 @@ def _make_records(
     positions = {}
     for name in POSITION_COLUMNS:
         if name in columns:
-            numbers = columns[name].values
-            positions[name] = np.where(numbers <= LARGEST_INTEGER, numbers, -1).astype(np.int64)
+            position = columns[name].values
+            positions[name] = np.where(position <= LARGEST_INTEGER, position, -1).astype(np.int64)
     if "rank" not in positions:
         positions["rank"] = _prefix_ranks(lines.block, lines.layouts)
     line_numbers = lines.block.first_line + lines.indices

@@ -21,8 +21,8 @@ def _record(line: Mapping[str, Any]) -> JsonRecord | None:
     if kind != "POINT_IN_TIME":
         values = {f"{key}_seconds": milliseconds / 1000}
     else:
-        numbers = {} if key in _NO_NUMBERS else numeric_values(value if isinstance(value, Mapping) else {key: value})
-        values = {_SYNONYMS.get(name, name): number for name, number in numbers.items()}
+        measured = {} if key in _NO_NUMBERS else numeric_values(value if isinstance(value, Mapping) else {key: value})
+        values = {_SYNONYMS.get(name, name): value for name, value in measured.items()}
     if not values:
         return None
     metadata = line.get("metadata") or {}
