@@ -1,5 +1,7 @@
-"""What the notebook of one configuration shows of it."""
+"""What the notebook of one configuration shows: its parameters, runs, step times and logs."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
 
 import pandas as pd
@@ -42,38 +44,15 @@ def step_time_figure(steps: pd.DataFrame) -> Figure:
     title, caption = "Step times", "Every step of every rank; the shaded steps are the warm-up, which is not measured."
     if steps.empty:
         return Figure("step-times", title, caption, None, "No run completed, so there are no step times.")
-    with publication_style():
-        return Figure("step-times", title, caption, _draw(steps))
-
-
-def log_tails(paths: ConfigurationPaths) -> "Tails":
-    """Return the last lines that each process of each run printed."""
-    logs = [log for run in paths.runs() for log in run.process_logs]
-    return Tails({f"run {log.parent.name}, {log.stem}": _last_lines(log.read_text(errors="replace")) for log in logs})
-
-
-class Tails:
-    """Named pieces of text, each folded away until somebody opens it."""
-
-    def __init__(self, pieces: dict[str, str]) -> None:
-        self.pieces = pieces
-
-    def _repr_html_(self) -> str:
-        folded = (
-            f"<details><summary>{escape(n)}</summary><pre>{escape(t)}</pre></details>" for n, t in self.pieces.items()
-        )
-        return "".join(folded) or "<p>No log was written.</p>"
-
-
-def _draw(steps: pd.DataFrame) -> Drawing:
     repetitions = sorted(steps["repetition"].unique())
-    drawing = Drawing(figsize=(PAGE_INCHES, PANEL_INCHES), layout="constrained")
-    panels = drawing.subplots(1, len(repetitions), squeeze=False, sharey=True)[0]
-    for axes, repetition in zip(panels, repetitions, strict=True):
-        _draw_run(axes, steps[steps["repetition"] == repetition], f"run {repetition}")
-    panels[0].set_ylabel("step time (s)")
-    panels[0].set_ylim(bottom=0)
-    return drawing
+    with publication_style():
+        drawing = Drawing(figsize=(PAGE_INCHES, PANEL_INCHES), layout="constrained")
+        panels = drawing.subplots(1, len(repetitions), squeeze=False, sharey=True)[0]
+        for axes, repetition in zip(panels, repetitions, strict=True):
+            _draw_run(axes, steps[steps["repetition"] == repetition], f"run {repetition}")
+        panels[0].set_ylabel("step time (s)")
+        panels[0].set_ylim(bottom=0)
+    return Figure("step-times", title, caption, drawing)
 
 
 def _draw_run(axes: Axes, steps: pd.DataFrame, title: str) -> None:
@@ -87,5 +66,24 @@ def _draw_run(axes: Axes, steps: pd.DataFrame, title: str) -> None:
     quantity_axes(axes)
 
 
-def _last_lines(text: str) -> str:
-    return "\n".join(text.splitlines()[-TAIL_LINES:])
+@dataclass(frozen=True)
+class LogTails:
+    """The last lines of logs by title, each folded until a reader opens it."""
+
+    tails: Mapping[str, str]
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for title, tail in self.tails.items():
+            parts.append(f"<details><summary>{escape(title)}</summary><pre>{escape(tail)}</pre></details>")
+        return "".join(parts) or "<p>No log was written.</p>"
+
+
+def log_tails(paths: ConfigurationPaths) -> LogTails:
+    """Return the last lines that each process of each run printed."""
+    tails = {}
+    for run in paths.runs():
+        for log in run.process_logs:
+            lines = log.read_text(errors="replace").splitlines()
+            tails[f"run {log.parent.name}, {log.stem}"] = "\n".join(lines[-TAIL_LINES:])
+    return LogTails(tails)

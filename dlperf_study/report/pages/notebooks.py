@@ -18,7 +18,10 @@ def execute_notebooks(names: list[str], study: str, folder: Path) -> list[Path]:
 
     Raises :class:`ReportError` with the cell and its error; what was executed stays in ``folder``.
     """
-    executions = [_execution(NOTEBOOKS / f"{name}.ipynb", study, folder) for name in names]
+    executions = []
+    for name in names:
+        source = NOTEBOOKS / f"{name}.ipynb"
+        executions.append(Execution(source, folder / source.name, {"study": study}, folder / f"{name}.errors"))
     execute(executions)
     return [execution.output for execution in executions]
 
@@ -33,9 +36,8 @@ def execute(executions: list[Execution]) -> None:
                 running.append(NotebookProcess(waiting.pop(0)))
             done = first_done(running, deadline - time.monotonic())
             if done is None:
-                raise ReportError(
-                    f"{running[0].execution.source.name}: not done after {TIMEOUT_SECONDS:.0f} s; stopped"
-                )
+                name = running[0].execution.source.name
+                raise ReportError(f"{name}: not done after {TIMEOUT_SECONDS:.0f} s; stopped")
             running.remove(done)
             _close(done)
     finally:
@@ -43,43 +45,37 @@ def execute(executions: list[Execution]) -> None:
             process.end()
 
 
-def _execution(source: Path, study: str, folder: Path) -> Execution:
-    return Execution(source, folder / source.name, {"study": study}, folder / f"{source.stem}.errors")
-
-
 def _close(process: NotebookProcess) -> None:
     """End a process that is done; raise ReportError when its notebook failed."""
-    code, said, execution = process.wait(0), process.errors(), process.execution
+    code, errors, execution = process.wait(0), process.errors(), process.execution
     process.end()
-    cells = _cells(execution.output)
-    failure = _error_of(cells) or (code and _last_words(code, said)) or _gap_in(cells)
+    failure = _failed_cell(execution.output)
+    if code and not failure:
+        last_lines = "\n".join(errors.splitlines()[-3:])
+        failure = f"ended with code {code}: {last_lines}"
+    failure = failure or _unexecuted_cell(execution.output)
     if failure:
         raise ReportError(f"{execution.source.name}: {failure}\nWhat was executed is in {execution.output}")
     execution.errors.unlink(missing_ok=True)
 
 
-def _last_words(code: int, said: str) -> str:
-    words = "\n".join(said.splitlines()[-3:])
-    return f"ended with code {code}: {words}"
-
-
-def _cells(executed: Path) -> list[dict[str, Any]]:
-    """Return the cells of a notebook, or none if papermill ended before it wrote any."""
-    return list(json.loads(executed.read_text(encoding="utf-8"))["cells"]) if executed.exists() else []
-
-
-def _error_of(cells: list[dict[str, Any]]) -> str | None:
+def _failed_cell(executed: Path) -> str | None:
     """Return the first error that a cell raised."""
-    for number, cell in enumerate(cells, 1):
+    for number, cell in enumerate(_cells(executed), 1):
         for output in cell.get("outputs", []):
             if output["output_type"] == "error":
                 return f"cell {number} raised {output['ename']}: {output['evalue']}"
     return None
 
 
-def _gap_in(cells: list[dict[str, Any]]) -> str | None:
+def _unexecuted_cell(executed: Path) -> str | None:
     """Return which cell was left out; papermill's metadata calls cells completed that a dead kernel never ran."""
-    for number, cell in enumerate(cells, 1):
+    for number, cell in enumerate(_cells(executed), 1):
         if cell["cell_type"] == "code" and cell["source"] and cell["execution_count"] is None:
             return f"cell {number} was never executed"
     return None
+
+
+def _cells(executed: Path) -> list[dict[str, Any]]:
+    """Return the cells of a notebook, or none if papermill ended before it wrote any."""
+    return list(json.loads(executed.read_text(encoding="utf-8"))["cells"]) if executed.exists() else []
