@@ -112,9 +112,9 @@ def test_a_reason_names_logs_as_they_are(dataset: Dataset) -> None:
 
 
 def test_what_is_diagnosed_of_many_logs_alike_is_said_once(dataset: Dataset) -> None:
-    [cells] = [cells for cells in diagnostic_rows(dataset) if "stand for all" in cells[4].text]
+    [cells] = [cells for cells in diagnostic_rows(dataset) if "represent all" in cells[4].text]
     assert [cell.text for cell in cells[1:4]] == ["8 devices and 80 devices on 10 nodes", "1, 2, 3", "6 logs"]
-    assert cells[4].text == "only 1 of 8 to 80 ranks printed: they stand for all, since the ranks step together"
+    assert cells[4].text == "only 1 of 8 to 80 ranks printed: they represent all, because the ranks step together"
 
 
 def test_nothing_is_said_of_logs_that_only_holds_for_measured_runs(dataset: Dataset) -> None:
