@@ -108,16 +108,12 @@ def _rank_log(lines: list[Object], source: str) -> RankLog:
 def _window(line: Object, source: str) -> Window:
     check_types(line, source, name=str, steps=int, seconds=(int, float), step_seconds=list, losses=list)
     try:
-        steps = np.asarray(line["step_seconds"], dtype=np.float64)
+        step_seconds = np.asarray(line["step_seconds"], dtype=np.float64)
         losses = np.asarray(line["losses"], dtype=np.float64)
     except (ValueError, TypeError) as error:
         raise EvidenceError(f"{source}: window {line['name']}: {error}") from error
-    window = Window(line["name"], float(line["seconds"]), steps, losses, line.get("bytes"))
-    _check_window(window, line["steps"], source)
-    return window
-
-
-def _check_window(window: Window, steps: int, source: str) -> None:
+    window = Window(line["name"], float(line["seconds"]), step_seconds, losses, line.get("bytes"))
+    steps = line["steps"]
     if window.step_seconds.shape != (steps,) or window.losses.shape not in ((steps,), (0,)):
         raise EvidenceError(f"{source}: window {window.name} does not have one time and one loss for each step")
     if not steps and window.name != WARMUP:
@@ -127,6 +123,7 @@ def _check_window(window: Window, steps: int, source: str) -> None:
     total = float(window.step_seconds.sum())
     if not abs(total - window.seconds) <= window.seconds * CLOCK_TOLERANCE or not math.isfinite(window.seconds):
         raise EvidenceError(f"{source}: window {window.name} lasts {window.seconds} s but its steps {total} s")
+    return window
 
 
 def check_format(facts: Object, source: str) -> None:

@@ -52,7 +52,9 @@ class RankLogWriter:
         position = {"rank": rank.rank, "world_size": rank.world_size, "node": node, "local_rank": local_rank}
         process = {"host": socket.gethostname(), "pid": os.getpid(), "exchange": rank.exchange_kind}
         identity = {"format": FORMAT, "run": run, "code": measuring_code()}
-        self._add("rank", identity | position | process | description | _clock())
+        anchor = {"unix_ns": time.time_ns(), "clock_ns": time.perf_counter_ns()}
+        clock = {"clock": "perf_counter_ns", "wall_anchor": anchor}
+        self._add("rank", identity | position | process | description | clock)
 
     def window(self, window: TimedWindow) -> None:
         """Add one window."""
@@ -77,10 +79,3 @@ class RankLogWriter:
 
     def _add(self, kind: str, values: dict[str, Any]) -> None:
         self._lines.append({"kind": kind} | values)
-
-
-def _clock() -> dict[str, Any]:
-    return {
-        "clock": "perf_counter_ns",
-        "wall_anchor": {"unix_ns": time.time_ns(), "clock_ns": time.perf_counter_ns()},
-    }

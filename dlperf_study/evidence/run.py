@@ -170,13 +170,13 @@ class DuplicateRuns:
     def checked(self, run: Run) -> Run:
         """Return the run, or, if a process of an earlier run wrote one of its logs, the run as failed."""
         for log in run.ranks:
-            if log.process in self._runs:
-                return replace(run, outcome=Outcome.FAILED, reason=self._reason(log), ranks=())
-        self._runs |= {log.process: run for log in run.ranks}
+            if original := self._runs.get(log.process):
+                host, pid, _ = log.process
+                process = f"rank {log.rank} is the same process (pid {pid} on {host}, begun in the same nanosecond)"
+                reason = (
+                    f"its {process} as in run {original.repetition} of {original.identity}: a copy is no repetition"
+                )
+                return replace(run, outcome=Outcome.FAILED, reason=reason, ranks=())
+        for log in run.ranks:
+            self._runs[log.process] = run
         return run
-
-    def _reason(self, log: RankLog) -> str:
-        host, pid, _ = log.process
-        original = self._runs[log.process]
-        process = f"rank {log.rank} is the same process (pid {pid} on {host}, begun in the same nanosecond)"
-        return f"its {process} as in run {original.repetition} of {original.identity}: a copy is no repetition"

@@ -1,10 +1,11 @@
 """Shared by the Paddle frameworks: the number of a rank, the stopwatch of a GPU, the description of a rank."""
 
 import os
+from functools import partial
 from typing import Any
 
 from dlperf_study import models
-from dlperf_study.frameworks._base import HostStopwatch, Stopwatch
+from dlperf_study.frameworks._base import EventStopwatch, HostStopwatch, Stopwatch
 from dlperf_study.frameworks._common import model_facts
 from dlperf_study.study.configuration import Configuration
 
@@ -17,26 +18,6 @@ def environment_rank() -> tuple[int, int]:
     return int(os.environ.get("PADDLE_TRAINER_ID", "0")), int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 
 
-class EventStopwatch:
-    """Marks in the stream of the device, so that timing a step costs no synchronisation."""
-
-    def __init__(self) -> None:
-        self._events: list[Any] = []
-
-    def mark(self) -> None:
-        """Record an event after the work queued so far."""
-        from paddle.device import Event
-
-        event = Event(enable_timing=True)
-        event.record()
-        self._events.append(event)
-
-    def seconds(self) -> list[float]:
-        """Wait for the last event, then return the seconds between successive events."""
-        self._events[-1].synchronize()
-        return [a.elapsed_time(b) / 1e3 for a, b in zip(self._events, self._events[1:], strict=False)]
-
-
 def on_gpu() -> bool:
     """Return whether this process trains on a GPU."""
     import paddle
@@ -46,7 +27,11 @@ def on_gpu() -> bool:
 
 def stopwatch() -> Stopwatch:
     """Return the stopwatch of this process's device."""
-    return EventStopwatch() if on_gpu() else HostStopwatch()
+    if not on_gpu():
+        return HostStopwatch()
+    from paddle.device import Event
+
+    return EventStopwatch(partial(Event, enable_timing=True))
 
 
 def synchronise() -> None:

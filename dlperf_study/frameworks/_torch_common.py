@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 from dlperf_study import models
@@ -9,6 +10,7 @@ from dlperf_study.frameworks import _common
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
+    EventStopwatch,
     HostStopwatch,
     Levels,
     Stopwatch,
@@ -51,26 +53,6 @@ def environment(configuration: Configuration, cluster: ClusterView, node: int) -
     return common_environment(configuration) | {VISIBLE_DEVICES: ""} | gpu_environment(cluster, node)
 
 
-class EventStopwatch:
-    """Marks in the stream of the device, so that timing a step costs no synchronisation."""
-
-    def __init__(self) -> None:
-        self._events: list[Any] = []
-
-    def mark(self) -> None:
-        """Record an event after the work queued so far."""
-        import torch
-
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        self._events.append(event)
-
-    def seconds(self) -> list[float]:
-        """Wait for the last event, then return the seconds between successive events."""
-        self._events[-1].synchronize()
-        return [a.elapsed_time(b) / 1e3 for a, b in zip(self._events, self._events[1:], strict=False)]
-
-
 class TorchTrainer:
     """One rank of a data-parallel run; each framework adds how gradients travel."""
 
@@ -79,7 +61,8 @@ class TorchTrainer:
         self.exchange_kind = "all_reduce" if world_size > 1 else "none"
         self._configuration = configuration
         self._device = _device(local_rank)
-        self._layer = self._placed(build_layer(configuration, rank, world_size))
+        layer = build_layer(configuration, rank, world_size)
+        self._layer = layer.to(self._device, memory_format=_memory_format(configuration))
         images, labels = _common.synthetic_batch(configuration, rank)
         self._images, self._labels = self._on_device(images), self._on_device(labels)
 
@@ -105,7 +88,11 @@ class TorchTrainer:
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for this rank's device."""
-        return EventStopwatch() if self._device.type == "cuda" else HostStopwatch()
+        import torch
+
+        if self._device.type == "cuda":
+            return EventStopwatch(partial(torch.cuda.Event, enable_timing=True))
+        return HostStopwatch()
 
     def loss_value(self, loss: Any) -> float:
         """Return a loss as a number."""
@@ -118,10 +105,6 @@ class TorchTrainer:
     def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> "TrainingStep":
         batch = (self._images, self._labels)
         return TrainingStep(self._configuration, model, optimizer, batch, update or plain_update)
-
-    def _placed(self, layer: Any) -> Any:
-        """Return the layer on this rank's device, in the configured memory format."""
-        return layer.to(self._device, memory_format=_memory_format(self._configuration))
 
     def _on_device(self, array: Any) -> Any:
         import torch

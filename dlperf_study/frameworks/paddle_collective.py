@@ -94,7 +94,8 @@ class CollectiveTrainer:
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
         parameters = sum(int(p.size) for p in trainable_parameters(self._layer))
-        return _paddle_common.description(self._configuration, parameters, self._gradient_bytes())
+        gradient_bytes = sum(int(buffer.size) * buffer.element_size() for buffer in self._buffers)
+        return _paddle_common.description(self._configuration, parameters, gradient_bytes)
 
     def train_step(self) -> Any:
         """Do one step; the exchange runs inside ``backward``."""
@@ -162,9 +163,6 @@ class CollectiveTrainer:
             return []
         exchanged = replicated_parameters(self._layer)
         return [sum(int(exchanged[i].size) for i in group) for group in self._model.group_indices]
-
-    def _gradient_bytes(self) -> int:
-        return sum(int(buffer.size) * buffer.element_size() for buffer in self._buffers)
 
 
 def _join(rank: int) -> None:

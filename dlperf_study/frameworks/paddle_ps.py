@@ -51,7 +51,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from unbuilt_levels(configuration, LEVELS, refused=REFUSED_STRATEGIES)
     yield from model_obstacles(configuration, "paddle")
     yield from _contradictions(configuration)
-    if version and _version_numbers(version) >= FIRST_WITHOUT_SERVERS:
+    if version and tuple(map(int, version.split(".")[:2])) >= FIRST_WITHOUT_SERVERS:
         yield f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
     if cluster.device != "cpu":
         yield f"device is {cluster.device}, but parameter servers are built for cpu"
@@ -66,11 +66,6 @@ def _contradictions(configuration: Configuration) -> Iterator[str]:
         yield f"optimizer {configuration.optimizer} is not kept by Paddle's dense tables (built: sgd)"
     if configuration.classifier == "sharded":
         yield "a sharded classifier needs collectives between the trainers"
-
-
-def _version_numbers(version: str) -> tuple[int, ...]:
-    """Return the major and the minor number of a version."""
-    return tuple(int(part) for part in version.split(".")[:2])
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:

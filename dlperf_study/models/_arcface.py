@@ -140,7 +140,8 @@ def _logits(cosines: Any, own: Any) -> Any:
 
 def _cross_entropy(library: Tensors, logits: Any, own: Any, shard: Shard) -> Any:
     """Return the mean cross-entropy over all samples, whose logits [N, C] are distributed over all shards."""
-    shifted = logits - _max_over_shards(library, logits.detach().amax(1, keepdim=True), shard)
+    largest = logits.detach().amax(1, keepdim=True)
+    shifted = logits - (largest if shard.ranks == 1 else library.all_reduced(largest, "MAX"))
     sums = library.stack([shifted.exp().sum(1), (own * shifted).sum(1)])
     normalizer, target = _sum_over_shards(library, sums, shard)
     return (normalizer.log() - target).mean()
@@ -161,10 +162,6 @@ def _gather_features(library: Tensors, features: Any, shard: Shard) -> Any:
 
 def _gather(library: Tensors, tensor: Any, shard: Shard) -> Any:
     return tensor if shard.ranks == 1 else library.all_gathered(tensor, shard.rank, shard.ranks)
-
-
-def _max_over_shards(library: Tensors, local: Any, shard: Shard) -> Any:
-    return local if shard.ranks == 1 else library.all_reduced(local, "MAX")
 
 
 def _sum_over_shards(library: Tensors, local: Any, shard: Shard) -> Any:
