@@ -170,10 +170,10 @@ def _condition(name: str, line: str, field: str) -> Any:
     if not _is_number_column(name):
         return field
     with error_prefix(f"{line}: {name} is "):
-        number = finite(field)
-        if name in COLUMNS and COLUMNS[name].dtype is not Dtype.FLOAT and not number.is_integer():
+        value = finite(field)
+        if name in COLUMNS and COLUMNS[name].dtype is not Dtype.FLOAT and not value.is_integer():
             raise TableError(f"{field!r}, which is not an integer")
-        return number
+        return value
 
 
 def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
@@ -192,9 +192,9 @@ def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
 
 def _printed_number(field: str) -> dict[str, Any]:
     unit = "%" if field.endswith("%") else ""
-    number = without_commas(field.removesuffix("%").strip())
+    digits = without_commas(field.removesuffix("%").strip())
     try:
-        return {VALUE: value_of(number, unit), _RESOLUTION: resolution_of(number, unit), "printed": field}
+        return {VALUE: value_of(digits, unit), _RESOLUTION: resolution_of(digits, unit), "printed": field}
     except PublishedError:
         return {VALUE: finite(field), "printed": field}
 
@@ -207,12 +207,12 @@ def is_no_number(field: str) -> bool:
 def finite(field: str) -> float:
     """Return a number; raises TableError if the field is no number, or not finite."""
     try:
-        number = float(without_commas(field))
+        value = float(without_commas(field))
     except ValueError:
         raise TableError(f"{field!r}, which is not a number; where there is none, write {NO_NUMBERS[0]}") from None
-    if not math.isfinite(number):
+    if not math.isfinite(value):
         raise TableError(f"{field!r}, which is not finite; where there is no number, write {NO_NUMBERS[0]}")
-    return number
+    return value
 
 
 def without_commas(field: str) -> str:

@@ -77,9 +77,9 @@ def far_from_other_runs(rates: Floats) -> Iterator[tuple[int, float]]:
     if rates.size < 2:
         return
     for position in range(rates.size):
-        others = np.delete(rates, position)
-        median = float(np.median(others))
-        limit = max(FAR_SHARE * median, FAR_DEVIATIONS * median_deviation(others))
+        other_rates = np.delete(rates, position)
+        median = float(np.median(other_rates))
+        limit = max(FAR_SHARE * median, FAR_DEVIATIONS * median_deviation(other_rates))
         if abs(rates[position] - median) > limit:
             yield position, median
 

@@ -109,16 +109,12 @@ class _Files:
         if self._parquet:
             self._parquet.close()
         if self._parquet and self._rows <= LONGEST_CSV:
-            _write_csv(self._file, self._csv_file)
-
-
-def _write_csv(parquet_file: Path, csv_file: Path) -> None:
-    with (
-        parquet.ParquetFile(parquet_file) as rows,
-        csv.CSVWriter(csv_file, rows.schema_arrow, write_options=_CSV) as to,
-    ):
-        for batch in rows.iter_batches():
-            to.write_batch(batch)
+            with (
+                parquet.ParquetFile(self._file) as rows,
+                csv.CSVWriter(self._csv_file, rows.schema_arrow, write_options=_CSV) as csv_writer,
+            ):
+                for batch in rows.iter_batches():
+                    csv_writer.write_batch(batch)
 
 
 def read(table: Table, folder: Path) -> pd.DataFrame:

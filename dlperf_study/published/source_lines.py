@@ -112,8 +112,8 @@ def terms_of(printed: str) -> tuple[int, int] | None:
 
 
 def _match_number(printed: str) -> re.Match[str]:
-    if number := _NUMBER.fullmatch(printed):
-        return number
+    if match := _NUMBER.fullmatch(printed):
+        return match
     raise PublishedError(f"{printed!r} is neither a number nor a ratio like 10 : 3 nor {NO_NUMBER!r}")
 
 

@@ -43,7 +43,7 @@ def by_hand(dataset, framework, column):
     return dataset.runs.loc[dataset.runs["framework"] == framework, column].tolist()
 
 
-def test_the_ratio_is_that_of_the_medians_beside_the_absolute_throughput_of_the_reference(paths):
+def test_the_ratio_is_that_of_the_medians_with_the_absolute_throughput_of_the_reference(paths):
     row, dataset = compared(paths)
     own, other = (by_hand(dataset, name, "throughput") for name in ("torch_ddp", "paddle_collective"))
     assert row.reference_identity == PADDLE.identity
@@ -89,7 +89,7 @@ def test_alike_within_their_noise_they_are_not_distinguishable_and_nothing_expla
     assert pd.isna(row.difference_lies_in)
 
 
-def test_a_reference_without_a_completed_run_is_an_error_said_once(paths):
+def test_a_reference_without_a_completed_run_is_one_error(paths):
     row, dataset = compared(paths, paddle_runs=0)
     about = dataset.diagnostics[dataset.diagnostics["subject"] == "relative_throughput"]
     [diagnostic] = about.itertuples()

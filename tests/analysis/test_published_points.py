@@ -24,7 +24,7 @@ def point(points, cell):
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_published_throughput_stands_beside_exactly_one_configuration_of_ours(study):
+def test_every_published_throughput_matches_exactly_one_configuration_of_ours(study):
     published, ours = published_and_ours(study)
     matches = matching_configurations(published.points, ours)
     unasked = published.points[["program", "model"]].isin(UNASKED.get(study, set())).any(axis=1)
@@ -32,7 +32,7 @@ def test_every_published_throughput_stands_beside_exactly_one_configuration_of_o
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_what_stands_beside_each_other_has_the_same_number_of_devices(study):
+def test_matches_have_the_same_number_of_devices(study):
     published, ours = published_and_ours(study)
     devices = (ours["nodes"] * ours["devices_per_node"]).set_axis(ours["identity"])
     for found, matches in zip(

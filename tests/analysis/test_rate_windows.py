@@ -16,7 +16,7 @@ def test_lines_count_as_the_steps_they_stand_for() -> None:
     assert window.wall_rate == pytest.approx((10 + 10 + 10 + 5) / (0.1 + 0.1 + 0.1 + 5 / 300))
 
 
-def test_a_line_behind_a_hole_stands_for_no_more_than_its_own_steps() -> None:
+def test_a_line_after_missing_lines_counts_only_its_own_steps() -> None:
     window = fixed_window(np.array([10, 20, 30, 500, 510]), np.array([100.0, 100.0, 100.0, 50.0, 100.0]), 0, 1000)
     assert window.wall_rate == pytest.approx(50 / (4 * 10 / 100 + 10 / 50))
 

@@ -20,7 +20,7 @@ def test_every_check_has_tests_of_its_own():
     assert tests == set(names())
 
 
-def test_every_check_is_run_and_names_its_findings():
+def test_every_check_is_run_and_names_its_diagnostics():
     checked = audit(results(WRONG))
     assert [one.name for one in checked] == list(names())
     found = {one.name: one.diagnostics for one in checked if one.diagnostics}
@@ -28,7 +28,7 @@ def test_every_check_is_run_and_names_its_findings():
     assert all(diagnostic.check == name for name, diagnostics in found.items() for diagnostic in diagnostics)
 
 
-def test_nothing_to_examine_is_said():
+def test_nothing_to_examine_is_reported():
     checked = {one.name: one for one in audit(results([number("batches_per_task", "50")]))}
     assert {one.examined for one in checked.values()} == {0}
     assert "nothing to examine" in describe(list(checked.values()))

@@ -38,7 +38,7 @@ def test_a_wide_table_as_one_types_it(write):
     assert efficiency.computation == "3.80 × 1 / 4 = 0.95, printed 92.5%"
 
 
-def test_a_right_table_has_no_finding(write):
+def test_a_right_table_has_no_diagnostic(write):
     assert found(write(WIDE.replace("3.80", "3.70"))) == []
     assert found(write(LONG)) == []
 

@@ -21,7 +21,7 @@ def diagnostics(dataset):
     return [diagnostic for checked in audit(results_of_dataset(dataset)) for diagnostic in checked.diagnostics]
 
 
-def test_a_sound_study_has_no_finding(dataset):
+def test_a_sound_study_has_no_diagnostic(dataset):
     checked = {one.name: one for one in audit(results_of_dataset(dataset))}
     assert [diagnostic for one in checked.values() for diagnostic in one.diagnostics] == []
     compared = ("ratios", "efficiency", "task_rates", "run_lists", "far_repetitions", "physical_limits", "falling")
@@ -51,7 +51,7 @@ def test_a_falling_curve_is_found(paths):
     assert "the intervals of their runs do not explain it" in diagnostic.computation
 
 
-def test_a_run_far_from_its_siblings_is_found(paths):
+def test_a_run_far_from_the_other_runs_is_diagnosed(paths):
     write_study(paths, [Planned(ONE, runs=3)])
     write_run(paths, ONE, 4, Recipe(computation_seconds=0.2))
     assert {diagnostic.check for diagnostic in diagnostics(collect(paths))} == {"far_repetitions"}

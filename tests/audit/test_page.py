@@ -17,7 +17,7 @@ def block(language):
     return text
 
 
-def test_the_example_says_what_it_is_said_to_say(tmp_path):
+def test_the_example_has_the_output_on_the_page(tmp_path):
     (tmp_path / "table.csv").write_text(block("csv"))
     _, *diagnostics = describe(audit(read_results(tmp_path / "table.csv"))).split("\n\n")
     assert diagnostics == [block("text").rstrip()]

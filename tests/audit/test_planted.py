@@ -141,10 +141,10 @@ def checks_that_find(tmp_path):
 
 
 @pytest.mark.parametrize(("check", "table"), PLANTED.values(), ids=PLANTED)
-def test_no_mistake_passes_in_silence(checks_that_find, check, table):
+def test_every_planted_error_is_diagnosed(checks_that_find, check, table):
     assert check in checks_that_find(table)
 
 
 @pytest.mark.parametrize("table", RIGHT.values(), ids=RIGHT)
-def test_no_right_table_is_accused(checks_that_find, table):
+def test_no_right_table_is_diagnosed(checks_that_find, table):
     assert checks_that_find(table) == []

@@ -26,7 +26,7 @@ def checked(cells):
     return {one.name: one for one in audit(results_of_frame(cells))}
 
 
-def test_every_finding_is_known(checked):
+def test_the_diagnostics_are_those_of_the_golden_file(checked):
     found = most_severe_first(diagnostic for one in checked.values() for diagnostic in one.diagnostics)
     lines = [f"{one.severity} | {one.check} | {one.computation} | {cited_cells(one)}\n" for one in found]
     check("audit/published.txt", "".join(lines))
@@ -65,7 +65,7 @@ def test_every_ratio_of_the_five_studies_is_right_within_a_unit_or_reported(cell
         ("input_sizes", "paddle_vgg16_cluster/single_node_single_thread/PaddlePaddle v2/256"),
     ],
 )
-def test_mistakes_of_the_five_studies_are_found(checked, name, cell):
+def test_errors_of_the_five_studies_are_diagnosed(checked, name, cell):
     assert cell in {one.key for diagnostic in checked[name].diagnostics for one in diagnostic.cells}
 
 

@@ -44,7 +44,7 @@ def test_speedup_and_efficiency_are_those_of_the_medians(dataset):
     assert found.speedup_low < found.speedup < found.speedup_high
 
 
-def test_a_speedup_stands_beside_its_baseline(dataset):
+def test_a_speedup_has_its_baseline(dataset):
     found, baseline = row(dataset, FOUR), row(dataset, ONE)
     assert found.baseline_throughput == baseline.throughput
     assert (found.baseline_low, found.baseline_high) == (baseline.throughput_low, baseline.throughput_high)

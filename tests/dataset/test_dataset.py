@@ -106,7 +106,7 @@ def test_a_run_without_run_file_was_interrupted(paths, measured):
     assert errors(collect(paths)) == [(3, "not counted: interrupted, it has no run.json")]
 
 
-def test_a_configuration_outside_the_plan_is_said_and_not_counted(paths, measured):
+def test_a_configuration_outside_the_plan_is_reported_and_not_counted(paths, measured):
     other = configuration(seed=5)
     write_run(paths, other, 1)
     dataset = collect(paths)

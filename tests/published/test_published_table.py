@@ -90,7 +90,7 @@ def test_programs_that_share_a_models_name_stand_apart(cells):
     assert len(tables["series"].unique()) == len(tables["extra"].unique()) == 4
 
 
-def test_what_is_unsaid_is_missing_and_no_default(cells):
+def test_an_undeclared_fact_is_missing_and_no_default(cells):
     xla = cell(
         cells,
         "tensorpack_multigpu/v100_tf2/--fake-location=gpu --variable-update=replicated --use-fp16 --batch 128/Results",

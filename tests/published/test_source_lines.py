@@ -59,7 +59,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("change", "message"), MISTAKES)
-def test_a_mistake_names_the_line_and_the_choices(tmp_path, change, message):
+def test_an_error_names_the_line_and_the_choices(tmp_path, change, message):
     assert change[0] in LINES
     with pytest.raises(PublishedError, match=message):
         read(tmp_path, LINES.replace(*change, 1))
@@ -78,6 +78,6 @@ def test_a_mistake_names_the_line_and_the_choices(tmp_path, change, message):
         ({"url": ""}, r"url is empty"),
     ],
 )
-def test_a_mistake_in_what_is_known_of_a_source_is_told(changes, message):
+def test_an_error_in_the_metadata_of_a_source_is_reported(changes, message):
     with pytest.raises(StudyFileError, match=message):
         source(**changes)

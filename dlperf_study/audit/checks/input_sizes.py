@@ -44,8 +44,10 @@ def _compare_with_peak(rate: ResultCell, work: Work, peak: Peak) -> AuditDiagnos
         usual = f"if it is the network's usual {work.size}"
         explanations = (WINOGRAD, _SIZE_ELSEWHERE)
     computation = f"the size of the input is not stated, {usual}: {demand_phrase(rate, work, peak)}"
-    smaller = [known for known in works() if known.model == work.model and known.size < work.size]
-    possible = [str(known.size) for known in smaller if required_flops(rate, known) <= peak.flops]
+    possible = []
+    for smaller in works():
+        if smaller.model == work.model and smaller.size < work.size and required_flops(rate, smaller) <= peak.flops:
+            possible.append(str(smaller.size))
     if possible:
         computation += f". {' or '.join(possible)} would be possible"
     return AuditDiagnostic(Severity.WARNING, (rate,), computation, explanations)

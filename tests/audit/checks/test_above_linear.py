@@ -42,7 +42,7 @@ def test_other_series_are_not_mixed():
     assert examined("above_linear", [rate("100"), rate("900", 2, table="other")]) == []
 
 
-def test_a_mean_beside_its_median_is_not_examined_again():
+def test_a_mean_with_a_median_is_not_examined_again():
     both = [
         rate(text, devices, estimator=estimator, cell=f"{estimator}/{devices}")
         for estimator in ("median", "mean")

@@ -9,7 +9,7 @@ def rows(efficiency):
 
 
 @pytest.mark.parametrize("printed", ["0.875", "87.5%", "0.88", "87%"])
-def test_the_same_said_twice(printed):
+def test_an_efficiency_that_agrees_with_its_speedup(printed):
     assert examined("efficiency", rows(printed)) == [None]
 
 

@@ -5,14 +5,14 @@ def test_runs_that_agree():
     assert examined("far_repetitions", runs(["397.44", "397.64", "398.05", "398.98"])) == [None]
 
 
-def test_a_run_far_from_its_siblings():
+def test_a_run_far_from_the_other_runs():
     [diagnostic] = found("far_repetitions", [rate("4386.9"), *runs(["4038.81", "4390.1", "4386.9", "4380.0"])])
     assert diagnostic.computation.startswith("4038.81, but the median of the other runs is 4386.9 (-7.9%)")
     assert diagnostic.cells[0].text == "4038.81"
     assert len(diagnostic.cells) == 4
 
 
-def test_one_run_has_no_siblings():
+def test_one_run_is_not_compared():
     assert examined("far_repetitions", runs(["397.44"])) == []
 
 

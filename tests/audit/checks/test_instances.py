@@ -19,7 +19,7 @@ def test_a_machine_with_others():
     )
 
 
-def test_a_machine_that_is_not_listed_is_said():
+def test_a_machine_that_is_not_listed_is_reported():
     [diagnostic] = found("instances", on("x9.nano"))
     assert diagnostic.severity is Severity.NOTE
 

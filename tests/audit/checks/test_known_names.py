@@ -8,7 +8,7 @@ def test_names_the_tables_of_facts_have():
     assert examined("known_names", [rate("300", **V100), rate("300", 2, **V100 | {"model": "ResNet-50"})]) == [None] * 2
 
 
-def test_what_no_table_of_facts_has_is_said_once_for_a_source():
+def test_unknown_names_have_one_diagnostic_for_a_source():
     strange = ({"device_name": "Xeon"}, {"model": "r50"}, {"image_size": 160}, {"precision": "tf32"})
     [diagnostic] = found("known_names", [rate("300", 2**at, **V100 | odd) for at, odd in enumerate(strange)])
     assert diagnostic.severity is Severity.NOTE

@@ -112,7 +112,7 @@ def test_an_efficiency_without_a_row_of_one_is_relative_to_a_single_device():
     assert diagnostic.computation == "370.0 / 100.0 × 1 / 4 = 0.925, printed 0.95: it fits no rounding"
 
 
-def test_an_efficiency_in_per_cent_without_its_sign_is_said_to_look_like_one():
+def test_an_efficiency_in_per_cent_without_its_sign_is_suspected():
     diagnostics = found("ratios", curve("efficiency", "", "50", "92.5"))
     assert [diagnostic.severity for diagnostic in diagnostics] == [Severity.ERROR] * 2
     assert diagnostics[1].computation.endswith(

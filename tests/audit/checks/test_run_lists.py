@@ -28,7 +28,7 @@ def test_the_mean_is_right_where_the_source_says_mean():
         ("398.98", "run 4"),
     ],
 )
-def test_another_number_is_wrong_and_what_it_is_is_said(printed, means):
+def test_a_different_number_is_wrong_and_the_matching_alternative_is_named(printed, means):
     [diagnostic] = found("run_lists", [rate(printed), *runs(LIST)])
     assert diagnostic.severity is Severity.ERROR
     computed = f"the median of {', '.join(LIST)} is 397.78, printed {printed}"

@@ -15,5 +15,5 @@ def test_a_rate_that_is_not_is_wrong(value):
     assert diagnostic.computation == f"throughput is {value:g}, and must be above 0"
 
 
-def test_no_communication_at_all_is_no_mistake():
+def test_no_communication_at_all_is_right():
     assert examined("sign", [number("communication_share", "0")]) == []
