@@ -46,28 +46,28 @@ def _devices(cluster: Cluster, subject: str, hardware: Facts) -> CheckResult:
     else:
         names = [gpu for gpu in hardware.get("gpu_names", "").split("; ") if gpu]
         count, name = len(names), names[0] if names else "no GPU"
-    found = f"{count} × {name}"
+    detail = f"{count} × {name}"
     if count < cluster.devices_per_node:
-        return missing(subject, found, f"the cluster file says devices_per_node: {cluster.devices_per_node}; lower it")
+        return missing(subject, detail, f"the cluster file says devices_per_node: {cluster.devices_per_node}; lower it")
     if cluster.device_name != name:
         remedy = f"the cluster file, and so every caption, says {cluster.device_name!r}; write device_name: {name}"
-        return note(subject, found, remedy)
-    return ok(subject, found)
+        return note(subject, detail, remedy)
+    return ok(subject, detail)
 
 
 def _load(cluster: Cluster, subject: str, busy_cores: float) -> CheckResult:
-    found = f"{busy_cores:.1f} cores busy"
+    detail = f"{busy_cores:.1f} cores busy"
     if busy_cores <= cluster.idle_max_busy_cores:
-        return ok(subject, found)
+        return ok(subject, detail)
     seconds = f"{cluster.idle_wait_seconds:.0f} s"
-    return note(subject, found, f"a run waits {seconds}, then starts with a diagnostic: end what else runs there")
+    return note(subject, detail, f"a run waits {seconds}, then starts with a diagnostic: end what else runs there")
 
 
 def _enough(subject: str, label: str, available_bytes: float, min_bytes: float) -> CheckResult:
-    found = f"{available_bytes / 1e9:.1f} GB {label}"
+    detail = f"{available_bytes / 1e9:.1f} GB {label}"
     if available_bytes < min_bytes:
-        return missing(subject, found, f"a run needs at least {min_bytes / 1e9:.1f} GB")
-    return ok(subject, found)
+        return missing(subject, detail, f"a run needs at least {min_bytes / 1e9:.1f} GB")
+    return ok(subject, detail)
 
 
 def _folder(cluster: Cluster, name: str, facts: Facts) -> CheckResult:
@@ -97,8 +97,8 @@ def _code(facts: Mapping[str, Facts]) -> CheckResult:
     code = facts[first]["code"]
     different = [name for name in facts if facts[name]["code"] != code]
     if different:
-        found = f"different on {', '.join(different)} than on {first}"
-        return missing("measuring code", found, "bring all to the same commit")
+        detail = f"different on {', '.join(different)} than on {first}"
+        return missing("measuring code", detail, "bring all to the same commit")
     return ok("measuring code", f"the same everywhere ({code[:12]})")
 
 
@@ -110,15 +110,15 @@ def _framework(cluster: Cluster, framework: str, facts: Mapping[str, Facts]) -> 
         if "error" in of_node:
             return missing(framework, f"{name}: {of_node['error']}", _python_remedy(cluster, framework))
     if different := [name for name in facts if installed[name]["code"] != facts[first]["code"]]:
-        found = f"{', '.join(different)}: this Python has different measuring code"
-        return missing(framework, found, "install this very checkout there")
+        detail = f"{', '.join(different)}: this Python has different measuring code"
+        return missing(framework, detail, "install this very checkout there")
     versions = _versions(framework, installed[first]["software"])
     if not versions:
         return _not_installed(cluster, framework)
     for name, of_node in installed.items():
         for package, version, _ in different_versions(of_node["software"], installed[first]["software"]):
-            found = f"{package} is {version} on {name}, different from {first}"
-            return missing(framework, found, "install the same lock file everywhere")
+            detail = f"{package} is {version} on {name}, different from {first}"
+            return missing(framework, detail, "install the same lock file everywhere")
     return ok(framework, f"{', '.join(versions)} everywhere")
 
 
@@ -130,11 +130,11 @@ def _versions(framework: str, software: Mapping[str, str]) -> Sequence[str]:
 
 def _not_installed(cluster: Cluster, framework: str) -> CheckResult:
     """Return that no node has a framework's library: an error if the file names a Python for it, else a choice."""
-    found = f"not installed in {cluster.python_for(framework)}"
+    detail = f"not installed in {cluster.python_for(framework)}"
     if framework in cluster.python:
         remedy = f"{_python_remedy(cluster, framework)}, or leave python.{framework} out"
-        return missing(framework, found, remedy)
-    return note(framework, found, "its configurations are unsupported")
+        return missing(framework, detail, remedy)
+    return note(framework, detail, "its configurations are unsupported")
 
 
 def _python_remedy(cluster: Cluster, framework: str) -> str:

@@ -99,8 +99,8 @@ def check_nodes(cluster: Cluster, available: Sequence[Node], access: NodeAccess)
 
 def _count(cluster: Cluster, nodes: Sequence[Node]) -> CheckResult:
     if len(nodes) < cluster.nodes:
-        found = f"{len(nodes)} of the {cluster.nodes} in the cluster file"
-        return missing("nodes", found, "lower nodes in the cluster file, or name a partition that has as many")
+        detail = f"{len(nodes)} of the {cluster.nodes} in the cluster file"
+        return missing("nodes", detail, "lower nodes in the cluster file, or name a partition that has as many")
     return ok("nodes", ", ".join(node.name for node in nodes if node.name) or "this machine")
 
 

@@ -8,7 +8,7 @@ from dlperf_study.terminal import text_table
 
 
 class CheckStatus(StrEnum):
-    """Whether a study can run with what was found."""
+    """Whether a study can run with the result."""
 
     OK = "ok"
     NOTE = "note"
@@ -22,22 +22,22 @@ MAX_QUEUE_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One thing a run needs: what was found of it and, where a person can fix it, what to do."""
+    """One thing a run needs: the detail of its state and, where a person can fix it, what to do."""
 
     subject: str
     status: CheckStatus
-    found: str
+    detail: str
     remedy: str = ""
 
 
-def ok(subject: str, found: str) -> CheckResult:
+def ok(subject: str, detail: str) -> CheckResult:
     """Return that something is as a run needs it."""
-    return CheckResult(subject, CheckStatus.OK, found)
+    return CheckResult(subject, CheckStatus.OK, detail)
 
 
-def note(subject: str, found: str, remedy: str) -> CheckResult:
+def note(subject: str, detail: str, remedy: str) -> CheckResult:
     """Return that something may spoil some runs, or their numbers."""
-    return CheckResult(subject, CheckStatus.NOTE, found, remedy)
+    return CheckResult(subject, CheckStatus.NOTE, detail, remedy)
 
 
 def untested(subject: str, because: str) -> CheckResult:
@@ -45,16 +45,16 @@ def untested(subject: str, because: str) -> CheckResult:
     return CheckResult(subject, CheckStatus.UNTESTED, because)
 
 
-def missing(subject: str, found: str, remedy: str) -> CheckResult:
+def missing(subject: str, detail: str, remedy: str) -> CheckResult:
     """Return that no run can do without something."""
-    return CheckResult(subject, CheckStatus.MISSING, found, remedy)
+    return CheckResult(subject, CheckStatus.MISSING, detail, remedy)
 
 
 def as_table(results: Sequence[CheckResult]) -> str:
     """Return the results as text, what to do below what it is about."""
     rows = []
     for result in results:
-        rows.append((result.status.value, result.subject, result.found))
+        rows.append((result.status.value, result.subject, result.detail))
         if result.remedy:
             rows.append(("", "", f"-> {result.remedy}"))
     return text_table(("", "", ""), rows)

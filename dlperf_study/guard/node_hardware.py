@@ -4,7 +4,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
         "cpu_cores_physical": psutil.cpu_count(logical=False),
         "cpu_cores_logical": psutil.cpu_count(),
         "cores": usable_cpus(),
-        "cpu_governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
         **_gpu_facts(allowed_gpus),
     }
@@ -63,29 +63,39 @@ def first_devices(allowed: str | None, wanted: int) -> str:
 
 def free_ports(candidates: Iterable[int]) -> list[int]:
     """Return those candidates on which nothing listens here, at any address."""
+    ports = []
     with ExitStack() as stack:
-        return [port for port in candidates if _binds(stack.enter_context(socket.socket()), port)]
+        for port in candidates:
+            with suppress(OSError):
+                # Bound until all are tried.
+                stack.enter_context(socket.socket()).bind(("", port))
+                ports.append(port)
+    return ports
 
 
 def own_address(interface: str, environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
-    """Return the IPv4 address under which other nodes reach this one, and its network interface.
+    """Return the IPv4 address by which other nodes reach this one, and its network interface.
 
-    That of ``interface`` if one is named; otherwise the one by which ssh came here, the one this host's name
-    stands for, or the only one there is. Raises RunError when that leaves a choice.
+    The address of ``interface`` if one is named; otherwise that of the ssh connection, that of this host's name, or the
+    only one. Raises RunError when that is ambiguous.
     """
     addresses = _addresses()
     if interface:
-        return _address_of(interface, addresses), interface
-    came = environment.get("SSH_CONNECTION", "").split()[2:3]
-    for known in (*came, *_named_addresses()):
-        if known in addresses.values() and not ipaddress.ip_address(known).is_loopback:
-            return known, next(name for name, address in addresses.items() if address == known)
-    outward = {name: a for name, a in addresses.items() if not ipaddress.ip_address(a).is_loopback}
-    if len(outward) == 1:
-        [(name, address)] = outward.items()
+        if interface not in addresses:
+            names = ", ".join(addresses)
+            raise RunError(f"network_interface {interface} has no IPv4 address here; those that have: {names}")
+        return addresses[interface], interface
+    external = {name: a for name, a in addresses.items() if not ipaddress.ip_address(a).is_loopback}
+    interfaces = {address: name for name, address in external.items()}
+    ssh_address = environment.get("SSH_CONNECTION", "").split()[2:3]
+    for address in (*ssh_address, *_named_addresses()):
+        if address in interfaces:
+            return address, interfaces[address]
+    if len(external) == 1:
+        [(name, address)] = external.items()
         return address, name
-    found = ", ".join(outward) or "none but loopback"
-    raise RunError(f"which address do other nodes reach it by? Set network_interface in the cluster file ({found})")
+    names = ", ".join(external) or "none but loopback"
+    raise RunError(f"which address do other nodes reach it by? Set network_interface in the cluster file ({names})")
 
 
 def _gpu_facts(allowed: str | None) -> dict[str, str]:
@@ -98,19 +108,12 @@ def _gpu_facts(allowed: str | None) -> dict[str, str]:
 
 def _addresses() -> dict[str, str]:
     """Return the first IPv4 address of each network interface."""
-    first = (
-        (name, next((one.address for one in found if one.family == socket.AF_INET), None))
-        for name, found in psutil.net_if_addrs().items()
-    )
-    return {name: address for name, address in first if address}
-
-
-def _address_of(interface: str, addresses: Mapping[str, str]) -> str:
-    if interface not in addresses:
-        raise RunError(
-            f"network_interface {interface} has no IPv4 address here; those that have: {', '.join(addresses)}"
-        )
-    return addresses[interface]
+    addresses: dict[str, str] = {}
+    for name, interface_addresses in psutil.net_if_addrs().items():
+        for interface_address in interface_addresses:
+            if interface_address.family == socket.AF_INET:
+                addresses.setdefault(name, interface_address.address)
+    return addresses
 
 
 def _named_addresses() -> list[str]:
@@ -120,21 +123,15 @@ def _named_addresses() -> list[str]:
         return []
 
 
-def _binds(one: socket.socket, port: int) -> bool:
-    try:
-        one.bind(("", port))
-    except OSError:
-        return False
-    return True
-
-
 def _flags() -> set[str]:
-    lines = (_text("/proc/cpuinfo") or "").splitlines()
-    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    return set((facts.get("flags") or facts.get("Features") or "").split())
+    for line in (_read("/proc/cpuinfo") or "").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("flags", "Features"):
+            return set(value.split())
+    return set()
 
 
-def _text(path: str) -> str | None:
+def _read(path: str) -> str | None:
     try:
         return Path(path).read_text().strip()
     except OSError:

@@ -66,12 +66,12 @@ def check_partition(cluster: Cluster) -> CheckResult:
     selected = [p for p in partitions if (p.name in names if settings.partition else p.is_default)]
     if len(selected) < len(names):
         available = ", ".join(partition.name for partition in partitions) or "none"
-        found = f"slurm.partition is {settings.partition!r}; there are {available}"
-        return missing("partition", found, "name one of them in the section slurm of the cluster file")
-    found = "; ".join(f"{p.name}: jobs of up to {p.max_nodes} nodes and {p.max_time}" for p in selected)
+        detail = f"slurm.partition is {settings.partition!r}; there are {available}"
+        return missing("partition", detail, "name one of them in the section slurm of the cluster file")
+    detail = "; ".join(f"{p.name}: jobs of up to {p.max_nodes} nodes and {p.max_time}" for p in selected)
     if max(partition.max_nodes for partition in selected) < cluster.nodes:
-        return missing("partition", found, f"the cluster file says nodes: {cluster.nodes}; lower it, or name another")
-    return ok("partition", found)
+        return missing("partition", detail, f"the cluster file says nodes: {cluster.nodes}; lower it, or name another")
+    return ok("partition", detail)
 
 
 @contextmanager

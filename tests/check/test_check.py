@@ -74,7 +74,7 @@ def test_what_a_node_lacks(
     found = {f.subject: f for f in nodes.check_node(cluster, "one", facts(**changes))}
     result = found.pop(f"one: {subject}")
     assert result.status is status
-    assert words in f"{result.found} {result.remedy}"
+    assert words in f"{result.detail} {result.remedy}"
     assert {other.status for other in found.values()} == {CheckStatus.OK}
 
 
@@ -92,14 +92,14 @@ def together(**of_two: Any) -> dict[str, CheckResult]:
 def test_nodes_with_the_same_packages_are_ok_together() -> None:
     found = together()
     assert {result.status for result in found.values()} == {CheckStatus.OK}
-    assert found["horovod_torch"].found == "horovod 0.28.1, torch 2.13.0 everywhere"
+    assert found["horovod_torch"].detail == "horovod 0.28.1, torch 2.13.0 everywhere"
 
 
 def test_another_version_on_one_node_is_named() -> None:
     other = {"code": "c0de", "software": SOFTWARE | {"torch": "2.12.0"}}
     found = together(software=facts()["software"] | {"torch_ddp": other})
     assert found["torch_ddp"].status is CheckStatus.MISSING
-    assert found["torch_ddp"].found == "torch is 2.12.0 on two, different from one"
+    assert found["torch_ddp"].detail == "torch is 2.12.0 on two, different from one"
     assert found["paddle_ps"].status is CheckStatus.OK
 
 
@@ -111,11 +111,11 @@ def test_a_python_that_is_named_and_lacks_its_library_is_missing() -> None:
         ({"default": "/a/python"}, CheckStatus.NOTE),
     ):
         found = {f.subject: f for f in nodes.check_together(replace(TWO, python=python), told, {"one": 0.0})}
-        assert (found["torch_ddp"].status, found["torch_ddp"].found) == (status, "not installed in /a/python")
+        assert (found["torch_ddp"].status, found["torch_ddp"].detail) == (status, "not installed in /a/python")
 
 
 def test_other_code_on_one_node_is_named() -> None:
-    assert together(code="0ther")["measuring code"].found == "different on two than on one"
+    assert together(code="0ther")["measuring code"].detail == "different on two than on one"
 
 
 def test_a_framework_that_is_nowhere_is_a_note_unless_it_is_the_last() -> None:
@@ -127,7 +127,7 @@ def test_a_framework_that_is_nowhere_is_a_note_unless_it_is_the_last() -> None:
 
 def test_a_clock_that_is_wrong_is_a_note() -> None:
     found = {f.subject: f for f in nodes.check_together(TWO, {"one": facts()}, {"one": -7.04})}
-    assert (found["clocks"].status, found["clocks"].found) == (CheckStatus.NOTE, "one -7.0 s")
+    assert (found["clocks"].status, found["clocks"].detail) == (CheckStatus.NOTE, "one -7.0 s")
 
 
 def test_a_port_that_nobody_listens_on_is_not_reached() -> None:
@@ -173,7 +173,7 @@ def test_a_python_that_is_named_and_of_no_use_is_missing(
 def test_a_command_that_is_not_there_ends_the_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     [result] = launchers.load("ssh").check(TWO)
-    assert (result.status, result.found) == (CheckStatus.MISSING, "no ssh here")
+    assert (result.status, result.detail) == (CheckStatus.MISSING, "no ssh here")
 
 
 def test_slurm_is_asked_for_all_nodes_as_a_run_asks() -> None:
@@ -200,7 +200,7 @@ def test_what_slurm_refuses_names_the_key_that_may_be_why(words: str, remedy: st
     settings = SlurmSettings(account="me", options=["--qos=high"])
     cluster = Cluster("c", 4, 8, "gpu", "a GPU", "slurm", settings=settings)
     result = refusal(cluster, words)
-    assert (result.status, result.found) == (CheckStatus.MISSING, words)
+    assert (result.status, result.detail) == (CheckStatus.MISSING, words)
     assert result.remedy.startswith(remedy)
 
 
@@ -229,8 +229,8 @@ def test_an_image_with_this_code_is_ok(api: FakeKubernetes, kubelet: Kubelet) ->
     kubelet.logs["trainer-0"] = "a warning\n" + json.dumps(told) + "\n"
     found = in_kubernetes(api)
     assert {result.status for result in found.values()} == {CheckStatus.OK}
-    assert found["API"].found == "Kubernetes v1.30.0-fake"
-    assert "torch 2.13.0" in found["image i:1"].found
+    assert found["API"].detail == "Kubernetes v1.30.0-fake"
+    assert "torch 2.13.0" in found["image i:1"].detail
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_an_image_that_does_not(
     kubelet.statuses["trainer-0"], kubelet.logs["trainer-0"] = status, log
     result = in_kubernetes(api)["image i:1"]
     assert result.status is CheckStatus.MISSING
-    assert words in result.found
+    assert words in result.detail
 
 
 @pytest.mark.parametrize(("has_operator", "status"), [(True, CheckStatus.OK), (False, CheckStatus.MISSING)])
@@ -261,7 +261,7 @@ def test_the_operator_is_looked_for_where_it_is_wanted(
 def test_what_is_not_allowed_is_listed(api: FakeKubernetes) -> None:
     api.refusals |= {("create", "jobs"): "", ("get", "pods"): ""}
     found = in_kubernetes(api)
-    assert found["permissions"].found == "you may not create Job, get Pod/log"
+    assert found["permissions"].detail == "you may not create Job, get Pod/log"
     assert "image i:1" not in found
 
 

@@ -44,10 +44,10 @@ def test_hosts_are_reached_and_reach_each_other(cluster: Cluster, ssh: SshHosts)
     rows = found(cluster)
     assert [row for row in rows.values() if row.status is CheckStatus.MISSING] == []
     for host in ssh.hosts[:2]:
-        assert rows[f"{host.name}: reached"].found.startswith(f"{host.name}, ")
-        assert rows[f"{host.name}: address"].found == f"{host.address} on eth0"
+        assert rows[f"{host.name}: reached"].detail.startswith(f"{host.name}, ")
+        assert rows[f"{host.name}: address"].detail == f"{host.address} on eth0"
     assert rows["ports between nodes"].status is CheckStatus.OK
-    assert rows["paddle_collective"].found.endswith("everywhere")
+    assert rows["paddle_collective"].detail.endswith("everywhere")
     assert rows["clocks"].status is CheckStatus.OK
     assert not ssh.left()
 
@@ -79,7 +79,7 @@ def test_a_wrong_key_is_said_of_the_way_from_here_only(cluster: Cluster, ssh: Ss
     assert {name for name, row in rows.items() if row.status is CheckStatus.MISSING} == {
         f"{name}: reached" for name in cluster.hosts
     }
-    assert "Permission denied" in rows[f"{cluster.hosts[0]}: reached"].found
+    assert "Permission denied" in rows[f"{cluster.hosts[0]}: reached"].detail
     assert rows[f"ssh from {cluster.hosts[0]}"].status is CheckStatus.UNTESTED
 
 
@@ -97,7 +97,7 @@ def test_files_that_are_not_shared_are_found_out(
 
 def test_another_interface_than_there_is_is_missing(cluster: Cluster) -> None:
     rows = found(replace(cluster, network_interface="ib0"))
-    assert "network_interface ib0 has no IPv4 address here" in rows[f"{cluster.hosts[0]}: address"].found
+    assert "network_interface ib0 has no IPv4 address here" in rows[f"{cluster.hosts[0]}: address"].detail
     assert rows["ports between nodes"].status is CheckStatus.UNTESTED
 
 
@@ -110,7 +110,7 @@ def test_ports_of_a_run_that_are_closed_are_told_from_those_that_are_open(cluste
     finally:
         subprocess.run(["ip", "-n", first.name, "rule", "delete", *rule], check=True)
     assert row.status is CheckStatus.MISSING
-    assert re.fullmatch(rf"no answer: {second.name} port \d+ from {first.name}", row.found)
+    assert re.fullmatch(rf"no answer: {second.name} port \d+ from {first.name}", row.detail)
     assert "20000 to 32767" in row.remedy
 
 
