@@ -15,7 +15,7 @@ import atheris
 with atheris.instrument_imports(include=["dlperf_study.logs", "dlperf_study.ingest"]):
     from dlperf_study.errors import LogError
     from dlperf_study.ingest.identity import Extras, LogMetadata, LogRun
-    from dlperf_study.ingest.run_reader import RunToRead, read_run
+    from dlperf_study.ingest.run_reader import RunToRead, read_printed_run
     from dlperf_study.logs.formats import names
     from dlperf_study.logs.log_reader import read_log
     from dlperf_study.logs.log_source import LogSource
@@ -42,7 +42,7 @@ class Target:
             read_log(source, name)
         except LogError:
             return
-        read_run(RunToRead(metadata, LogRun(1, ("fuzz",)), (source,), len(data)))
+        read_printed_run(RunToRead(metadata, LogRun(1, ("fuzz",)), (source,), len(data)))
 
 
 def main() -> None:

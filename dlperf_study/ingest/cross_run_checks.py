@@ -13,7 +13,7 @@ from dlperf_study.logs.completeness import ALLOWED_STEPS_APART
 from dlperf_study.wording import counted
 
 
-class DuplicateRuns:
+class DuplicateLogs:
     """The logs of all configurations read so far, so that a log that is there twice is counted once."""
 
     def __init__(self) -> None:

@@ -15,10 +15,10 @@ from dlperf_study.dataset.dataset import diagnostics_table
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import IdentityError
-from dlperf_study.ingest.cross_run_checks import DuplicateRuns, check_runs
+from dlperf_study.ingest.cross_run_checks import DuplicateLogs, check_runs
 from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, LogMetadata
+from dlperf_study.ingest.ingested_rows import run_diagnostics, run_row, step_rows
 from dlperf_study.ingest.log_files import LogFile
-from dlperf_study.ingest.rows import run_diagnostics, run_row, step_rows
 from dlperf_study.ingest.run_reader import PrintedRun, RunToRead, read_runs
 from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.plan import Entry, Plan, varying
@@ -144,7 +144,7 @@ def _read_configurations(
     plan: Plan, tasks: Sequence[RunToRead], ingested: _IngestedTables, report_bytes: Callable[[int], object]
 ) -> None:
     """Read one configuration after the other, because the runs of each are compared."""
-    duplicates, entries = DuplicateRuns(), iter(plan.entries)
+    duplicates, entries = DuplicateLogs(), iter(plan.entries)
     for _, group in groupby(read_runs(tasks), key=lambda pair: id(pair[0].metadata)):
         runs: list[PrintedRun] = []
         for task, run in group:

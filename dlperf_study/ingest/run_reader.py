@@ -70,7 +70,7 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
     """
     processes = min(len(os.sched_getaffinity(0)), len(tasks))
     if processes < 2 or sum(task.bytes for task in tasks) < WORTH_A_POOL_BYTES:
-        yield from zip(tasks, map(read_run, tasks), strict=True)
+        yield from zip(tasks, map(read_printed_run, tasks), strict=True)
         return
     try:
         yield from _read_in_processes(tasks, processes)
@@ -80,12 +80,12 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
 
 def _read_in_processes(tasks: Sequence[RunToRead], processes: int) -> Iterator[tuple[RunToRead, PrintedRun]]:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([read_run.__module__])
+    context.set_forkserver_preload([read_printed_run.__module__])
     with ProcessPoolExecutor(processes, context, _ignore_interrupts) as pool:
         queue: deque[tuple[RunToRead, Future[PrintedRun]]] = deque()
         try:
             for task in tasks:
-                queue.append((task, pool.submit(read_run, task)))
+                queue.append((task, pool.submit(read_printed_run, task)))
                 if len(queue) > _QUEUED_RUNS * processes:
                     yield _next_result(queue)
             while queue:
@@ -104,7 +104,7 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def read_run(task: RunToRead) -> PrintedRun:
+def read_printed_run(task: RunToRead) -> PrintedRun:
     """Read the logs of a run; what is wrong with them is in the result."""
     logs, unreadable = _read_logs(task)
     if not logs:

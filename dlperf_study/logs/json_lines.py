@@ -188,7 +188,9 @@ class _Trials:
     def __init__(self, read_line: ReadLine, block: Block, layout: Layout, varying: Sequence[re.Match[bytes]]) -> None:
         self._block, self._layout, self._varying = block, layout, varying
         variants = _with_other_digits(layout.text, varying)
-        self._numbers = [[float(variant[slice(*match.span())]) for variant in variants] for match in varying]
+        self._numbers: list[list[float]] = []
+        for match in varying:
+            self._numbers.append([float(variant[slice(*match.span())]) for variant in variants])
         self._trials = _read_all_or_none(read_line, variants)
 
     def records(self) -> Records:
@@ -199,7 +201,9 @@ class _Trials:
             return make_records(lines[:0], {})
         if len(trials) < TRIALS or len({(record.window, tuple(record.values)) for record in trials}) > 1:
             raise _NotByTrialsError
-        values = {metric: self._column([record.values[metric] for record in trials]) for metric in trials[0].values}
+        values = {}
+        for metric in trials[0].values:
+            values[metric] = self._column([record.values[metric] for record in trials])
         columns = {}
         for name in POSITION_COLUMNS:
             outcomes = [getattr(record, name) for record in trials]

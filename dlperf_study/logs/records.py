@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ def merge_records(parts: Sequence[Records]) -> Records:
 
 
 def _concatenate(parts: Sequence[Records]) -> Records:
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
+    columns = {name: np.concatenate(list(map(attrgetter(name), parts))) for name in COLUMNS}
     values: dict[str, Floats] = {}
     for metric in dict.fromkeys(chain.from_iterable(part.values for part in parts)):
         values[metric] = np.concatenate([part.values.get(metric, np.full(len(part), np.nan)) for part in parts])
