@@ -1,12 +1,12 @@
-"""The exceptions a user may meet. Each message names the file, the key, the value and the choices."""
+"""The exceptions that a user may see. Each message names the file, the key, the value and the choices."""
 
 
 class DlperfStudyError(Exception):
-    """Stand for any mistake or event the command line reports in one message, without a traceback."""
+    """Base of all: the command line reports it in one message, without a traceback."""
 
 
 class StudyFileError(DlperfStudyError):
-    """A study or cluster file that can't be read as what it claims to be."""
+    """An invalid study or cluster file."""
 
 
 class UnsupportedError(DlperfStudyError):
@@ -18,19 +18,19 @@ class EvidenceError(DlperfStudyError):
 
 
 class PublishedError(DlperfStudyError):
-    """Published figures that don't exist or can't be read as what they claim to be."""
+    """Published numbers that don't exist or are invalid."""
 
 
 class BaselineError(DlperfStudyError):
-    """A ratio asked for without the measured baseline or reference it is declared against."""
+    """A ratio whose baseline or reference was not measured."""
 
 
 class BusyError(DlperfStudyError):
-    """Another study is measuring on this machine, so nothing measured now could be trusted."""
+    """Another study is measuring on this machine, which would spoil both."""
 
 
 class ReportError(DlperfStudyError):
-    """A report that could not be built; the last good one is left as it was."""
+    """A report that could not be built; the previous one is kept."""
 
 
 class RunError(DlperfStudyError):
@@ -38,12 +38,12 @@ class RunError(DlperfStudyError):
 
 
 class TableError(DlperfStudyError):
-    """A table of results that can't be audited as what it claims to be."""
+    """A table of results that can't be audited."""
 
 
 class LogError(DlperfStudyError):
-    """A log of another program that can't be read as what it should be."""
+    """A log of another program that can't be read."""
 
 
 class IdentityError(DlperfStudyError):
-    """Logs of which it is not known, or contradicts itself, what they are the runs of."""
+    """Logs whose configuration and run are unknown or contradictory."""

@@ -1,6 +1,6 @@
 """Every path under ``outputs/``. No other module joins a path below that folder.
 
-The folder is ``outputs/`` beside the package unless ``DLPERF_STUDY_OUTPUTS`` names another one.
+The folder is ``outputs/`` next to the package unless ``DLPERF_STUDY_OUTPUTS`` names a different one.
 """
 
 import os
@@ -19,7 +19,7 @@ def outputs_folder() -> Path:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that whoever looks finds the old one or the whole new one, also after a crash."""
+    """Write a file so that readers see the old or the complete new content, also after a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -51,12 +51,12 @@ class RunPaths:
 
     @property
     def configuration_file(self) -> Path:
-        """What was asked for."""
+        """The configuration of the run."""
         return self.folder / "configuration.json"
 
     @property
     def submission_file(self) -> Path:
-        """What was started."""
+        """The commands that were started."""
         return self.folder / "submission.json"
 
     @property
@@ -71,7 +71,7 @@ class RunPaths:
 
     @property
     def timeline(self) -> Path:
-        """What the library traced of itself, if it was asked to."""
+        """The trace that the library wrote, if it was requested."""
         return self.folder / "timeline.json"
 
     def rank_log(self, rank: int) -> Path:
@@ -81,7 +81,7 @@ class RunPaths:
 
 @dataclass(frozen=True)
 class JobPaths:
-    """What was handed to a queueing system in one piece, and what came back from there."""
+    """One job submitted to a queueing system, and its results."""
 
     folder: Path
 
@@ -92,7 +92,7 @@ class JobPaths:
 
     @property
     def script(self) -> Path:
-        """What was submitted."""
+        """The submitted script."""
         return self.folder / "job.sbatch"
 
     @property
@@ -102,7 +102,7 @@ class JobPaths:
 
     @property
     def states(self) -> Path:
-        """What became of it, a line for each change."""
+        """Its states, one line per change."""
         return self.folder / "states.txt"
 
     @property
@@ -111,17 +111,17 @@ class JobPaths:
         return self.folder / "output.txt"
 
     def result(self, index: int) -> Path:
-        """How one run of the order ended, as the job says it."""
+        """How one run of the job ended, as the job reports it."""
         return self.folder / f"result-{index}.json"
 
     def recorded(self, index: int) -> Path:
-        """Exists once whoever ordered this run knows how it ended."""
+        """Exists once the driver has recorded how this run ended."""
         return self.folder / f"recorded-{index}"
 
 
 @dataclass(frozen=True)
 class ConfigurationPaths:
-    """What one configuration of a study left behind."""
+    """The evidence of one configuration of a study."""
 
     folder: Path
 
@@ -132,33 +132,33 @@ class ConfigurationPaths:
 
     @property
     def failure(self) -> Path:
-        """Why the notebook stopped, when it did not end by itself."""
+        """Why the notebook stopped early."""
         return self.folder / "failure.txt"
 
     def run(self, repetition: int) -> RunPaths:
-        """Return where one repetition lies; the first is 1."""
+        """Return the paths of one repetition; the first is 1."""
         return RunPaths(self.folder / "runs" / str(repetition))
 
     def trace(self, traced_identity: str) -> RunPaths:
-        """Return where the run lies in which the library traced itself; it is never counted."""
+        """Return the paths of the run in which the library traced itself; it is never counted."""
         return ConfigurationPaths(self.folder / "trace" / traced_identity).run(1)
 
     def interrupted(self) -> Path:
-        """The next free folder for a run that was cut off: kept, never counted."""
+        """The next free folder for an interrupted run: kept, never counted."""
         parent = self.folder / "interrupted"
-        taken = [int(p.name) for p in parent.glob("*") if p.name.isdigit()]
-        return parent / str(max(taken, default=0) + 1)
+        last = max((int(path.name) for path in _numbered(parent)), default=0)
+        return parent / str(last + 1)
 
     def runs(self) -> Iterator[RunPaths]:
         """Yield the runs in order of repetition."""
         yield from map(RunPaths, _numbered(self.folder / "runs"))
 
     def jobs(self) -> list[JobPaths]:
-        """Return what was handed to a queueing system, in order."""
+        """Return the submitted jobs, in order."""
         return [JobPaths(folder) for folder in _numbered(self.folder / "jobs")]
 
     def next_job(self) -> JobPaths:
-        """Return where the next job will lie."""
+        """Return the paths of the next job."""
         last = max((int(job.folder.name) for job in self.jobs()), default=0)
         return JobPaths(self.folder / "jobs" / str(last + 1))
 
@@ -171,12 +171,12 @@ class StudyPaths:
 
     @classmethod
     def of(cls, study: str) -> "StudyPaths":
-        """Return where a study lies, by its name."""
+        """Return the paths of a study, by its name."""
         return cls(outputs_folder() / study)
 
     @property
     def plan_file(self) -> Path:
-        """What was to be measured, and what could not be."""
+        """The plan: what was to be measured, and what could not be."""
         return self.folder / "plan.json"
 
     @property
@@ -190,7 +190,7 @@ class StudyPaths:
         return self.folder / "configurations"
 
     def configuration(self, identity: str) -> ConfigurationPaths:
-        """Return where one configuration lies."""
+        """Return the paths of one configuration."""
         return ConfigurationPaths(self.configurations / identity)
 
     @property
@@ -245,5 +245,5 @@ class StudyPaths:
 
 
 def _numbered(folder: Path) -> list[Path]:
-    """Return what bears a number as its name, in order of number."""
-    return sorted((found for found in folder.glob("*") if found.name.isdigit()), key=lambda found: int(found.name))
+    """Return the files and folders whose names are numbers, in order of number."""
+    return sorted((path for path in folder.glob("*") if path.name.isdigit()), key=lambda path: int(path.name))

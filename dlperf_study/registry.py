@@ -1,6 +1,6 @@
 """Folders as registries: a module of a package is a part, and its name is what a user writes.
 
-A module that several parts share has a name that begins with an underscore, and is no part. Standard library only.
+A module whose name begins with an underscore is not a part: several parts share it. Standard library only.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Registry(Generic[Part]):
-    """The parts of a package: what each of its modules offers under the name ``attribute``.
+    """The parts of a package: what each of its modules provides under the name ``attribute``.
 
-    ``kind`` is what messages call a part, in the singular; ``error`` is raised for a name that no part has.
+    ``kind`` is what messages call a part, in the singular; ``error`` is raised for an unknown name.
     """
 
     package: str
@@ -32,7 +32,7 @@ class Registry(Generic[Part]):
         return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
 
     def load(self, name: str) -> Part:
-        """Return the part of that name; raises ``error``, with the names there are, when there is none."""
+        """Return the part of that name; raises ``error``, with the valid names, for an unknown one."""
         if name not in self.names():
             raise self.error(unknown_name(f"{self.kind} is", name, f"{self.kind}s", self.names()))
         part: Part = getattr(import_module(f"{self.package}.{name}"), self.attribute)

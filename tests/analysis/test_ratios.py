@@ -16,16 +16,16 @@ def rates(*values):
     return np.array(values)
 
 
-def test_a_ratio_is_that_of_medians_and_carries_its_partner():
+def test_a_ratio_is_that_of_medians_and_carries_its_denominator():
     found = throughput_ratio(ENTRY, "baseline", {TWO.identity: rates(150, 180, 190), ONE.identity: rates(90, 100, 120)})
     assert found.value == pytest.approx(180 / 100)
     assert (found.interval.low, found.interval.high) == pytest.approx((150 / 120, 190 / 90))
     assert (found.denominator_throughput, found.denominator_interval) == (100, Interval(90, 120, 0.75))
 
 
-def test_each_role_has_its_partner():
+def test_each_kind_has_its_denominator():
     known = {TWO.identity: rates(180), ONE.identity: rates(100), OTHER.identity: rates(90)}
-    assert [throughput_ratio(ENTRY, role, known).denominator_throughput for role in DENOMINATORS] == [100, 90]
+    assert [throughput_ratio(ENTRY, kind, known).denominator_throughput for kind in DENOMINATORS] == [100, 90]
 
 
 def test_too_few_runs_give_a_ratio_without_interval():
@@ -34,14 +34,14 @@ def test_too_few_runs_give_a_ratio_without_interval():
     assert found.interval is None
 
 
-@pytest.mark.parametrize("role", DENOMINATORS)
+@pytest.mark.parametrize("kind", DENOMINATORS)
 @pytest.mark.parametrize("measured", [True, False])
-def test_without_a_measured_partner_there_is_no_ratio(role, measured):
-    partner = ENTRY.denominator(role)
-    with pytest.raises(BaselineError, match=f"no run of its declared {role} {partner} completed"):
-        throughput_ratio(ENTRY, role, {TWO.identity: rates(180)} | ({partner: rates()} if measured else {}))
+def test_without_a_measured_denominator_there_is_no_ratio(kind, measured):
+    denominator = ENTRY.denominator(kind)
+    with pytest.raises(BaselineError, match=f"no run of its declared {kind} {denominator} completed"):
+        throughput_ratio(ENTRY, kind, {TWO.identity: rates(180)} | ({denominator: rates()} if measured else {}))
 
 
-def test_a_partner_against_itself_is_exactly_one():
+def test_a_denominator_against_itself_is_exactly_one():
     found = throughput_ratio(Entry(ONE, ONE.identity), "baseline", {ONE.identity: rates(90, 100, 120)})
     assert (found.value, found.interval) == (1.0, Interval(1.0, 1.0, 0.75))
