@@ -36,6 +36,7 @@ SLOW_FILES = {
     "report/pages/test_notebooks.py",
     "report/pages/test_pages.py",
     "supervision/test_notebook.py",
+    "test_adding_a_part.py",
     "test_docs_commands.py",
     "test_setup.py",
 }

@@ -1,0 +1,137 @@
+"""The page on adding a part, performed: its examples go into a copy of the project, are planned, and pass its tests."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.paths import PROJECT
+from tests.docs import DOCS, blocks
+
+#: The block of each section, by the heading and the language, and the file it becomes.
+FILES = {
+    ("A model", "python"): "dlperf_study/models/softmax_regression.py",
+    ("A format of log", "python"): "dlperf_study/logs/formats/my_trainer.py",
+    ("A framework", "python"): "dlperf_study/frameworks/paddle_bound_threads.py",
+    ("A launcher", "python"): "dlperf_study/launchers/one_socket.py",
+    ("A check of the audit", "python"): "dlperf_study/audit/checks/measured_shares.py",
+    ("A published source", "yaml"): "dlperf_study/published/sources/my_report.yaml",
+    ("A published source", "csv"): "dlperf_study/published/sources/my_report.csv",
+}
+#: Lines that a section adds to a file: the heading, language and number of the block, the file, and the line they come after.
+INSERTIONS = (
+    ("A parameter", "python", 0, "dlperf_study/study/configuration.py", "    seed: int"),
+    ("A column", "text", 0, "dlperf_study/columns/measured.py", "TIMES = ("),
+    ("A column", "text", 1, "dlperf_study/dataset/run_table.py", "        **communication_of(run),"),
+)
+STUDY = """\
+title: With new parts
+about: Made for tests.
+questions: [scaling, new_page]
+scaling: weak
+fixed: {framework: paddle_bound_threads, strategy: all_reduce, model: softmax_regression, accumulation_steps: 1}
+factors: {devices_per_node: [1, 2], image_size: [32], classes: [10], batch_per_device: [4]}
+baseline: {devices_per_node: 1}
+measurement: {warmup_steps: 1, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1}
+"""
+CLUSTER = """\
+launcher: one_socket
+nodes: 1
+devices_per_node: 2
+device: cpu
+device_name: a CPU
+link: loopback
+"""
+#: The tests that find the parts by themselves.
+TESTS = {
+    "model": ["tests/models/test_models.py", "tests/models/test_networks.py", "-k", "softmax_regression or every_file"],
+    "format": ["tests/logs/test_formats.py", "tests/logs/test_samples.py", "-k", "my_trainer or named"],
+    "framework": ["tests/frameworks/test_jobs.py", "tests/test_registry.py"],
+    "launcher": ["tests/launchers/test_base.py", "tests/test_registry.py"],
+    "check": ["tests/audit/test_audit.py", "tests/audit/test_files.py"],
+    "published source": ["tests/published"],
+    "parameter": ["tests/study/test_parameters.py", "tests/test_generated.py"],
+    "page": ["tests/test_notebooks.py"],
+    "column": ["tests/test_columns.py", "tests/test_generated.py"],
+}
+
+
+def section(heading: str) -> str:
+    """Return a section of the page."""
+    return (DOCS / "adding-a-part.md").read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+
+
+def block(heading: str, language: str, number: int = 0) -> str:
+    """Return a block of code of a section as it is on the page."""
+    return section(heading).split(f"```{language}\n")[number + 1].split("```")[0]
+
+
+def insert(file: Path, after: str, lines: str) -> None:
+    """Insert lines after the statement that begins with a line."""
+    source = file.read_text(encoding="utf-8")
+    assert source.count(f"\n{after}") == 1, (file, after)
+    start = source.index(f"\n{after}") + 1
+    end = source.index("\n", start) + 1
+    file.write_text(source[:end] + lines + source[end:], encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with every example of the page."""
+    folder = tmp_path_factory.mktemp("project")
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, check=True, text=True).stdout
+    for name in filter(None, tracked.split("\0")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(PROJECT / name, folder / name)
+    for (heading, language), name in FILES.items():
+        (folder / name).write_text(block(heading, language), encoding="utf-8")
+    for heading, language, number, name, after in INSERTIONS:
+        insert(folder / name, after, block(heading, language, number))
+    insert(folder / "dlperf_study/dataset/configuration_table.py", "MEDIANS = [", '    "slowest_step_seconds",\n')
+    add_page(folder)
+    sample = "step=10 loss 6.9, speed: 4.0 samples/s\n"
+    (folder / "tests/logs/samples/my_trainer_constructed.log").write_text(sample, encoding="utf-8")
+    (folder / "tests/audit/checks/test_measured_shares.py").touch()
+    assert python(folder, "-m", "dlperf_study.generated").returncode == 0
+    return folder
+
+
+def add_page(folder: Path) -> None:
+    """Add a page of the report: the notebook on quality, under another name and number."""
+    notebook = (folder / "notebooks" / "quality.ipynb").read_text(encoding="utf-8")
+    new = notebook.replace('"page": 6', '"page": 7').replace("# Quality", "# New page").replace("quality-", "new-page-")
+    (folder / "notebooks" / "new_page.ipynb").write_text(new, encoding="utf-8")
+
+
+def python(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python on the copy."""
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {**outer, "PYTHONPATH": str(folder)}
+    return subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_a_study_of_the_new_parts_is_planned(copy: Path, tmp_path: Path) -> None:
+    study, cluster = tmp_path / "new.yaml", tmp_path / "cluster.yaml"
+    study.write_text(STUDY)
+    cluster.write_text(CLUSTER)
+    plan = python(copy, "-m", "dlperf_study", "plan", str(study), "--cluster", str(cluster))
+    assert plan.returncode == 0, plan.stderr
+    assert "2 of 2 configurations can run here" in plan.stdout
+
+
+@pytest.mark.parametrize("part", TESTS)
+def test_the_tests_find_the_new_part(copy: Path, part: str) -> None:
+    done = python(copy, "-m", "pytest", "-x", "-p", "no:cacheprovider", *TESTS[part])
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+
+
+def test_every_section_with_code_is_performed() -> None:
+    performed = {heading for heading, *_ in [*FILES, *INSERTIONS]}
+    page = (DOCS / "adding-a-part.md").read_text(encoding="utf-8")
+    with_code = {text.partition("\n")[0] for text in page.split("\n## ")[1:] if re.search("```(python|csv|text)", text)}
+    assert with_code == performed
+    assert blocks(DOCS / "adding-a-part.md", "python")
