@@ -18,11 +18,11 @@ FILES = {
     ("A format of log", "python"): "dlperf_study/logs/formats/my_trainer.py",
     ("A framework", "python"): "dlperf_study/frameworks/paddle_bound_threads.py",
     ("A launcher", "python"): "dlperf_study/launchers/one_socket.py",
-    ("A check of the audit", "python"): "dlperf_study/audit/checks/measured_shares.py",
+    ("A check of the audit", "python"): "dlperf_study/audit/checks/enough_digits.py",
     ("A published source", "yaml"): "dlperf_study/published/sources/my_report.yaml",
     ("A published source", "csv"): "dlperf_study/published/sources/my_report.csv",
 }
-#: Lines that a section adds to a file: the heading, language and number of the block, the file, and the line they come after.
+#: Lines that a section adds to a file: heading, language and number of the block, the file, and the line before them.
 INSERTIONS = (
     ("A parameter", "python", 0, "dlperf_study/study/configuration.py", "    seed: int"),
     ("A column", "text", 0, "dlperf_study/columns/measured.py", "TIMES = ("),
@@ -66,8 +66,10 @@ def section(heading: str) -> str:
 
 
 def block(heading: str, language: str, number: int = 0) -> str:
-    """Return a block of code of a section as it is on the page."""
-    return section(heading).split(f"```{language}\n")[number + 1].split("```")[0]
+    """Return a block of code of a section, also of one in a list."""
+    blocks_of_code = re.findall(rf"^( *)```{language}\n(.*?)^ *```", section(heading), re.MULTILINE | re.DOTALL)
+    indentation, text = blocks_of_code[number]
+    return "".join(line.removeprefix(indentation) for line in text.splitlines(keepends=True))
 
 
 def insert(file: Path, after: str, lines: str) -> None:
@@ -95,7 +97,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_page(folder)
     sample = "step=10 loss 6.9, speed: 4.0 samples/s\n"
     (folder / "tests/logs/samples/my_trainer_constructed.log").write_text(sample, encoding="utf-8")
-    (folder / "tests/audit/checks/test_measured_shares.py").touch()
+    (folder / "tests/audit/checks/test_enough_digits.py").touch()
     assert python(folder, "-m", "dlperf_study.generated").returncode == 0
     return folder
 
