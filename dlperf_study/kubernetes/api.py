@@ -12,7 +12,6 @@ PATHS = {
     "Job": "/apis/batch/v1/namespaces/{namespace}/jobs",
     "MPIJob": "/apis/kubeflow.org/v2beta1/namespaces/{namespace}/mpijobs",
     "Service": "/api/v1/namespaces/{namespace}/services",
-    "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps",
     "Secret": "/api/v1/namespaces/{namespace}/secrets",
     "Pod": "/api/v1/namespaces/{namespace}/pods",
 }

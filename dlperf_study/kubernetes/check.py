@@ -18,7 +18,7 @@ from dlperf_study.wording import last_line
 
 #: What a run does: verb, kind, subresource.
 PERMISSIONS = (
-    *((verb, kind, "") for kind in ("Job", "Service", "ConfigMap", "Secret") for verb in ("create", "list", "delete")),
+    *((verb, kind, "") for kind in ("Job", "Service", "Secret") for verb in ("create", "list", "delete")),
     *(("list", "Pod", ""), ("delete", "Pod", ""), ("get", "Pod", "log")),
 )
 

@@ -47,7 +47,7 @@ class RunRequest:
     start_within_seconds: float
 
     def as_json(self) -> str:
-        """Return the request as the ConfigMap holds it: without secret values of variables."""
+        """Return the request as text: without the values of variables that may be secret."""
         submission = {"submission": self.submission.as_json(), "files": dict(self.submission.files)}
         return json.dumps(vars(self) | submission)
 

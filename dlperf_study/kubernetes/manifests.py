@@ -34,7 +34,7 @@ def run_manifests(submission: Submission, pods: Sequence[Pod], cluster: Cluster,
         jobs.append(_manifest("batch/v1", "Job", f"{run}-{pod.name}", template["metadata"]["labels"], spec=spec))
     # Gives each pod a name in the cluster's DNS, at once and not only when it is ready.
     service = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {RUN_LABEL: run}}
-    return [*jobs, _manifest("v1", "Service", run, labels, spec=service), *_mounted_manifests(labels)]
+    return [*jobs, _manifest("v1", "Service", run, labels, spec=service), _secret(labels)]
 
 
 def mpi_manifests(submission: Submission, nodes: int, cluster: Cluster, image: str) -> list[Manifest]:
@@ -57,7 +57,7 @@ def mpi_manifests(submission: Submission, nodes: int, cluster: Cluster, image: s
         },
     }
     mpi_job = _manifest("kubeflow.org/v2beta1", "MPIJob", labels[RUN_LABEL], labels, spec=spec)
-    return [mpi_job, *_mounted_manifests(labels)]
+    return [mpi_job, _secret(labels)]
 
 
 def check_job(name: str, cluster: Cluster, image: str) -> Manifest:
@@ -107,14 +107,10 @@ def _template(labels: dict[str, str], pod: Pod, cluster: Cluster, image: str) ->
     return {"metadata": {"labels": labels | pod.labels}, "spec": spec}
 
 
-def _mounted_manifests(labels: dict[str, str]) -> tuple[Manifest, Manifest]:
+def _secret(labels: dict[str, str]) -> Manifest:
     """Return what the pods of a run mount besides their own folders; the values are filled in when it starts."""
-    request = {"request.json": "{request}"}
-    secret = {"token": "{token}", "environment.json": "{environment}"}
-    return (
-        _manifest("v1", "ConfigMap", labels[RUN_LABEL], labels, data=request),
-        _manifest("v1", "Secret", labels[RUN_LABEL], labels, stringData=secret),
-    )
+    files = {"token": "{token}", "request.json": "{request}", "environment.json": "{environment}"}
+    return _manifest("v1", "Secret", labels[RUN_LABEL], labels, stringData=files)
 
 
 def _manifest(version: str, kind: str, name: str, labels: dict[str, str], **content: Any) -> Manifest:

@@ -10,11 +10,10 @@ from dlperf_study.study.job import Job, TaskRole
 
 Manifest = dict[str, Any]
 
-#: Where pods find the request and what nobody else may read, and where they write.
-REQUEST_FOLDER = "/run/dlperf-study/request"
+#: Where pods find the files of the run's Secret, and where they write.
 SECRET_FOLDER = "/run/dlperf-study/secret"
 NODE_FOLDER = "/run/dlperf-study/node"
-REQUEST_FILE = f"{REQUEST_FOLDER}/request.json"
+REQUEST_FILE = f"{SECRET_FOLDER}/request.json"
 TOKEN_FILE = f"{SECRET_FOLDER}/token"
 ENVIRONMENT_FILE = f"{SECRET_FOLDER}/environment.json"
 RUN_LABEL, ROLE_LABEL, NODE_LABEL = "dlperf-study/run", "dlperf-study/role", "dlperf-study/node"
@@ -77,7 +76,6 @@ def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
         "affinity": _one_per_machine(run) if pod.role is PodRole.TRAINER else {},
         "containers": [_container(pod, cluster, image)],
         "volumes": [
-            {"name": "request", "configMap": {"name": run}},
             {"name": "secret", "secret": {"secretName": run}},
             {"name": "node", "emptyDir": {}},
             {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
@@ -115,7 +113,6 @@ def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "resources": {"requests": resources, "limits": resources},
         "volumeMounts": [
-            {"name": "request", "mountPath": REQUEST_FOLDER},
             {"name": "secret", "mountPath": SECRET_FOLDER},
             {"name": "node", "mountPath": NODE_FOLDER},
             {"name": "shared-memory", "mountPath": "/dev/shm"},

@@ -124,11 +124,12 @@ def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = N
         metadata["annotations"] = {DIGEST_ANNOTATION: run.digest}
         policy = complete["spec"] if kind == "Job" else complete["spec"]["runPolicy"]
         policy["activeDeadlineSeconds"] = round(run.deadline_seconds)
-    if kind == "ConfigMap":
-        complete["data"] = {"request.json": run.request.as_json()}
     if kind == "Secret":
-        environment = json.dumps(dict(run.request.submission.environment))
-        complete["stringData"] = {"token": secrets.token_hex(32), "environment.json": environment}
+        complete["stringData"] = {
+            "token": secrets.token_hex(32),
+            "request.json": run.request.as_json(),
+            "environment.json": json.dumps(dict(run.request.submission.environment)),
+        }
     return complete
 
 
@@ -194,7 +195,7 @@ def _read_evidence(run: KubernetesRun, pod: Manifest) -> JobResult:
 
 def delete_objects(api: Api, selector: str) -> None:
     """Delete the objects with these labels, and wait until their pods have gone."""
-    for kind in ("MPIJob", "Job", "Service", "ConfigMap", "Secret"):
+    for kind in ("MPIJob", "Job", "Service", "Secret"):
         for manifest in api.list(kind, selector):
             api.delete(kind, manifest["metadata"]["name"])
     deadline = time.monotonic() + LEAVING_SECONDS

@@ -22,7 +22,7 @@ mount --make-rprivate / && mount -t tmpfs none /run && mount --bind "$1/hosts" /
 mkdir -p /run/dlperf-study && mount --bind "$1" /run/dlperf-study || exit 99
 hostname "$2"
 shift 2
-while [ ! -e /run/dlperf-study/request/request.json ] || [ ! -e /run/dlperf-study/secret/token ]; do sleep 0.05; done
+while [ ! -e /run/dlperf-study/secret/environment.json ]; do sleep 0.05; done
 exec "$@"
 """
 
@@ -88,7 +88,7 @@ class Pods(Kubelet):
 
     def _home(self, name: str) -> Path:
         home = self.folder / name
-        for part in ("request", "secret", "node"):
+        for part in ("secret", "node"):
             (home / part).mkdir(parents=True, exist_ok=True)
         (home / "hosts").touch()
         return home
@@ -104,10 +104,9 @@ class Pods(Kubelet):
     def _mount_files(self, name: str) -> None:
         """Write what the pod mounts to where it waits for it, once it was created."""
         assert self.cluster
-        for plural, key, folder in (("configmaps", "data", "request"), ("secrets", "stringData", "secret")):
-            for manifest in self.cluster.select(plural):
-                if name.startswith(manifest["metadata"]["name"]):
-                    for file_name, text in manifest[key].items():
-                        file = self._home(name) / folder / file_name
-                        file.with_suffix(".new").write_text(text)
-                        file.with_suffix(".new").rename(file)
+        for manifest in self.cluster.select("secrets"):
+            if name.startswith(manifest["metadata"]["name"]):
+                for file_name, text in manifest["stringData"].items():
+                    file = self._home(name) / "secret" / file_name
+                    file.with_suffix(".new").write_text(text)
+                    file.with_suffix(".new").rename(file)

@@ -185,4 +185,4 @@ def test_horovod_trains_as_an_mpi_job_where_the_operator_is(
     workers = [node["name"].partition(".")[0] for node in result.nodes]
     assert [name.rpartition("-worker-")[2] for name in workers] == ["0", "1"]
     check_trained_together(folder, asked, workers)
-    assert [made["kind"] for made in api.created if made["kind"] != "Pod"] == ["MPIJob", "ConfigMap", "Secret"]
+    assert [made["kind"] for made in api.created if made["kind"] != "Pod"] == ["MPIJob", "Secret"]

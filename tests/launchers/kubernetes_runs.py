@@ -1,4 +1,4 @@
-"""Runs as the launcher renders them, and pods as the API tells of them."""
+"""Runs as the launcher renders them, and pods as the API describes them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,9 @@ FOLDER = Path("/outputs/example/configurations/one")
 VERSIONS = [f"1.{minor}" for minor in range(25, int(kubernetes_validate.latest_version().split(".")[1]) + 1)]
 
 
-def submission(asked: Configuration, cluster: Cluster, folder: Path = FOLDER) -> Submission:
-    job = frameworks.load(asked.framework).job(asked, cluster)
-    return launcher.render(replace(job, framework=asked.framework), cluster, folder / "runs" / "1")
+def submission(configuration: Configuration, cluster: Cluster, folder: Path = FOLDER) -> Submission:
+    job = frameworks.load(configuration.framework).job(configuration, cluster)
+    return launcher.render(replace(job, framework=configuration.framework), cluster, folder / "runs" / "1")
 
 
 def pod(phase: str, **status: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the API is asked during a run, on a real port, and what is left there; pods only say how they are."""
+"""What a run requests of the API, on a real port, and what is left there; pods have a status and run nothing."""
 
 import json
 import re
@@ -41,15 +41,15 @@ def api(kubelet: Kubelet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         assert served.objects == {}, "a run leaves nothing"
 
 
-def cluster_of(api: FakeKubernetes, **settings: Any) -> Cluster:
-    asked = KubernetesSettings(kubeconfig=str(api.kubeconfig), images={"default": "i"}, **settings)
-    return Cluster("test", 2, 1, "cpu", "a CPU", "kubernetes", shared_files=False, settings=asked)
+def cluster_of(api: FakeKubernetes, **changes: Any) -> Cluster:
+    settings = KubernetesSettings(kubeconfig=str(api.kubeconfig), images={"default": "i"}, **changes)
+    return Cluster("test", 2, 1, "cpu", "a CPU", "kubernetes", shared_files=False, settings=settings)
 
 
 def execute(api: FakeKubernetes, folder: Path, start_within_seconds: float = 5, **changes: Any) -> JobResult:
     cluster = cluster_of(api, start_within_seconds=start_within_seconds)
-    asked = replace(submission(configuration(nodes=2), cluster, folder), **changes)
-    [result] = launcher.execute([asked], cluster, 60)
+    changed = replace(submission(configuration(nodes=2), cluster, folder), **changes)
+    [result] = launcher.execute([changed], cluster, 60)
     return result
 
 
@@ -78,10 +78,10 @@ def begin_and_die(api: FakeKubernetes, folder: Path, monkeypatch: pytest.MonkeyP
     assert api.objects
 
 
-def test_the_ending_comes_from_the_log_of_the_first_pod(api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path) -> None:
-    told = JobResult(Outcome.COMPLETED, "", 3.5, {"node-0": 0}, started="2026-01-01T00:00:00+00:00")
-    succeed(kubelet, told)
-    assert execute(api, tmp_path) == told
+def test_the_result_comes_from_the_log_of_the_first_pod(api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path) -> None:
+    result = JobResult(Outcome.COMPLETED, "", 3.5, {"node-0": 0}, started="2026-01-01T00:00:00+00:00")
+    succeed(kubelet, result)
+    assert execute(api, tmp_path) == result
 
 
 def test_everything_belongs_to_the_first_job_and_ends_by_itself(
@@ -89,26 +89,26 @@ def test_everything_belongs_to_the_first_job_and_ends_by_itself(
 ) -> None:
     succeed(kubelet)
     execute(api, tmp_path)
-    first, *rest = [made for made in api.created if made["kind"] != "Pod"]
-    assert [made["kind"] for made in (first, *rest)] == ["Job", "Job", "Service", "ConfigMap", "Secret"]
-    for made in rest:
-        assert [owner["uid"] for owner in made["metadata"]["ownerReferences"]] == [first["metadata"]["uid"]]
-    for job in (first, rest[0]):
+    first, *others = [manifest for manifest in api.created if manifest["kind"] != "Pod"]
+    assert [manifest["kind"] for manifest in (first, *others)] == ["Job", "Job", "Service", "Secret"]
+    for manifest in others:
+        assert [owner["uid"] for owner in manifest["metadata"]["ownerReferences"]] == [first["metadata"]["uid"]]
+    for job in (first, others[0]):
         assert (job["spec"]["ttlSecondsAfterFinished"], job["spec"]["backoffLimit"]) == (3600, 0)
         assert 60 < job["spec"]["activeDeadlineSeconds"] < 3600
     for version in VERSIONS:
-        for made in (first, *rest):
-            plain = {**made, "metadata": {k: v for k, v in made["metadata"].items() if k != "uid"}}
-            kubernetes_validate.validate(plain, version, strict=True)
+        for manifest in (first, *others):
+            metadata = {key: value for key, value in manifest["metadata"].items() if key != "uid"}
+            kubernetes_validate.validate({**manifest, "metadata": metadata}, version, strict=True)
 
 
 def test_secrets_are_in_the_secret_and_nowhere_else(api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path) -> None:
     succeed(kubelet)
     execute(api, tmp_path, environment={"SOME_API_KEY": SECRET})
-    holders = [made["kind"] for made in api.created if SECRET in json.dumps(made)]
+    holders = [manifest["kind"] for manifest in api.created if SECRET in json.dumps(manifest)]
     assert holders == ["Secret"]
     assert [file for file in tmp_path.rglob("*") if file.is_file() and SECRET in file.read_text()] == []
-    [secret] = [made for made in api.created if made["kind"] == "Secret"]
+    [secret] = [manifest for manifest in api.created if manifest["kind"] == "Secret"]
     assert re.fullmatch("[0-9a-f]{64}", secret["stringData"]["token"])
 
 
@@ -122,14 +122,14 @@ def test_a_pod_that_does_not_start_ends_the_run_with_the_reason(
     assert result.reason.startswith("not started within 0 s: pod trainer-0: ImagePullBackOff: Back-off pulling")
 
 
-def test_a_pod_that_ends_without_evidence_is_named_and_its_words_are_kept(
+def test_a_pod_that_ends_without_evidence_is_named_and_its_log_is_kept(
     api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path
 ) -> None:
     kubelet.statuses["trainer-0"] = ended(exitCode=1)["status"]
     kubelet.logs["trainer-0"] = "ModuleNotFoundError: No module named 'dlperf_study'\n"
     result = execute(api, tmp_path)
     assert (result.outcome, result.seconds) == (Outcome.FAILED, None)
-    assert result.started, "when it was asked for"
+    assert result.started, "when it was requested"
     assert "pod trainer-0" in result.reason
     assert "No module named" in (tmp_path / "runs" / "1" / "trainer-0.log").read_text()
 
@@ -141,14 +141,14 @@ def test_another_pod_that_fails_ends_the_run_even_if_the_first_does_not_notice(
     assert execute(api, tmp_path).reason == "pod trainer-1 on no node exited with code 3"
 
 
-def test_what_the_api_refuses_is_said(api: FakeKubernetes, tmp_path: Path) -> None:
+def test_what_the_api_refuses_is_the_reason(api: FakeKubernetes, tmp_path: Path) -> None:
     api.refusals["POST", "secrets"] = 'secrets is forbidden: User "me" cannot create resource "secrets"'
     result = execute(api, tmp_path)
     assert result.outcome is Outcome.FAILED
     assert result.reason.endswith('/secrets: 403 secrets is forbidden: User "me" cannot create resource "secrets"')
 
 
-def test_that_objects_are_left_is_said(api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path) -> None:
+def test_objects_that_are_left_are_in_the_reason(api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path) -> None:
     succeed(kubelet)
     api.refusals["DELETE", "jobs"] = "jobs is forbidden"
     result = execute(api, tmp_path)
@@ -166,21 +166,21 @@ def test_a_run_whose_driver_died_is_followed(
 ) -> None:
     begin_and_die(api, tmp_path, monkeypatch)
     before = len(api.created)
-    (tmp_path / "runs" / "1" / "mine").touch()
+    (tmp_path / "runs" / "1" / "kept").touch()
     succeed(kubelet)
     assert execute(api, tmp_path).outcome is Outcome.COMPLETED
     assert len(api.created) == before
-    assert (tmp_path / "runs" / "1" / "mine").exists(), "its folder is the one of the run that is followed"
+    assert (tmp_path / "runs" / "1" / "kept").exists(), "its folder is the one of the run that is followed"
 
 
-def test_another_order_for_the_same_folder_is_not_followed(
+def test_a_different_request_for_the_same_folder_is_not_followed(
     api: FakeKubernetes, kubelet: Kubelet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin_and_die(api, tmp_path, monkeypatch)
-    jobs = sum(made["kind"] == "Job" for made in api.created)
+    jobs = sum(manifest["kind"] == "Job" for manifest in api.created)
     succeed(kubelet)
     assert execute(api, tmp_path, fingerprint="of other code").outcome is Outcome.COMPLETED
-    assert sum(made["kind"] == "Job" for made in api.created) == 2 * jobs
+    assert sum(manifest["kind"] == "Job" for manifest in api.created) == 2 * jobs
 
 
 def test_cancel_deletes_what_a_dead_driver_left(
@@ -190,6 +190,6 @@ def test_cancel_deletes_what_a_dead_driver_left(
     launcher.cancel(tmp_path, cluster_of(api))
 
 
-def test_a_kubeconfig_without_the_context_is_a_mistake_in_the_cluster_file(api: FakeKubernetes, tmp_path: Path) -> None:
+def test_a_kubeconfig_without_the_context_is_an_error_in_the_cluster_file(api: FakeKubernetes, tmp_path: Path) -> None:
     with pytest.raises(StudyFileError, match="elsewhere"):
         launcher.cancel(tmp_path, cluster_of(api, context="elsewhere"))

@@ -1,4 +1,4 @@
-"""What is made in Kubernetes for a run, held against the published schemas."""
+"""What is created in Kubernetes for a run, validated with the published schemas."""
 
 import re
 from dataclasses import replace
@@ -19,15 +19,15 @@ from tests.frameworks.launching import asynchronous, configuration
 from tests.golden_file import check
 from tests.launchers.kubernetes_runs import FOLDER, VERSIONS, submission
 
-ASKED = {
+CONFIGURATIONS = {
     "all_reduce": configuration(nodes=2, devices_per_node=8),
     "parameter_server": replace(asynchronous(1), nodes=2, servers=3),
     "horovod": configuration(nodes=2, framework="horovod_torch"),
 }
 
 
-def objects(asked: Configuration, cluster: Cluster) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(submission(asked, cluster).files["kubernetes.yaml"]))
+def manifests(configuration: Configuration, cluster: Cluster) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(submission(configuration, cluster).files["kubernetes.yaml"]))
 
 
 def with_operator() -> Cluster:
@@ -36,46 +36,46 @@ def with_operator() -> Cluster:
 
 
 def test_horovod_is_an_mpi_job_where_the_operator_is() -> None:
-    text = submission(ASKED["horovod"], with_operator()).files["kubernetes.yaml"]
+    text = submission(CONFIGURATIONS["horovod"], with_operator()).files["kubernetes.yaml"]
     check("submissions/kubernetes-mpi_job.yaml", text)
     job, *_ = yaml.safe_load_all(text)
     assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
     for replicas in job["spec"]["mpiReplicaSpecs"].values():
         template = replicas["template"]
-        made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", **template["metadata"]}, **template}
-        kubernetes_validate.validate({**made, "spec": template["spec"]}, VERSIONS[-1], strict=True)
+        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", **template["metadata"]}, **template}
+        kubernetes_validate.validate({**manifest, "spec": template["spec"]}, VERSIONS[-1], strict=True)
 
 
 @pytest.mark.parametrize("name", ["all_reduce", "parameter_server"])
 def test_other_frameworks_are_jobs_all_the_same(name: str) -> None:
-    assert {made["kind"] for made in objects(ASKED[name], with_operator())} >= {"Job", "Service"}
+    assert {manifest["kind"] for manifest in manifests(CONFIGURATIONS[name], with_operator())} >= {"Job", "Service"}
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_manifests(name: str) -> None:
     check(
         f"submissions/kubernetes-{name}.yaml",
-        submission(ASKED[name], load_cluster("kubernetes")).files["kubernetes.yaml"],
+        submission(CONFIGURATIONS[name], load_cluster("kubernetes")).files["kubernetes.yaml"],
     )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_manifests_are_valid_in_every_supported_version(name: str, version: str) -> None:
-    for made in objects(ASKED[name], load_cluster("kubernetes")):
-        kubernetes_validate.validate(made, version, strict=True)
+    for manifest in manifests(CONFIGURATIONS[name], load_cluster("kubernetes")):
+        kubernetes_validate.validate(manifest, version, strict=True)
 
 
-def test_a_mistake_in_a_manifest_would_be_seen() -> None:
+def test_an_error_in_a_manifest_is_found() -> None:
     """Otherwise the silence of the last test would mean nothing."""
-    job, *_ = objects(configuration(), load_cluster("kubernetes"))
+    job, *_ = manifests(configuration(), load_cluster("kubernetes"))
     job["spec"]["backofLimit"] = 0
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(job, VERSIONS[0], strict=True)
 
 
 def test_servers_have_pods_of_their_own_and_their_own_address() -> None:
-    rendered = submission(ASKED["parameter_server"], load_cluster("kubernetes"))
+    rendered = submission(CONFIGURATIONS["parameter_server"], load_cluster("kubernetes"))
     nodes = {command.name: command.node for command in rendered.commands}
     assert (rendered.nodes, nodes) == (
         4,
@@ -86,11 +86,12 @@ def test_servers_have_pods_of_their_own_and_their_own_address() -> None:
 
 
 def test_trainers_take_all_gpus_and_servers_none() -> None:
-    made = objects(ASKED["parameter_server"], load_cluster("kubernetes"))
-    limits = [
-        job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] for job in made if job["kind"] == "Job"
-    ]
-    assert [limit.get("nvidia.com/gpu") for limit in limits] == ["8", "8", None, None]
+    gpus = []
+    for manifest in manifests(CONFIGURATIONS["parameter_server"], load_cluster("kubernetes")):
+        if manifest["kind"] == "Job":
+            [container] = manifest["spec"]["template"]["spec"]["containers"]
+            gpus.append(container["resources"]["limits"].get("nvidia.com/gpu"))
+    assert gpus == ["8", "8", None, None]
 
 
 def test_a_framework_without_an_image_is_refused() -> None:
@@ -102,9 +103,12 @@ def test_a_framework_without_an_image_is_refused() -> None:
 
 def test_a_traced_run_is_found_by_the_folder_of_its_configuration() -> None:
     cluster = load_cluster("kubernetes")
-    runs = (submission(ASKED["horovod"], cluster, folder) for folder in (FOLDER, FOLDER / "trace" / "other"))
-    made = [one for run in runs for one in yaml.safe_load_all(run.files["kubernetes.yaml"])]
-    assert {one["metadata"]["labels"][CONFIGURATION_LABEL] for one in made} == {configuration_label(str(FOLDER))}
+    labels = set()
+    for folder in (FOLDER, FOLDER / "trace" / "other"):
+        rendered = submission(CONFIGURATIONS["horovod"], cluster, folder)
+        for manifest in yaml.safe_load_all(rendered.files["kubernetes.yaml"]):
+            labels.add(manifest["metadata"]["labels"][CONFIGURATION_LABEL])
+    assert labels == {configuration_label(str(FOLDER))}
 
 
 @pytest.mark.parametrize("recipe", sorted((PROJECT / "images").glob("*.Dockerfile")), ids=lambda recipe: recipe.stem)

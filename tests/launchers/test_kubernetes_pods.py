@@ -1,4 +1,4 @@
-"""What pods say: how they ended, why they wait, and the evidence that the first of them prints."""
+"""What the status of a pod means, and the evidence that the first pod prints."""
 
 import random
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.launchers.kubernetes_runs import ended, pod
 
 
 @pytest.mark.parametrize(
-    ("seen", "outcome", "reason"),
+    ("status", "outcome", "reason"),
     [
         (ended(exitCode=1, reason="Error"), Outcome.FAILED, "pod trainer-1 on node-7 exited with code 1"),
         (ended(exitCode=137, reason="OOMKilled"), Outcome.FAILED, "used more memory than its limit"),
@@ -23,12 +23,12 @@ from tests.launchers.kubernetes_runs import ended, pod
         (pod("Failed", reason="NodeLost"), Outcome.FAILED, "pod trainer-1 on node-7: NodeLost"),
     ],
 )
-def test_how_a_pod_ended(seen: dict[str, Any], outcome: Outcome, reason: str) -> None:
-    end = failure_of(seen)
-    assert end
-    assert end.outcome is outcome
-    assert reason in end.reason
-    assert end.out_of_memory == ("memory than" in reason)
+def test_why_a_pod_failed(status: dict[str, Any], outcome: Outcome, reason: str) -> None:
+    failure = failure_of(status)
+    assert failure
+    assert failure.outcome is outcome
+    assert reason in failure.reason
+    assert failure.out_of_memory == ("memory than" in reason)
 
 
 def test_a_pod_that_runs_or_succeeded_has_not_failed() -> None:
@@ -70,7 +70,7 @@ def test_evidence_is_read_from_between_other_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", [0, 1, -1])
-def test_evidence_that_lacks_a_line_is_an_error(lost: int, tmp_path: Path) -> None:
+def test_evidence_with_a_missing_line_is_an_error(lost: int, tmp_path: Path) -> None:
     lines = printed(tmp_path / "pod")
     del lines[lost]
     with pytest.raises(EvidenceError, match="only a part of the evidence"):
