@@ -26,6 +26,8 @@ from dlperf_study.study.job import JobResult, Outcome
 
 #: Where the first pod gathers the files of all pods.
 RUNS_FOLDER = f"{NODE_FOLDER}/evidence/runs"
+#: What runs a command in another pod, given its address.
+REACH = (sys.executable, "-m", "dlperf_study.kubernetes.remote_exec", "run", TOKEN_FILE)
 RETRY_SECONDS, CONNECT_SECONDS = 0.5, 5.0
 
 
@@ -99,7 +101,7 @@ def _wait_for_pods(pods: Sequence[str], seconds: float) -> list[Node]:
             if address := _answering_address(pod):
                 addresses[pod] = address
         if len(addresses) == len(pods):
-            return [_node(pod, addresses[pod]) for pod in pods]
+            return [Node(pod, (*REACH, addresses[pod]), address=addresses[pod]) for pod in pods]
         if time.monotonic() > deadline:
             raise RunError(f"{', '.join(missing)}: no answer within {seconds:.0f} s")
         time.sleep(RETRY_SECONDS)
@@ -112,11 +114,6 @@ def _answering_address(pod: str) -> str | None:
             return str(connection.getpeername()[0])
     except OSError:
         return None
-
-
-def _node(pod: str, address: str) -> Node:
-    reach = (sys.executable, "-m", "dlperf_study.kubernetes.remote_exec", "run", TOKEN_FILE, address)
-    return Node(pod, reach, address=address)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
