@@ -222,7 +222,9 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("folder", type=Path, help="a folder of logs, or an archive")
     sub.add_argument("--name", default="", help="of the study; without one, as the identity file or the folder says")
     sub.add_argument("--accept", action="store_true", help="confirm the inferred metadata of the logs")
-    sub.add_argument("--like-dlperf", action="store_true", help="write DLPerf's JSON of results too, by its own rules")
+    sub.add_argument(
+        "--like-dlperf", action="store_true", help="write DLPerf's JSON of results too, by the rules of DLPerf"
+    )
     sub.add_argument("--no-report", action="store_true", help="build the dataset only")
     sub.set_defaults(command=ingest)
     return parser

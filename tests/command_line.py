@@ -79,7 +79,7 @@ class Workplace:
         return StudyPaths(self.outputs / "tiny")
 
     def configuration(self, part: str) -> ConfigurationPaths:
-        """Return where the only configuration lies that has ``part`` in its name."""
+        """Return where the only configuration is that has ``part`` in its name."""
         [folder] = (self.study.folder / "configurations").glob(f"*{part}*")
         return ConfigurationPaths(folder)
 

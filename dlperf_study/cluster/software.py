@@ -57,11 +57,14 @@ def require_code_of_driver(environment: Mapping[str, str] = os.environ) -> None:
     With two checkouts and one environment of Python, the folder in which a process starts decides which one it runs.
     """
     driver_code, _, driver_folder = environment.get(DRIVER_CODE_VARIABLE, "").partition(" ")
-    if driver_code and driver_code != measuring_code():
-        raise RunError(
-            f"other measuring code: the driver runs that in {driver_folder}, this process that in {PACKAGE_FOLDER} "
-            f"on {socket.gethostname()}; install one checkout in both, or start the study in the checkout installed"
-        )
+    if not driver_code or driver_code == measuring_code():
+        return
+    if driver_folder == str(PACKAGE_FOLDER):
+        raise RunError(f"the measuring code in {PACKAGE_FOLDER} has changed since the study started; start it again")
+    raise RunError(
+        f"other measuring code: the driver runs that in {driver_folder}, this process that in {PACKAGE_FOLDER} "
+        f"on {socket.gethostname()}; install one checkout in both, or start the study in the checkout installed"
+    )
 
 
 @cache

@@ -58,7 +58,7 @@ def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     """Add the last exception of the task that failed to the reason, unless the exit code explains the failure.
 
     Of several ranks, the one whose log was written to least recently failed first: the others ended because of it.
-    Whatever started the ranks logs no more than that they ended, so its own log comes last.
+    Whatever started the ranks logs no more than that they ended, so its log comes last.
     """
     task, code = result.failed_task, result.exit_codes.get(result.failed_task)
     if result.outcome is not Outcome.FAILED or not code or _ended_by_signal(code):

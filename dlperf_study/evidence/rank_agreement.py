@@ -20,7 +20,7 @@ from dlperf_study.wording import counted
 
 #: How gradients travel: not at all, or by averaging among the ranks.
 NO_EXCHANGE, ALL_REDUCE = "none", "all_reduce"
-#: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank holds the whole network.
+#: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank has the complete network.
 EQUAL_FACTS, REPLICATED_FACTS = (
     ("exchange", "gradient_bytes", "library", "library_version", "code"),
     ("parameters", "flops_per_sample"),

@@ -48,7 +48,7 @@ class Window:
 
 @dataclass(frozen=True)
 class RankLog:
-    """The whole log of one rank; ``facts`` is its ``rank`` line, ``end`` its last."""
+    """The complete log of one rank; ``facts`` is its ``rank`` line, ``end`` its last."""
 
     rank: int
     facts: Object

@@ -25,7 +25,7 @@ from dlperf_study.wording import counted
 
 @dataclass(frozen=True)
 class Run:
-    """One repetition. ``ranks`` is empty unless it completed and every rank's log is whole."""
+    """One repetition. ``ranks`` is empty unless it completed and every rank's log is complete."""
 
     configuration: Configuration
     identity: str
@@ -77,10 +77,10 @@ def read_run(paths: RunPaths) -> Run:
 def _consistent_logs(paths: RunPaths, facts: Object, configuration: Configuration) -> tuple[RankLog, ...]:
     """Return the logs of a run that completed; raises EvidenceError when they contradict its record or each other."""
     logs = rank_logs(paths, configuration)
-    expected, seen, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(configuration.world_size))
+    expected, logged, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(configuration.world_size))
     device, seconds, code = facts["cluster"]["device"], facts["seconds"], facts.get("code", "")
-    if (expected, seen) != (len(ranks), ranks):
-        problem = f"expects {counted(expected, 'rank')} and saw {seen}, but has the logs of ranks {ranks}"
+    if (expected, logged) != (len(ranks), ranks):
+        problem = f"expects {counted(expected, 'rank')} and saw {logged}, but has the logs of ranks {ranks}"
     else:
         problem = _failed_trainers(facts) or disagreement(logs, configuration, device, seconds, code)
     if problem:

@@ -129,7 +129,7 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
 
 
 def _render(run: RequestedRun, cluster: Cluster) -> Submission:
-    """Return what the launcher starts for a run; every process of it is told which measuring code the driver runs."""
+    """Return what the launcher starts for a run; its processes get the identity of the measuring code."""
     configuration = run.configuration
     job = frameworks.load(configuration.framework).job(configuration, cluster)
     job = job.with_environment({**run.variables, DRIVER_CODE_VARIABLE: code_identity()})

@@ -18,7 +18,7 @@ RUN_VARIABLE = "DLPERF_STUDY_RUN"
 
 #: The levels of each parameter that are built; all others are listed as unsupported, never replaced.
 Levels = dict[str, tuple[Scalar | None, ...]]
-#: What is built for every framework: of each parameter with levels the default, unless more is said here.
+#: What is built for every framework: of each parameter with levels the default, unless this names more.
 BUILT_LEVELS: Levels = {
     **{name: (parameter.default,) for name, parameter in PARAMETERS.items() if parameter.levels},
     "optimizer": ("sgd", "momentum"),
@@ -170,7 +170,7 @@ def unbuilt_levels(
     """Yield each level that a configuration requests and that no code here implements.
 
     ``settings`` are those of ``LIBRARY_DEFAULTS`` that the framework has; ``refused`` are the strategies that it
-    refuses for a reason of their own.
+    refuses for a specific reason.
     """
     framework = configuration.framework
     for name, built in levels.items():

@@ -17,7 +17,7 @@ SETTINGS = ("fusion_mib", "cycle_time_ms", "hierarchical")
 MIB = 2**20
 #: The GPUs that are visible to ranks, a list for each node.
 GPUS_OF_NODES = "DLPERF_STUDY_GPUS_OF_NODES"
-#: The launcher's own files: one folder per rank, one file per stream.
+#: The files of the launcher: one folder per rank, one file per stream.
 RANK_OUTPUT = r"ranks/rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)"
 
 

@@ -4,7 +4,7 @@ What Paddle 3.0.0 does, according to the tables of the servers between steps:
 
 - ``Executor.run`` in asynchronous mode pushes gradients but never pulls parameters: the trainers
   would go on with the weights they started with. A step here therefore ends with a pull of all dense
-  parameters, which is what Paddle's own ``train_from_dataset`` does in a background thread.
+  parameters, as Paddle's ``train_from_dataset`` does in a background thread.
 - Pushes are merged: twelve gradients become one message by default. A step's gradient would then be
   exchanged every twelfth step, so the limit is set to one before the client starts.
 - GEO mode exchanges sparse tables only. These models are dense: every trainer would train alone.

@@ -1,4 +1,4 @@
-"""PyTorch's own data parallelism, ``DistributedDataParallel``: gloo between CPUs, NCCL between GPUs."""
+"""PyTorch's data parallelism, ``DistributedDataParallel``: gloo between CPUs, NCCL between GPUs."""
 
 import os
 from collections.abc import Iterator

@@ -67,7 +67,7 @@ def arcface_layer(
 
     Replicated, the loss is the mean over this rank's samples. Sharded, it is the mean over the samples of
     all ranks, the same number on every rank, and gradients are scaled so that **averaging the replicated
-    parameters over the ranks** gives its gradient, as data parallelism does. The shard's own gradient is
+    parameters over the ranks** gives its gradient, as data parallelism does. The gradient of the shard is
     complete and must not be exchanged: its parameter has ``no_sync``.
     """
     sharded = configuration.classifier == "sharded"
@@ -115,8 +115,8 @@ def _loss(head: Any, features: Any, labels: Any, library: Tensors, shard: Shard,
     # A static program gives labels as [N, 1].
     labels = _gather(library, labels.flatten(), shard)
     classes, centers = _classes(library, head.centers, labels, shard, sample_ratio)
-    own = library.float32(labels.unsqueeze(1) == classes.unsqueeze(0))
-    return _cross_entropy(library, _logits(library.cosines(features, centers), own), own, shard)
+    is_label = library.float32(labels.unsqueeze(1) == classes.unsqueeze(0))
+    return _cross_entropy(library, _logits(library.cosines(features, centers), is_label), is_label, shard)
 
 
 def _classes(library: Tensors, centers: Any, labels: Any, shard: Shard, sample_ratio: float) -> tuple[Any, Any]:
@@ -127,22 +127,22 @@ def _classes(library: Tensors, centers: Any, labels: Any, shard: Shard, sample_r
     return rows + shard.first, library.take_rows(centers, rows)
 
 
-def _logits(cosines: Any, own: Any) -> Any:
-    """Return SCALE x cosine [N, C], with the margin added to the angle where ``own`` is 1.
+def _logits(cosines: Any, is_label: Any) -> Any:
+    """Return SCALE x cosine [N, C], with the margin added to the angle where ``is_label`` is 1.
 
     Equation 3 of Deng et al.; cos(a + m) = cos(a) cos(m) - sin(a) sin(m).
     """
     cosines = cosines.clip(-COSINE_LIMIT, COSINE_LIMIT)
-    target = (own * cosines).sum(1, keepdim=True)
+    target = (is_label * cosines).sum(1, keepdim=True)
     with_margin = target * math.cos(MARGIN) - (1 - target.square()).sqrt() * math.sin(MARGIN)
-    return SCALE * (cosines + own * (with_margin - target))
+    return SCALE * (cosines + is_label * (with_margin - target))
 
 
-def _cross_entropy(library: Tensors, logits: Any, own: Any, shard: Shard) -> Any:
+def _cross_entropy(library: Tensors, logits: Any, is_label: Any, shard: Shard) -> Any:
     """Return the mean cross-entropy over all samples, whose logits [N, C] are distributed over all shards."""
     largest = logits.detach().amax(1, keepdim=True)
     shifted = logits - (largest if shard.ranks == 1 else library.all_reduced(largest, "MAX"))
-    sums = library.stack([shifted.exp().sum(1), (own * shifted).sum(1)])
+    sums = library.stack([shifted.exp().sum(1), (is_label * shifted).sum(1)])
     normalizer, target = _sum_over_shards(library, sums, shard)
     return (normalizer.log() - target).mean()
 

@@ -65,7 +65,7 @@ class NetworkConfiguration(Protocol):
     def seed(self) -> int: ...
 
 
-#: ``build(configuration, rank, world_size)`` returns the library's own layer, whose forward takes
+#: ``build(configuration, rank, world_size)`` returns a layer of the library, whose forward takes
 #: images [N, 3, S, S] float32 and labels [N] int64 and returns the mean loss, a scalar.
 Builder = Callable[[NetworkConfiguration, int, int], Any]
 
@@ -91,7 +91,7 @@ class Model:
     smallest_image_size: int = 1
 
     def flops_per_sample(self, image_size: int, classes: int, sample_ratio: float = 1.0) -> float | None:
-        """Return the FLOPs of one sample's forward and backward pass, or None where not known.
+        """Return the FLOPs of one sample's forward and backward pass, or None if unknown.
 
         Partial FC computes ``sample_ratio`` of the classifier's columns, so only those count.
         """
@@ -143,6 +143,6 @@ def replicated_parameters(layer: Any) -> list[Any]:
     """Return the trainable parameters every rank holds alike; a shard of a classifier is not among them.
 
     A shard carries ``no_sync``, the attribute by which ``paddle.DataParallel`` leaves it alone. Statistics
-    of batch norm are not among them either: each rank keeps its own.
+    of batch norm are not among them either: each rank has different ones.
     """
     return [parameter for parameter in trainable_parameters(layer) if not getattr(parameter, "no_sync", False)]

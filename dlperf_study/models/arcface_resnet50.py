@@ -1,7 +1,7 @@
 """ArcFace (Deng et al., 2019) on ResNet-50: face recognition over 85,742 identities (MS1M).
 
 The backbone is the ResNet-50 v1.5 with a fully connected embedding of 512. InsightFace and PLSC used
-their own variant of it (3x3 stem, PReLU, batch norm at the embedding), so throughput is not comparable
+a variant of it (3x3 stem, PReLU, batch norm at the embedding), so throughput is not comparable
 with theirs one to one; the classifier, which decides how such a training scales, is the same.
 
 Trainable parameters: 23,508,032 of the backbone, 2048 x 512 + 512 of the embedding, and 512 a class.

@@ -22,7 +22,7 @@ def reason(
     code: int = 1,
     task: str = "node-1",
 ) -> str:
-    """Return the reason that is told where tasks printed these logs, one after another."""
+    """Return the reason of a run whose tasks printed these logs, one after the other."""
     for second, (name, text) in enumerate(logs.items()):
         (folder / f"{name}.log").write_text(text)
         os.utime(folder / f"{name}.log", (second, second))
@@ -44,9 +44,9 @@ def reason(
     ],
 )
 def test_the_last_exception_of_a_task_is_the_reason(tmp_path: Path, printed: str, words: str) -> None:
-    told = reason(tmp_path, {"node-0": "ValueError: of another task\n", "node-1": printed})
-    assert told.startswith(f"{REASON}: {words}")
-    assert len(told) <= len(f"{REASON}: ") + LONGEST_EXCEPTION
+    reason_found = reason(tmp_path, {"node-0": "ValueError: of another task\n", "node-1": printed})
+    assert reason_found.startswith(f"{REASON}: {words}")
+    assert len(reason_found) <= len(f"{REASON}: ") + LONGEST_EXCEPTION
 
 
 def test_of_ranks_the_one_that_fell_silent_first_is_the_cause(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_a_rank_that_others_ended_is_not_the_cause(tmp_path: Path) -> None:
 
 def test_the_ranks_of_horovodrun_have_logs_of_their_own(tmp_path: Path) -> None:
     logs = {"rank-0-stderr": "fine\n", "rank-1-stderr": "MemoryError\n", "horovodrun": "RuntimeError: it ended\n"}
-    told = reason(tmp_path, logs, "horovodrun exited with code 1", task="horovodrun")
-    assert told == "horovodrun exited with code 1: MemoryError"
+    reason_found = reason(tmp_path, logs, "horovodrun exited with code 1", task="horovodrun")
+    assert reason_found == "horovodrun exited with code 1: MemoryError"
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_no_other_reason_is_explained_by_an_exception(tmp_path: Path, words: str
 @pytest.mark.parametrize(("code", "is_added"), [(1, True), (241, True), (143, True), (247, False), (-9, False)])
 def test_a_signal_says_more_than_what_others_died_of(tmp_path: Path, code: int, is_added: bool) -> None:
     """But for the one by which a launcher ends its own ranks."""
-    said = f"node-1 on dls2 {ending_words(code)}"
-    told = reason(tmp_path, {"node-1": "RuntimeError: peer has gone\n"}, said, code=code)
-    assert told == said + (": RuntimeError: peer has gone" if is_added else "")
+    job_reason = f"node-1 on dls2 {ending_words(code)}"
+    reason_found = reason(tmp_path, {"node-1": "RuntimeError: peer has gone\n"}, job_reason, code=code)
+    assert reason_found == job_reason + (": RuntimeError: peer has gone" if is_added else "")
 
 
 @pytest.mark.parametrize("printed", ["", "on step 3\n", "we saw 3 Errors: none\n", "\n"])

@@ -32,7 +32,7 @@ Line = dict[str, Any]
 
 @pytest.fixture
 def run(tmp_path: Any) -> RunPaths:
-    """A run with whole logs and no record yet."""
+    """A run with complete logs and no record yet."""
     paths = write_run(StudyPaths(tmp_path), ASKED, 1)
     paths.run_file.unlink()
     return paths

@@ -27,7 +27,7 @@ def lines(rank=0, asked=ASKED):
     return rank_lines(asked, rank, 1, Recipe())
 
 
-def test_a_whole_run_is_read(paths):
+def test_a_complete_run_is_read(paths):
     run = read_run(paths)
     assert (run.identity, run.repetition, run.outcome) == (ASKED.identity, 1, Outcome.COMPLETED)
     assert [log.rank for log in run.ranks] == [0, 1]
@@ -50,31 +50,46 @@ def test_only_the_exchange_says_its_bytes(paths):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda whole: whole[:-1], "truncated, it has no end line"),
-        (lambda whole: [], "truncated, it has no end line"),
-        (lambda whole: whole[:2] + whole[3:], "has 3 of 4 windows"),
-        (lambda whole: whole[1:], "its lines are window"),
-        (lambda whole: [whole[0], *[whole[1]] * 4, whole[-1]], "no window twice"),
-        (lambda whole: [*whole[:2], whole[2] | {"step_seconds": [0.1]}, *whole[3:]], "one time and one loss"),
-        (lambda whole: [*whole[:2], whole[2] | {"seconds": 0.5}, *whole[3:]], "lasts 0.5 s but its steps"),
+        (lambda log_lines: log_lines[:-1], "truncated, it has no end line"),
+        (lambda log_lines: [], "truncated, it has no end line"),
+        (lambda log_lines: log_lines[:2] + log_lines[3:], "has 3 of 4 windows"),
+        (lambda log_lines: log_lines[1:], "its lines are window"),
+        (lambda log_lines: [log_lines[0], *[log_lines[1]] * 4, log_lines[-1]], "no window twice"),
         (
-            lambda whole: [*whole[:2], whole[2] | {"step_seconds": [0.0] * 20}, *whole[3:]],
+            lambda log_lines: [*log_lines[:2], log_lines[2] | {"step_seconds": [0.1]}, *log_lines[3:]],
+            "one time and one loss",
+        ),
+        (
+            lambda log_lines: [*log_lines[:2], log_lines[2] | {"seconds": 0.5}, *log_lines[3:]],
+            "lasts 0.5 s but its steps",
+        ),
+        (
+            lambda log_lines: [*log_lines[:2], log_lines[2] | {"step_seconds": [0.0] * 20}, *log_lines[3:]],
             "step time that is not above 0",
         ),
-        (lambda whole: [*whole[:3], whole[3] | EMPTY, *whole[4:]], "window computation has no step"),
-        (lambda whole: [*whole[:2], whole[2] | {"losses": ["x"] * 20}, *whole[3:]], "window training"),
-        (lambda whole: [whole[0] | {"host": None}, *whole[1:]], "host is None"),
-        (lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": "0"}], "drain_seconds is '0'"),
+        (lambda log_lines: [*log_lines[:3], log_lines[3] | EMPTY, *log_lines[4:]], "window computation has no step"),
+        (lambda log_lines: [*log_lines[:2], log_lines[2] | {"losses": ["x"] * 20}, *log_lines[3:]], "window training"),
+        (lambda log_lines: [log_lines[0] | {"host": None}, *log_lines[1:]], "host is None"),
+        (lambda log_lines: [*log_lines[:-1], log_lines[-1] | {"drain_seconds": "0"}], "drain_seconds is '0'"),
         (
-            lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": -1.5}],
+            lambda log_lines: [*log_lines[:-1], log_lines[-1] | {"drain_seconds": -1.5}],
             "drain_seconds is -1.5; it must be at least 0",
         ),
-        (lambda whole: [*whole[:-1], whole[-1] | {"drain_seconds": float("nan")}], "drain_seconds is nan"),
-        (lambda whole: [whole[0] | {"flops_per_sample": -2e9}, *whole[1:]], "flops_per_sample is -2.*must be above 0"),
-        (lambda whole: [whole[0] | {"flops_per_sample": 0}, *whole[1:]], "flops_per_sample is 0; it must be above 0"),
-        (lambda whole: [whole[0] | {"gradient_bytes": -4}, *whole[1:]], "gradient_bytes is -4; it must be at least 0"),
-        (lambda whole: [whole[0] | {"rank": False}, *whole[1:]], "rank is False; its type must be int"),
-        (lambda whole: [whole[0] | {"format": 9}, *whole[1:]], "format is 9; this program reads format 1"),
+        (lambda log_lines: [*log_lines[:-1], log_lines[-1] | {"drain_seconds": float("nan")}], "drain_seconds is nan"),
+        (
+            lambda log_lines: [log_lines[0] | {"flops_per_sample": -2e9}, *log_lines[1:]],
+            "flops_per_sample is -2.*must be above 0",
+        ),
+        (
+            lambda log_lines: [log_lines[0] | {"flops_per_sample": 0}, *log_lines[1:]],
+            "flops_per_sample is 0; it must be above 0",
+        ),
+        (
+            lambda log_lines: [log_lines[0] | {"gradient_bytes": -4}, *log_lines[1:]],
+            "gradient_bytes is -4; it must be at least 0",
+        ),
+        (lambda log_lines: [log_lines[0] | {"rank": False}, *log_lines[1:]], "rank is False; its type must be int"),
+        (lambda log_lines: [log_lines[0] | {"format": 9}, *log_lines[1:]], "format is 9; this program reads format 1"),
     ],
 )
 def test_a_damaged_rank_log_is_refused(tmp_path, damage, message):

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, PACKAGE_FOLDER, code_identity
+from dlperf_study.cluster.software import (
+    DRIVER_CODE_VARIABLE,
+    PACKAGE_FOLDER,
+    code_identity,
+    require_code_of_driver,
+)
+from dlperf_study.errors import RunError
 from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from tests.frameworks.launching import configuration
 
@@ -66,3 +72,10 @@ def test_a_kernel_of_other_code_fails_before_it_starts_anything(second_checkout:
     done = worker(second_checkout, tmp_path / "run", program)
     assert "RunError: other measuring code" in done.stderr.splitlines()[-1]
     assert str(second_checkout / "dlperf_study") in done.stderr.splitlines()[-1]
+
+
+def test_code_that_changes_while_a_study_runs_is_named_as_such() -> None:
+    with pytest.raises(RunError, match="has changed since the study started; start it again"):
+        require_code_of_driver({DRIVER_CODE_VARIABLE: f"0ther {PACKAGE_FOLDER}"})
+    require_code_of_driver({DRIVER_CODE_VARIABLE: code_identity()})
+    require_code_of_driver({})
