@@ -173,12 +173,12 @@ def _group(members: pd.DataFrame, factors: list[str]) -> Group:
     reference = next(rows.itertuples())
     shared = [name for name in factors if len(rows) > 1 and rows[name].nunique() == 1]
     differing = [name for name in factors if name not in shared]
-    others = [name for name in differing if name not in ("framework", "strategy")]
+    other_factors = [name for name in differing if name not in ("framework", "strategy")]
     labels, other_differences = [], []
     for row in rows.itertuples():
         devices = counted(row.world_size, "device") if row.world_size != reference.world_size else ""
         labels.append(joined(_differences(row, reference, differing), devices) or display_name(row.framework))
-        other_differences.append(_differences(row, reference, others))
+        other_differences.append(_differences(row, reference, other_factors))
     setting = joined(*(level_label(name, getattr(reference, name)) for name in shared), devices_label(reference))
     return Group(reference.model, setting, rows.assign(label=labels, other_differences=other_differences))
 

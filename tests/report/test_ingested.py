@@ -87,7 +87,7 @@ def test_the_rule_of_the_format_is_named(dataset: Dataset) -> None:
     assert "paddle resnet50: global batch / the slowest rank's step" in context.merging(dataset)
 
 
-def test_what_nobody_stated_is_said_once_at_the_end_of_a_caption(dataset: Dataset) -> None:
+def test_what_is_not_stated_is_listed_once_at_the_end_of_a_caption(dataset: Dataset) -> None:
     said = context.conditions(dataset)
     assert said.startswith("Printed by other programs; devices: 1, 8 and 80; ")
     assert said.endswith("; weak scaling; not stated: image size, threads per device, data source, device, link.")
@@ -111,13 +111,13 @@ def test_a_reason_names_logs_as_they_are(dataset: Dataset) -> None:
     assert tables.failures(replace(dataset, runs=runs)).column(COLUMNS["reason"].label) == [said]
 
 
-def test_what_is_diagnosed_of_many_logs_alike_is_said_once(dataset: Dataset) -> None:
+def test_the_same_diagnostic_about_many_logs_is_one_row(dataset: Dataset) -> None:
     [cells] = [cells for cells in diagnostic_rows(dataset) if "represent all" in cells[4].text]
     assert [cell.text for cell in cells[1:4]] == ["8 devices and 80 devices on 10 nodes", "1, 2, 3", "6 logs"]
     assert cells[4].text == "only 1 of 8 to 80 ranks printed: they represent all, because the ranks step together"
 
 
-def test_nothing_is_said_of_logs_that_only_holds_for_measured_runs(dataset: Dataset) -> None:
+def test_pages_of_logs_have_no_sentence_about_measured_runs(dataset: Dataset) -> None:
     shown = [build(dataset)._repr_html_() for build in (tables.about, tables.environments, tables.unsupported)]
     false = ("planned", "Planned", "Where it was measured", "can run here", "not recorded")
     assert [words for words in false for html in shown if words in html] == []
@@ -126,14 +126,14 @@ def test_nothing_is_said_of_logs_that_only_holds_for_measured_runs(dataset: Data
     assert "There are logs of every declared configuration." in shown[2]
 
 
-def test_runs_are_written_so_that_they_can_be_told_apart_and_compared_with_published_ones(dataset: Dataset) -> None:
+def test_rates_of_runs_have_the_digits_of_published_ones(dataset: Dataset) -> None:
     for name in ("throughput", "fixed_window_mean_of_rates"):
         shown = [text for text in tables.stability(dataset).column(COLUMNS[name].label) if text != MISSING]
         assert len(set(shown)) > 6, "three digits are alike within each of three configurations"
         assert all(text[-3] == "." for text in shown)
 
 
-def test_values_beside_a_throughput_have_its_digits(dataset: Dataset) -> None:
+def test_values_next_to_a_throughput_have_its_digits(dataset: Dataset) -> None:
     columns = [tables.measured(dataset).column(COLUMNS[name].label) for name in ("throughput", "mean_of_rates")]
     decimals = [[len(text.partition(".")[2]) for text in column] for column in columns]
     assert decimals[0] == decimals[1]

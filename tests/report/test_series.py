@@ -52,7 +52,7 @@ def test_a_reference_alone_is_called_by_its_framework(paths: StudyPaths) -> None
     assert groups_of(paths, [(named(), named())]) == [("ResNet-50 · 1 device", ["PaddlePaddle collective"])]
 
 
-def test_what_a_row_has_besides_framework_and_strategy_is_told_apart(paths: StudyPaths) -> None:
+def test_other_differences_are_those_without_framework_and_strategy(paths: StudyPaths) -> None:
     ours, served = named(), named(framework="paddle_ps", strategy="async", servers=1)
     spread = named(framework="torch_ddp", nodes=2, precision="fp16")
     planned = [Planned(configuration(**one), ALONE, reference=configuration(**ours)) for one in (ours, served, spread)]
@@ -60,7 +60,7 @@ def test_what_a_row_has_besides_framework_and_strategy_is_told_apart(paths: Stud
     assert list(group.rows["other_differences"]) == ["fp32", "1 server", "fp16 · 2 nodes"]
 
 
-def test_devices_of_several_nodes_are_told_from_those_of_one(paths: StudyPaths) -> None:
+def test_devices_of_several_nodes_differ_from_those_of_one(paths: StudyPaths) -> None:
     pairs = [(named(framework=name, nodes=2), named(nodes=2)) for name in ("paddle_collective", "torch_ddp")]
     wider = (named(framework="torch_ddp", nodes=2, devices_per_node=2), named(nodes=2))
     assert groups_of(paths, [*pairs, wider]) == [

@@ -61,18 +61,18 @@ def _close(process: NotebookProcess) -> None:
 
 def _failed_cell(executed: Path) -> str | None:
     """Return the first error that a cell raised."""
-    for number, cell in enumerate(_cells(executed), 1):
+    for position, cell in enumerate(_cells(executed), 1):
         for output in cell.get("outputs", []):
             if output["output_type"] == "error":
-                return f"cell {number} raised {output['ename']}: {output['evalue']}"
+                return f"cell {position} raised {output['ename']}: {output['evalue']}"
     return None
 
 
 def _unexecuted_cell(executed: Path) -> str | None:
     """Return which cell was left out; papermill's metadata calls cells completed that a dead kernel never ran."""
-    for number, cell in enumerate(_cells(executed), 1):
+    for position, cell in enumerate(_cells(executed), 1):
         if cell["cell_type"] == "code" and cell["source"] and cell["execution_count"] is None:
-            return f"cell {number} was never executed"
+            return f"cell {position} was never executed"
     return None
 
 

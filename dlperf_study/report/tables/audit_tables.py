@@ -56,7 +56,7 @@ def _published_results(dataset: Dataset) -> Sequence[CheckResult]:
 
 def _with_anchors(results: Sequence[CheckResult], name: str) -> list[tuple[str, AuditDiagnostic]]:
     diagnostics = most_severe_first(diagnostic for result in results for diagnostic in result.diagnostics)
-    return [(f"{name}-{number}", diagnostic) for number, diagnostic in enumerate(diagnostics, 1)]
+    return [(f"{name}-{position}", diagnostic) for position, diagnostic in enumerate(diagnostics, 1)]
 
 
 def _check_table(results: Sequence[CheckResult], name: str, title: str, caption: str) -> Table:

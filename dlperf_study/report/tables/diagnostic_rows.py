@@ -52,8 +52,8 @@ def merged(messages: Iterable[str]) -> str:
     """Return messages that differ only in numbers as one, with the smallest and the largest of each number."""
     distinct = list(dict.fromkeys(messages))
     ranges = []
-    for numbers in zip(*map(_NUMBER.findall, distinct), strict=True):
-        low, high = min(numbers, key=float), max(numbers, key=float)
+    for values in zip(*map(_NUMBER.findall, distinct), strict=True):
+        low, high = min(values, key=float), max(values, key=float)
         ranges.append(low if float(low) == float(high) else f"{low} to {high}")
     remaining = iter(ranges)
     return _NUMBER.sub(lambda _: next(remaining), distinct[0])

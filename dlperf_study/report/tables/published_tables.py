@@ -67,7 +67,9 @@ def _facts(published: Published, name: str) -> dict[str, str]:
     }
     required = ("Year", *(COLUMNS[column].label for column in _CONDITIONS))
     missing = [label.lower() for label in required if not facts[label]]
-    return {label: fact for label, fact in facts.items() if fact} | ({"Not stated": listed(missing)} if missing else {})
+    if missing:
+        facts["Not stated"] = listed(missing)
+    return {label: fact for label, fact in facts.items() if fact}
 
 
 def _inferred(published: Published, name: str) -> str:

@@ -174,8 +174,8 @@ def test_a_study_without_completed_runs_has_no_drawing_but_a_reason(paths: Study
 
 @pytest.mark.parametrize("build", EVERY)
 def test_a_quick_study_is_labelled_in_the_drawing_itself(paths: StudyPaths, build: object) -> None:
-    asked = [configuration(devices_per_node=count, quick=True) for count in (1, 2)]
-    planned = [Planned(one, TOGETHER, reference=one) for one in asked]
+    configurations = [configuration(devices_per_node=count, quick=True) for count in (1, 2)]
+    planned = [Planned(one, TOGETHER, reference=one) for one in configurations]
     figure = only(build(write_titled(paths, planned, quick=True)))
     assert figure.drawing is not None
     assert figure.drawing.get_suptitle() == "quick: not for publication"

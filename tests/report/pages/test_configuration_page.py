@@ -9,7 +9,7 @@ from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.pages import configuration_page
 from tests.evidence_factory import Recipe, configuration, write_run
 
-ASKED = configuration(devices_per_node=2)
+CONFIGURATION = configuration(devices_per_node=2)
 FAILED = Recipe(outcome="failed", reason="exit 1")
 
 
@@ -17,37 +17,39 @@ FAILED = Recipe(outcome="failed", reason="exit 1")
 def runs(paths: StudyPaths) -> StudyPaths:
     """One run that completed, and one that failed."""
     for repetition, recipe in enumerate((Recipe(), FAILED), 1):
-        write_run(paths, ASKED, repetition, recipe)
+        write_run(paths, CONFIGURATION, repetition, recipe)
     return paths
 
 
 def test_every_parameter_is_shown() -> None:
-    rows = configuration_page.configuration_table(ASKED).rows
-    assert {name.text: value.text for name, value in rows} == {k: str(v) for k, v in ASKED.as_dict().items()}
+    rows = configuration_page.configuration_table(CONFIGURATION).rows
+    assert {name.text: value.text for name, value in rows} == {k: str(v) for k, v in CONFIGURATION.as_dict().items()}
 
 
 def test_a_run_is_a_row_and_a_dash_has_its_reason(runs: StudyPaths) -> None:
-    table = configuration_page.run_table(runs_and_steps(runs.configuration(ASKED.identity))[0])
+    table = configuration_page.run_table(runs_and_steps(runs.configuration(CONFIGURATION.identity))[0])
     assert table.column(COLUMNS["outcome"].label) == ["completed", "failed"]
     assert table.column(COLUMNS["throughput"].label)[1] == MISSING
     assert [cell for row in table.rows for cell in row if cell.text == MISSING and not cell.footnote] == []
 
 
 def test_every_step_of_every_rank_is_drawn(runs: StudyPaths) -> None:
-    drawing = configuration_page.step_time_figure(runs_and_steps(runs.configuration(ASKED.identity))[1]).drawing
+    drawing = configuration_page.step_time_figure(runs_and_steps(runs.configuration(CONFIGURATION.identity))[1]).drawing
     assert drawing is not None
     [panel] = drawing.axes
-    assert [len(line.get_ydata()) for line in panel.get_lines()] == [ASKED.warmup_steps + ASKED.measured_steps] * 2
+    assert [len(line.get_ydata()) for line in panel.get_lines()] == [
+        CONFIGURATION.warmup_steps + CONFIGURATION.measured_steps
+    ] * 2
 
 
-def test_without_a_completed_run_there_are_no_steps_and_it_is_said(paths: StudyPaths) -> None:
-    write_run(paths, ASKED, 1, FAILED)
-    figure = configuration_page.step_time_figure(runs_and_steps(paths.configuration(ASKED.identity))[1])
+def test_without_a_completed_run_the_figure_says_that_there_are_no_steps(paths: StudyPaths) -> None:
+    write_run(paths, CONFIGURATION, 1, FAILED)
+    figure = configuration_page.step_time_figure(runs_and_steps(paths.configuration(CONFIGURATION.identity))[1])
     assert (figure.drawing, figure.empty) == (None, "No run completed, so there are no step times.")
 
 
 def test_the_tail_of_a_log_is_its_last_lines_and_no_markup(runs: StudyPaths) -> None:
-    home = runs.configuration(ASKED.identity)
+    home = runs.configuration(CONFIGURATION.identity)
     (home.run(2).folder / "node-0.log").write_text("".join(f"<line {number}>\n" for number in range(50)))
     html = configuration_page.log_tails(home)._repr_html_()
     assert "run 2, node-0" in html

@@ -11,7 +11,7 @@ from dlperf_study.report.tables import answers
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import write_titled
 
-PLACE = "ResNet-50 · 2 devices, against PaddlePaddle collective"
+LABEL = "ResNet-50 · 2 devices, against PaddlePaddle collective"
 SLOW = Recipe(0.080, 0.020)
 
 
@@ -22,9 +22,9 @@ def answer_of(paths: StudyPaths, torch: Recipe, runs: int = 3, paddle: Recipe = 
     return answers.comparison(write_titled(paths, planned, **changes))
 
 
-def said(answer: answers.Answer) -> str:
-    [(place, sentences)] = answer.verdicts
-    assert place == PLACE
+def sentences_of(answer: answers.Answer) -> str:
+    [(label, sentences)] = answer.verdicts
+    assert label == LABEL
     return sentences
 
 
@@ -39,34 +39,34 @@ def said(answer: answers.Answer) -> str:
 def test_a_decided_comparison_gives_ratio_interval_and_reason(
     paths: StudyPaths, recipe: Recipe, ratio: str, where: str
 ) -> None:
-    sentences = said(answer_of(paths, recipe))
+    sentences = sentences_of(answer_of(paths, recipe))
     assert ratio in sentences
     assert "× [" in sentences
     assert sentences.endswith(where)
 
 
 def test_the_reference_is_named_with_its_absolute_throughput(paths: StudyPaths) -> None:
-    assert re.match(r"It reaches 6[34]\d samples/s\. ", said(answer_of(paths, SLOW)))
+    assert re.match(r"It reaches 6[34]\d samples/s\. ", sentences_of(answer_of(paths, SLOW)))
 
 
 def test_what_the_runs_cant_tell_apart_is_not_ranked(paths: StudyPaths) -> None:
-    sentences = said(answer_of(paths, replace(SLOW, noise=0.05)))
+    sentences = sentences_of(answer_of(paths, replace(SLOW, noise=0.05)))
     assert "PyTorch DDP is not distinguishable from it (" in sentences
     assert "lies" not in sentences
 
 
 def test_two_runs_are_not_ranked_and_say_why(paths: StudyPaths) -> None:
-    sentences = said(answer_of(paths, Recipe(0.060, 0.020), runs=2))
+    sentences = sentences_of(answer_of(paths, Recipe(0.060, 0.020), runs=2))
     assert "but is not ranked: 2 completed runs: an interval needs 3." in sentences
     assert "faster" not in sentences
 
 
 def test_without_runs_there_is_no_value(paths: StudyPaths) -> None:
-    assert "PyTorch DDP has no value: not run yet." in said(answer_of(paths, SLOW, runs=0))
+    assert "PyTorch DDP has no value: not run yet." in sentences_of(answer_of(paths, SLOW, runs=0))
 
 
-def test_a_reference_that_failed_is_told_instead_of_a_comparison(paths: StudyPaths) -> None:
-    sentences = said(answer_of(paths, SLOW, paddle=Recipe(outcome="timeout", reason="no end after 600 s")))
+def test_a_failed_reference_is_the_answer_instead_of_a_comparison(paths: StudyPaths) -> None:
+    sentences = sentences_of(answer_of(paths, SLOW, paddle=Recipe(outcome="timeout", reason="no end after 600 s")))
     assert sentences == (
         "No comparison, because the reference has no value: no run completed: timeout (no end after 600 s)."
     )
@@ -86,7 +86,7 @@ def test_a_study_without_references_says_so(paths: StudyPaths) -> None:
     assert "declares no reference" in answer._repr_html_()
 
 
-def test_how_far_verdicts_can_be_believed_is_said_above_them(paths: StudyPaths) -> None:
+def test_how_far_to_believe_verdicts_is_above_them(paths: StudyPaths) -> None:
     shown = answer_of(paths, Recipe(0.060, 0.020))._repr_html_()
     assert shown.index("made from the runs of both") < shown.index("as fast.")
 

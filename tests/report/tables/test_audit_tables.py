@@ -29,7 +29,7 @@ def test_what_was_found_says_how_and_where(paths: StudyPaths) -> None:
     assert row[2].footnote.startswith("Possible explanations: more processes than cores; or ")
 
 
-def test_nothing_found_is_said(paths: StudyPaths) -> None:
+def test_a_table_without_diagnostics_says_so(paths: StudyPaths) -> None:
     _, found = audit_tables.ours(write_titled(paths, [Planned(ONE)]))
     assert "The audit has no diagnostic about our numbers." in found._repr_html_()
     assert "the letters lead to" not in found.caption

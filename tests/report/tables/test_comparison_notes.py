@@ -49,7 +49,7 @@ def test_two_frameworks_that_run_one_program_say_how_far_apart_they_are(paths: S
 
 
 @pytest.mark.parametrize("build", [tables.scaling, tables.comparison])
-def test_it_stands_below_the_tables_of_ratios(paths: StudyPaths, build: object) -> None:
+def test_it_is_below_the_tables_of_ratios(paths: StudyPaths, build: object) -> None:
     assert any("run the same program" in note for note in build(both(paths)).notes)
 
 

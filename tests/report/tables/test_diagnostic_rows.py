@@ -10,7 +10,7 @@ def test_messages_that_differ_only_in_numbers_are_one_with_their_ranges():
     assert merged(said) == "the step time settles only at step 9 to 12 of 20; 0.25 to 0.5 of it"
 
 
-def test_equal_messages_are_said_once():
+def test_equal_messages_are_one_message():
     assert merged(["3 servers on a host of 2 cores"] * 3) == "3 servers on a host of 2 cores"
 
 
@@ -24,7 +24,7 @@ def test_equal_messages_are_said_once():
         ["it falls", "it jumped"],
     ],
 )
-def test_what_names_somebody_or_something_is_no_measurement(said):
+def test_numbers_in_names_are_no_measurements(said):
     assert without_numbers(said[0]) != without_numbers(said[1])
 
 
@@ -32,7 +32,7 @@ def test_numbers_with_exponents_are_compared_as_numbers():
     assert merged(["it takes 9e-05 s", "it takes 0.01 s"]) == "it takes 9e-05 to 0.01 s"
 
 
-def test_what_is_wrong_with_a_trace_stands_beside_the_timeline():
+def test_diagnostics_about_a_trace_are_next_to_the_timeline():
     assert belongs("trace", "communication")
 
 

@@ -35,7 +35,7 @@ ARCFACE = {
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def published_study(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """One and two workers measured, four unsupported, and eight not in the plan; and ArcFace on one device."""
     one, two, four = (configuration(nodes=nodes, **CPU_ONLY) for nodes in (1, 2, 4))
     alone = configuration(**ARCFACE)
@@ -54,14 +54,14 @@ def row(table: Table, group: str, devices: str, line: str = "") -> dict[str, tup
     return {label: (cell.text, cell.interval, cell.footnote) for label, cell in zip(labels, found, strict=True)}
 
 
-def test_every_published_throughput_has_a_row(asked: Dataset) -> None:
-    table = published_tables.next_to_ours(asked)
+def test_every_published_throughput_has_a_row(published_study: Dataset) -> None:
+    table = published_tables.next_to_ours(published_study)
     assert len(table.rows) == 13 + 5 + 36
     assert {text for text in table.column("Published throughput") if not re.fullmatch(r"\d+(\.\d+)?", text)} == set()
 
 
-def test_the_same_question_stands_in_one_row(asked: Dataset) -> None:
-    cells = row(published_tables.next_to_ours(asked), "CPU only: Resnet50", "2")
+def test_the_same_question_is_one_row(published_study: Dataset) -> None:
+    cells = row(published_tables.next_to_ours(published_study), "CPU only: Resnet50", "2")
     assert cells["Published throughput"] == ("41", "", "no interval: one value printed")
     assert cells["Published speedup"][0] == "1.54"
     assert cells["As printed"][0] == "1.57"
@@ -69,8 +69,8 @@ def test_the_same_question_stands_in_one_row(asked: Dataset) -> None:
     assert cells["Our speedup"][0].startswith("1.5")
 
 
-def test_runs_that_were_printed_give_an_interval(asked: Dataset) -> None:
-    cells = row(published_tables.next_to_ours(asked), "ArcFace", "32")
+def test_runs_that_were_printed_give_an_interval(published_study: Dataset) -> None:
+    cells = row(published_tables.next_to_ours(published_study), "ArcFace", "32")
     text, interval, note = cells["Published speedup"]
     low, high = (float(end) for end in interval.strip("[]").split(","))
     assert low < float(text) < high
@@ -78,13 +78,13 @@ def test_runs_that_were_printed_give_an_interval(asked: Dataset) -> None:
     assert note == ""
 
 
-def test_an_efficiency_that_was_printed_is_called_one(asked: Dataset) -> None:
-    cells = row(published_tables.next_to_ours(asked), "Accelerate Rate", "20", "Fluid")
+def test_an_efficiency_that_was_printed_is_called_one(published_study: Dataset) -> None:
+    cells = row(published_tables.next_to_ours(published_study), "Accelerate Rate", "20", "Fluid")
     assert cells["As printed"] == ("78.64%", "", "printed as efficiency")
 
 
-def test_what_was_not_measured_says_why(asked: Dataset) -> None:
-    table = published_tables.next_to_ours(asked)
+def test_what_was_not_measured_says_why(published_study: Dataset) -> None:
+    table = published_tables.next_to_ours(published_study)
     assert row(table, "CPU only: Resnet50", "4")["Our throughput"] == (MISSING, "", "unsupported: there are 2 nodes")
     assert (
         row(table, "CPU only: Resnet50", "8")["Our speedup"][2]
@@ -92,15 +92,15 @@ def test_what_was_not_measured_says_why(asked: Dataset) -> None:
     )
 
 
-def test_every_dash_has_a_reason_and_nothing_prints_as_nan(asked: Dataset) -> None:
-    for table in (published_tables.next_to_ours(asked), published_tables.communication(asked)):
+def test_every_dash_has_a_reason_and_nothing_prints_as_nan(published_study: Dataset) -> None:
+    for table in (published_tables.next_to_ours(published_study), published_tables.communication(published_study)):
         cells = [cell for cells in table.rows for cell in cells]
         assert [cell for cell in cells if cell.text == MISSING and not cell.footnote] == []
         assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
 
 
-def test_a_number_that_the_audit_diagnostics_leads_to_its_finding(asked: Dataset) -> None:
-    table = published_tables.next_to_ours(asked)
+def test_a_number_leads_to_the_audits_diagnostic_about_it(published_study: Dataset) -> None:
+    table = published_tables.next_to_ours(published_study)
     said = "41 / 26.7 = 1.5356, printed 1.57: it fits no rounding"
     assert f"audit, warning: {said}" in _links(table, "CPU only: Resnet50", "2")
     assert f"audit, warning: {said}" not in _links(table, "CPU only: Resnet50", "1")
@@ -114,11 +114,14 @@ def _links(table: Table, group: str, devices: str) -> list[str]:
     return [link.text for cell in found for link in cell.links]
 
 
-def test_every_link_to_the_audit_arrives(asked: Dataset) -> None:
+def test_every_link_to_the_audit_arrives(published_study: Dataset) -> None:
     pages = {Page.answering(question).file for question in question_names()}
-    shown = published_tables.next_to_ours(asked)._repr_html_() + published_tables.communication(asked)._repr_html_()
+    shown = (
+        published_tables.next_to_ours(published_study)._repr_html_()
+        + published_tables.communication(published_study)._repr_html_()
+    )
     targets = re.findall(r'<li><sup>\w+</sup>&nbsp;<a href="([^"#]+)#([^"]+)">audit, \w+: ([^<]+)', shown)
-    _, found = audit_tables.published(asked)
+    _, found = audit_tables.published(published_study)
     rows = re.findall(r'<td id="([^"]+)">.*?</td><td>.*?</td><td>(.*?)(?:<sup>|</td>)', found._repr_html_())
     assert len(targets) > 5
     assert {page for page, _, _ in targets} <= pages
@@ -133,20 +136,20 @@ def test_without_a_page_of_the_audit_its_words_stand_alone(paths: StudyPaths) ->
     assert "href" not in shown
 
 
-def test_a_caption_names_both_machines_and_warns(asked: Dataset) -> None:
-    caption = published_tables.next_to_ours(asked).caption
+def test_a_caption_names_both_machines_and_warns(published_study: Dataset) -> None:
+    caption = published_tables.next_to_ours(published_study).caption
     owed = ("neither is divided by the other", "Tesla V100-SXM2-16GB", "cpu=4", "Constructed CPU", "weak scaling")
     assert [words for words in owed if words not in caption] == []
 
 
-def test_communication_stands_beside_ours(asked: Dataset) -> None:
-    cells = row(published_tables.communication(asked), "CPU only: Resnet50", "2")
+def test_communication_is_next_to_ours(published_study: Dataset) -> None:
+    cells = row(published_tables.communication(published_study), "CPU only: Resnet50", "2")
     assert cells["Communication, as published"][0] == "18%"
     assert cells["Our computation : communication"][0].startswith("10 : ")
 
 
-def test_sources_say_where_they_come_from_and_what_they_leave_unsaid(asked: Dataset) -> None:
-    table = published_tables.sources(asked)
+def test_sources_have_their_origin_and_what_they_do_not_state(published_study: Dataset) -> None:
+    table = published_tables.sources(published_study)
     facts: dict[str, list[str]] = {}
     for word, said in table.rows:
         facts.setdefault(word.text, []).append(said.text)
@@ -160,14 +163,14 @@ def test_sources_say_where_they_come_from_and_what_they_leave_unsaid(asked: Data
     assert facts["Not stated"][0] == "link"
 
 
-def test_sources_stand_below_each_other_and_fit_a_page(asked: Dataset) -> None:
-    table = published_tables.sources(asked)
+def test_sources_are_below_each_other_and_fit_a_page(published_study: Dataset) -> None:
+    table = published_tables.sources(published_study)
     assert len(table.headings) == 2
     assert list(dict.fromkeys(table.groups)) == [read_source(name).title for name in SOURCES]
 
 
-def test_only_what_ours_answers_is_drawn_and_the_caption_names_the_rest(asked: Dataset) -> None:
-    figure = published_figures.speedups(asked)
+def test_only_what_ours_answers_is_drawn_and_the_caption_names_the_rest(published_study: Dataset) -> None:
+    figure = published_figures.speedups(published_study)
     wiki, plsc, vgg16 = (read_source(name).title for name in SOURCES)
     drawn = [part.get_suptitle() for part in figure.drawing.subfigs]
     assert drawn == [f"ResNet-50 with convolution biases: {wiki}", f"{display_name('arcface_resnet50')}: {plsc}"]
@@ -184,16 +187,16 @@ def test_a_source_that_ours_does_not_answer_has_tables_alone(paths: StudyPaths) 
     assert "what is published is in the tables only" in figure._repr_html_()
 
 
-def test_tables_are_shown_as_printed(asked: Dataset) -> None:
-    tables = {table.name: table for table in published_tables.as_printed(asked)}
+def test_tables_are_shown_as_printed(published_study: Dataset) -> None:
+    tables = {table.name: table for table in published_tables.as_printed(published_study)}
     assert len(tables) == 6 + 1 + 4
     printed = tables["printed-paddle-vgg16-cluster-accelerate-rate"]
     assert [heading.label for heading in printed.headings] == ["Trainer Count", "20", "40", "80", "100"]
     assert printed.column("20") == ["263.29 (78.64%)", "326.85 (92.85%)", "-"]
 
 
-def test_a_figure_has_a_line_for_each_published_one_and_ours_dashed(asked: Dataset) -> None:
-    drawing = published_figures.speedups(asked).drawing
+def test_a_figure_has_a_line_for_each_published_one_and_ours_dashed(published_study: Dataset) -> None:
+    drawing = published_figures.speedups(published_study).drawing
     labels = [text.get_text() for text in drawing.subfigs[0].legends[0].get_texts()]
     assert labels == ["Minikube: Resnet50", "ASI, CPU only: Resnet50", f"{OURS} · ASI, CPU only: Resnet50", "ideal"]
     speedup = drawing.axes[0]
@@ -201,8 +204,8 @@ def test_a_figure_has_a_line_for_each_published_one_and_ours_dashed(asked: Datas
     assert [list(line.get_xdata()) for line in dashed] == [[1, 2]]
 
 
-def test_only_runs_draw_intervals(asked: Dataset) -> None:
-    cpu, _, arcface, _ = published_figures.speedups(asked).drawing.axes
+def test_only_runs_draw_intervals(published_study: Dataset) -> None:
+    cpu, _, arcface, _ = published_figures.speedups(published_study).drawing.axes
     lengths = {bars.get_label(): max(_lengths(bars)) for bars in (*cpu.containers, *arcface.containers)}
     known = {label for label, length in lengths.items() if length > 0}
     assert known == {"PLSC", f"{OURS} · ASI, CPU only: Resnet50"}

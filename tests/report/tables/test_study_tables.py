@@ -37,7 +37,7 @@ def test_every_planned_configuration_has_a_row(mixed: Dataset, build: object) ->
 
 
 @pytest.mark.parametrize("build", CONFIGURATION_TABLES)
-def test_captions_say_what_must_stand_beside_a_number(mixed: Dataset, build: object) -> None:
+def test_captions_give_the_conditions_of_the_numbers(mixed: Dataset, build: object) -> None:
     caption = build(mixed).caption
     owed = ("Constructed CPU", "devices: 1, 2 and 4", "nodes: 1", "loopback", "fp32", "batch per device: 32")
     owed += ("image size: 224", "synthetic", "PaddlePaddle 3.0.0", "weak scaling", "merged by the slowest")
@@ -52,7 +52,7 @@ def test_every_dash_has_a_reason_and_nothing_prints_as_nan(mixed: Dataset, build
     assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
 
 
-def test_a_speedup_stands_beside_its_baselines_throughput(mixed: Dataset) -> None:
+def test_a_speedup_is_next_to_its_baselines_throughput(mixed: Dataset) -> None:
     labels = [heading.label for heading in tables.scaling(mixed).headings]
     assert {COLUMNS["baseline_throughput"].label, COLUMNS["speedup"].label} <= set(labels)
     speedups, baselines = (tables.scaling(mixed).column(COLUMNS[n].label) for n in ("speedup", "baseline_throughput"))
@@ -130,7 +130,7 @@ def test_a_warning_about_cores_is_shown_wherever_there_are_rates(paths: StudyPat
     assert COLUMNS["cores"].label in tables.diagnostics(dataset, question).column(COLUMNS["subject"].label)
 
 
-def test_a_comparison_stands_beside_the_absolute_throughput_of_its_reference(mixed: Dataset) -> None:
+def test_a_comparison_is_next_to_the_throughput_of_its_reference(mixed: Dataset) -> None:
     table = tables.comparison(mixed)
     ratios, references = (table.column(COLUMNS[n].label) for n in ("relative_throughput", "reference_throughput"))
     assert [r for r, b in zip(ratios, references, strict=True) if r != MISSING and b == MISSING] == []
@@ -164,7 +164,7 @@ def test_a_comparison_without_breakdown_or_interval_gives_the_reason(paths: Stud
     assert "1 completed run: an interval needs 3" in notes[2]
 
 
-def test_a_diagnostic_is_flagged_beside_its_number(paths: StudyPaths) -> None:
+def test_a_diagnostic_is_a_footnote_of_its_number(paths: StudyPaths) -> None:
     one, two = (configuration(devices_per_node=count) for count in (1, 2))
     dataset = write_titled(paths, [Planned(one, TOGETHER), Planned(two, Recipe(computation_seconds=0.01))])
     flagged = [cell.footnote for row in tables.scaling(dataset).rows for cell in row]
@@ -180,7 +180,7 @@ def test_a_diagnosed_baseline_is_flagged_too(paths: StudyPaths) -> None:
     assert "linear: from 1 to 2 devices" in flagged.footnote
 
 
-def test_a_sharded_classifiers_collectives_are_said_to_count_as_computation(paths: StudyPaths) -> None:
+def test_a_note_counts_a_sharded_classifiers_collectives_as_computation(paths: StudyPaths) -> None:
     planned = [Planned(configuration(classifier="sharded", devices_per_node=count), TOGETHER) for count in (1, 2)]
     sharded = write_titled(paths, planned)
     said = "sharded classifier has collectives"
@@ -188,7 +188,7 @@ def test_a_sharded_classifiers_collectives_are_said_to_count_as_computation(path
     assert all(said in next(build(sharded)).caption for build in (figures.communication, figures.stragglers))
 
 
-def test_nothing_is_said_of_collectives_there_are_none_of(mixed: Dataset) -> None:
+def test_no_note_about_collectives_without_a_sharded_classifier(mixed: Dataset) -> None:
     assert not any("sharded" in line for line in tables.communication(mixed).notes)
     assert "sharded" not in next(figures.communication(mixed)).caption
 
@@ -267,7 +267,7 @@ def test_the_place_has_a_short_commit_and_the_variables_that_set_libraries(mixed
     assert shown[COLUMNS["library_settings"].label] == "OMP_NUM_THREADS=1"
 
 
-def test_a_peak_that_nobody_gives_is_not_called_a_thing_that_was_not_recorded(paths: StudyPaths) -> None:
+def test_a_missing_peak_is_missing_in_the_cluster_file(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(configuration(), Recipe(peak_flops=None))])
     [cell] = [row[1] for row in tables.environments(dataset).rows if row[0].text == COLUMNS["device_peak_flops"].label]
     assert (cell.text, cell.footnote) == (MISSING, "the cluster file gives none")
@@ -285,8 +285,8 @@ def test_the_place_says_how_it_was_reached_and_leaves_out_where_a_user_keeps_a_f
 
 @pytest.mark.parametrize("build", [tables.measured, tables.scaling, tables.comparison])
 def test_a_rate_whose_steps_never_settled_says_so(paths: StudyPaths, build: object) -> None:
-    asked = configuration(measured_steps=6)
-    dataset = write_titled(paths, [Planned(asked, ALONE, reference=asked)])
+    few_steps = configuration(measured_steps=6)
+    dataset = write_titled(paths, [Planned(few_steps, ALONE, reference=few_steps)])
     notes = [c.footnote for row in build(dataset).rows for c in row]
     assert any("runs 1, 2 and 3: 6 measured steps are too few" in note for note in notes)
 
@@ -318,7 +318,7 @@ def test_a_trace_that_failed_has_a_row_with_the_reason(paths: StudyPaths) -> Non
     assert [cell.footnote for cell in row if cell.text == MISSING] == ["the traced run is no evidence: killed"] * 3
 
 
-def test_a_trace_that_nobody_wrote_was_asked_for_all_the_same(paths: StudyPaths) -> None:
+def test_a_trace_that_is_missing_was_requested(paths: StudyPaths) -> None:
     said = traced(paths, {})._repr_html_()
     assert "requested a timeline, but there is none" in said
     assert "No configuration was traced" not in said
