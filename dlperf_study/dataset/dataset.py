@@ -35,7 +35,8 @@ class Dataset:
     @classmethod
     def load(cls, paths: StudyPaths) -> "Dataset":
         """Read the tables of a study; raises EvidenceError if one of them was not written."""
-        return cls(Plan.read(paths.plan_file), **{table: tables.read(table, paths.dataset) for table in DATASET_TABLES})
+        frames = {str(table): tables.read(table, paths.dataset) for table in DATASET_TABLES}
+        return cls(Plan.read(paths.plan_file), **frames)
 
     def write(self, paths: StudyPaths) -> None:
         """Write every table as Parquet and as CSV."""

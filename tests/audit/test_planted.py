@@ -1,4 +1,4 @@
-"""Tables as people publish them, each with one mistake: none passes in silence. And right ones: none is diagnosed."""
+"""Tables as people publish them, each with one error, which is diagnosed; and right ones, without a diagnostic."""
 
 import pytest
 

@@ -34,6 +34,18 @@ def test_a_complete_run_is_read(paths):
     assert list(run.ranks[0].windows) == ["warmup", "training", "computation", "exchange"]
 
 
+def test_diagnostics_have_another_key_in_older_records(paths):
+    record = json.loads(paths.run_file.read_text())
+    assert record.pop("diagnostics") == []
+    record["complaints"] = [{"subject": "threads", "message": "bound to one core"}]
+    paths.run_file.write_text(json.dumps(record))
+    run = read_run(paths)
+    assert run.completed
+    assert [(diagnostic.subject, diagnostic.message) for diagnostic in run.diagnostics] == [
+        ("threads", "bound to one core")
+    ]
+
+
 def test_a_window_holds_the_numbers_of_its_line(tmp_path):
     written = lines()
     window = read_rank_log(write_log(tmp_path / "log", written)).windows["training"]

@@ -1,5 +1,6 @@
 """Summaries and the lists of their runs: a printed number is their median, or their mean if the source says so."""
 
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
@@ -57,8 +58,8 @@ def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Itera
 
 def _compare_count(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
     cells = (summary, *runs)
-    run_numbers = [_run_number(run) for run in runs]
-    repeated = sorted({run_number for run_number in run_numbers if run_numbers.count(run_number) > 1})
+    counts = Counter(map(_run_number, runs))
+    repeated = sorted(run_number for run_number, count in counts.items() if count > 1)
     if repeated:
         computation = f"run {', '.join(repeated)} is in the list more than once"
         return AuditDiagnostic(Severity.WARNING, cells, computation, _EXPLANATIONS)
