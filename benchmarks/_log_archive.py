@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from dlperf_study.logs.completeness import ranks_seen
-from dlperf_study.logs.format import TRAINING, Line, Scope
+from dlperf_study.logs.format import TRAINING, Line, MetricScope
 from dlperf_study.logs.formats import all_formats, load
 from dlperf_study.logs.log_reader import read_log
 from dlperf_study.logs.parsed_log import ParsedLog
@@ -107,7 +107,7 @@ def _printed_batch(log: ParsedLog, devices: int) -> int:
     if rates is None or seconds is None:
         return 0
     batch = round(float((rates * seconds)[-1]))
-    return batch // devices if log.format.metrics["throughput"].scope is Scope.JOB else batch
+    return batch // devices if log.format.metrics["throughput"].scope is MetricScope.JOB else batch
 
 
 def _cycles(sample: Sample, seed: int) -> Iterator[bytes]:
