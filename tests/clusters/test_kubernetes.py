@@ -1,4 +1,4 @@
-"""Pods that train, behind an API on a real port: what comes home, and what is left when something goes wrong."""
+"""Pods that train, behind an API on a real port: what comes home, and what is left after a failure."""
 
 import json
 import sys
@@ -61,10 +61,10 @@ def cluster(api: FakeKubernetes, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     )
 
 
-def submission(asked: Configuration, cluster: Cluster, folder: Path) -> Submission:
-    job = frameworks.load(asked.framework).job(asked, cluster)
-    rendered = launcher.render(replace(job, framework=asked.framework), cluster, folder)
-    files = {**rendered.files, "configuration.json": json.dumps(asked.as_dict())}
+def submission(configuration: Configuration, cluster: Cluster, folder: Path) -> Submission:
+    job = frameworks.load(configuration.framework).job(configuration, cluster)
+    rendered = launcher.render(replace(job, framework=configuration.framework), cluster, folder)
+    files = {**rendered.files, "configuration.json": json.dumps(configuration.as_dict())}
     return replace(rendered, files=files)
 
 
@@ -86,16 +86,18 @@ def execute(job: Job, cluster: Cluster, folder: Path, timeout_seconds: float = 6
 def test_pods_train_together(
     framework: str, cluster: Cluster, tmp_path: Path, api: FakeKubernetes, hosts: tuple[Host, ...]
 ) -> None:
-    asked = asked_for(framework, 2)
+    configuration = asked_for(framework, 2)
     folder, before = tmp_path / "runs" / "2", traffic(hosts)
-    [result] = launcher.execute([submission(asked, cluster, folder)], cluster, 100)
-    told = {log.name: log.read_text()[-1500:] for log in folder.glob("*.log")}
-    assert (result.outcome, result.reason) == ("completed", ""), told
-    assert traffic(hosts) - before > least_traffic(asked)
-    check_trained_together(folder, asked, TRAINERS)
+    [result] = launcher.execute([submission(configuration, cluster, folder)], cluster, 100)
+    tails = {log.name: log.read_text()[-1500:] for log in folder.glob("*.log")}
+    assert (result.outcome, result.reason) == ("completed", ""), tails
+    assert traffic(hosts) - before > least_traffic(configuration)
+    check_trained_together(folder, configuration, TRAINERS)
     assert [node["name"].partition(".")[0] for node in result.nodes][:2] == TRAINERS
-    jobs = [made["metadata"]["labels"]["dlperf-study/role"] for made in api.created if made["kind"] == "Job"]
-    assert jobs == ["trainer", "trainer", *["server"] * asked.servers]
+    jobs = [
+        manifest["metadata"]["labels"]["dlperf-study/role"] for manifest in api.created if manifest["kind"] == "Job"
+    ]
+    assert jobs == ["trainer", "trainer", *["server"] * configuration.servers]
 
 
 def test_what_every_pod_wrote_comes_home(cluster: Cluster, tmp_path: Path, api: FakeKubernetes) -> None:
@@ -107,8 +109,8 @@ def test_what_every_pod_wrote_comes_home(cluster: Cluster, tmp_path: Path, api: 
         {"node-0": 0, "node-1": 0},
     )
     folder = tmp_path / "runs" / "1"
-    told = {(folder / f"from-trainer-{k}").read_text() for k in (0, 1)}
-    assert len(told) == 1
+    texts = {(folder / f"from-trainer-{k}").read_text() for k in (0, 1)}
+    assert len(texts) == 1
     assert [(folder / f"node-{k}.log").read_text() for k in (0, 1)] == ["said\n", "said\n"]
     assert not (folder / "scratch").exists()
 
@@ -147,8 +149,8 @@ def test_an_image_with_other_code_is_refused(cluster: Cluster, tmp_path: Path, m
 def test_a_secret_reaches_the_training_processes_of_all_pods_and_no_file(
     cluster: Cluster, tmp_path: Path, pods: Pods
 ) -> None:
-    asks = f"import os; print(os.environ['SOME_API_KEY'] == {SECRET[::-1]!r}[::-1])"
-    result = execute(script(asks, asks), cluster, tmp_path, environment={"SOME_API_KEY": SECRET})
+    program = f"import os; print(os.environ['SOME_API_KEY'] == {SECRET[::-1]!r}[::-1])"
+    result = execute(script(program, program), cluster, tmp_path, environment={"SOME_API_KEY": SECRET})
     assert (result.outcome, result.reason) == ("completed", "")
     folder = tmp_path / "runs" / "1"
     assert [(folder / f"node-{k}.log").read_text() for k in (0, 1)] == ["True\n", "True\n"]
@@ -159,15 +161,15 @@ def test_a_secret_reaches_the_training_processes_of_all_pods_and_no_file(
 def test_an_interrupt_leaves_nothing(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pods: Pods
 ) -> None:
-    def interrupted(run: run_module.KubernetesRun) -> None:
-        def works() -> bool:
+    def interrupt(run: run_module.KubernetesRun) -> None:
+        def is_started() -> bool:
             run.api.list("Pod", run.selector)
             return bool(list(pods.folder.glob("*-trainer-1-*/node/started")))
 
-        wait_for(works, "the second pod to work")
+        wait_for(is_started, "the second pod to work")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_module, "wait", interrupted)
+    monkeypatch.setattr(run_module, "wait", interrupt)
     started = f"import time; open('{NODE_FOLDER}/started', 'w'); time.sleep(600)"
     result = execute(script(started, started), cluster, tmp_path)
     assert (result.outcome, result.interrupted) == ("killed", True)
@@ -177,12 +179,12 @@ def test_horovod_trains_as_an_mpi_job_where_the_operator_is(
     cluster: Cluster, tmp_path: Path, api: FakeKubernetes
 ) -> None:
     api.has_operator = True
-    asked = asked_for("horovod_torch", 2)
+    configuration = asked_for("horovod_torch", 2)
     folder = tmp_path / "runs" / "1"
     operated = replace(cluster, settings=cluster.settings.model_copy(update={"mpi_operator": True}))
-    [result] = launcher.execute([submission(asked, operated, folder)], operated, 100)
+    [result] = launcher.execute([submission(configuration, operated, folder)], operated, 100)
     assert (result.outcome, result.reason) == ("completed", "")
     workers = [node["name"].partition(".")[0] for node in result.nodes]
     assert [name.rpartition("-worker-")[2] for name in workers] == ["0", "1"]
-    check_trained_together(folder, asked, workers)
-    assert [made["kind"] for made in api.created if made["kind"] != "Pod"] == ["MPIJob", "Secret"]
+    check_trained_together(folder, configuration, workers)
+    assert [manifest["kind"] for manifest in api.created if manifest["kind"] != "Pod"] == ["MPIJob", "Secret"]
