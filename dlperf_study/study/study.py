@@ -78,13 +78,13 @@ class Study:
         self._check_batch()
         self._check_include()
         self._check_question(COMPARISON, "reference", bool(self.reference), "what to compare with")
-        self._check_all_different("published has a source twice", self.published)
+        self._check_all_different("duplicate source in published", self.published)
         self._check_question(PUBLISHED, "published", bool(self.published), "the sources to show")
 
     def points(self) -> list[Point]:
         """Return the grid, then the included points, without the excluded ones: complete and all different.
 
-        Raises StudyFileError for a point that comes twice, an ``exclude`` that matches none, and when none is left.
+        Raises StudyFileError for a duplicate point, an ``exclude`` that matches none, and when none is left.
         """
         points = list(self._different_points())
         for index, where in enumerate(self.exclude):
@@ -119,15 +119,15 @@ class Study:
         """
         denominator = self._declared(point, kind)
         if self._declared(denominator, kind) != denominator:
-            raise self._error(f"{kind}: the {kind} of {self._format(point)} has another {kind} itself")
+            raise self._error(f"{kind}: the {kind} of {self._format(point)} has a different {kind} itself")
         return denominator
 
     def missing_denominator(self, point: Point, kind: Denominator) -> StudyFileError:
         """Return the error for a point whose baseline or reference is not in the plan."""
         denominator = self._format(self.denominator_of(point, kind))
         return self._error(
-            f"{kind}: {self._format(point)} is to be compared with {denominator}, "
-            "which no configuration of the study is; add it to factors or include"
+            f"{kind}: the {kind} of {self._format(point)} is {denominator}, "
+            "which is not in the study; add it to factors or include"
         )
 
     def _declared(self, point: Point, kind: Denominator) -> Point:
@@ -142,7 +142,7 @@ class Study:
         for key, point in self._all_points():
             values = frozenset(point.items())
             if values in keys:
-                raise self._error(f"{key} gives {self._format(point)} again; it is already in {keys[values]}")
+                raise self._error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
             keys[values] = key
             yield point
 
@@ -169,11 +169,11 @@ class Study:
         return tuple(rule for kind in DENOMINATORS for rule in self.rules(kind))
 
     def _check_factors(self) -> None:
-        self._check_all_different("questions has one twice", self.questions)
+        self._check_all_different("duplicate in questions", self.questions)
         for name, levels in self.factors.items():
             if name in self.fixed:
                 raise self._error(f"{name} is in fixed ({self.fixed[name]}) and in factors; it can only be one of them")
-            self._check_all_different(f"factors.{name} has a level twice", levels)
+            self._check_all_different(f"duplicate level in factors.{name}", levels)
         for name, parameter in study_parameters().items():
             if parameter.default is None and name != GLOBAL_BATCH.name and not self._gives(name):
                 raise self._error(f"{name} is missing; give it in fixed or in factors")
@@ -200,7 +200,9 @@ class Study:
         if is_asked and not is_given:
             raise self._error(f"{key} is missing, because questions has {question}; give {needed}")
         if is_given and not is_asked:
-            raise self._error(f"{key} is given, but questions lacks {question}; add the question or leave it out")
+            raise self._error(
+                f"{key} is given, but questions does not contain {question}; add the question or leave it out"
+            )
 
     def _check_all_different(self, problem: str, values: Sequence[Scalar]) -> None:
         if len(set(values)) < len(values):

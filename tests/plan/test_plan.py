@@ -38,13 +38,13 @@ def test_a_baseline_that_is_not_in_the_plan_is_an_error():
     with pytest.raises(StudyFileError) as caught:
         plan_of(study(baseline=(DenominatorRule({"nodes": 3}),)))
     assert str(caught.value) == (
-        "example.yaml: baseline: nodes 1, devices_per_node 1 is to be compared with nodes 3, devices_per_node 1, "
-        "which no configuration of the study is; add it to factors or include"
+        "example.yaml: baseline: the baseline of nodes 1, devices_per_node 1 is nodes 3, devices_per_node 1, "
+        "which is not in the study; add it to factors or include"
     )
 
 
 def test_an_excluded_baseline_is_an_error():
-    with pytest.raises(StudyFileError, match="which no configuration of the study is"):
+    with pytest.raises(StudyFileError, match="which is not in the study"):
         plan_of(study(exclude=({"nodes": [1], "devices_per_node": [1]},)))
 
 
@@ -74,8 +74,8 @@ def test_a_reference_that_is_not_in_the_plan_is_an_error():
     with pytest.raises(StudyFileError) as caught:
         plan_of(study(**COMPARED, reference=(DenominatorRule({"framework": "horovod_torch"}),)))
     assert str(caught.value) == (
-        "example.yaml: reference: framework paddle_collective, devices_per_node 1 is to be compared with framework "
-        "horovod_torch, devices_per_node 1, which no configuration of the study is; add it to factors or include"
+        "example.yaml: reference: the reference of framework paddle_collective, devices_per_node 1 is framework "
+        "horovod_torch, devices_per_node 1, which is not in the study; add it to factors or include"
     )
 
 

@@ -48,7 +48,7 @@ def test_an_include_that_duplicates_is_an_error():
     with pytest.raises(StudyFileError) as caught:
         study(include=({"nodes": [2], "devices_per_node": [4], "servers": [0]},)).points()
     assert str(caught.value) == (
-        "example.yaml: include[0] gives nodes 2, devices_per_node 4, servers 0 again; it is already in factors"
+        "example.yaml: duplicate point in include[0]: nodes 2, devices_per_node 4, servers 0 is already in factors"
     )
 
 
@@ -92,7 +92,9 @@ def test_a_baseline_with_another_baseline_is_an_error():
         DenominatorRule({"nodes": 2}, {"devices_per_node": [1]}),
     )
     example = study(baseline=rules)
-    with pytest.raises(StudyFileError, match="the baseline of nodes 1, devices_per_node 4 has another baseline itself"):
+    with pytest.raises(
+        StudyFileError, match="the baseline of nodes 1, devices_per_node 4 has a different baseline itself"
+    ):
         example.denominator_of(example.points()[1], "baseline")
 
 

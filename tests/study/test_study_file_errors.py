@@ -110,9 +110,9 @@ ERRORS = [
     (
         "a question twice",
         ("[scaling]", "[scaling, quality, scaling]"),
-        ": questions has one twice: scaling, quality, scaling",
+        ": duplicate in questions: scaling, quality, scaling",
     ),
-    ("a level twice", ("[1, 2]", "[1, 2, 1]"), ": factors.devices_per_node has a level twice: 1, 2, 1"),
+    ("a level twice", ("[1, 2]", "[1, 2, 1]"), ": duplicate level in factors.devices_per_node: 1, 2, 1"),
     (
         "no framework",
         ("framework: paddle_collective, ", ""),
@@ -146,7 +146,7 @@ ERRORS = [
     (
         "a reference without comparison",
         ("baseline:", "reference: {framework: paddle_collective}\nbaseline:"),
-        ": reference is given, but questions lacks comparison; add the question or leave it out",
+        ": reference is given, but questions does not contain comparison; add the question or leave it out",
     ),
     (
         "published without sources",
@@ -156,12 +156,12 @@ ERRORS = [
     (
         "published sources without the question",
         ("baseline:", "published: [tensorpack_multigpu]\nbaseline:"),
-        ": published is given, but questions lacks published; add the question or leave it out",
+        ": published is given, but questions does not contain published; add the question or leave it out",
     ),
     (
         "a published source twice",
         ("[scaling]", "[published]\npublished: [tensorpack_multigpu, tensorpack_multigpu]"),
-        ": published has a source twice: tensorpack_multigpu, tensorpack_multigpu",
+        ": duplicate source in published: tensorpack_multigpu, tensorpack_multigpu",
     ),
     (
         "unknown key of the reference",
