@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,15 @@ class Workplace:
 
     def start(self, command: str, busy: bool = False, **variables: str) -> "subprocess.Popen[str]":
         """Start a command; one that measures, when nobody else measures on this machine, unless ``busy`` is wanted."""
-        if command in ("run", "study") and not busy:
+        if busy or command not in ("run", "study"):
+            return self._start(command, **variables)
+        with first_in_line():
             wait_for(machine_is_free, "the machine to be free", PATIENCE_SECONDS)
+            driver = self._start(command, **variables)
+            wait_for(lambda: driver.poll() is not None or not machine_is_free(), "the driver to have the machine")
+        return driver
+
+    def _start(self, command: str, **variables: str) -> "subprocess.Popen[str]":
         options = ["--cluster", str(self.cluster_file)]
         return subprocess.Popen(
             [sys.executable, "-m", "dlperf_study", command, str(self.study_file), *options],
@@ -154,6 +162,17 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = 60) -> An
             return found
         time.sleep(0.05)
     raise AssertionError(f"waited {seconds:.0f} s for {what}")
+
+
+@contextmanager
+def first_in_line() -> Iterator[None]:
+    """Keep other tests on this machine from measuring between a look whether it is free and the use of it."""
+    with open(Path("/tmp") / f"dlperf_study-tests-{os.getuid()}.line", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def machine_is_free() -> bool:

@@ -14,7 +14,7 @@ from dlperf_study.errors import BusyError
 from dlperf_study.execution.gate import machine_lock
 from dlperf_study.paths import OUTPUTS_VARIABLE
 from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
-from tests.command_line import PATIENCE_SECONDS, Workplace, wait_for, workplace
+from tests.command_line import PATIENCE_SECONDS, Workplace, first_in_line, wait_for, workplace
 from tests.requirements import (  # noqa: F401  (hooks)
     pytest_make_collect_report,
     pytest_runtest_makereport,
@@ -82,7 +82,8 @@ def machine() -> Iterator[None]:
                 return False
             return True
 
-        wait_for(free, "the machine to be free", PATIENCE_SECONDS)
+        with first_in_line():
+            wait_for(free, "the machine to be free", PATIENCE_SECONDS)
         yield
 
 
