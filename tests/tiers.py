@@ -42,8 +42,9 @@ SLOW_FILES = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark and group the tests, and put those that take longest first."""
+    """Mark and group the tests, and put those that take longest first; xdist reads the groups after it."""
     for item in items:
         path = item.path.relative_to(TESTS).as_posix()
         trains = path in TRAINING_FILES or bool(TRAINING_FIXTURES & set(fixtures_of(item)))
