@@ -1,6 +1,6 @@
 """Check the facts that nodes report against the cluster file and against each other. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dlperf_study import frameworks
@@ -20,24 +20,50 @@ def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResul
     """Yield what one node has and what it lacks."""
     yield ok(f"{name}: reached", f"{facts['hardware']['host']}, {facts['hardware']['cpu_model']}")
     yield _devices(cluster, f"{name}: devices", facts["hardware"])
-    yield _load(cluster, f"{name}: idle", facts["busy_cores"])
+    busy = f"{facts['busy_cores']:.1f} cores busy"
+    if facts["busy_cores"] <= cluster.idle_max_busy_cores:
+        yield ok(f"{name}: idle", busy)
+    else:
+        wait = f"{cluster.idle_wait_seconds:.0f} s"
+        yield note(
+            f"{name}: idle", busy, f"a run waits {wait}, then starts with a diagnostic: end what else runs there"
+        )
     yield _enough(f"{name}: memory", "free", facts["free_memory_bytes"], MIN_MEMORY_BYTES)
     yield _folder(cluster, name, facts)
-    if not cluster.is_this_machine:
-        yield _address(f"{name}: address", facts["address"])
+    if cluster.is_this_machine:
+        return
+    address = facts["address"]
+    if "error" in address:
+        yield missing(f"{name}: address", address["error"], "set network_interface in the cluster file")
+    else:
+        yield ok(f"{name}: address", f"{address['address']} on {address['interface']}")
 
 
 def check_together(
     cluster: Cluster, facts: Mapping[str, Facts], clock_offsets: Mapping[str, float]
 ) -> Iterator[CheckResult]:
     """Yield whether all nodes would run the same; facts and clock offsets (seconds) are by name of node."""
-    yield _code(facts)
+    first, *_ = facts
+    code = facts[first]["code"]
+    if different := [name for name in facts if facts[name]["code"] != code]:
+        detail = f"different on {', '.join(different)} than on {first}"
+        yield missing("measuring code", detail, "bring all to the same commit")
+    else:
+        yield ok("measuring code", f"the same everywhere ({code[:12]})")
     results = [_framework(cluster, name, facts) for name in frameworks.names()]
     yield from results
     if not any(result.status is CheckStatus.OK for result in results):
         yield missing("a framework", "none can train", "install one on every node: docs/clusters.md")
-    if not cluster.is_this_machine:
-        yield _clocks(clock_offsets)
+    if cluster.is_this_machine:
+        return
+    wrong = []
+    for name, offset in clock_offsets.items():
+        if abs(offset) > MAX_CLOCK_OFFSET_SECONDS:
+            wrong.append(f"{name} {offset:+.1f} s")
+    if wrong:
+        yield note("clocks", ", ".join(wrong), "set them by NTP; no number depends on it, but times in logs do")
+    else:
+        yield ok("clocks", f"within {MAX_CLOCK_OFFSET_SECONDS:.0f} s of this machine")
 
 
 def _devices(cluster: Cluster, subject: str, hardware: Facts) -> CheckResult:
@@ -53,14 +79,6 @@ def _devices(cluster: Cluster, subject: str, hardware: Facts) -> CheckResult:
         remedy = f"the cluster file, and so every caption, says {cluster.device_name!r}; write device_name: {name}"
         return note(subject, detail, remedy)
     return ok(subject, detail)
-
-
-def _load(cluster: Cluster, subject: str, busy_cores: float) -> CheckResult:
-    detail = f"{busy_cores:.1f} cores busy"
-    if busy_cores <= cluster.idle_max_busy_cores:
-        return ok(subject, detail)
-    seconds = f"{cluster.idle_wait_seconds:.0f} s"
-    return note(subject, detail, f"a run waits {seconds}, then starts with a diagnostic: end what else runs there")
 
 
 def _enough(subject: str, label: str, available_bytes: float, min_bytes: float) -> CheckResult:
@@ -86,22 +104,6 @@ def _folder(cluster: Cluster, name: str, facts: Facts) -> CheckResult:
     return _enough(subject, "free", facts["free_disk_bytes"], MIN_DISK_BYTES)
 
 
-def _address(subject: str, address: Mapping[str, str]) -> CheckResult:
-    if "error" in address:
-        return missing(subject, address["error"], "set network_interface in the cluster file")
-    return ok(subject, f"{address['address']} on {address['interface']}")
-
-
-def _code(facts: Mapping[str, Facts]) -> CheckResult:
-    first, *_ = facts
-    code = facts[first]["code"]
-    different = [name for name in facts if facts[name]["code"] != code]
-    if different:
-        detail = f"different on {', '.join(different)} than on {first}"
-        return missing("measuring code", detail, "bring all to the same commit")
-    return ok("measuring code", f"the same everywhere ({code[:12]})")
-
-
 def _framework(cluster: Cluster, framework: str, facts: Mapping[str, Facts]) -> CheckResult:
     """Return whether the Python of the cluster file has a framework's libraries, in the same versions on all nodes."""
     first, *_ = facts
@@ -112,20 +114,17 @@ def _framework(cluster: Cluster, framework: str, facts: Mapping[str, Facts]) -> 
     if different := [name for name in facts if installed[name]["code"] != facts[first]["code"]]:
         detail = f"{', '.join(different)}: this Python has different measuring code"
         return missing(framework, detail, "install this very checkout there")
-    versions = _versions(framework, installed[first]["software"])
+    reference = installed[first]["software"]
+    declared = frameworks.load(framework)
+    packages = (*declared.packages, *declared.further_packages)
+    versions = [f"{package} {reference[package]}" for package in packages if package in reference]
     if not versions:
         return _not_installed(cluster, framework)
     for name, of_node in installed.items():
-        for package, version, _ in different_versions(of_node["software"], installed[first]["software"]):
+        for package, version, _ in different_versions(of_node["software"], reference):
             detail = f"{package} is {version} on {name}, different from {first}"
             return missing(framework, detail, "install the same lock file everywhere")
     return ok(framework, f"{', '.join(versions)} everywhere")
-
-
-def _versions(framework: str, software: Mapping[str, str]) -> Sequence[str]:
-    declared = frameworks.load(framework)
-    packages = (*declared.packages, *declared.further_packages)
-    return [f"{package} {software[package]}" for package in packages if package in software]
 
 
 def _not_installed(cluster: Cluster, framework: str) -> CheckResult:
@@ -141,10 +140,3 @@ def _python_remedy(cluster: Cluster, framework: str) -> str:
     """Return what to do about an unusable Python: the cluster file names it, or the container that has it."""
     key = f"python.{framework}" if framework in cluster.python else "container" if cluster.container else "python"
     return f"{key} in the cluster file names it: install this package and the library there, or name another"
-
-
-def _clocks(offsets: Mapping[str, float]) -> CheckResult:
-    wrong = [f"{name} {offset:+.1f} s" for name, offset in offsets.items() if abs(offset) > MAX_CLOCK_OFFSET_SECONDS]
-    if wrong:
-        return note("clocks", ", ".join(wrong), "set them by NTP; no number depends on it, but times in logs do")
-    return ok("clocks", f"within {MAX_CLOCK_OFFSET_SECONDS:.0f} s of this machine")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from dlperf_study import frameworks
@@ -80,9 +79,14 @@ def check_commands(access: NodeAccess) -> CheckResult:
 def check_nodes(cluster: Cluster, available: Sequence[Node], access: NodeAccess) -> Iterator[CheckResult]:
     """Yield the results of as many of these nodes as the cluster file has, and of the network between them."""
     nodes = available[: cluster.nodes]
-    yield _count(cluster, nodes)
-    with start_probes(nodes) as probes, _shared_file(cluster) as shared_file:
-        facts = probes.ask("facts", **_facts_request(cluster, shared_file))
+    if len(nodes) < cluster.nodes:
+        detail = f"{len(nodes)} of the {cluster.nodes} in the cluster file"
+        remedy = "lower nodes in the cluster file, or name a partition that has as many"
+        yield missing("nodes", detail, remedy)
+    else:
+        yield ok("nodes", ", ".join(node.name for node in nodes if node.name) or "this machine")
+    with start_probes(nodes) as probes, _facts_request(cluster) as request:
+        facts = probes.ask("facts", **request)
         for node in nodes:
             if node.title in facts:
                 yield from check_node(cluster, node.title, facts[node.title])
@@ -97,34 +101,24 @@ def check_nodes(cluster: Cluster, available: Sequence[Node], access: NodeAccess)
                 yield from _check_ssh_between(nodes, facts)
 
 
-def _count(cluster: Cluster, nodes: Sequence[Node]) -> CheckResult:
-    if len(nodes) < cluster.nodes:
-        detail = f"{len(nodes)} of the {cluster.nodes} in the cluster file"
-        return missing("nodes", detail, "lower nodes in the cluster file, or name a partition that has as many")
-    return ok("nodes", ", ".join(node.name for node in nodes if node.name) or "this machine")
-
-
-def _facts_request(cluster: Cluster, shared_file: Path | None) -> dict[str, Any]:
-    return {
+@contextmanager
+def _facts_request(cluster: Cluster) -> Iterator[dict[str, Any]]:
+    """Provide the request; if the cluster shares files, it names one in ``outputs/`` that every node must see."""
+    request = {
         "work_folder": cluster.work_folder,
         "network_interface": cluster.network_interface,
         "environment": dict(cluster.environment),
-        "shared_file": str(shared_file or ""),
+        "shared_file": "",
         "pythons": {name: [*cluster.container, cluster.python_for(name)] for name in frameworks.names()},
     }
-
-
-@contextmanager
-def _shared_file(cluster: Cluster) -> Iterator[Path | None]:
-    """Create a file in ``outputs/`` that the other nodes must see, if the cluster shares files."""
     if not cluster.shared_files or cluster.is_this_machine:
-        yield None
+        yield request
         return
     file = outputs_folder() / f".check-{uuid.uuid4().hex}"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     try:
-        yield file
+        yield request | {"shared_file": str(file)}
     finally:
         file.unlink(missing_ok=True)
 

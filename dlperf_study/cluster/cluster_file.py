@@ -14,10 +14,7 @@ from dlperf_study.study.validation import Section, validate
 from dlperf_study.wording import unknown_name
 
 #: The keys whose values a cluster has unchanged.
-SAME_IN_CLUSTER = (
-    *("launcher", "hosts", "device_peak_flops", "link", "network_interface", "work_folder"),
-    *("environment", "pass_environment", "container"),
-)
+SAME_IN_CLUSTER = ("launcher", "device_peak_flops", "link", "network_interface", "work_folder", "environment")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,20 +48,25 @@ def read_cluster(name_or_path: str | Path, launchers: Launchers) -> Cluster:
     path = find_file("cluster", name_or_path)
     sections = sections_of(launchers)
     file = validate(cluster_file_model(sections), read_mapping(path), display_path(path), keys(sections))
-    if found := list(contradictions(file, launchers)):
-        raise StudyFileError("\n".join(f"{display_path(path)}: {contradiction}" for contradiction in found))
+    if errors := list(contradictions(file, launchers)):
+        raise StudyFileError("\n".join(f"{display_path(path)}: {error}" for error in errors))
     facts = launchers[file.launcher]
+    # The name under which the cluster is found again.
+    has_short_name = path.resolve().parent == (PARAMS / "clusters").resolve()
     return Cluster(
-        name=_name(path.resolve()),
+        name=path.resolve().stem if has_short_name else str(path.resolve()),
+        hosts=tuple(file.hosts),
         nodes=file.nodes or len(file.hosts),
         idle_max_busy_cores=file.idle.max_busy_cores,
         idle_wait_seconds=file.idle.wait_seconds,
         python=_pythons(file, facts),
+        pass_environment=tuple(file.pass_environment),
+        container=tuple(file.container),
         shared_files=bool(file.shared_files) if facts.shared_files is None else facts.shared_files,
         settings=_settings(file, facts, path),
         is_this_machine=facts.is_this_machine,
         **_devices(file, display_path(path)),
-        **{name: _frozen(getattr(file, name)) for name in SAME_IN_CLUSTER},
+        **{name: getattr(file, name) for name in SAME_IN_CLUSTER},
     )
 
 
@@ -81,8 +83,18 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
     if file.launcher not in launchers:
         yield unknown_name("launcher is", file.launcher, "launchers", launchers)
         return
-    for check in (_sections, _hosts, _auto, _shared_files):
-        yield from check(file, launchers)
+    facts = launchers[file.launcher]
+    yield from _sections(file, launchers)
+    yield from _hosts(file, launchers)
+    detected = [name for name in ("device", "device_name") if getattr(file, name) == AUTO]
+    detected += ["devices_per_node"] if file.devices_per_node is None else []
+    if detected and not facts.is_this_machine:
+        able = ", ".join(name for name, facts_of in launchers.items() if facts_of.is_this_machine)
+        yield f"{', '.join(detected)} can't be auto with launcher {file.launcher}; only launcher {able} can ask"
+    if facts.shared_files is None and file.shared_files is None:
+        yield "shared_files is missing; is outputs/ the same folder on every node (true or false)?"
+    if facts.shared_files is not None and file.shared_files is (not facts.shared_files):
+        yield f"shared_files is {file.shared_files}; with launcher {file.launcher} it is always {facts.shared_files}"
     if file.work_folder and not file.work_folder.startswith("/"):
         # Guards on different nodes start in different folders.
         yield f"work_folder is {file.work_folder!r}; it must be an absolute path"
@@ -111,28 +123,6 @@ def _hosts(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
         yield f"nodes is {file.nodes}, but hosts has {len(file.hosts)}"
     if repeated := sorted({host for host in file.hosts if file.hosts.count(host) > 1}):
         yield f"hosts has {', '.join(repeated)} twice"
-
-
-def _auto(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
-    """Yield that ``auto`` is used where runs take place on other machines than this one."""
-    names = [name for name in ("device", "device_name") if getattr(file, name) == AUTO]
-    names += ["devices_per_node"] if file.devices_per_node is None else []
-    if names and not launchers[file.launcher].is_this_machine:
-        able = ", ".join(name for name, facts in launchers.items() if facts.is_this_machine)
-        yield f"{', '.join(names)} can't be auto with launcher {file.launcher}; only launcher {able} can ask"
-
-
-def _shared_files(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
-    expected = launchers[file.launcher].shared_files
-    if expected is None and file.shared_files is None:
-        yield "shared_files is missing; is outputs/ the same folder on every node (true or false)?"
-    if expected is not None and file.shared_files is (not expected):
-        yield f"shared_files is {file.shared_files}; with launcher {file.launcher} it is always {expected}"
-
-
-def _name(path: Path) -> str:
-    """Return the name under which the cluster is found again: its name in ``params/clusters``, or its path."""
-    return path.stem if path.parent == (PARAMS / "clusters").resolve() else str(path)
 
 
 def _devices(file: ClusterFile, source: str) -> dict[str, Any]:
@@ -167,7 +157,3 @@ def _pythons(file: ClusterFile, facts: LauncherFacts) -> dict[str, str]:
     """Return the named Pythons; in an image the default is the one on the PATH, not that of this machine."""
     named = {framework: str(Path(python).expanduser()) for framework, python in file.python.items()}
     return {DEFAULT: "python", **named} if facts.uses_images else named
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -25,11 +25,12 @@ _SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 
 def passed_environment(environment: Mapping[str, str] = os.environ, further: Sequence[str] = ()) -> dict[str, str]:
     """Return the variables of ``environment`` that training processes may see; ``further`` are allowed by name."""
-    return {
-        name: value
-        for name, value in sorted(environment.items())
-        if name in (*PASSED_VARIABLES, *further) or _is_a_setting(name)
-    }
+    passed = {}
+    for name, value in sorted(environment.items()):
+        is_setting = name.startswith(passed_prefixes()) and not name.startswith(decided_variables())
+        if is_setting or name in (*PASSED_VARIABLES, *further):
+            passed[name] = value
+    return passed
 
 
 def travelling_environment(environment: Mapping[str, str], further: Sequence[str]) -> dict[str, str]:
@@ -67,10 +68,6 @@ def decided_variables() -> tuple[str, ...]:
     for framework in frameworks.all_frameworks():
         variables += framework.decided_variables
     return tuple(variables)
-
-
-def _is_a_setting(name: str) -> bool:
-    return name.startswith(passed_prefixes()) and not name.startswith(decided_variables())
 
 
 def _is_harmless(name: str) -> bool:

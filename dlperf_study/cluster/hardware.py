@@ -6,7 +6,6 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 
 from dlperf_study.study.job import VISIBLE_DEVICES
@@ -55,7 +54,10 @@ def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
 
     ``allowed`` is its ``CUDA_VISIBLE_DEVICES``; None: all. As in CUDA, the first unknown device ends the list.
     """
-    gpus = _all_gpus(command)
+    query = "--query-gpu=index,uuid,name,driver_version,memory.total"
+    table = command_output(command, query, "--format=csv,noheader")
+    rows = [line.split(", ") for line in table.splitlines()]
+    gpus = [Gpu(*row) for row in rows if len(row) == 5]
     if allowed is None:
         return gpus
     devices = gpus + list(_mig_devices(gpus, command)) if "MIG-" in allowed else gpus
@@ -70,11 +72,12 @@ def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
 
 def devices_in(allowed: str) -> list[str]:
     """Return the devices of a list as CUDA reads it: up to the first string that is no device."""
-    return list(takewhile(_is_device, map(str.strip, allowed.split(","))))
-
-
-def _is_device(identifier: str) -> bool:
-    return identifier.isdecimal() or identifier.startswith(("GPU-", "MIG-"))
+    devices = []
+    for identifier in map(str.strip, allowed.split(",")):
+        if not (identifier.isdecimal() or identifier.startswith(("GPU-", "MIG-"))):
+            break
+        devices.append(identifier)
+    return devices
 
 
 def _find(identifier: str, devices: list[Gpu]) -> Gpu | None:
@@ -82,13 +85,6 @@ def _find(identifier: str, devices: list[Gpu]) -> Gpu | None:
     return next(
         (device for device in devices if identifier == device.index or device.uuid.startswith(identifier)), None
     )
-
-
-def _all_gpus(command: str) -> list[Gpu]:
-    query = "--query-gpu=index,uuid,name,driver_version,memory.total"
-    table = command_output(command, query, "--format=csv,noheader")
-    rows = [line.split(", ") for line in table.splitlines()]
-    return [Gpu(*row) for row in rows if len(row) == 5]
 
 
 def _mig_devices(gpus: list[Gpu], command: str) -> Iterator[Gpu]:

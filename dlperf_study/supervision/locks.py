@@ -7,7 +7,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from dlperf_study.errors import BusyError
 
@@ -20,22 +19,18 @@ def lock(path: Path, purpose: str, conflict: str) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a+") as file:
-        _acquire(file, conflict)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = json.loads(file.read() or "{}")
+            host = holder.get("host", socket.gethostname())
+            machine = "this machine" if host == socket.gethostname() else host
+            raise BusyError(
+                f"process {holder.get('pid', '?')} is {holder.get('doing', 'busy')} on {machine}; "
+                f"two at once {conflict}. Wait for it to end, or end it."
+            ) from None
         file.truncate(0)
         file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "doing": purpose}))
         file.flush()
         yield
-
-
-def _acquire(file: IO[str], conflict: str) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        holder = json.loads(file.read() or "{}")
-        host = holder.get("host", socket.gethostname())
-        machine = "this machine" if host == socket.gethostname() else host
-        raise BusyError(
-            f"process {holder.get('pid', '?')} is {holder.get('doing', 'busy')} on {machine}; two at once {conflict}. "
-            "Wait for it to end, or end it."
-        ) from None

@@ -112,7 +112,14 @@ def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> Note
 
 
 def _execute(execution: Execution, environment: dict[str, str], lifeline: Connection) -> None:
-    """Execute in this process, detached from the driver's terminal."""
+    """Execute in this process, detached from the driver's terminal; it ends with its driver."""
+
+    def end_with_driver() -> None:
+        lifeline.poll(None)
+        end_marked(DRIVER_MARK, environment[DRIVER_MARK])
+        shutil.rmtree(os.environ[RUNTIME_VARIABLE], ignore_errors=True)
+        os._exit(1)
+
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # The server has the environment of its start; the driver's may have changed since.
@@ -122,7 +129,7 @@ def _execute(execution: Execution, environment: dict[str, str], lifeline: Connec
         os.dup2(nothing.fileno(), 0)
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    threading.Thread(target=_watch, args=(lifeline, environment[DRIVER_MARK]), daemon=True).start()
+    threading.Thread(target=end_with_driver, daemon=True).start()
     sys.exit(_papermill(execution))
 
 
@@ -144,14 +151,6 @@ def _papermill(execution: Execution) -> int:
         print(error, file=sys.stderr, flush=True)
         return 1
     return 0
-
-
-def _watch(lifeline: Connection, mark: str) -> None:
-    """Wait until the driver's end of the pipe closes; then end the kernel and this process."""
-    lifeline.poll(None)
-    end_marked(DRIVER_MARK, mark)
-    shutil.rmtree(os.environ[RUNTIME_VARIABLE], ignore_errors=True)
-    os._exit(1)
 
 
 class IpcKernelManager(AsyncKernelManager):  # type: ignore[misc]

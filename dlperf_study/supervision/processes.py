@@ -73,7 +73,12 @@ def end(processes: Iterable[psutil.Process]) -> list[str]:
     Dead and not reaped: in a container there may be no process that reaps.
     """
     processes = list(processes)
-    names = [_describe(process) for process in processes]
+    names = []
+    for process in processes:
+        try:
+            names.append(f"{process.pid}: {' '.join(process.cmdline())[:120]}")
+        except psutil.Error:
+            names.append(f"{process.pid}: already gone")
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
@@ -100,7 +105,10 @@ def _is_orphan(process: psutil.Process, variable: str) -> bool:
     mark = _variable(process, variable) or ""
     owner, host = mark.partition("-")[0], mark.rpartition("@")[2]
     if host != socket.gethostname() or not _has_our_process_ids(process):
-        return variable == RUN_MARK and not _is_guarded(mark)
+        if variable != RUN_MARK:
+            return False
+        argvs = [other.info["cmdline"] or [] for other in psutil.process_iter(["cmdline"])]
+        return not any(GUARD in argv and mark in argv for argv in argvs)
     try:
         return not _is_alive(psutil.Process(int(owner)))
     except (ValueError, psutil.NoSuchProcess):
@@ -114,26 +122,11 @@ def _has_our_process_ids(process: psutil.Process) -> bool:
     return False
 
 
-def _is_guarded(mark: str) -> bool:
-    for process in psutil.process_iter(["cmdline"]):
-        argv = process.info["cmdline"] or []
-        if GUARD in argv and mark in argv:
-            return True
-    return False
-
-
 def _is_alive(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def _describe(process: psutil.Process) -> str:
-    try:
-        return f"{process.pid}: {' '.join(process.cmdline())[:120]}"
-    except psutil.Error:
-        return f"{process.pid}: already gone"
 
 
 def ending_words(code: int | None) -> str:
