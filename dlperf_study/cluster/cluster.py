@@ -1,7 +1,7 @@
 """The machines that a study runs on. Standard library only."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,15 +60,15 @@ class Cluster:
         """The Python of the guards, and of every framework without a Python of its own."""
         return self.python.get(DEFAULT) or sys.executable
 
-    def too_small_for(self, configuration: Configuration) -> str | None:
-        """Return why the configuration needs more than there is, or None."""
+    def obstacles(self, configuration: Configuration) -> Iterator[str]:
+        """Yield each reason why the configuration needs more than there is."""
         if configuration.nodes > self.nodes or configuration.devices_per_node > self.devices_per_node:
-            return f"needs {_size(configuration)}; cluster {self.title} has {_size(self)}"
+            yield f"needs {_size(configuration)}; cluster {self.title} has {_size(self)}"
         threads = configuration.devices_per_node * configuration.threads_per_device
-        if self.device == "cpu" and threads > self.devices_per_node:
+        # With one thread per device, too many threads are the same reason as too many devices.
+        if self.device == "cpu" and configuration.threads_per_device > 1 and threads > self.devices_per_node:
             cores = counted(self.devices_per_node, "core")
-            return f"needs {counted(threads, 'thread')} on a node; cluster {self.title} has {cores}"
-        return None
+            yield f"needs {counted(threads, 'thread')} on a node; cluster {self.title} has {cores}"
 
 
 def _size(machines: Cluster | Configuration) -> str:

@@ -64,18 +64,23 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, source: str
     """
     check_names(configuration, cluster, source or f"study {configuration.study}")
     framework = frameworks.load(configuration.framework)
+    reasons: list[str] = []
+    version: str | None = ""
     try:
         version = library_version(framework, cluster)
     except UnusablePython as error:
-        return f"the Python for {framework.name} can't be used: {error}"
-    return "; ".join(framework.obstacles(configuration, cluster, version)) or None
+        reasons.append(f"the Python for {framework.name} can't be used: {error}")
+    reasons.extend(framework.obstacles(configuration, cluster, version))
+    return "; ".join(reasons) or None
 
 
 def require_support(configuration: Configuration, cluster: Cluster) -> None:
     """Raise UnsupportedError with the reason when the configuration can't run here."""
-    reasons = (cluster.too_small_for(configuration), unsupported_here(configuration, cluster))
-    if any(reasons):
-        raise UnsupportedError(f"{configuration.identity}: {'; '.join(filter(None, reasons))}")
+    reasons = [*cluster.obstacles(configuration)]
+    if unsupported := unsupported_here(configuration, cluster):
+        reasons.append(unsupported)
+    if reasons:
+        raise UnsupportedError(f"{configuration.identity}: {'; '.join(reasons)}")
 
 
 def library_version(framework: Framework, cluster: Cluster) -> str | None:
@@ -84,44 +89,31 @@ def library_version(framework: Framework, cluster: Cluster) -> str | None:
     The versions of its further packages follow: ``0.28.1 with torch 2.13.0``.
     Raises UnusablePython when this package is not in that Python, UnsupportedError when it can't be run or reached.
     """
-    versions = _versions(framework, cluster)
+    launcher = launchers.load(cluster.launcher)
+    # Images are compared with the Python of the driver when a run starts.
+    python = sys.executable if launcher.uses_images else cluster.python_for(framework.name)
+    # A run checks at its start that all nodes have the same versions, so a plan or a report needs no node.
+    is_here = shutil.which(python) is not None
+    argv = (python,) if is_here else (*cluster.container, python)
+    node = LOCAL_NODE if is_here else launcher.representative_node(cluster)
+    try:
+        versions = _installed_versions(argv, (*framework.packages, *framework.further_packages), node)
+    except RunError as error:
+        raise UnsupportedError(f"cluster {cluster.name}: the Python for {framework.name}: {error}") from error
+    if isinstance(versions, UnusablePython):
+        raise UnusablePython(str(versions))
     version = next((versions[name] for name in framework.packages if name in versions), None)
     further = [f"{name} {versions.get(name)}" for name in framework.further_packages]
     return " with ".join([version, *further]) if version else None
 
 
-def _versions(framework: Framework, cluster: Cluster) -> Mapping[str, str]:
-    """Return the versions of a framework's packages; raise as ``library_version`` does."""
-    python, node = _python(framework, cluster)
-    try:
-        versions = _installed_versions(python, (*framework.packages, *framework.further_packages), node)
-    except RunError as error:
-        raise UnsupportedError(f"cluster {cluster.name}: the Python for {framework.name}: {error}") from error
-    if isinstance(versions, UnusablePython):
-        raise UnusablePython(str(versions))
-    return versions
-
-
-def _python(framework: Framework, cluster: Cluster) -> tuple[tuple[str, ...], Node]:
-    """Return the argv of the Python that trains, and its node: this machine if it is here, else one of the launcher's.
-
-    A run checks at its start that all nodes have the same versions, so a plan or a report needs no node.
-    """
-    launcher = launchers.load(cluster.launcher)
-    # Images are compared with the Python of the driver when a run starts.
-    python = sys.executable if launcher.uses_images else cluster.python_for(framework.name)
-    if shutil.which(python):
-        return (python,), LOCAL_NODE
-    return (*cluster.container, python), launcher.representative_node(cluster)
-
-
 @cache
 def _installed_versions(
-    python: tuple[str, ...], packages: tuple[str, ...], node: Node
+    argv: tuple[str, ...], packages: tuple[str, ...], node: Node
 ) -> Mapping[str, str] | UnusablePython:
     """Return the versions of packages in a Python, which is started once; it imports no library."""
     try:
-        versions: dict[str, str] = installed_packages(python, packages, node)["software"]
+        versions: dict[str, str] = installed_packages(argv, packages, node)["software"]
     except UnusablePython as error:
         return error
     return versions

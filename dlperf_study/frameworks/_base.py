@@ -102,7 +102,8 @@ class Framework:
     """One way to train: how to start it, how to be one rank of it, and what is specific to its library.
 
     One of ``packages`` must be installed; the versions of ``further_packages`` matter too.
-    ``obstacles`` yields every reason why a configuration can't run, given the cluster and the library's version.
+    ``obstacles`` yields every reason why a configuration can't run, given the cluster and the library's version: None
+    if it is not installed, "" if nobody knows because its Python can't be used.
     ``refused_strategies`` appear in published studies and are not built here, each with the reason.
     ``tracing`` is the environment in which the library writes a timeline of itself, empty if it can't.
     ``environment_prefixes``: training processes inherit the variables that begin so, for the library reads them;
@@ -197,8 +198,8 @@ def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]
 def missing_library(
     library: str, version: str | None, remedy: str = "pip install -r requirements.lock"
 ) -> Iterator[str]:
-    """Yield that a library is not installed, if it has no version, and the command that installs it."""
-    if not version:
+    """Yield that a library is not installed, if its version is None, and the command that installs it."""
+    if version is None:
         here = f"`{remedy}` installs it in this project's own environment"
         yield f"{library} is not installed in the Python that the cluster file names for it; {here}"
 

@@ -126,7 +126,13 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
     points = study.points()
     configurations = [study.configuration(point, cluster.name) for point in points]
     _check_all_different(study, points, configurations)
-    reasons = [_reason(*pair, cluster, unsupported) for pair in zip(points, configurations, strict=True)]
+    reasons: list[str | None] = []
+    for point, configuration in zip(points, configurations, strict=True):
+        obstacles = [*cluster.obstacles(configuration), unsupported(configuration)]
+        if not configuration.batch_per_device:
+            devices = configuration.world_size
+            obstacles.insert(0, f"global_batch {point['global_batch']} can't be shared equally by {devices} devices")
+        reasons.append("; ".join(filter(None, obstacles)) or None)
     baselines = _denominators("baseline", study, points, cluster)
     references = _denominators("reference", study, points, cluster) if study.reference else [None] * len(points)
     return Plan(
@@ -165,19 +171,6 @@ def _check_all_different(study: Study, points: Sequence[Point], configurations: 
                 f"{study.source}: global_batch {batches} can't be shared equally by {configuration.world_size} devices "
                 "and would be one configuration; exclude all but one"
             )
-
-
-def _reason(
-    point: Point,
-    configuration: Configuration,
-    cluster: Cluster,
-    unsupported: Callable[[Configuration], str | None],
-) -> str | None:
-    reasons = [cluster.too_small_for(configuration), unsupported(configuration)]
-    if not configuration.batch_per_device:
-        devices = configuration.world_size
-        reasons.insert(0, f"global_batch {point['global_batch']} can't be shared equally by {devices} devices")
-    return "; ".join(filter(None, reasons)) or None
 
 
 def varying(configurations: Sequence[Configuration], factors: Sequence[str]) -> tuple[str, ...]:

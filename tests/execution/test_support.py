@@ -96,6 +96,15 @@ def test_what_a_python_lacks_is_a_reason(tmp_path: Path, script: str, reason: st
     assert str(unsupported_here(configuration(), cluster)).startswith(reason.format(python=lacking))
 
 
+def test_a_python_that_is_not_usable_does_not_hide_other_reasons(tmp_path: Path) -> None:
+    unusable = program(tmp_path, "echo No module named dlperf_study >&2; exit 1")
+    cluster = replace(CLUSTER, python={"paddle_collective": unusable})
+    reason = str(unsupported_here(replace(configuration(), strategy="async"), cluster))
+    assert reason.startswith("the Python for paddle_collective can't be used: ")
+    assert reason.endswith("; strategy async is not built for paddle_collective (built: all_reduce)")
+    assert "not installed" not in reason
+
+
 def test_a_python_that_does_not_run_is_no_reason_but_an_error() -> None:
     cluster = replace(CLUSTER, name="example", python={"paddle_collective": "/nowhere/python"})
     with pytest.raises(

@@ -97,6 +97,15 @@ def test_what_the_cluster_is_too_small_for_is_unsupported():
     assert plan.unsupported == plan.entries[1:]
 
 
+def test_too_many_nodes_do_not_hide_too_many_threads():
+    points = {"nodes": [1, 4], "threads_per_device": [1, 8]}
+    plan = plan_of(study(factors=points), cluster(1, 2, "local"))
+    assert plan.entries[3].unsupported == (
+        "needs 4 devices on 4 nodes; cluster local has 2 devices on 1 node; "
+        "needs 8 threads on a node; cluster local has 2 cores"
+    )
+
+
 def test_devices_of_several_nodes_do_not_make_one_larger_node():
     plan = plan_of(study(factors={"nodes": [1], "devices_per_node": [1, 4]}), cluster(4, 2))
     assert plan.entries[1].unsupported == "needs 4 devices on 1 node; cluster example has 8 devices on 4 nodes"
