@@ -1,6 +1,6 @@
 """All checks over a table of results, and their diagnostics as text."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dlperf_study.audit import checks
@@ -20,37 +20,33 @@ def audit(results: Results) -> list[CheckResult]:
     for name in checks.names():
         check = checks.load(name)
         examined = list(check.examine(results))
-        diagnostics = [replace(diagnostic, check=name) for diagnostic in examined if diagnostic is not None]
-        check_results.append(CheckResult(name, check, len(examined), tuple(_merged(diagnostics))))
+        diagnostics = [diagnostic for diagnostic in examined if diagnostic is not None]
+        merged = []
+        # Several tables may have the same numbers: diagnostics with the same computation become one, with all cells.
+        for group in grouped(diagnostics, lambda diagnostic: diagnostic.computation).values():
+            cells = dict.fromkeys(cell for diagnostic in group for cell in diagnostic.cells)
+            merged.append(replace(group[0], check=name, cells=tuple(cells)))
+        check_results.append(CheckResult(name, check, len(examined), tuple(merged)))
     return check_results
-
-
-def _merged(diagnostics: Iterable[AuditDiagnostic]) -> Iterator[AuditDiagnostic]:
-    """Yield diagnostics with the same computation as one, with all cells: several tables may have the same numbers."""
-    for group in grouped(diagnostics, lambda diagnostic: diagnostic.computation).values():
-        cells = [cell for diagnostic in group for cell in diagnostic.cells]
-        yield replace(group[0], cells=tuple(dict.fromkeys(cells)))
 
 
 def describe(check_results: Sequence[CheckResult]) -> str:
     """Return what each check examined, then every diagnostic, errors first."""
-    diagnostics = [diagnostic for check_result in check_results for diagnostic in check_result.diagnostics]
     headings = ("check", "question", "examined", "examines", "result")
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    diagnostics: list[AuditDiagnostic] = []
     for result in check_results:
         check = result.check
         rows.append((result.name, check.question, str(result.examined), check.examines, severity_counts(result)))
-    return "\n\n".join([text_table(headings, rows), *map(_diagnostic_text, most_severe_first(diagnostics))])
-
-
-def _diagnostic_text(diagnostic: AuditDiagnostic) -> str:
-    lines = [
-        f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}",
-        f"  cells: {cited_cells(diagnostic)}",
-    ]
-    if diagnostic.explanations:
-        lines.append(f"  possible explanations: {'; or '.join(diagnostic.explanations)}")
-    return "\n".join(lines)
+        diagnostics.extend(result.diagnostics)
+    paragraphs = [text_table(headings, rows)]
+    for diagnostic in most_severe_first(diagnostics):
+        paragraph = f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}\n"
+        paragraph += f"  cells: {cited_cells(diagnostic)}"
+        if diagnostic.explanations:
+            paragraph += f"\n  possible explanations: {'; or '.join(diagnostic.explanations)}"
+        paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
 
 
 def cited_cells(diagnostic: AuditDiagnostic) -> str:

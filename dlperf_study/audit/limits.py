@@ -30,6 +30,10 @@ class Instance:
     devices: int
     source: str
 
+    def has(self, device_name: str) -> bool:
+        """Return whether its devices are those of that name."""
+        return self.device.lower() in device_name.lower()
+
 
 @dataclass(frozen=True)
 class Peak:
@@ -159,21 +163,15 @@ def names_network_and_device(rate: ResultCell) -> bool:
 
 def unknown_names(rate: ResultCell) -> list[str]:
     """Return the network and the device of a rate if our tables do not contain them; a rate must name both."""
-    names = [_unknown_network(rate), _unknown_device(rate)]
-    return [name for name in names if name]
-
-
-def _unknown_network(rate: ResultCell) -> str:
+    names = []
     model, size = str(rate.get("model")), size_of(rate)
-    if rate.get("flops_per_sample") or work_of(rate, size):
-        return ""
-    return f"{model} at {size}" if _find_works(model) else model
-
-
-def _unknown_device(rate: ResultCell) -> str:
+    if not rate.get("flops_per_sample") and not work_of(rate, size):
+        names.append(f"{model} at {size}" if _find_works(model) else model)
     device, precision = str(rate.get("device_name")), rate.get("precision")
     if rate.get("device_peak_flops") or (precision and _find_peak(device, str(precision))):
-        return ""
+        return names
     if not any(peak.device.lower() in device.lower() for peak in peaks()):
-        return device
-    return f"{device} in {precision}" if precision else ""
+        names.append(device)
+    elif precision:
+        names.append(f"{device} in {precision}")
+    return names

@@ -5,7 +5,7 @@ one row per configuration and a column per metric, like the table of configurati
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -56,23 +56,17 @@ def results_of_sources(names: Iterable[str] | None = None) -> Results:
 
 def results_of_dataset(dataset: Dataset) -> Results:
     """Return the configurations of a study and the runs they summarise; none of these numbers is rounded."""
-    summaries = long_frame(_study_configurations(dataset), dataset.plan.study)
-    return results_of_frame(pd.concat([summaries, _study_runs(dataset, summaries)], ignore_index=True))
-
-
-def _study_configurations(dataset: Dataset) -> pd.DataFrame:
-    """Return the table of configurations with the series of each and the peak of its devices.
-
-    The numbers of devices and the global batches are ``inferred``: they always agree with their factors.
-    """
     rows = dataset.configurations
     series = rows.groupby(series_factors(rows, dataset.plan.scaling), sort=False, dropna=False).ngroup()
     peaks = dataset.runs.groupby("identity")["device_peak_flops"].first()
-    return rows.assign(
+    configurations = rows.assign(
         series="series " + (series + 1).astype(str),
         device_peak_flops=rows["identity"].map(peaks),
+        # The numbers of devices and the global batches always agree with their factors.
         inferred=", ".join(PRODUCTS),
     )
+    summaries = long_frame(configurations, dataset.plan.study)
+    return results_of_frame(pd.concat([summaries, _study_runs(dataset, summaries)], ignore_index=True))
 
 
 def _study_runs(dataset: Dataset, summaries: pd.DataFrame) -> pd.DataFrame:
@@ -92,27 +86,22 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
     name the rows that the ratios of a row are relative to.
     """
     cells: list[dict[str, Any]] = []
-    for position, row in enumerate(wide.to_dict("records"), 1):
-        cells.extend(_cells_of_row(position, _without_missing(row) | {"source": source}))
+    for position, fields in enumerate(wide.to_dict("records"), 1):
+        row = _without_missing(fields)
+        label = str(row.get("identity", f"row {position}"))
+        conditions = {name: value for name, value in row.items() if name not in _MEASURED}
+        for metric in METRIC_COLUMNS:
+            if metric not in row:
+                continue
+            cell = {**conditions, "source": source, "cell": f"{source}/{label}/{metric}", "row": label}
+            cell |= {"column": metric, METRIC: metric, VALUE: row[metric]}
+            cell |= {bound: row[f"{metric}_{bound}"] for bound in _BOUNDS if f"{metric}_{bound}" in row}
+            baseline_identity = row.get(_BASELINES.get(metric, ""))
+            if baseline_identity:
+                cell["baseline"] = f"{source}/{baseline_identity}/{THROUGHPUT}"
+            cells.append(cell)
     columns = None if cells else [*dict.fromkeys([*wide.columns, "cell", METRIC, VALUE])]
     return pd.DataFrame(cells, columns=columns)
-
-
-def _cells_of_row(position: int, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    label = str(row.get("identity", f"row {position}"))
-    conditions = {name: value for name, value in row.items() if name not in _MEASURED}
-    for metric in METRIC_COLUMNS:
-        if metric not in row:
-            continue
-        cell = {**conditions, "cell": f"{row['source']}/{label}/{metric}", "row": label, "column": metric}
-        cell |= {METRIC: metric, VALUE: row[metric]}
-        for bound in _BOUNDS:
-            if f"{metric}_{bound}" in row:
-                cell[bound] = row[f"{metric}_{bound}"]
-        baseline_identity = row.get(_BASELINES.get(metric, ""))
-        if baseline_identity:
-            cell["baseline"] = f"{row['source']}/{baseline_identity}/{THROUGHPUT}"
-        yield cell
 
 
 def results_of_frame(frame: pd.DataFrame) -> Results:
@@ -157,23 +146,17 @@ def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 def _cell(position: int, row: dict[str, Any], conditions: list[str]) -> ResultCell:
     value = float(row[VALUE])
+    percent = "%" if str(row.get("after", "")).lstrip().startswith("%") else ""
     # Without a series, all conditions together tell one scaling curve from the others.
     series = row.get("series", ", ".join(f"{name} {row[name]}" for name in conditions if name in row))
     return ResultCell(
         key=str(row.get("cell", f"row {position}")),
         metric=str(row[METRIC]),
         value=value,
-        text=_printed_text(row, value),
+        text=f"{row['printed']}{percent}" if "printed" in row else f"{value:.6g}",
         printed=PrintedNumber.of(value, row.get("resolution")),
         series=str(series),
         world_size=int(row["world_size"]) if "world_size" in row else None,
         facts=row,
         extra_conditions=tuple(name for name in conditions if name not in COLUMNS),
     )
-
-
-def _printed_text(row: Mapping[str, Any], value: float) -> str:
-    if "printed" not in row:
-        return f"{value:.6g}"
-    percent = "%" if str(row.get("after", "")).lstrip().startswith("%") else ""
-    return f"{row['printed']}{percent}"

@@ -119,7 +119,7 @@ class Results:
         if not unit_ratios or any(cell in curve for cell in unit_ratios if cell is not ratio):
             return []
         conditions = [name for name in (*CONFIGURATION, *ratio.extra_conditions) if name not in SIZES]
-        return [name for name in conditions if all(cell.get(name) != ratio.get(name) for cell in unit_ratios)]
+        return [name for name in conditions if ratio.get(name) not in {cell.get(name) for cell in unit_ratios}]
 
     def _unit_ratios(self, ratio: ResultCell) -> list[ResultCell]:
         """Return the ratios of 1 on the curve of a ratio; of several, those at the fewest devices of the curve."""
@@ -132,9 +132,16 @@ class Results:
     def curves(self) -> Iterator[list[Rate]]:
         """Yield the throughputs of each series with at least two points, by number of devices.
 
-        A series without throughputs is represented by its speedups, which rise and fall in the same way.
+        A series without throughputs is represented by its speedups, which rise and fall in the same way; runs with a
+        mean and a median by their median.
         """
-        rates = [self.rate(cell) for cell in self.of(THROUGHPUT, SPEEDUP) if self._is_curve_point(cell)]
+        rates = []
+        for cell in self.of(THROUGHPUT, SPEEDUP):
+            has_rates = cell.metric == SPEEDUP and (THROUGHPUT, cell.series) in self._by_series
+            estimators = {match.estimator for match in self._by_point[cell.metric, *cell.point]}
+            has_median = cell.estimator == "mean" and "median" in estimators
+            if cell.world_size and cell.world_size > 0 and cell.printed.is_positive and not (has_rates or has_median):
+                rates.append(self.rate(cell))
         rates.sort(key=lambda rate: (rate.cell.series, rate.cell.estimator, rate.point.devices))
         for _, group in groupby(rates, key=lambda rate: (rate.cell.series, rate.cell.estimator)):
             curve = list(group)
@@ -147,15 +154,6 @@ class Results:
             for fewer, more in pairwise(curve):
                 if more.point.devices > fewer.point.devices:
                     yield fewer, more
-
-    def _is_curve_point(self, cell: ResultCell) -> bool:
-        """Return whether a rate is a point of a curve: a mean of runs that have a median too is not."""
-        if cell.metric == SPEEDUP and (THROUGHPUT, cell.series) in self._by_series:
-            return False
-        estimators = {match.estimator for match in self._by_point[cell.metric, *cell.point]}
-        if cell.estimator == "mean" and "median" in estimators:
-            return False
-        return (cell.world_size or 0) > 0 and cell.printed.is_positive
 
     def rate(self, cell: ResultCell) -> Rate:
         """Return a throughput with its interval: that of its runs, else the printed one, else an assumed margin."""

@@ -187,16 +187,14 @@ def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
     with error_prefix(f"{line}: {fields.get('column', VALUE)} is "):
         if metric in _RATIOS:
             field = field.rstrip(_TIMES_SIGNS).rstrip()
-        return {VALUE: finite(field)} if _RESOLUTION in fields else _printed_number(field)
-
-
-def _printed_number(field: str) -> dict[str, Any]:
-    unit = "%" if field.endswith("%") else ""
-    digits = without_commas(field.removesuffix("%").strip())
-    try:
-        return {VALUE: value_of(digits, unit), _RESOLUTION: resolution_of(digits, unit), "printed": field}
-    except PublishedError:
-        return {VALUE: finite(field), "printed": field}
+        if _RESOLUTION in fields:
+            return {VALUE: finite(field)}
+        unit = "%" if field.endswith("%") else ""
+        digits = without_commas(field.removesuffix("%").strip())
+        try:
+            return {VALUE: value_of(digits, unit), _RESOLUTION: resolution_of(digits, unit), "printed": field}
+        except PublishedError:
+            return {VALUE: finite(field), "printed": field}
 
 
 def is_no_number(field: str) -> bool:

@@ -4,34 +4,29 @@ from collections.abc import Iterator
 
 from dlperf_study.analysis.scaling import ABOVE_LINEAR, IMPOSSIBLE_GAIN, above_linear, gain
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check, error_phrase, step_phrase
-from dlperf_study.audit.results import Rate, Results
+from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 
 #: A smaller excess is ignored: of 95 published lists of runs half have a coefficient of variation above 0.4 %.
 NOISE = 0.01
-_DIFFERENT_CONDITIONS = ("the two rates may be of different conditions that the table does not tell",)
+_DIFFERENT_CONDITIONS: tuple[str, ...] = ("the two rates may be of different conditions that the table does not tell",)
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every step to more devices."""
     for fewer, more in results.steps():
-        yield _compare_with_linear(fewer, more)
-
-
-def _compare_with_linear(fewer: Rate, more: Rate) -> AuditDiagnostic | None:
-    excess = gain(fewer.point, more.point) - 1
-    lowest, highest = more.cell.printed.bounds()[0], fewer.cell.printed.bounds()[1]
-    if excess < NOISE or lowest <= highest * more.point.devices / fewer.point.devices:
-        return None
-    cells = (fewer.cell, more.cell)
-    computation = f"{step_phrase(fewer, more)}, {excess:.1%} above linear"
-    if excess > IMPOSSIBLE_GAIN - 1:
-        return AuditDiagnostic(Severity.ERROR, cells, computation, _DIFFERENT_CONDITIONS)
-    if above_linear(fewer.point, more.point):
-        computation += f"; {error_phrase(fewer, more)} do not explain it"
-        return AuditDiagnostic(Severity.WARNING, cells, computation, ABOVE_LINEAR)
-    computation += f"; {error_phrase(fewer, more)} may explain it"
-    return AuditDiagnostic(Severity.NOTE, cells, computation, ABOVE_LINEAR)
+        excess = gain(fewer.point, more.point) - 1
+        lowest, highest = more.cell.printed.bounds()[0], fewer.cell.printed.bounds()[1]
+        if excess < NOISE or lowest <= highest * more.point.devices / fewer.point.devices:
+            yield None
+            continue
+        computation = f"{step_phrase(fewer, more)}, {excess:.1%} above linear"
+        severity, explanations = Severity.ERROR, _DIFFERENT_CONDITIONS
+        if excess <= IMPOSSIBLE_GAIN - 1:
+            is_certain = above_linear(fewer.point, more.point)
+            severity, explanations = Severity.WARNING if is_certain else Severity.NOTE, ABOVE_LINEAR
+            computation += f"; {error_phrase(fewer, more)} {'do not' if is_certain else 'may'} explain it"
+        yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, explanations)
 
 
 CHECK = Check("Does a curve rise faster than its devices?", "steps to more devices", examine)

@@ -20,8 +20,15 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every configuration with several throughputs."""
     rates = (cell for cell in results.of(THROUGHPUT) if cell.printed.is_positive)
     for cells in grouped(rates, lambda cell: (cell.estimator, *cell.configuration)).values():
-        if len(cells) > 1:
-            yield _different_numbers(cells) or _repeated_row(cells)
+        if len(cells) < 2:
+            continue
+        diagnostic = _different_numbers(cells)
+        rows = grouped(cells, lambda cell: (cell.table, cell.point)).values()
+        repeated = next((row for row in rows if len(row) > 1), None)
+        if diagnostic is None and repeated:
+            computation = f"{repeated[0].text} is {len(repeated)} times in one table, for the same configuration"
+            diagnostic = AuditDiagnostic(Severity.NOTE, tuple(repeated), computation, _EXPLANATIONS)
+        yield diagnostic
 
 
 def _different_numbers(cells: list[ResultCell]) -> AuditDiagnostic | None:
@@ -39,15 +46,6 @@ def _different_numbers(cells: list[ResultCell]) -> AuditDiagnostic | None:
             break
     severity = Severity.WARNING if quotient > 1 + MARGIN else Severity.NOTE
     return AuditDiagnostic(severity, tuple(ordered), computation, _EXPLANATIONS)
-
-
-def _repeated_row(cells: list[ResultCell]) -> AuditDiagnostic | None:
-    """Find rows of one table that print the same number for the same point of one curve."""
-    for group in grouped(cells, lambda cell: (cell.table, cell.point)).values():
-        if len(group) > 1:
-            computation = f"{group[0].text} is {len(group)} times in one table, for the same configuration"
-            return AuditDiagnostic(Severity.NOTE, tuple(group), computation, _EXPLANATIONS)
-    return None
 
 
 CHECK = Check("Do tables agree on what they have in common?", "configurations with several throughputs", examine)

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
-from dlperf_study.audit.limits import Instance, instances
-from dlperf_study.audit.result_cell import ResultCell
+from dlperf_study.audit.limits import instances
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
 
@@ -16,29 +15,23 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     with_machine = [cell for cell in results.cells if cell.get("instance") and cell.get("device_name")]
     groups = grouped(with_machine, lambda cell: tuple(map(cell.get, ("source", "instance", "device_name"))))
     for cells in groups.values():
-        machine_name = str(cells[0].get("instance"))
+        machine_name, device = str(cells[0].get("instance")), str(cells[0].get("device_name"))
         machine = instances().get(machine_name)
-        if machine:
-            yield _compare_devices(tuple(cells), machine)
-        else:
+        if machine is None:
             computation = f"{machine_name} is not in the list of machines, so its devices can't be checked"
             yield AuditDiagnostic(Severity.NOTE, tuple(cells), computation)
-
-
-def _compare_devices(cells: tuple[ResultCell, ...], machine: Instance) -> AuditDiagnostic | None:
-    device, count = str(cells[0].get("device_name")), cells[0].get("devices_per_node")
-    if machine.device.lower() in device.lower():
-        return None
-    matching = []
-    for instance in instances().values():
-        if instance.device.lower() in device.lower() and count in (None, instance.devices):
-            matching.append(instance.name)
-    printed = f"{int(count)} × {device}" if count else device
-    computation = (
-        f"{machine.name} has {machine.devices} × {machine.device} ({machine.source}), but {printed} is stated; "
-        f"{', '.join(matching) or 'no machine of the list'} would have it"
-    )
-    return AuditDiagnostic(Severity.ERROR, cells, computation, _EXPLANATIONS)
+        elif machine.has(device):
+            yield None
+        else:
+            count = cells[0].get("devices_per_node")
+            printed = f"{int(count)} × {device}" if count else device
+            candidates = [candidate for candidate in instances().values() if candidate.has(device)]
+            matching = [candidate.name for candidate in candidates if count in (None, candidate.devices)]
+            computation = (
+                f"{machine.name} has {machine.devices} × {machine.device} ({machine.source}), but {printed} is stated; "
+                f"{', '.join(matching) or 'no machine of the list'} would have it"
+            )
+            yield AuditDiagnostic(Severity.ERROR, tuple(cells), computation, _EXPLANATIONS)
 
 
 CHECK = Check("Does the cloud machine have the GPUs that are stated?", "machines named with their devices", examine)

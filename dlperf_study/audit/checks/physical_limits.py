@@ -28,16 +28,13 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
             network = str(rate.get("source")), work.model, peak.precision
             above_peak.setdefault(network, []).append((rate, work, peak, required / peak.flops))
     for excesses in above_peak.values():
-        yield _rates_above_peak(excesses)
-
-
-def _rates_above_peak(excesses: list[Excess]) -> AuditDiagnostic:
-    ordered = sorted(excesses, key=lambda excess: excess[-1], reverse=True)
-    cells = tuple(excess[0] for excess in ordered)
-    rate, work, peak, _ = ordered[0]
-    if is_impossible(rate, work, peak):
-        return AuditDiagnostic(Severity.ERROR, cells, demand_phrase(rate, work, peak), (_CLOCK,))
-    return AuditDiagnostic(Severity.WARNING, cells, demand_phrase(rate, work, peak), (WINOGRAD, _CLOCK))
+        excesses.sort(key=lambda excess: excess[-1], reverse=True)
+        cells = tuple(excess[0] for excess in excesses)
+        rate, work, peak, _ = excesses[0]
+        if is_impossible(rate, work, peak):
+            yield AuditDiagnostic(Severity.ERROR, cells, demand_phrase(rate, work, peak), (_CLOCK,))
+        else:
+            yield AuditDiagnostic(Severity.WARNING, cells, demand_phrase(rate, work, peak), (WINOGRAD, _CLOCK))
 
 
 CHECK = Check("Can the devices compute that fast?", "rates of known networks on known devices", examine)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import islice
 from operator import truediv
 from statistics import mean
 
@@ -84,8 +83,13 @@ def _compare(results: Results, ratio: ResultCell, rate: ResultCell, baseline: Re
     computation += ": it fits no rounding"
     if _is_within_bounds(ratio, rate, baseline, truncated=True):
         return AuditDiagnostic(Severity.WARNING, cells, computation, (_TRUNCATED, _OTHER_RATES))
-    alternatives = "; ".join(islice(_matching_alternatives(results, ratio, rate, baseline), MOST_ALTERNATIVES))
-    computation += f". It would fit {alternatives}" if alternatives else _per_cent_suspicion(ratio)
+    share = _device_share(ratio, baseline)
+    matching = []
+    for description, alternative in _alternatives(results, rate, baseline):
+        if ratio.printed.roundings_from(alternative * share):
+            matching.append(description)
+    names = "; ".join(matching[:MOST_ALTERNATIVES])
+    computation += f". It would fit {names}" if names else _per_cent_suspicion(ratio)
     return AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_RATES,))
 
 
@@ -103,32 +107,21 @@ def _is_within_bounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell,
     return ratio.printed.overlaps(low * share, high * share)
 
 
-def _matching_alternatives(
-    results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell
-) -> Iterator[str]:
-    """Yield other quotients that would print like the ratio."""
-    share = _device_share(ratio, baseline)
-    for description, numerator, denominator in _alternatives(results, rate, baseline):
-        if ratio.printed.roundings_from(numerator / denominator * share):
-            yield description
-
-
-def _alternatives(results: Results, rate: ResultCell, baseline: ResultCell) -> Iterator[tuple[str, Fraction, Fraction]]:
-    """Yield quotients with another baseline, another rate, or means of runs: description, numerator, denominator."""
+def _alternatives(results: Results, rate: ResultCell, baseline: ResultCell) -> Iterator[tuple[str, Fraction]]:
+    """Yield quotients with another baseline, another rate, or means of runs, each with its description."""
     for cell in results.of(THROUGHPUT):
         if cell.get("source") != rate.get("source") or not cell.printed.is_positive:
             continue
         if cell.world_size == baseline.world_size and cell is not baseline:
-            yield f"{rate.text} / {cell.text} ({cell.key})", rate.printed.exact, cell.printed.exact
+            yield f"{rate.text} / {cell.text} ({cell.key})", rate.printed.exact / cell.printed.exact
         if cell.table == rate.table and cell is not rate:
-            yield f"{cell.text} ({cell.key}) / {baseline.text}", cell.printed.exact, baseline.printed.exact
+            yield f"{cell.text} ({cell.key}) / {baseline.text}", cell.printed.exact / baseline.printed.exact
     rate_runs = [run.value for run in results.runs.get(rate.key, ())]
     baseline_runs = [run.value for run in results.runs.get(baseline.key, ())]
     if rate_runs and len(rate_runs) == len(baseline_runs) and min(baseline_runs) > 0:
-        mean_ratio = mean(map(truediv, rate_runs, baseline_runs))
-        yield "the mean of the ratios of the runs", Fraction(mean_ratio), Fraction(1)
+        yield "the mean of the ratios of the runs", Fraction(mean(map(truediv, rate_runs, baseline_runs)))
     if rate_runs and baseline_runs and mean(rate_runs) > 0 and mean(baseline_runs) > 0:
-        yield "the means of the runs", Fraction(mean(rate_runs)), Fraction(mean(baseline_runs))
+        yield "the means of the runs", Fraction(mean(rate_runs)) / Fraction(mean(baseline_runs))
 
 
 CHECK = Check("Does every printed ratio follow from its own numbers?", "ratios", examine)

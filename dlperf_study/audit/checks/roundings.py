@@ -17,28 +17,20 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every metric of every table with ratios that fit a rounding."""
     columns: dict[tuple[object, ...], Column] = {}
     for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
-        roundings = () if ratio.printed.computed else _possible_roundings(results, ratio)
+        rate, baseline = results.at_same_point(ratio, THROUGHPUT), results.baseline_of(ratio)
+        if ratio.printed.computed or rate is None or baseline is None or not baseline.printed.is_positive:
+            continue
+        roundings = ratio.printed.roundings_from(recomputed(ratio, rate, baseline), finest_step(results, ratio))
         if roundings:
             columns.setdefault((*ratio.table, ratio.metric), {})[ratio] = roundings
     for column in columns.values():
-        yield _compare_roundings(column)
-
-
-def _possible_roundings(results: Results, ratio: ResultCell) -> tuple[str, ...]:
-    rate, baseline = results.at_same_point(ratio, THROUGHPUT), results.baseline_of(ratio)
-    if rate is None or baseline is None or not baseline.printed.is_positive:
-        return ()
-    return ratio.printed.roundings_from(recomputed(ratio, rate, baseline), finest_step(results, ratio))
-
-
-def _compare_roundings(column: Column) -> AuditDiagnostic | None:
-    for name in ROUNDINGS:
-        if all(name in roundings for roundings in column.values()):
-            return None
-    truncated = [ratio for ratio, roundings in column.items() if roundings == (TRUNCATED,)]
-    rounded = [ratio for ratio, roundings in column.items() if TRUNCATED not in roundings]
-    computation = f"{texts_phrase(truncated)} fit only if cut off, {texts_phrase(rounded)} only if rounded"
-    return AuditDiagnostic(Severity.NOTE, (*truncated, *rounded), computation, _EXPLANATIONS)
+        if set(ROUNDINGS).intersection(*column.values()):
+            yield None
+            continue
+        truncated = [ratio for ratio, roundings in column.items() if roundings == (TRUNCATED,)]
+        rounded = [ratio for ratio, roundings in column.items() if TRUNCATED not in roundings]
+        computation = f"{texts_phrase(truncated)} fit only if cut off, {texts_phrase(rounded)} only if rounded"
+        yield AuditDiagnostic(Severity.NOTE, (*truncated, *rounded), computation, _EXPLANATIONS)
 
 
 CHECK = Check("Are all ratios of a table rounded in one way?", "columns of ratios", examine)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
-from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
+from dlperf_study.audit.result_cell import THROUGHPUT
 from dlperf_study.audit.results import Rate, Results
 from dlperf_study.diagnostic import Severity
 from dlperf_study.wording import counted
@@ -41,7 +41,14 @@ def _find_wrong_scope(curve: list[Rate], position: int) -> AuditDiagnostic | Non
     """Find a point that is linear after multiplication, or division, by its devices, nodes or devices per node."""
     fewer, more = curve[position - 1], curve[position]
     linear = fewer.cell.value * more.point.devices / fewer.point.devices
-    for factor, noun in _scope_factors(more.cell):
+    devices, nodes = more.point.devices, int(more.cell.get("nodes") or 1)
+    # Of equal factors the noun of the widest scope is named.
+    nouns = {devices // nodes: "devices of a node"}
+    nouns |= {nodes: "nodes"}
+    nouns |= {devices: "devices"}
+    for factor, noun in nouns.items():
+        if factor <= 1:
+            continue
         multiplied, divided = more.cell.value * factor, more.cell.value / factor
         continues = position + 1 == len(curve) or curve[position + 1].cell.value >= multiplied * (1 - NEAR)
         if abs(multiplied / linear - 1) <= NEAR and continues:
@@ -49,15 +56,6 @@ def _find_wrong_scope(curve: list[Rate], position: int) -> AuditDiagnostic | Non
         if abs(divided / linear - 1) <= NEAR:
             return _wrong_scope(fewer, more, f"{more.cell.text} / {factor} {noun} = {divided:.5g}", linear)
     return None
-
-
-def _scope_factors(cell: ResultCell) -> list[tuple[int, str]]:
-    """Return the factors above 1 between scopes, each with its noun; of equal factors the noun of the widest scope."""
-    devices, nodes = cell.world_size or 1, int(cell.get("nodes") or 1)
-    nouns = {devices // nodes: "devices of a node"}
-    nouns |= {nodes: "nodes"}
-    nouns |= {devices: "devices"}
-    return [(factor, noun) for factor, noun in nouns.items() if factor > 1]
 
 
 def _wrong_scope(fewer: Rate, more: Rate, corrected: str, linear: float) -> AuditDiagnostic:

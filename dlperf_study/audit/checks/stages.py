@@ -10,8 +10,8 @@ from dlperf_study.diagnostic import Severity
 
 TASK, BATCHES, EXCHANGE = "task_process_seconds", "batch_process_seconds", "report_gradient_seconds"
 UPDATE, PASSES, COPY = "apply_gradients_seconds", "forward_backward_seconds", "tensor_numpy_seconds"
-#: The stages of a task, of which none can take longer than the task.
-STAGES = (BATCHES, EXCHANGE, COPY, UPDATE, PASSES)
+#: Each stage, and what it is a part of: none can take longer. In ElasticDL the exchange begins with the copy.
+PARTS = (*((stage, TASK) for stage in (BATCHES, EXCHANGE, COPY, UPDATE, PASSES)), (COPY, EXCHANGE))
 #: The stages that follow each other and make up a task.
 CONSECUTIVE_STAGES = (EXCHANGE, UPDATE, PASSES)
 #: How many times as long the same computation may take on another number of devices.
@@ -29,11 +29,9 @@ _ASYNCHRONOUS = (
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every stage of a task, every sum of stages, and every stage along a series."""
-    for stage_metric in STAGES:
-        for stage, task in results.pairs(stage_metric, TASK):
-            yield _compare_with_task(stage, task)
-    for copy, exchange in results.pairs(COPY, EXCHANGE):
-        yield _compare_copy(copy, exchange)
+    for metric, whole_metric in PARTS:
+        for part, whole in results.pairs(metric, whole_metric):
+            yield _compare_with_whole(part, whole)
     for task in results.of(TASK):
         stages = [results.at_same_point(task, metric) for metric in CONSECUTIVE_STAGES]
         if None not in stages:
@@ -44,19 +42,14 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
                 yield _compare_along_series(cells)
 
 
-def _compare_with_task(stage: ResultCell, task: ResultCell) -> AuditDiagnostic | None:
-    if not stage.printed.exceeds(task.printed):
+def _compare_with_whole(part: ResultCell, whole: ResultCell) -> AuditDiagnostic | None:
+    if not part.printed.exceeds(whole.printed):
         return None
-    computation = f"{stage.metric} is {stage.text} s, more than {task.metric}, of which it is a part, {task.text} s"
-    return AuditDiagnostic(Severity.ERROR, (stage, task), computation, _OTHER_TASKS)
-
-
-def _compare_copy(copy: ResultCell, exchange: ResultCell) -> AuditDiagnostic | None:
-    """Find a copy that takes longer than the exchange; in ElasticDL the exchange begins with the copy."""
-    if not copy.printed.exceeds(exchange.printed):
-        return None
-    computation = f"copying gradients takes {copy.text} s, the exchange that begins with it {exchange.text} s"
-    return AuditDiagnostic(Severity.WARNING, (copy, exchange), computation, _COPY_SEPARATE)
+    if whole.metric == EXCHANGE:
+        computation = f"copying gradients takes {part.text} s, the exchange that begins with it {whole.text} s"
+        return AuditDiagnostic(Severity.WARNING, (part, whole), computation, _COPY_SEPARATE)
+    computation = f"{part.metric} is {part.text} s, more than {whole.metric}, of which it is a part, {whole.text} s"
+    return AuditDiagnostic(Severity.ERROR, (part, whole), computation, _OTHER_TASKS)
 
 
 def _compare_sum(task: ResultCell, stages: list[ResultCell]) -> AuditDiagnostic | None:

@@ -17,17 +17,13 @@ _EXPLANATIONS = (
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every time of a task or a step, and every rate of the same configuration."""
     for seconds in results.of(TASK, STEP):
-        samples = _samples_of(seconds)
+        if seconds.metric == STEP:
+            samples = int(seconds.get("global_batch") or 0)
+        else:
+            samples = int(seconds.get("samples_per_task") or 0) * (seconds.world_size or 0)
         if samples > 0 and seconds.printed.is_positive:
             for rate in results.same_configuration(seconds, THROUGHPUT):
                 yield _compare(results, seconds, rate, samples)
-
-
-def _samples_of(seconds: ResultCell) -> int:
-    """Return the samples of all devices together in that time; 0 if unknown."""
-    if seconds.metric == STEP:
-        return int(seconds.get("global_batch") or 0)
-    return int(seconds.get("samples_per_task") or 0) * (seconds.world_size or 0)
 
 
 def _compare(results: Results, seconds: ResultCell, rate: ResultCell, samples: int) -> AuditDiagnostic | None:
