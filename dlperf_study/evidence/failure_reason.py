@@ -61,7 +61,10 @@ def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     Whatever started the ranks logs no more than that they ended, so its log comes last.
     """
     task, code = result.failed_task, result.exit_codes.get(result.failed_task)
-    if result.outcome is not Outcome.FAILED or not code or _ended_by_signal(code):
+    # Of a task that a signal ended, the exceptions of others are only a consequence. SIGTERM that is passed on explains
+    # nothing: with that a launcher ends its ranks when one of them has failed.
+    ended_by_signal = code is not None and (code < 0 or PASSED_ON_SIGNALS.get(code, "SIGTERM") != "SIGTERM")
+    if result.outcome is not Outcome.FAILED or not code or ended_by_signal:
         return result
     rank_logs = [log for log in paths.process_logs if log.stem.startswith(("rank-", f"{task}-rank-"))]
     task_logs = [log for log in paths.process_logs if log.stem == task]
@@ -69,14 +72,6 @@ def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
         if exception := _last_exception(log):
             return replace(result, reason=f"{result.reason}: {exception}")
     return result
-
-
-def _ended_by_signal(code: int) -> bool:
-    """Return whether a signal ended the task: exceptions of other tasks are only a consequence.
-
-    SIGTERM that is passed on explains nothing: with that a launcher ends its ranks when one of them has failed.
-    """
-    return code < 0 or PASSED_ON_SIGNALS.get(code, "SIGTERM") != "SIGTERM"
 
 
 def _last_exception(log: Path) -> str:

@@ -90,7 +90,11 @@ def _mean_times(tensors: list[Tensor], run: TracedRun) -> Timeline:
         step = run.warmup_steps + index
         negotiations = [tensor.spans[NEGOTIATION][step] for tensor in tensors]
         all_reduces = [tensor.spans[ALL_REDUCE][step] for tensor in tensors]
-        _check_extent([*negotiations, *all_reduces], step, float(step_seconds))
+        spans = [*negotiations, *all_reduces]
+        seconds = (max(stop for _, stop in spans) - min(start for start, _ in spans)) * MICROSECOND
+        if seconds > step_seconds * (1 + STEP_TOLERANCE):
+            lengths = f"the exchange of step {step} lasts {seconds:.4g} s, but the step {step_seconds:.4g} s"
+            raise EvidenceError(f"is not of this run: {lengths}")
         negotiation.append(_covered(negotiations))
         all_reduce.append(_covered(all_reduces))
     steps = run.longest_seconds.size
@@ -104,13 +108,6 @@ def _covered(spans: Iterable[Span]) -> int:
         total += max(0, stop - max(start, end))
         end = max(end, stop)
     return total
-
-
-def _check_extent(spans: list[Span], step: int, step_seconds: float) -> None:
-    extent = (max(stop for _, stop in spans) - min(start for start, _ in spans)) * MICROSECOND
-    if extent > step_seconds * (1 + STEP_TOLERANCE):
-        lengths = f"the exchange of step {step} lasts {extent:.4g} s, but the step {step_seconds:.4g} s"
-        raise EvidenceError(f"is not of this run: {lengths}")
 
 
 def _check_completeness(tensors: Mapping[int, Tensor], run: TracedRun) -> None:
@@ -170,15 +167,10 @@ def _end_activity(tensor: Tensor, event: Event) -> None:
     if name in tensor.spans:
         tensor.spans[name].append((start, stop))
     if name == ALL_REDUCE:
-        tensor.elements.add(_elements(event))
-
-
-def _elements(event: Event) -> int:
-    """Return how many elements a tensor has whose all-reduce ends: the product of a shape like ``[64, 3, 7, 7]``."""
-    shape = _arguments(event).get("shape")
-    if not isinstance(shape, str) or not re.fullmatch(r"\[[\d, ]{,200}\]", shape):
-        raise EvidenceError(f"the shape of tensor {event['pid']} is {shape!r}, not like [64, 3, 7, 7]")
-    return math.prod(map(int, re.findall(r"\d+", shape)))
+        shape = _arguments(event).get("shape")
+        if not isinstance(shape, str) or not re.fullmatch(r"\[[\d, ]{,200}\]", shape):
+            raise EvidenceError(f"the shape of tensor {event['pid']} is {shape!r}, not like [64, 3, 7, 7]")
+        tensor.elements.add(math.prod(map(int, re.findall(r"\d+", shape))))
 
 
 def _arguments(event: Event) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from dlperf_study.errors import EvidenceError
@@ -48,8 +49,7 @@ def check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Con
         source = str(paths.rank_log(rank))
         if log.facts["run"] != run:
             raise EvidenceError(f"{source}: is the log of run {log.facts['run']}, not of {run}")
-        _check_rank(log, rank, configuration, source)
-        _check_steps(log, configuration, source)
+        _check_rank_log(log, rank, configuration, source)
     if len({tuple(log.windows) for log in logs}) > 1:
         raise EvidenceError(f"{paths.folder}: the ranks measured different windows")
     extra_files = {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}
@@ -58,7 +58,8 @@ def check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Con
         raise EvidenceError(f"{paths.folder}: {names} belongs to no rank; the run has {configuration.world_size}")
 
 
-def _check_rank(log: RankLog, rank: int, configuration: Configuration, source: str) -> None:
+def _check_rank_log(log: RankLog, rank: int, configuration: Configuration, source: str) -> None:
+    """Check the position of a rank in its run, and the steps of its windows."""
     size = configuration.world_size
     if (log.rank, log.facts["world_size"]) != (rank, size):
         actual = f"rank {log.rank} of {log.facts['world_size']}"
@@ -67,9 +68,6 @@ def _check_rank(log: RankLog, rank: int, configuration: Configuration, source: s
     if (log.facts["node"], log.facts["local_rank"]) != (node, local_rank):
         actual = f"local rank {log.facts['local_rank']} of node {log.facts['node']}"
         raise EvidenceError(f"{source}: is {actual}; rank {rank} is local rank {local_rank} of node {node}")
-
-
-def _check_steps(log: RankLog, configuration: Configuration, source: str) -> None:
     requested = {
         WARMUP: configuration.warmup_steps,
         TRAINING: configuration.measured_steps,
@@ -91,29 +89,14 @@ def disagreement(
     ``seconds`` is the life of the training processes, None if nobody saw its end. ``driver_code`` is the digest of the
     measuring code that the driver ran; it and those of the ranks are empty in older evidence.
     """
-    return next(_disagreements(logs, configuration, device, seconds, driver_code), "")
+    devices_and_facts = _different_devices_or_facts(logs, configuration, device, driver_code)
+    exchange = _contradictory_exchange(logs[0].facts, configuration)
+    return next(chain(devices_and_facts, exchange, _contradictory_results(logs, seconds)), "")
 
 
-def _disagreements(
-    logs: Sequence[RankLog], configuration: Configuration, device: str, seconds: float | None, driver_code: str
+def _different_devices_or_facts(
+    logs: Sequence[RankLog], configuration: Configuration, device: str, driver_code: str
 ) -> Iterator[str]:
-    yield from _devices_and_hosts(logs, device)
-    yield from _unequal_facts(logs, configuration)
-    rank_code = logs[0].facts.get("code")
-    if rank_code and driver_code and rank_code != driver_code:
-        yield "the ranks ran other measuring code than the driver of the study"
-    yield from _exchange(logs, configuration)
-    if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
-        yield "the parameters did not change: nothing was trained"
-    if len({log.end["parameter_checksum"] for log in logs}) > 1:
-        yield "the ranks ended with different parameters: their gradients were not exchanged"
-    for log in logs:
-        measured = sum(window.seconds for window in log.windows.values())
-        if seconds is not None and measured > seconds * (1 + CLOCK_TOLERANCE):
-            yield f"the windows of rank {log.rank} last {measured:.4g} s, but the run {seconds:.4g} s"
-
-
-def _devices_and_hosts(logs: Sequence[RankLog], device: str) -> Iterator[str]:
     devices = {log.facts["device"] for log in logs}
     if devices != {device}:
         yield f"the ranks trained on {', '.join(sorted(devices))}, but the cluster file says {device}"
@@ -123,34 +106,42 @@ def _devices_and_hosts(logs: Sequence[RankLog], device: str) -> Iterator[str]:
     for node, hosts in sorted(hosts_of_nodes.items()):
         if len(hosts) > 1:
             yield f"the ranks of node {node} ran on {', '.join(sorted(hosts))}: a node is one host"
-
-
-def _unequal_facts(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
     names = EQUAL_FACTS if configuration.classifier == "sharded" else (*EQUAL_FACTS, *REPLICATED_FACTS)
     for name in names:
         values = dict.fromkeys(log.facts.get(name) for log in logs)
         if len(values) > 1:
             listed = ", ".join(map(str, values))
             yield f"the ranks have different values of {name} ({listed}): they did not train the same"
+    rank_code = logs[0].facts.get("code")
+    if rank_code and driver_code and rank_code != driver_code:
+        yield "the ranks ran other measuring code than the driver of the study"
 
 
-def _exchange(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
-    kind = logs[0].facts["exchange"]
+def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
+    kind = facts["exchange"]
     is_alone = configuration.world_size == 1 and not configuration.servers
     if (kind == NO_EXCHANGE) != is_alone:
         ranks, servers = counted(configuration.world_size, "rank"), counted(configuration.servers, "server")
         yield f"exchange is {kind} in a run of {ranks} and {servers}"
     if configuration.strategy == ALL_REDUCE and kind not in (NO_EXCHANGE, ALL_REDUCE):
         yield f"exchange is {kind}, but the strategy is {ALL_REDUCE}"
-    if not is_alone:
-        yield from _gradients(logs[0].facts, configuration)
-
-
-def _gradients(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:
-    """Yield that the bytes exchanged don't fit the parameters; the shard of a classifier is not exchanged."""
+    if is_alone:
+        return
     element = ELEMENT_BYTES[configuration.gradient_compression]
     exchanged, expected = facts["gradient_bytes"], facts["parameters"] * element
+    # The shard of a classifier is not exchanged.
     is_sharded = configuration.classifier == "sharded"
     if not 0 < exchanged <= expected or (exchanged != expected and not is_sharded):
         network = f"{facts['parameters']} parameters of {element} bytes"
         yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {expected}"
+
+
+def _contradictory_results(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:
+    if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
+        yield "the parameters did not change: nothing was trained"
+    if len({log.end["parameter_checksum"] for log in logs}) > 1:
+        yield "the ranks ended with different parameters: their gradients were not exchanged"
+    for log in logs:
+        measured = sum(window.seconds for window in log.windows.values())
+        if seconds is not None and measured > seconds * (1 + CLOCK_TOLERANCE):
+            yield f"the windows of rank {log.rank} last {measured:.4g} s, but the run {seconds:.4g} s"

@@ -79,20 +79,20 @@ def _consistent_logs(paths: RunPaths, facts: Object, configuration: Configuratio
     logs = rank_logs(paths, configuration)
     expected, logged, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(configuration.world_size))
     device, seconds, code = facts["cluster"]["device"], facts["seconds"], facts.get("code", "")
+    failed_trainers: list[str] = []
+    for task, exit_code in facts["exit_codes"].items():
+        # Servers are ended, not awaited.
+        if exit_code != 0 and not task.startswith(TaskRole.SERVER):
+            failed_trainers.append(f"{task}: {exit_code}")
     if (expected, logged) != (len(ranks), ranks):
         problem = f"expects {counted(expected, 'rank')} and saw {logged}, but has the logs of ranks {ranks}"
+    elif failed_trainers:
+        problem = f"it says completed, but has exit codes of trainers other than 0 ({', '.join(failed_trainers)})"
     else:
-        problem = _failed_trainers(facts) or disagreement(logs, configuration, device, seconds, code)
+        problem = disagreement(logs, configuration, device, seconds, code)
     if problem:
         raise EvidenceError(f"{paths.folder}: {problem}")
     return logs
-
-
-def _failed_trainers(facts: Object) -> str:
-    """Return which trainers of a completed run failed, or nothing; servers are ended, not awaited."""
-    trainers = {task: code for task, code in facts["exit_codes"].items() if not task.startswith(TaskRole.SERVER)}
-    failed = [f"{task}: {code}" for task, code in trainers.items() if code != 0]
-    return f"it says completed, but has exit codes of trainers other than 0 ({', '.join(failed)})" if failed else ""
 
 
 def _configuration(facts: Object, paths: RunPaths) -> Configuration:

@@ -113,23 +113,17 @@ def _read_logs(requested: RequestedRun, cluster: Cluster, seconds: float | None)
             logs.append(read_rank_log(requested.paths.rank_log(rank)))
         except EvidenceError as error:
             problems.append(str(error))
-    if not problems:
-        problems.extend(_problem_of_complete_logs(logs, requested, cluster, seconds))
-    return logs, problems[0] if problems else ""
-
-
-def _problem_of_complete_logs(
-    logs: Sequence[RankLog], requested: RequestedRun, cluster: Cluster, seconds: float | None
-) -> list[str]:
+    if problems:
+        return logs, problems[0]
     try:
         check_rank_logs(logs, requested.paths, requested.configuration)
     except EvidenceError as error:
-        return [str(error)]
+        return logs, str(error)
     losses = [loss for log in logs for window in log.windows.values() for loss in window.losses]
     if not all(map(math.isfinite, losses)):
-        return ["a loss is not finite: batch normalisation over few values does that; more images or larger ones help"]
-    problem = disagreement(logs, requested.configuration, cluster.device, seconds, measuring_code())
-    return [problem] if problem else []
+        problem = "a loss is not finite: batch normalisation over few values does that; more images or larger ones help"
+        return logs, problem
+    return logs, disagreement(logs, requested.configuration, cluster.device, seconds, measuring_code())
 
 
 def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None) -> dict[str, Any]:
