@@ -9,7 +9,7 @@ PYTHON      := $(or $(ENVIRONMENT),.venv)/bin/python
 READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
 # Tests that share a group, and those that train, go to one worker; see tests/tiers.py.
 WORKERS     ?= logical
-PARALLEL    := --numprocesses=$(WORKERS) --maxprocesses=8 --dist=loadgroup --no-loadscope-reorder
+PARALLEL    := --numprocesses=$(WORKERS) --maxprocesses=8 --no-loadscope-reorder
 # How long each test took: the slowest at the end, all of them in this file.
 RECORD      := --durations=25 --junitxml=.pytest_cache/durations.xml
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)

@@ -22,7 +22,11 @@ from tests.requirements import (  # noqa: F401  (hooks)
     pytest_terminal_summary,
 )
 from tests.run_fixtures import hand_made_run, make_run, paths  # noqa: F401  (fixtures)
-from tests.tiers import pytest_collection_modifyitems, pytest_runtest_protocol  # noqa: F401  (hooks)
+from tests.tiers import (  # noqa: F401  (hooks)
+    pytest_collection_modifyitems,
+    pytest_runtest_protocol,
+    pytest_xdist_make_scheduler,
+)
 
 #: Only what these tests start is theirs to judge, on a machine that others use too. Its prefix is one of those
 #: that training processes inherit.

@@ -10,16 +10,18 @@ import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 TESTS = Path(__file__).parent
 LOCK = Path(tempfile.gettempdir()) / f"dlperf_study-tests-{os.getuid()}"
-#: A test that uses one of these fixtures trains on this machine. Only one study may do that at a time.
-TRAINING_FIXTURES = {"measured", "machine"}
-#: Files whose tests need the machine lock although they use none of these fixtures.
+#: Files whose tests train on this machine, or need its lock: only one study may measure there at a time.
 TRAINING_FILES = {
+    "execution/test_evidence.py",
+    "execution/test_faults.py",
     "execution/test_gate.py",
+    "execution/test_resume.py",
     "frameworks/test_failing_ranks.py",
     "frameworks/test_torch_training.py",
     "frameworks/test_training.py",
@@ -42,35 +44,47 @@ SLOW_FILES = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark and group the tests, and put those that take longest first; xdist reads the groups after it."""
+    """Mark the tests, and put those that take longest first."""
     for item in items:
         path = item.path.relative_to(TESTS).as_posix()
-        trains = path in TRAINING_FILES or bool(TRAINING_FIXTURES & set(fixtures_of(item)))
-        is_cluster = path.startswith("clusters/")
-        if is_cluster:
+        group = group_of(path)
+        if group == "cluster":
             item.add_marker("cluster")
-        if "chromium" in fixtures_of(item):
+        if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
-        if trains or is_cluster or path in SLOW_FILES:
+        if group in ("cluster", "machine") or path in SLOW_FILES:
             item.add_marker("slow")
-        # Hosts, Slurm and the machine lock exist once; other files share a worker for the sake of their fixtures.
-        group = "cluster" if is_cluster else "machine" if trains else path
-        item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=rank)
 
 
-def fixtures_of(item: pytest.Item) -> list[str]:
-    """Return the names of the fixtures that a test uses."""
-    return list(getattr(item, "fixturenames", ()))
+def group_of(path: str) -> str:
+    """Return which tests share a worker with those of a file.
+
+    Hosts, Slurm and the machine lock exist once; the tests of another file share it for the sake of their fixtures.
+    """
+    if path.startswith("clusters/"):
+        return "cluster"
+    return "machine" if path in TRAINING_FILES else path
 
 
 def rank(item: pytest.Item) -> int:
     """Return how early a test is handed out: a worker that gets the longest group last keeps the others waiting."""
-    [group] = item.iter_markers("xdist_group")
     first = {"cluster": 0, "machine": 1}
-    return first.get(group.args[0], 2 if item.get_closest_marker("slow") else 3)
+    group = group_of(item.path.relative_to(TESTS).as_posix())
+    return first.get(group, 2 if item.get_closest_marker("slow") else 3)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out groups of tests; `loadgroup` of pytest-xdist 3.8 does not with pytest 9.2."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid.partition("::")[0].removeprefix("tests/"))
+
+    return GroupScheduling(config, log)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
