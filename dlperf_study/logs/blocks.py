@@ -76,7 +76,7 @@ class Blocks:
     def __iter__(self) -> Iterator[Block]:
         """Yield blocks of whole lines. A carriage return ends a line too; colours are removed."""
         rest, skipping = b"", False
-        for chunk in _with_unix_newlines(self._chunks()):
+        for chunk in self._chunks():
             if skipping:
                 _, newline, chunk = chunk.partition(b"\n")
                 if not newline:
@@ -95,13 +95,20 @@ class Blocks:
             yield self._block(rest + b"\n", is_cut=True)
 
     def _chunks(self) -> Iterator[bytes]:
-        """Yield the content of the file as far as it can be read, in an encoding that keeps ASCII."""
-        chunk = self._read_chunk()
-        encoding = _utf16_encoding(chunk[:_ENCODING_BYTES])
+        """Yield the content as far as it can be read, in an encoding that keeps ASCII, with newlines of Unix only."""
+        content = self._read_chunk()
+        encoding = _utf16_encoding(content[:_ENCODING_BYTES])
         decoder = codecs.getincrementaldecoder(encoding)("replace") if encoding else None
-        while chunk:
-            yield decoder.decode(chunk).encode() if decoder else chunk
-            chunk = self._read_chunk()
+        # A carriage return at the end of a chunk waits for the next one, which may begin with its newline.
+        held = b""
+        while content:
+            chunk = held + (decoder.decode(content).encode() if decoder else content)
+            held = b"\r" if chunk.endswith(b"\r") else b""
+            chunk = chunk[: len(chunk) - len(held)]
+            yield chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in chunk else chunk
+            content = self._read_chunk()
+        if held:
+            yield b"\n"
 
     def _read_chunk(self) -> bytes:
         """Return the next BLOCK_BYTES; fewer only at the end of the file, or where its damage begins."""
@@ -127,17 +134,13 @@ class Blocks:
         block = Block(_TERMINAL_CODES.sub(b"", data) if b"\x1b" in data else data, self.lines + 1, is_cut)
         if not self.first_zero_line and b"\0" in data:
             self.first_zero_line = self.lines + 1 + data.count(b"\n", 0, data.index(b"\0"))
-        self._count_undecodable(data)
+        if not data.isascii() and _REPLACEMENT in (text := data.decode(errors="replace")):
+            lines = enumerate(text.split("\n"), self.lines + 1)
+            undecodable = [line_number for line_number, line in lines if _REPLACEMENT in line]
+            self.first_undecodable = self.first_undecodable or undecodable[0]
+            self.undecodable += len(undecodable)
         self.lines += block.ends.size
         return block
-
-    def _count_undecodable(self, data: bytes) -> None:
-        if data.isascii() or _REPLACEMENT not in (text := data.decode(errors="replace")):
-            return
-        lines = enumerate(text.split("\n"), self.lines + 1)
-        undecodable = [line_number for line_number, line in lines if _REPLACEMENT in line]
-        self.first_undecodable = self.first_undecodable or undecodable[0]
-        self.undecodable += len(undecodable)
 
 
 def _utf16_encoding(start: bytes) -> str:
@@ -146,18 +149,6 @@ def _utf16_encoding(start: bytes) -> str:
         if high_bytes.count(0) > len(high_bytes) * 0.8:
             return encoding
     return ""
-
-
-def _with_unix_newlines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield chunks in which every line ends in a newline; a chunk may end between carriage return and newline."""
-    held = b""
-    for chunk in chunks:
-        chunk = held + chunk
-        held = b"\r" if chunk.endswith(b"\r") else b""
-        chunk = chunk[: len(chunk) - len(held)]
-        yield chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in chunk else chunk
-    if held:
-        yield b"\n"
 
 
 def why_no_text(source: LogSource) -> str:

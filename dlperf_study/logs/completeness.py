@@ -30,30 +30,26 @@ def completeness_diagnostics(log: ParsedLog, blocks: Blocks, unusable: int, is_c
     ``unusable``: how many lines look like its format but could not be used; ``is_cut``: the last line is one of them,
     and has no newline.
     """
-    source = str(log.source)
-    for error in (*_damaged_bytes(blocks, is_cut), *_unplanned_end(log)):
-        yield Diagnostic(source, error, Severity.ERROR)
+    errors = []
+    if blocks.damage:
+        errors.append(f"truncated: its bytes end in an error ({blocks.damage}) after line {blocks.lines}")
+    if blocks.first_zero_line:
+        errors.append(f"damaged: zero bytes, which no program prints, at line {blocks.first_zero_line}")
+    if is_cut:
+        end = f"its last line, {blocks.lines}, has no newline and may have lost digits or more"
+        errors.append(f"truncated: {end}; if it is complete, add a newline")
+    errors += _unplanned_end(log)
     lines = len(log.records) + unusable
     if exceeds_chance(unusable, lines):
-        message = f"{unusable} of its {lines} lines could not be used: the others may differ from the whole log"
-        yield Diagnostic(source, message, Severity.ERROR)
+        errors.append(f"{unusable} of its {lines} lines could not be used: the others may differ from the whole log")
+    for error in errors:
+        yield Diagnostic(str(log.source), error, Severity.ERROR)
     yield from _missing_steps(log)
 
 
 def exceeds_chance(count: int, total: int) -> bool:
     """Return whether so many of all lines or steps are missing that chance does not explain it."""
     return count > max(_ALLOWED_LINES, _ALLOWED_SHARE * total)
-
-
-def _damaged_bytes(blocks: Blocks, is_cut: bool) -> Iterator[str]:
-    """Yield why the bytes of the log are not all that was printed."""
-    if blocks.damage:
-        yield f"truncated: its bytes end in an error ({blocks.damage}) after line {blocks.lines}"
-    if blocks.first_zero_line:
-        yield f"damaged: zero bytes, which no program prints, at line {blocks.first_zero_line}"
-    if is_cut:
-        remedy = "if it is complete, add a newline"
-        yield f"truncated: its last line, {blocks.lines}, has no newline and may have lost digits or more; {remedy}"
 
 
 def _unplanned_end(log: ParsedLog) -> Iterator[str]:

@@ -48,8 +48,19 @@ class Metric:
 
     @property
     def rejected_suffix(self) -> str:
-        """An expression for the text after a number that shows that the number is not of this metric."""
-        return rejected_suffix(self.unit, self.factor, self.scope is MetricScope.JOB)
+        """An expression for text after a number that shows that it is not of this metric: digits, letters, a unit."""
+        if self.unit == "s":
+            allowed = _TIMES.get(self.factor, "")
+            rejected = [names for size, names in _TIMES.items() if size != self.factor]
+            rejected += [_LONG_TIMES, r"\w+/s(?:ec(?:ond)?)?"]
+        else:
+            allowed = _SAMPLES if self.factor == 1 else "K"
+            rejected = [_OF_A_PART] if self.scope is MetricScope.JOB else []
+            rejected.append(rf"{_MULTIPLES}|\w+/(?:ms|mins?|minute|h|hour)" if self.factor == 1 else "[MGT]")
+            rejected.append(_INVERSE)
+        if self.unit == "samples/s":
+            rejected.append(_NOT_SAMPLES)
+        return rf"{_COMMA}|(?!(?:{allowed})(?!\w))\w+|\s+(?:{'|'.join(rejected)})\b"
 
 
 @dataclass(frozen=True)
@@ -200,29 +211,3 @@ def integer(name: str) -> str:
 def number(name: str) -> str:
     """Return a named group for a number, with a suffix that makes it invalid."""
     return rf"(?P<{name}>{NUMBER}+(?:{_COMMA}|{_MULTIPLES}\b)?+)"
-
-
-def rejected_suffix(unit: str, factor: float, of_job: bool) -> str:
-    """Return an expression for text after a number in other units than ``unit`` / ``factor``: digits, letters, a unit.
-
-    ``of_job``: the number is that of the whole job, so that the unit of a part of it is rejected.
-    """
-    allowed, rejected = _time_units(factor) if unit == "s" else _rate_units(unit, factor, of_job)
-    return rf"{_COMMA}|(?!(?:{allowed})(?!\w))\w+|\s+(?:{rejected})\b"
-
-
-def _time_units(factor: float) -> tuple[str, str]:
-    """Return the units that may follow a time, and those that may not."""
-    other_times = [names for size, names in _TIMES.items() if size != factor]
-    return _TIMES.get(factor, ""), "|".join([*other_times, _LONG_TIMES, r"\w+/s(?:ec(?:ond)?)?"])
-
-
-def _rate_units(unit: str, factor: float, of_job: bool) -> tuple[str, str]:
-    """Return the units that may follow a rate, or any other number, and those that may not."""
-    allowed = _SAMPLES if factor == 1 else "K"
-    rejected = [_OF_A_PART] if of_job else []
-    rejected.append(rf"{_MULTIPLES}|\w+/(?:ms|mins?|minute|h|hour)" if factor == 1 else "[MGT]")
-    rejected.append(_INVERSE)
-    if unit == "samples/s":
-        rejected.append(_NOT_SAMPLES)
-    return allowed, "|".join(rejected)

@@ -22,21 +22,20 @@ _SEARCHED_LINES, _SHOWN_CHARACTERS = 3, 200
 
 def read_block(format_: Format, block: Block) -> list[Matches]:
     """Return what a block contains in each kind of line of a format."""
-    needles = {needle for line in format_.lines for needle in line.needles}
-    layouts = group_by_layout(block, candidate_lines(needles, block))
-    return [
-        read_json_lines(line, block, layouts) if isinstance(line, JsonLine) else read_lines(line, block, layouts)
-        for line in format_.lines
-    ]
+    layouts = group_by_layout(block, candidate_lines(_needles(format_), block))
+    matches = []
+    for line in format_.lines:
+        read = read_json_lines(line, block, layouts) if isinstance(line, JsonLine) else read_lines(line, block, layouts)
+        matches.append(read)
+    return matches
 
 
 def detect_formats(block: Block) -> list[Format]:
     """Return the formats of which a block has a line of training with a number, searching no more than necessary."""
     for size in _START_BYTES:
-        if size < len(block.data):
-            formats = _formats_in(_start_of(block, size))
-            if formats:
-                return formats
+        formats = _formats_in(_start_of(block, size)) if size < len(block.data) else []
+        if formats:
+            return formats
     return _formats_in(block)
 
 
@@ -78,14 +77,20 @@ def similar_line(block: Block) -> str:
 
 
 def _formats_in(block: Block, known: Format | None = None) -> list[Format]:
-    return [format_ for format_ in all_formats() if format_ is not known and _is_in(format_, block)]
+    """Return the formats of which a block has a line of training with a number, except the known one."""
+    formats = []
+    for format_ in all_formats():
+        if format_ is known or not any(needle.encode() in block.data for needle in _needles(format_)):
+            continue
+        for matches in read_block(format_, block):
+            if matches.records.values and matches.records.training.any():
+                formats.append(format_)
+                break
+    return formats
 
 
-def _is_in(format_: Format, block: Block) -> bool:
-    if not any(needle.encode() in block.data for line in format_.lines for needle in line.needles):
-        return False
-    parts = [matches.records for matches in read_block(format_, block)]
-    return any(records.values and records.training.any() for records in parts)
+def _needles(format_: Format) -> set[str]:
+    return {needle for line in format_.lines for needle in line.needles}
 
 
 def _start_of(block: Block, size: int) -> Block:

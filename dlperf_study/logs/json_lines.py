@@ -84,11 +84,7 @@ def read_json_lines(line: JsonLine, block: Block, layouts: Sequence[Layout]) -> 
             parts.append(matches)
             unread.append(remaining)
     parts.append(_read_one_by_one(read_line, block, np.sort(concatenated(unread))))
-    return _merge(parts)
-
-
-def _merge(parts: Sequence[Matches]) -> Matches:
-    """Return several parts as one; the metrics are in the order of the lines."""
+    # Sorted, so that the metrics are in the order of the lines.
     records = sorted((part.records for part in parts if len(part.records)), key=lambda part: int(part.line[0]))
     return Matches(
         merge_records(records),
@@ -135,7 +131,9 @@ def _make_records(json_records: list[JsonRecord], lines: Integers) -> Records:
 def _read_by_trials(read_line: ReadLine, block: Block, layout: Layout) -> tuple[Matches, Integers]:
     """Return what the lines of a layout contain, and the lines that must be read one by one."""
     nothing = Matches.none_of(layout.lines)
-    varying = _varying_numbers(block, layout)
+    characters = byte_windows(np.frombuffer(block.data, np.uint8), block.starts[layout.lines], len(layout.text))
+    differs = (characters != characters[0]).any(axis=0)
+    varying = [match for match in _NUMBER.finditer(layout.text) if differs[slice(*match.span())].any()]
     # A number that is too long, or has a long exponent, may be infinite or rounded to 0 with different digits.
     always_finite = all(len(match[1]) <= _LONGEST_NUMBER and len(match[2] or b"") <= 2 for match in varying)
     if layout.lines.size < WORTH_TRIALS or not always_finite:
@@ -150,13 +148,6 @@ def _read_by_trials(read_line: ReadLine, block: Block, layout: Layout) -> tuple[
         return nothing, remaining
     has_nan = any_of(map(np.isnan, records.values.values()), len(records))
     return Matches(records, lines, layout.lines, lines[: len(records)][has_nan]), remaining
-
-
-def _varying_numbers(block: Block, layout: Layout) -> list[re.Match[bytes]]:
-    """Return the numbers of the first line that are not the same in all lines."""
-    characters = byte_windows(np.frombuffer(block.data, np.uint8), block.starts[layout.lines], len(layout.text))
-    differs = (characters != characters[0]).any(axis=0)
-    return [match for match in _NUMBER.finditer(layout.text) if differs[match.start() : match.end()].any()]
 
 
 def _readable_like_first(block: Block, layout: Layout, varying: Sequence[re.Match[bytes]]) -> Mask:
@@ -183,7 +174,12 @@ class _NotByTrialsError(Exception):
 
 
 class _Trials:
-    """The records of a line with different digits, and the numbers that were put in."""
+    """The records of a line with different digits, and the numbers that were put in.
+
+    Raises:
+        _NotByTrialsError: only some of the trials can be read; if none can, what reading raises.
+
+    """
 
     def __init__(self, read_line: ReadLine, block: Block, layout: Layout, varying: Sequence[re.Match[bytes]]) -> None:
         self._block, self._layout, self._varying = block, layout, varying
@@ -191,7 +187,15 @@ class _Trials:
         self._numbers: list[list[float]] = []
         for match in varying:
             self._numbers.append([float(variant[slice(*match.span())]) for variant in variants])
-        self._trials = _read_all_or_none(read_line, variants)
+        self._trials: list[JsonRecord | None] = []
+        errors = []
+        for variant in variants:
+            try:
+                self._trials.append(read_line(variant))
+            except UNREADABLE as error:
+                errors.append(error)
+        if errors:
+            raise _NotByTrialsError if self._trials else errors[0]
 
     def records(self) -> Records:
         """Return one row per line; none if lines of this layout have no number."""
@@ -243,17 +247,3 @@ def _with_other_digits(text: bytes, varying: Sequence[re.Match[bytes]]) -> list[
                 for variant, digit in zip(variants, generator.sample(b"123456789", TRIALS), strict=True):
                     variant[position] = digit
     return list(map(bytes, variants))
-
-
-def _read_all_or_none(read_line: ReadLine, texts: Sequence[bytes]) -> list[JsonRecord | None]:
-    """Read all texts; raises what reading raises if none can be read, and _NotByTrialsError if only some can."""
-    trials: list[JsonRecord | None] = []
-    errors = []
-    for text in texts:
-        try:
-            trials.append(read_line(text))
-        except UNREADABLE as error:
-            errors.append(error)
-    if errors:
-        raise _NotByTrialsError if trials else errors[0]
-    return trials

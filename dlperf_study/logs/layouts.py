@@ -48,8 +48,10 @@ def group_by_layout(block: Block, lines: Integers) -> list[Layout]:
         layouts.append(Layout(lines[index : index + 1], block.line(lines[index])))
     if is_short.any():
         masked = _mask_digits(block.data)
-        lines, lengths = lines[is_short], lengths[is_short]
-        for indices in _equal_groups(lengths.astype(np.uint16)):
+        lines, lengths = lines[is_short], lengths[is_short].astype(np.uint16)
+        order = np.argsort(lengths, kind="stable")
+        ends = np.flatnonzero(np.diff(lengths[order])) + 1
+        for indices in np.split(order, ends):
             same_length = lines[indices]
             for members in _equal_texts(masked, block.starts[same_length], int(lengths[indices[0]])):
                 layouts.append(Layout(same_length[members], block.line(same_length[members[0]])))
@@ -60,13 +62,6 @@ def byte_windows(data: Bytes, starts: Integers, width: int) -> Bytes:
     """Return the ``width`` bytes from each start on; shape (starts, width)."""
     all_windows = np.ndarray((data.size - width + 1,), f"V{width}", data, 0, (1,))
     return all_windows[starts].view(np.uint8).reshape(starts.size, width)
-
-
-def _equal_groups(values: NDArray[np.uint16]) -> list[Integers]:
-    """Return the indices of equal values, one array per value."""
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
 
 
 def _mask_digits(data: bytes) -> Bytes:
@@ -83,7 +78,10 @@ def _equal_texts(masked: Bytes, starts: Integers, length: int) -> Iterator[Integ
     characters[:, length:] = 0
     packed, remaining = characters.view(np.uint64), np.arange(starts.size)
     for _ in range(_ROUNDS):
-        equals_first = _equals_first(packed)
+        equals_first = np.ones(len(packed), dtype=bool)
+        # Column by column, because numpy is slow with short rows.
+        for column in packed.T:
+            equals_first &= column == column[0]
         yield remaining[equals_first]
         packed, remaining = packed[~equals_first], remaining[~equals_first]
         if not remaining.size:
@@ -92,14 +90,6 @@ def _equal_texts(masked: Bytes, starts: Integers, length: int) -> Iterator[Integ
     for index, line in zip(remaining.tolist(), packed, strict=True):
         groups[line.tobytes()].append(index)
     yield from map(np.array, groups.values())
-
-
-def _equals_first(packed: NDArray[np.uint64]) -> Mask:
-    """Return which rows equal the first; column by column, because numpy is slow with short rows."""
-    equal = np.ones(len(packed), dtype=bool)
-    for column in packed.T:
-        equal &= column == column[0]
-    return equal
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,22 @@
-"""Reads a log: detects its format, then streams through it once."""
+"""Reads a log: detects its format, streams through it once, and yields its diagnostics.
+
+No diagnostic changes a number; one of severity error refuses the log.
+"""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from dlperf_study.arrays import Integers, Mask, any_of, concatenated
+from dlperf_study.arrays import any_of, concatenated
+from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import LogError
 from dlperf_study.logs.blocks import Block, Blocks
-from dlperf_study.logs.format import Fact, Format, JsonLine, Line
+from dlperf_study.logs.completeness import completeness_diagnostics
+from dlperf_study.logs.format import Format, JsonLine, Line
 from dlperf_study.logs.format_detection import (
     detect_formats,
     only_format,
@@ -22,14 +27,16 @@ from dlperf_study.logs.format_detection import (
 )
 from dlperf_study.logs.formats import load, names
 from dlperf_study.logs.json_lines import UNREADABLE, parse_json_object
-from dlperf_study.logs.log_diagnostics import LineExamples, log_diagnostics
 from dlperf_study.logs.log_source import LogSource
 from dlperf_study.logs.parsed_log import ParsedLog
 from dlperf_study.logs.records import Matches, Records, merge_records
 from dlperf_study.logs.text_lines import lines_with
+from dlperf_study.wording import counted
 
 #: Programs state facts about the whole run before they train.
 _FACT_BYTES = 1 << 16
+#: How many lines are shown for each diagnostic, and how many characters of each.
+_SHOWN_LINES, _SHOWN_CHARACTERS = 3, 160
 
 
 def read_log(source: LogSource | Path, format_name: str = "") -> ParsedLog:
@@ -48,6 +55,28 @@ def read_log(source: LogSource | Path, format_name: str = "") -> ParsedLog:
     return reader.parsed_log(blocks)
 
 
+@dataclass
+class _LineExamples:
+    """Lines that one diagnostic is about: how many, and the first of them."""
+
+    count: int = 0
+    shown: list[str] = field(default_factory=list)
+
+    def add(self, block: Block, indices: Sequence[int]) -> None:
+        """Add lines of a block, counted from 0."""
+        self.count += len(indices)
+        for index in indices[: _SHOWN_LINES - len(self.shown)]:
+            text = block.line(index)[:_SHOWN_CHARACTERS].decode(errors="replace")
+            self.shown.append(f"line {block.first_line + index}: {text!r}")
+
+    def message(self, singular: str, plural: str) -> Iterator[str]:
+        """Yield what is true of these lines, if there are any, with the examples."""
+        if self.count == 1:
+            yield f"1 line {singular}: {self.shown[0]}"
+        elif self.count:
+            yield f"{self.count} lines {plural}, as {'; '.join(self.shown)}"
+
+
 class _LogReader:
     """Reads the blocks of a log one after the other."""
 
@@ -57,7 +86,7 @@ class _LogReader:
         self._format = format_
         self._first_block: Block | None = None
         self._parts: list[Records] = []
-        self._unusable, self._nan_lines = LineExamples(), LineExamples()
+        self._unusable, self._nan_lines = _LineExamples(), _LineExamples()
         self._usual_metrics: dict[int, set[str]] = {}
         self._is_cut = False
 
@@ -68,17 +97,17 @@ class _LogReader:
             self._detect_format(block)
         if self._format is None:
             return
-        matches = []
-        for kind, (line, line_matches) in enumerate(
-            zip(self._format.lines, read_block(self._format, block), strict=True)
-        ):
+        matches = read_block(self._format, block)
+        for kind, line in enumerate(self._format.lines):
             # A JSON object that could be parsed is complete; its lines may have different metrics.
             may_be_cut = block.is_cut and isinstance(line, Line)
-            matches.append(self._without_cut_line(kind, line_matches, may_be_cut))
+            matches[kind] = self._without_cut_line(kind, matches[kind], may_be_cut)
         self._parts.append(merge_records([part.records for part in matches if len(part.records)]))
-        unused = _unused_lines(matches, block.ends.size)
-        self._is_cut = block.is_cut and bool(unused.size)
-        self._unusable.add(block, unused.tolist())
+        is_unused = np.zeros(block.ends.size, dtype=bool)
+        is_unused[concatenated(part.candidates for part in matches)] = True
+        is_unused[concatenated(part.used for part in matches)] = False
+        self._is_cut = block.is_cut and bool(is_unused.any())
+        self._unusable.add(block, np.flatnonzero(is_unused).tolist())
         self._nan_lines.add(block, concatenated(part.nan_lines for part in matches).tolist())
 
     def _detect_format(self, block: Block) -> None:
@@ -88,9 +117,8 @@ class _LogReader:
             return
         format_ = only_format(formats, str(self._source))
         second_formats = other_formats_at_start(block, format_) if self._format is None else []
-        self._format = only_format(
-            [format_, *(second_formats or other_formats_later(block, format_))], str(self._source)
-        )
+        second_formats = second_formats or other_formats_later(block, format_)
+        self._format = only_format([format_, *second_formats], str(self._source))
 
     def _without_cut_line(self, kind: int, matches: Matches, may_be_cut: bool) -> Matches:
         """Return the lines of one kind; none if the last line has no number that the others of its kind have."""
@@ -104,7 +132,10 @@ class _LogReader:
         """Return all that was read; raises LogError if nothing was recognised."""
         records = merge_records(self._parts)
         if self._format is None or self._first_block is None or not records.has_numbers:
-            raise LogError(f"{self._source}: {self._why_nothing()}")
+            named = self._format
+            where = f"the format {named.name}" if named else f"a known format; the formats are {', '.join(names())}"
+            similar = similar_line(self._first_block) if self._first_block else ""
+            raise LogError(f"{self._source}: no line of training in {where}" + (f"; {similar}" if similar else ""))
         if self._format.carries_steps:
             records = _carry_steps(records)
         records = mark_evaluation(records, self._format)
@@ -112,22 +143,27 @@ class _LogReader:
         facts = _facts_by_name(self._format, self._first_block)
         consistent = {name: values[0] for name, values in facts.items() if len(values) == 1}
         log = ParsedLog(self._source, self._format, records, consistent, (), blocks.lines)
-        diagnostics = log_diagnostics(log, blocks, self._unusable, self._nan_lines, facts, self._is_cut)
-        return replace(log, diagnostics=tuple(diagnostics))
+        return replace(log, diagnostics=tuple(self._diagnostics(log, blocks, facts)))
 
-    def _why_nothing(self) -> str:
-        named = self._format
-        where = f"the format {named.name}" if named else f"a known format; the formats are {', '.join(names())}"
-        similar = similar_line(self._first_block) if self._first_block else ""
-        return f"no line of training in {where}" + (f"; {similar}" if similar else "")
-
-
-def _unused_lines(matches: Sequence[Matches], lines: int) -> Integers:
-    """Return the lines of a block with a needle of some kind that no kind used; quicker than a set difference."""
-    unused = np.zeros(lines, dtype=bool)
-    unused[concatenated(part.candidates for part in matches)] = True
-    unused[concatenated(part.used for part in matches)] = False
-    return np.flatnonzero(unused)
+    def _diagnostics(self, log: ParsedLog, blocks: Blocks, facts: Mapping[str, Sequence[str]]) -> list[Diagnostic]:
+        """Return every diagnostic about a log; ``facts``: all values that it states for each fact."""
+        messages = [
+            *self._unusable.message(
+                "looks like its format but could not be used", "look like its format but could not be used"
+            ),
+            *self._nan_lines.message("prints a number as nan", "print a number as nan"),
+            *_skipped_lines(blocks),
+        ]
+        for name, values in facts.items():
+            if len(values) > 1:
+                messages.append(f"it states {name} as {', '.join(values)}: none of them is used")
+        messages += _impossible_numbers(log)
+        if log.restarts.size:
+            shown = ", ".join(map(str, log.restarts[:_SHOWN_LINES].tolist()))
+            reason = "several runs in one log, or resumed ones"
+            messages.append(f"steps start over {counted(log.restarts.size, 'time')}, at line {shown}: {reason}")
+        diagnostics = list(completeness_diagnostics(log, blocks, self._unusable.count, self._is_cut))
+        return diagnostics + [Diagnostic(str(log.source), message) for message in messages]
 
 
 def _carry_steps(records: Records) -> Records:
@@ -143,28 +179,22 @@ def _carry_steps(records: Records) -> Records:
 def mark_evaluation(records: Records, format_: Format) -> Records:
     """Return the records with lines of evaluation marked as such, if they look like those of training.
 
-    A metric that is above 0 in training tells them apart: see ``zero_in_evaluation``.
+    A metric that is above 0 in training tells them apart: see ``zero_in_evaluation``. Rows with 0 are of evaluation
+    from the first on whose step goes back behind training. One that continues the steps may be of training: a learning
+    rate that grows from 0, or falls to it, is printed as 0.
     """
     values = records.values.get(format_.zero_in_evaluation)
     if values is None or not (values == 0).any():
         return records
-    return replace(records, training=records.training & ~_is_evaluation(records, values == 0))
-
-
-def _is_evaluation(records: Records, is_zero: Mask) -> Mask:
-    """Return which rows are of evaluation: those with 0, from the first whose step goes back behind training on.
-
-    A row with 0 that continues the steps may be of training: a learning rate that grows from 0, or falls to it, is
-    printed as 0.
-    """
+    is_zero = values == 0
     if is_zero.all():
-        return is_zero
+        return replace(records, training=records.training & ~is_zero)
     reached_step = np.maximum.accumulate(np.where(is_zero, -1, records.step))
     goes_back = np.where(is_zero, records.step <= reached_step, False)
     rows = np.arange(is_zero.size)
     last_back = np.maximum.accumulate(np.where(goes_back, rows, -1))
     last_training = np.maximum.accumulate(np.where(is_zero, -1, rows))
-    return is_zero & (last_back > last_training)
+    return replace(records, training=records.training & ~(is_zero & (last_back > last_training)))
 
 
 def _facts_by_name(format_: Format, block: Block) -> Mapping[str, list[str]]:
@@ -172,21 +202,16 @@ def _facts_by_name(format_: Format, block: Block) -> Mapping[str, list[str]]:
     start = Block(block.data[: block.data.rfind(b"\n", 0, _FACT_BYTES) + 1], block.first_line)
     values = defaultdict[str, dict[str, None]](dict)
     for fact in format_.facts:
-        for value in _fact_values(fact, start.data):
-            values[fact.name][value] = None
+        for match in re.finditer(fact.pattern.encode(), start.data):
+            # Not within a longer name, as ``batch_size`` is in ``total_batch_size``.
+            before = start.data[match.start() - 1 : match.start() + 1] if match.start() else b""
+            if not re.fullmatch(rb"\w\w", before):
+                values[fact.name][match[1].decode(errors="replace")] = None
     for line in format_.lines:
         if isinstance(line, JsonLine):
             for name, value in _json_facts(line, start):
                 values[name][value] = None
     return {name: list(distinct) for name, distinct in values.items()}
-
-
-def _fact_values(fact: Fact, data: bytes) -> Iterator[str]:
-    for match in re.finditer(fact.pattern.encode(), data):
-        # Not within a longer name, as ``batch_size`` is in ``total_batch_size``.
-        before = data[match.start() - 1 : match.start() + 1] if match.start() else b""
-        if not re.fullmatch(rb"\w\w", before):
-            yield match[1].decode(errors="replace")
 
 
 def _json_facts(line: JsonLine, block: Block) -> Iterator[tuple[str, str]]:
@@ -195,3 +220,28 @@ def _json_facts(line: JsonLine, block: Block) -> Iterator[tuple[str, str]]:
             yield from line.facts(parse_json_object(line.needles, block.line(index))).items()
         except UNREADABLE:
             continue
+
+
+def _skipped_lines(blocks: Blocks) -> Iterator[str]:
+    shown = ", ".join(map(str, blocks.skipped[:_SHOWN_LINES]))
+    if len(blocks.skipped) == 1:
+        yield f"1 line was skipped because it is too long for a log: line {shown}"
+    elif blocks.skipped:
+        yield f"{len(blocks.skipped)} lines were skipped because they are too long for a log, as lines {shown}"
+    if blocks.undecodable:
+        lines = counted(blocks.undecodable, "line")
+        yield f"{lines} with bytes that are not text (UTF-8), the first: {blocks.first_undecodable}"
+
+
+def _impossible_numbers(log: ParsedLog) -> Iterator[str]:
+    """Yield which metrics are infinite, and which rates are not above 0."""
+    records = log.records
+    for name, column in records.values.items():
+        lines = records.line[np.isinf(column)]
+        if lines.size:
+            yield f"{name} is infinite in {counted(lines.size, 'line')}, the first: {lines[0]}"
+    for name in log.format.rates:
+        rows = records.has_metric(name)
+        lines = records.line[rows & (records.values[name] <= 0)] if rows.any() else records.line[:0]
+        if lines.size:
+            yield f"{name} is not above 0 in {counted(lines.size, 'line')}, the first: {lines[0]}"

@@ -40,22 +40,19 @@ class LogSource:
         """Open it for reading, decompressed; raises LogError if it can't be opened."""
         with ExitStack() as stack:
             try:
-                file = self._open(stack)
+                if self.member:
+                    archive = stack.enter_context(zipfile.ZipFile(self.path))
+                    file = cast(BufferedReader, stack.enter_context(archive.open(self.member)))
+                else:
+                    # Opening a pipe would wait until somebody writes into it.
+                    if self.path.exists() and not self.path.is_file():
+                        raise OSError("it is a pipe, a socket or a device, and no file")
+                    file = stack.enter_context(self.path.open("rb"))
+                is_compressed = file.peek(2)[:2] == GZIP_MAGIC
+                opened = stack.enter_context(gzip.GzipFile(fileobj=file)) if is_compressed else file
             except _OPENING_ERRORS as error:
                 raise LogError(f"{self}: can't be read: {error}") from error
-            yield file
-
-    def _open(self, stack: ExitStack) -> BufferedIOBase:
-        if self.member:
-            archive = stack.enter_context(zipfile.ZipFile(self.path))
-            file = cast(BufferedReader, stack.enter_context(archive.open(self.member)))
-        else:
-            # Opening a pipe would wait until somebody writes into it.
-            if self.path.exists() and not self.path.is_file():
-                raise OSError("it is a pipe, a socket or a device, and no file")
-            file = stack.enter_context(self.path.open("rb"))
-        is_compressed = file.peek(2)[:2] == GZIP_MAGIC
-        return stack.enter_context(gzip.GzipFile(fileobj=file)) if is_compressed else file
+            yield opened
 
 
 def log_sources(path: Path) -> list[LogSource]:

@@ -59,7 +59,12 @@ class ParsedLog:
         if not ((later_epoch < 0) | ((later_epoch == 0) & (later_step < 0))).any():
             return records.line[:0]
         rows = records.select(numbered)
-        return np.sort(np.concatenate([_restarts(rows.select(rows.rank == rank)) for rank in np.unique(rows.rank)]))
+        restarts = []
+        for rank in np.unique(rows.rank):
+            rows_of_rank = rows.select(rows.rank == rank)
+            order = index_steps(rows_of_rank.epoch, rows_of_rank.step).group
+            restarts.append(rows_of_rank.line[1:][order[:-1] - order[1:] > _ALLOWED_DISORDER])
+        return np.sort(np.concatenate(restarts))
 
     def series(self, metric: str, window: str = TRAINING) -> Records:
         """Return the records of a window that have a metric."""
@@ -74,9 +79,3 @@ class ParsedLog:
     def switch(self, name: str) -> bool | None:
         """Return whether a fact says on or off, or None if the log states neither."""
         return _SWITCHES.get(self.facts.get(name, "").lower())
-
-
-def _restarts(rows: Records) -> Integers:
-    """Return the lines of one rank at which steps go back."""
-    order = index_steps(rows.epoch, rows.step).group
-    return rows.line[1:][order[:-1] - order[1:] > _ALLOWED_DISORDER]

@@ -68,26 +68,19 @@ def refuse_contradictions(
     logs: Sequence[ParsedLog], metric: Metric, values: Floats, steps: StepIndex, job: JobSize
 ) -> None:
     """Raise LogError if copies of the job's rate differ, or the rates and times of a log contradict its batch."""
-    if metric.scope is MetricScope.JOB:
-        _refuse_different_copies(logs[0], values, steps)
+    is_shared = steps.counts > 1
+    if metric.scope is MetricScope.JOB and is_shared.any():
+        smallest, largest = steps.extremes(values)
+        ratio = float(np.median(largest[is_shared] / smallest[is_shared]))
+        if not ratio <= 1 + _ALLOWED_SPREAD:
+            message = f"copies of the job's rate differ: at most steps the largest is {ratio:.2f} times the smallest"
+            raise LogError(f"{logs[0].source}: {message}")
     rate = logs[0].format.metrics.get("throughput")
     # If trainers don't step together, a rate may leave out a part of the step.
     if rate and rate.unit == "samples/s" and logs[0].format.synchronous:
         batch = job.batch_per_device * (job.world_size if rate.scope is MetricScope.JOB else 1)
         for log in logs:
             _refuse_wrong_batch(log, rate, batch)
-
-
-def _refuse_different_copies(log: ParsedLog, values: Floats, steps: StepIndex) -> None:
-    """Raise LogError if the numbers that several ranks print as the job's rate are not the same."""
-    is_shared = steps.counts > 1
-    if not is_shared.any():
-        return
-    smallest, largest = steps.extremes(values)
-    ratio = float(np.median(largest[is_shared] / smallest[is_shared]))
-    if not ratio <= 1 + _ALLOWED_SPREAD:
-        message = f"copies of the job's rate differ: at most steps the largest is {ratio:.2f} times the smallest"
-        raise LogError(f"{log.source}: {message}")
 
 
 def _refuse_wrong_batch(log: ParsedLog, rate: Metric, batch: int) -> None:
@@ -143,28 +136,20 @@ def rank_diagnostics(
 
 def _silent_ranks(source: str, format_: Format, steps: StepIndex, job: JobSize) -> Iterator[str]:
     """Yield that some ranks represent all; raises LogError if they can't, or there are too many."""
-    size, most = job.world_size, steps.counts.max()
+    size, fewest, most = job.world_size, steps.counts.min(), steps.counts.max()
     if most > size:
         step = steps.step[np.argmax(steps.counts)]
         where = f"step {step}" if step >= 0 else "a line that names no step"
         raise LogError(f"{source}: {where} appears {most} times, in a job of {counted(size, 'rank')}")
-    if steps.counts.min() == size:
+    if fewest == size:
         return
-    printed = _who_printed(steps, size)
+    never_print = [f"only {most} of {size} ranks printed"] if most < size else []
+    incomplete = f"at {np.count_nonzero(steps.counts < most)} of {counted(steps.counts.size, 'step')}"
+    sometimes_missing = [f"{incomplete} only {fewest} of {size} ranks printed"] if fewest < most else []
+    printed = ", and ".join([*never_print, *sometimes_missing])
     if not format_.synchronous:
         may_share_process = most < size and size % most == 0
         remedy = "; if one process drives several devices, state devices_per_process" if may_share_process else ""
         reason = f"in {format_.title} no rank represents others: the job's rate is unknown{remedy}"
         raise LogError(f"{source}: {printed}, and {reason}")
     yield f"{printed}: they represent all, because the ranks step together"
-
-
-def _who_printed(steps: StepIndex, size: int) -> str:
-    """Describe how many ranks never print, and at how many steps others are missing too."""
-    fewest, most = steps.counts.min(), steps.counts.max()
-    parts = [f"only {most} of {size} ranks printed"] if most < size else []
-    if fewest < most:
-        incomplete = np.count_nonzero(steps.counts < most)
-        all_steps = counted(steps.counts.size, "step")
-        parts.append(f"at {incomplete} of {all_steps} only {fewest} of {size} ranks printed")
-    return ", and ".join(parts)

@@ -58,21 +58,19 @@ def job_series(logs: Sequence[ParsedLog], job: JobSize) -> JobSeries:
     format_, name = common_format(logs), common_rate(logs)
     refuse_several_runs(logs)
     metric = format_.metrics.get(name, Metric(name, "", MetricScope.JOB))
-    rows = merge_records([_with_ranks(log, index) for index, log in enumerate(logs)]).series(name)
-    rows = _without_repeated_lines(rows)
+    parts = []
+    for index, log in enumerate(logs):
+        declared_rank = log.integer_fact("rank")
+        # Where neither a line nor its log names a rank, a number below −1 tells the logs apart.
+        rank = declared_rank if declared_rank is not None else -2 - index
+        parts.append(replace(log.records, rank=np.where(log.records.rank < 0, rank, log.records.rank)))
+    rows = _without_repeated_lines(merge_records(parts).series(name))
     values, steps = rows.values[name], index_steps(rows.epoch, rows.step)
     refuse_contradictions(logs, metric, values, steps, job)
     diagnostics = tuple(rank_diagnostics(logs, metric, values, steps, job))
     rule, rate = _merge_ranks(format_, metric, values, steps, job)
     unit = metric.unit if name.endswith("throughput") else "samples/s"
     return JobSeries(steps.epoch, steps.step, rate, unit, metric, rule, diagnostics)
-
-
-def _with_ranks(log: ParsedLog, index: int) -> Records:
-    """Return the records with the rank that the log states if no line names one; else with a number below −1."""
-    records, declared_rank = log.records, log.integer_fact("rank")
-    rank = declared_rank if declared_rank is not None else -2 - index
-    return replace(records, rank=np.where(records.rank < 0, rank, records.rank))
 
 
 def _without_repeated_lines(rows: Records) -> Records:
@@ -103,7 +101,11 @@ def _merge_ranks(format_: Format, metric: Metric, values: Floats, steps: StepInd
         batch_per_node = job.devices_per_node * job.batch_per_device
         return "steps/s × batch per device × devices per node", steps.medians(values) * batch_per_node
     if metric.scope is not MetricScope.RANK:
-        return str(_job_rule(format_, steps)), steps.medians(values)
+        rule = format_.merge
+        if rule in (Merge.SUM, Merge.SLOWEST):
+            # Most of these programs print the number of the whole job next to those of ranks.
+            rule = Merge.ONE if steps.counts.max() == 1 else Merge.COPIES
+        return str(rule), steps.medians(values)
     if not metric.name.endswith("step_seconds"):
         return "the ranks' mean × their number", steps.means(values) * job.world_size
     if format_.synchronous:
@@ -111,13 +113,6 @@ def _merge_ranks(format_: Format, metric: Metric, values: Floats, steps: StepInd
         global_batch = job.batch_per_device * job.world_size
         return "global batch / the slowest rank's step", _rates(global_batch, slowest)
     return "the sum over ranks of batch / step", steps.sums(_rates(job.batch_per_device, values))
-
-
-def _job_rule(format_: Format, steps: StepIndex) -> Merge:
-    """Return the rule for a number of the whole job; most of these programs print it next to those of ranks."""
-    if format_.merge not in (Merge.SUM, Merge.SLOWEST):
-        return format_.merge
-    return Merge.ONE if steps.counts.max() == 1 else Merge.COPIES
 
 
 def _rates(batch: int, seconds: Floats) -> Floats:

@@ -79,17 +79,17 @@ def make_records(line: Integers, values: Mapping[str, Floats], **columns: NDArra
 
 def merge_records(parts: Sequence[Records]) -> Records:
     """Return the rows of all parts in the order of the lines."""
-    merged = parts[0] if len(parts) == 1 else _concatenate(parts or [make_records(np.empty(0, dtype=np.int64), {})])
+    parts = parts or [make_records(np.empty(0, dtype=np.int64), {})]
+    if len(parts) == 1:
+        merged = parts[0]
+    else:
+        columns = {name: np.concatenate(list(map(attrgetter(name), parts))) for name in COLUMNS}
+        values: dict[str, Floats] = {}
+        for metric in dict.fromkeys(chain.from_iterable(part.values for part in parts)):
+            values[metric] = np.concatenate([part.values.get(metric, np.full(len(part), np.nan)) for part in parts])
+        merged = Records(**columns, values=values)
     is_ordered = (np.diff(merged.line) >= 0).all()
     return merged if is_ordered else merged.select(np.argsort(merged.line, kind="stable"))
-
-
-def _concatenate(parts: Sequence[Records]) -> Records:
-    columns = {name: np.concatenate(list(map(attrgetter(name), parts))) for name in COLUMNS}
-    values: dict[str, Floats] = {}
-    for metric in dict.fromkeys(chain.from_iterable(part.values for part in parts)):
-        values[metric] = np.concatenate([part.values.get(metric, np.full(len(part), np.nan)) for part in parts])
-    return Records(**columns, values=values)
 
 
 @dataclass(frozen=True)

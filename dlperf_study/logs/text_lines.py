@@ -92,7 +92,7 @@ def read_lines(line: Line, block: Block, layouts: Sequence[Layout]) -> Matches:
         return Matches.none_of(candidates)
     lines = _MatchedLines(block, matched, matches)
     columns = lines.number_columns(pattern.groups)
-    usable = _is_complete(pattern, columns, lines.indices.size) & _is_valid(columns, lines.indices.size)
+    usable = _is_usable(pattern, columns, lines.indices.size)
     records = _make_records(line, pattern, lines, columns).select(usable)
     has_nan = any_of((column.present & np.isnan(column.values) for column in columns.values()), lines.indices.size)
     return Matches(records, lines.indices[usable], candidates, lines.indices[usable & has_nan])
@@ -146,27 +146,26 @@ class _MatchedLines:
         return columns
 
 
-def _is_valid(columns: Mapping[str, NumberColumn], size: int) -> Mask:
-    """Return which rows have only valid numbers, and possible positions."""
-    valid = np.ones(size, dtype=bool)
+def _is_usable(pattern: LinePattern, columns: Mapping[str, NumberColumn], size: int) -> Mask:
+    """Return which rows have only valid numbers and possible positions, and are complete.
+
+    A row is complete if it has any metric, and every metric that most of its kind have: others are cut short.
+    """
+    usable = np.ones(size, dtype=bool)
     for name, column in columns.items():
-        valid &= column.valid
+        usable &= column.valid
         if name in POSITION_COLUMNS:
-            valid &= ~(column.values > LARGEST_INTEGER)
-    return valid
-
-
-def _is_complete(pattern: LinePattern, columns: Mapping[str, NumberColumn], size: int) -> Mask:
-    """Return which rows have any metric, and every metric that most of their kind have: others are cut short."""
+            usable &= ~(column.values > LARGEST_INTEGER)
     if not pattern.metrics:
-        return np.ones(size, dtype=bool)
+        return usable
     has_metric = defaultdict[str, Mask](lambda: np.zeros(size, dtype=bool))
     for group in columns.keys() & pattern.metrics.keys():
         has_metric[pattern.metrics[group].name] |= columns[group].present
-    has_any = any_of(has_metric.values(), size)
-    usual = [column for column in has_metric.values() if 2 * column.sum() > size]
-    complete: Mask = np.logical_and.reduce([has_any, *usual])
-    return complete
+    usable &= any_of(has_metric.values(), size)
+    for present in has_metric.values():
+        if 2 * present.sum() > size:
+            usable &= present
+    return usable
 
 
 def _make_records(

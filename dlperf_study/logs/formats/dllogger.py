@@ -28,6 +28,8 @@ _SYNONYMS = {
 _TOTALS = {JOB_RATE.name: JOB_TOTAL.name, UNITLESS_RATE.name: UNITLESS_TOTAL.name}
 #: Programs with numbers of these names count a single step in epochs, others in iterations.
 _OF_EPOCHS = ("train.", "val.")
+#: How the names of numbers of validation begin.
+_OF_VALIDATION = ("val.", "val_", "eval")
 
 
 def _record(line: Mapping[str, Any]) -> JsonRecord | None:
@@ -39,12 +41,10 @@ def _record(line: Mapping[str, Any]) -> JsonRecord | None:
     values = {_SYNONYMS.get(name, name): value for name, value in numeric_values(data).items()}
     if step < 0:
         values = {_TOTALS.get(name, name): value for name, value in values.items()}
+    is_validation = data and all(name.startswith(_OF_VALIDATION) for name in data)
+    window = VALIDATION if is_validation else TRAINING
     time_seconds = float(line.get("timestamp", "nan"))
-    return JsonRecord(values, epoch, step, time_seconds=time_seconds, window=_window(data)) if values else None
-
-
-def _window(data: Mapping[str, Any]) -> str:
-    return VALIDATION if data and all(name.startswith(("val.", "val_", "eval")) for name in data) else TRAINING
+    return JsonRecord(values, epoch, step, time_seconds=time_seconds, window=window) if values else None
 
 
 def _position(step: Any, counts_epochs: bool) -> tuple[int, int]:

@@ -13,16 +13,17 @@ _STAGES = {
 }
 
 
-def _line(stage: str, name: str) -> Line:
-    metric = Metric(name, "s", MetricScope.RANK)
-    return Line((f"{stage} time is",), rf"report_timing\] {stage} time is {number(name)} seconds", captured=(metric,))
-
+_LINES = []
+for stage, column in _STAGES.items():
+    head = rf"report_timing\] {stage} time is {number(column)} seconds"
+    metric = Metric(column, "s", MetricScope.RANK)
+    _LINES.append(Line((f"{stage} time is",), head, captured=(metric,)))
 
 FORMAT = Format(
     name="elasticdl",
     title="ElasticDL stage times",
     program="sql-machine-learning/elasticdl, elasticdl/python/common/timing_utils.py",
-    lines=tuple(_line(stage, name) for stage, name in _STAGES.items()),
+    lines=tuple(_LINES),
     rates=(),
     merge=Merge.SUM,
     steps="none: a line is the sum over one task of one worker, in the order of the tasks",
