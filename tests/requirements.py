@@ -61,9 +61,9 @@ def needs_packages(item: pytest.Item) -> set[str]:
     packages = {name for marker in item.iter_markers("needs") for name in marker.args}
     if "horovod_torch" in names:
         packages |= {"horovod", "torch"}
-    if {"torch_ddp", "torch"} & names:
+    if "torch_ddp" in names:
         packages.add("torch")
-    return packages
+    return packages | (names & set(PACKAGES))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -15,7 +15,7 @@ from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, finish, workplace
 from tests.conftest import left_over
 from tests.frameworks.launching import configuration, launch, tell
 
-pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
+pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.needs("torch", "horovod")]
 
 TORCH = ("torch_ddp", "horovod_torch")
 #: MobileNetV2 with ten classes, as ElasticDL counts it.

@@ -8,6 +8,7 @@ import pytest
 
 from tests.models.networks import LIBRARIES, assign, batch, built_with, gradients, parts, seeded, trained, values
 
+pytestmark = pytest.mark.needs("torch")
 #: Odd at every stage of these networks, so that the rounding of strides is compared too.
 ODD_IMAGE_SIZE = 71
 SAMPLES = 4
