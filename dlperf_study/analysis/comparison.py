@@ -108,19 +108,17 @@ def explaining_part(decided: str | None, parts: dict[str, Difference], uneven: b
         return None
     if uneven:
         return UNCLEAR
-    computation, exchange = (_contribution(interval, decided) for interval in intervals if interval)
+    # Positive in the direction of the verdict.
+    computation, exchange = (
+        interval if decided == SLOWER else Interval(-interval.high, -interval.low, interval.coverage)
+        for interval in intervals
+        if interval
+    )
     if computation.low > max(0, exchange.high):
         return COMPUTATION
     if exchange.low > max(0, computation.high):
         return EXCHANGE
     return BOTH if min(computation.low, exchange.low) > 0 else UNCLEAR
-
-
-def _contribution(difference: Interval, decided: str) -> Interval:
-    """Return the interval of a difference with the sign that is positive in the direction of the verdict."""
-    if decided == SLOWER:
-        return difference
-    return Interval(-difference.high, -difference.low, difference.coverage)
 
 
 def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:

@@ -66,7 +66,12 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
     """
     results = cells[cells["role"] == "result"]
     rates = results[results["metric"] == "throughput"].dropna(subset=["value"])
-    points = rates.drop(columns="baseline").merge(_printed_ratios(results), on=POINT, how="left", validate="one_to_one")
+    ratios = results[results["metric"].isin(RATIOS)]
+    printed = ratios["printed"] + ratios["after"].str.extract(r"^(%)", expand=False).fillna("")
+    printed_ratios = ratios[[*POINT, "baseline"]].assign(
+        ratio=ratios["metric"], printed_ratio=printed, ratio_cell=ratios["cell"]
+    )
+    points = rates.drop(columns="baseline").merge(printed_ratios, on=POINT, how="left", validate="one_to_one")
     single_devices = rates[rates["world_size"] == 1].set_index("series")["cell"]
     points["baseline"] = points["baseline"].fillna(points["series"].map(single_devices))
     runs = {str(cell): group.to_numpy(np.float64) for cell, group in cells.groupby("runs_of")["value"]}
@@ -80,13 +85,6 @@ _COMPUTED = [
     *("throughput", "throughput_low", "throughput_high", "is_baseline", "baseline_throughput"),
     *(f"{name}{bound}" for name in RATIOS for bound in ("", "_low", "_high")),
 ]
-
-
-def _printed_ratios(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the printed ratio of each point."""
-    ratios = results[results["metric"].isin(RATIOS)]
-    printed = ratios["printed"] + ratios["after"].str.extract(r"^(%)", expand=False).fillna("")
-    return ratios[[*POINT, "baseline"]].assign(ratio=ratios["metric"], printed_ratio=printed, ratio_cell=ratios["cell"])
 
 
 def _computed_columns(
@@ -142,19 +140,16 @@ def matching_configurations(points: pd.DataFrame, configurations: pd.DataFrame) 
 
     A point whose exchange has no counterpart among our frameworks has none.
     """
-    return [_matches(point, configurations) for point in points.to_dict("records")]
-
-
-def _matches(point: dict[Any, Any], configurations: pd.DataFrame) -> list[str]:
-    if _level(point, "framework") is None:
-        return []
-    is_match = np.ones(len(configurations), dtype=np.bool_)
-    for name in MATCHED:
-        level = _level(point, name)
-        if level is not None:
-            # Ingested logs may not state a parameter: then it does not match.
-            is_match &= (configurations[name] == level).fillna(False).to_numpy(np.bool_)
-    return list(configurations.loc[is_match, "identity"])
+    identities: list[list[str]] = []
+    for point in points.to_dict("records"):
+        is_match = np.full(len(configurations), _level(point, "framework") is not None)
+        for name in MATCHED:
+            level = _level(point, name)
+            if level is not None:
+                # Ingested logs may not state a parameter: then it does not match.
+                is_match &= (configurations[name] == level).fillna(False).to_numpy(np.bool_)
+        identities.append(list(configurations.loc[is_match, "identity"]))
+    return identities
 
 
 def _level(point: dict[Any, Any], name: str) -> Any:

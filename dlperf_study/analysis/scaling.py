@@ -31,11 +31,10 @@ def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
 def scaling_columns(speedup: float, interval: Interval | None, devices: int, baseline_devices: int) -> dict[str, float]:
     """Return speedup and efficiency, each with the bounds of its interval where there is one."""
     speedups = {"speedup": speedup, **interval_columns("speedup", interval)}
-    efficiencies = {
-        name.replace("speedup", "efficiency"): efficiency(value, devices, baseline_devices)
-        for name, value in speedups.items()
-    }
-    return speedups | efficiencies
+    columns = dict(speedups)
+    for name, value in speedups.items():
+        columns[name.replace("speedup", "efficiency")] = efficiency(value, devices, baseline_devices)
+    return columns
 
 
 def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:

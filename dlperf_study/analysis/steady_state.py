@@ -37,15 +37,10 @@ def is_steady(step_seconds: Floats) -> bool:
     thirds = step_seconds[-3 * size :].reshape(3, size)
     medians = np.median(thirds, axis=1)
     drift = np.ptp(medians)
-    return bool(drift <= TOLERATED_DRIFT * medians[1] or drift <= _explained_drift(thirds, medians))
-
-
-def _explained_drift(thirds: Floats, medians: Floats) -> float:
-    """Return the largest difference of medians that the spread within the thirds explains.
-
-    The median deviation estimates the spread as that of normal values. The smallest deviation of each third is left
-    out: it is (nearly) that of the median from itself, and with few steps the spread would look much too small.
-    """
+    if drift <= TOLERATED_DRIFT * medians[1]:
+        return True
+    # The smallest deviation of each third is (nearly) that of the median from itself. With few steps it would make the
+    # spread look much too small.
     deviations = np.sort(np.abs(thirds - medians[:, None]), axis=1)[:, 1:]
-    error = median_error(DEVIATIONS * float(np.median(deviations)), thirds.shape[1])
-    return float(ALLOWED_ERRORS * np.sqrt(2) * error)
+    error = median_error(DEVIATIONS * float(np.median(deviations)), size)
+    return bool(drift <= ALLOWED_ERRORS * np.sqrt(2) * error)

@@ -118,8 +118,12 @@ class Results:
         unit_ratios = [cell for cell in self.of(ratio.metric) if cell.value == 1 and cell.table == ratio.table]
         if not unit_ratios or any(cell in curve for cell in unit_ratios if cell is not ratio):
             return []
-        conditions = [name for name in (*CONFIGURATION, *ratio.extra_conditions) if name not in SIZES]
-        return [name for name in conditions if ratio.get(name) not in {cell.get(name) for cell in unit_ratios}]
+        separating = []
+        for name in (*CONFIGURATION, *ratio.extra_conditions):
+            levels = {cell.get(name) for cell in unit_ratios}
+            if name not in SIZES and ratio.get(name) not in levels:
+                separating.append(name)
+        return separating
 
     def _unit_ratios(self, ratio: ResultCell) -> list[ResultCell]:
         """Return the ratios of 1 on the curve of a ratio; of several, those at the fewest devices of the curve."""

@@ -16,6 +16,7 @@ from dlperf_study.analysis.comparison import (
 )
 from dlperf_study.analysis.scaling import scaling_columns
 from dlperf_study.analysis.statistics import coverage, interval_columns, median_interval
+from dlperf_study.arrays import Floats
 from dlperf_study.columns import Table
 from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.diagnostic import Diagnostic, Severity
@@ -65,8 +66,7 @@ def configurations_table(
     for entry in plan.entries:
         identity = entry.configuration.identity
         row = _planned_columns(entry)
-        row |= _median_columns(medians.get(identity, {}))
-        row |= _throughput_columns(throughputs.get(identity, np.empty(0)))
+        row |= _measured_columns(medians.get(identity, {}), throughputs.get(identity, np.empty(0)))
         if identity in speedups:
             sizes = devices[identity], devices[entry.baseline_identity]
             row |= _speedup_columns(speedups[identity], *sizes)
@@ -126,15 +126,11 @@ def _planned_columns(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _median_columns(medians: dict[Any, Any]) -> dict[str, Any]:
-    """Return the medians, and computation / communication."""
+def _measured_columns(medians: Mapping[Any, Any], rates: Floats) -> dict[str, Any]:
     computation, exposed = medians.get("computation_seconds"), medians.get("exposed_seconds")
-    ratio = computation / exposed if computation and exposed else None
-    return medians | {"computation_to_communication": ratio}
-
-
-def _throughput_columns(rates: Any) -> dict[str, Any]:
     return {
+        **medians,
+        "computation_to_communication": computation / exposed if computation and exposed else None,
         "runs_completed": rates.size,
         "interval_coverage": coverage(rates.size),
         **interval_columns("throughput", median_interval(rates)),

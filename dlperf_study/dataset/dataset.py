@@ -8,7 +8,7 @@ import pandas as pd
 
 from dlperf_study.analysis.comparison import network_diagnostics
 from dlperf_study.analysis.scaling import curve_diagnostics
-from dlperf_study.columns import DATASET_TABLES, Table, columns_of
+from dlperf_study.columns import DATASET_TABLES, Table
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table
 from dlperf_study.dataset.run_diagnostics import UNEVEN, run_diagnostics
@@ -119,9 +119,7 @@ def _unplanned_configurations(paths: StudyPaths, plan: Plan) -> Iterator[Diagnos
 
 def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
     """Return the table of diagnostics."""
-    names = [column.name for column in columns_of(Table.DIAGNOSTICS)]
-    rows = [{name: getattr(diagnostic, name) for name in names} for diagnostic in diagnostics]
-    return tables.frame_of_rows(Table.DIAGNOSTICS, rows)
+    return tables.frame_of_rows(Table.DIAGNOSTICS, [vars(diagnostic) for diagnostic in diagnostics])
 
 
 def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -12,7 +12,6 @@ from dlperf_study.analysis.throughput import slowest_training, throughput_of
 from dlperf_study.arrays import Floats, Integers
 from dlperf_study.columns import Table
 from dlperf_study.dataset.tables import frame
-from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.run import Run
 
 #: Environment variables of the locale: they do not change a library.
@@ -21,13 +20,22 @@ _LOCALE_VARIABLES = ("LANG", "LC_ALL", "TZ")
 
 def run_row(run: Run) -> dict[str, Any]:
     """Return the columns of one run; a run that didn't complete has no measurements."""
+    configuration, facts = run.configuration, run.facts
     row = {
         "identity": run.identity,
         "repetition": run.repetition,
-        **run.configuration.displayed_values(),
-        "world_size": run.configuration.world_size,
-        "global_batch": run.configuration.global_batch,
-        **_outcome_columns(run),
+        **configuration.displayed_values(),
+        "world_size": configuration.world_size,
+        "global_batch": configuration.global_batch,
+        "outcome": str(run.outcome),
+        "reason": run.reason,
+        "started": facts["started"],
+        "run_seconds": facts["seconds"],
+        "ranks_expected": facts["ranks_expected"],
+        "ranks_seen": len(facts["ranks_seen"]),
+        "fingerprint": facts["fingerprint"],
+        "busy_cores_during": facts["load"].get("busy_cores_during"),
+        "waited_seconds": facts["load"].get("waited_seconds"),
         **_environment_columns(run),
     }
     return row | _measured_columns(run) if run.completed else row
@@ -38,21 +46,6 @@ def hosts_of(run: Run) -> list[str]:
     return sorted({str(log.facts["host"]) for log in run.ranks})
 
 
-def _outcome_columns(run: Run) -> dict[str, Any]:
-    load = run.facts["load"]
-    return {
-        "outcome": str(run.outcome),
-        "reason": run.reason,
-        "started": run.facts["started"],
-        "run_seconds": run.facts["seconds"],
-        "ranks_expected": run.facts["ranks_expected"],
-        "ranks_seen": len(run.facts["ranks_seen"]),
-        "fingerprint": run.facts["fingerprint"],
-        "busy_cores_during": load.get("busy_cores_during"),
-        "waited_seconds": load.get("waited_seconds"),
-    }
-
-
 def _environment_columns(run: Run) -> dict[str, Any]:
     cluster, environment = run.facts["cluster"], run.facts["environment"]
     hardware, git = environment.get("hardware", {}), environment.get("git", {})
@@ -60,22 +53,17 @@ def _environment_columns(run: Run) -> dict[str, Any]:
     columns |= {name: hardware.get(name) for name in ("cpu_model", "memory_bytes", "cores")}
     variables = environment.get("variables", {})
     settings = [f"{name}={value}" for name, value in variables.items() if name not in _LOCALE_VARIABLES]
+    addresses = []
+    for node in run.facts.get("nodes", []):
+        if "address" in node:
+            addresses.append(f"{node['name']} {node['address']} ({node['interface']})".strip())
     return columns | {
-        "addresses": _addresses(run.facts.get("nodes", [])) or None,
+        "addresses": ", ".join(addresses) or None,
         "python_version": environment.get("software", {}).get("python"),
         "library_settings": "; ".join(settings) or "none",
         "git_commit": git.get("commit"),
         "git_dirty": git.get("dirty"),
     }
-
-
-def _addresses(nodes: list[dict[str, Any]]) -> str:
-    """Return the address and the interface of each node that reported them."""
-    addresses = []
-    for node in nodes:
-        if "address" in node:
-            addresses.append(f"{node['name']} {node['address']} ({node['interface']})".strip())
-    return ", ".join(addresses)
 
 
 def _measured_columns(run: Run) -> dict[str, Any]:
@@ -98,7 +86,9 @@ class StepColumns:
         self._identities: list[str] = []
         self._repetitions: list[int] = []
         self._ranks: list[int] = []
-        self._windows: list[Window] = []
+        self._windows: list[str] = []
+        self._seconds: list[Floats] = []
+        self._losses: list[Floats] = []
 
     def add(self, run: Run) -> None:
         """Add every window of every rank of a completed run."""
@@ -107,21 +97,23 @@ class StepColumns:
                 self._identities.append(run.identity)
                 self._repetitions.append(run.repetition)
                 self._ranks.append(log.rank)
-                self._windows.append(window)
+                self._windows.append(window.name)
+                self._seconds.append(window.step_seconds)
+                self._losses.append(window.losses if window.losses.size else np.full(window.steps, np.nan))
 
     def frame(self) -> pd.DataFrame:
         """Return the table of steps, in the order in which the runs were added."""
-        counts = np.array([window.steps for window in self._windows], dtype=np.int64)
+        counts = np.array([seconds.size for seconds in self._seconds], dtype=np.int64)
         starts = np.cumsum(counts) - counts
         repetitions = np.repeat(np.array(self._repetitions, dtype=np.int64), counts)
         columns = {
             "identity": _repeated(self._identities, counts),
             "repetition": pd.Series(repetitions, dtype="Int64"),
             "rank": np.repeat(np.array(self._ranks, dtype=np.int64), counts),
-            "window": _repeated([window.name for window in self._windows], counts),
+            "window": _repeated(self._windows, counts),
             "step": np.arange(counts.sum(), dtype=np.int64) - np.repeat(starts, counts),
-            "seconds": _joined([window.step_seconds for window in self._windows]),
-            "loss": _joined([_losses(window) for window in self._windows]),
+            "seconds": _joined(self._seconds),
+            "loss": _joined(self._losses),
         }
         return frame(Table.STEPS, columns)
 
@@ -130,10 +122,6 @@ def _repeated(strings: Sequence[str], counts: Integers) -> pd.Series:
     """Return each string as often as its count, as categories in order of appearance."""
     codes, categories = pd.factorize(np.array(strings, dtype=object))
     return pd.Series(pd.Categorical.from_codes(np.repeat(codes, counts), categories=pd.Index(categories, dtype="str")))
-
-
-def _losses(window: Window) -> Floats:
-    return window.losses if window.losses.size else np.full(window.steps, np.nan)
 
 
 def _joined(columns: list[Floats]) -> Floats:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from dlperf_study.columns import Column, Table, columns_of
+from dlperf_study.columns import Table, columns_of
 from dlperf_study.errors import EvidenceError
 
 Row = Mapping[str, Any]
@@ -41,12 +41,27 @@ def frame_of_rows(table: Table, rows: Sequence[Row]) -> pd.DataFrame:
 
 def frame(table: Table, values: Mapping[str, Any]) -> pd.DataFrame:
     """Return a frame from one array or list per column of the table."""
-    return pd.DataFrame({column.name: _series(column, table, values) for column in columns_of(table)}, copy=False)
+    series = {}
+    for column in columns_of(table):
+        column_values = values[column.name]
+        if not isinstance(column_values, pd.Series):
+            column_values = pd.Series(column_values, dtype=str(column.dtype_in(table)), copy=False)
+        series[column.name] = column_values
+    return pd.DataFrame(series, copy=False)
 
 
 def rows_of(table: Table, values: Mapping[str, NDArray[Any] | RepeatedText]) -> pa.Table:
     """Return rows of a table that grows, from one array per column; NaN stands for a missing value."""
-    return pa.table({column.name: _array(values[column.name]) for column in columns_of(table)})
+    arrays = {}
+    for column in columns_of(table):
+        column_values = values[column.name]
+        if isinstance(column_values, tuple):
+            codes, strings = column_values
+            array = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(strings, pa.string()))
+        else:
+            array = pa.array(column_values, from_pandas=True)
+        arrays[column.name] = array
+    return pa.table(arrays)
 
 
 def write(table: Table, content: pd.DataFrame, folder: Path) -> None:
@@ -99,7 +114,11 @@ class _Files:
     def write(self, rows: pa.Table) -> None:
         """Write rows; all must have the columns of the first ones."""
         if not self._parquet:
-            repetitive = [name for name in rows.column_names if _is_repetitive(rows[name])]
+            repetitive = []
+            for name in rows.column_names:
+                sample = rows[name][:SAMPLE]
+                if len(sample.unique()) < DISTINCT_SHARE * len(sample):
+                    repetitive.append(name)
             self._parquet = parquet.ParquetWriter(self._file, rows.schema, use_dictionary=repetitive)
         self._parquet.write_table(rows)
         self._rows += len(rows)
@@ -124,26 +143,6 @@ def read(table: Table, folder: Path) -> pd.DataFrame:
         remedy = "build the dataset with `python -m dlperf_study collect`, or `ingest` for logs of other programs"
         raise EvidenceError(f"{file}: there is no such table yet; {remedy}")
     return pd.read_parquet(file)
-
-
-def _is_repetitive(column: pa.ChunkedArray) -> bool:
-    """Return whether the first values of a column repeat each other."""
-    sample = column[:SAMPLE]
-    return len(sample.unique()) < DISTINCT_SHARE * len(sample)
-
-
-def _array(values: NDArray[Any] | RepeatedText) -> pa.Array:
-    if isinstance(values, tuple):
-        codes, strings = values
-        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(strings, pa.string()))
-    return pa.array(values, from_pandas=True)
-
-
-def _series(column: Column, table: Table, values: Mapping[str, Any]) -> pd.Series:
-    column_values = values[column.name]
-    if isinstance(column_values, pd.Series):
-        return column_values
-    return pd.Series(column_values, dtype=str(column.dtype_in(table)), copy=False)
 
 
 def _file(table: Table, folder: Path) -> Path:

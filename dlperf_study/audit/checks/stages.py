@@ -29,9 +29,9 @@ _ASYNCHRONOUS = (
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every stage of a task, every sum of stages, and every stage along a series."""
-    for metric, whole_metric in PARTS:
-        for part, whole in results.pairs(metric, whole_metric):
-            yield _compare_with_whole(part, whole)
+    for metric, total_metric in PARTS:
+        for part, total in results.pairs(metric, total_metric):
+            yield _compare_with_total(part, total)
     for task in results.of(TASK):
         stages = [results.at_same_point(task, metric) for metric in CONSECUTIVE_STAGES]
         if None not in stages:
@@ -42,14 +42,14 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
                 yield _compare_along_series(cells)
 
 
-def _compare_with_whole(part: ResultCell, whole: ResultCell) -> AuditDiagnostic | None:
-    if not part.printed.exceeds(whole.printed):
+def _compare_with_total(part: ResultCell, total: ResultCell) -> AuditDiagnostic | None:
+    if not part.printed.exceeds(total.printed):
         return None
-    if whole.metric == EXCHANGE:
-        computation = f"copying gradients takes {part.text} s, the exchange that begins with it {whole.text} s"
-        return AuditDiagnostic(Severity.WARNING, (part, whole), computation, _COPY_SEPARATE)
-    computation = f"{part.metric} is {part.text} s, more than {whole.metric}, of which it is a part, {whole.text} s"
-    return AuditDiagnostic(Severity.ERROR, (part, whole), computation, _OTHER_TASKS)
+    if total.metric == EXCHANGE:
+        computation = f"copying gradients takes {part.text} s, the exchange that begins with it {total.text} s"
+        return AuditDiagnostic(Severity.WARNING, (part, total), computation, _COPY_SEPARATE)
+    computation = f"{part.metric} is {part.text} s, more than {total.metric}, of which it is a part, {total.text} s"
+    return AuditDiagnostic(Severity.ERROR, (part, total), computation, _OTHER_TASKS)
 
 
 def _compare_sum(task: ResultCell, stages: list[ResultCell]) -> AuditDiagnostic | None:
