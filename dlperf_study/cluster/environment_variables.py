@@ -14,8 +14,6 @@ PASSED_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR
 #: These are for the libraries below every framework; a framework declares its own.
 COMMON_PREFIXES = ("CUDA_", "GLOO_", "KMP_", "MKL_", "NCCL_", "OMP_")
 COMMON_DECIDED_VARIABLES = (DEVICE_ORDER, VISIBLE_DEVICES, "MKL_NUM_THREADS", "OMP_NUM_THREADS")
-#: Where Slurm's own configuration is, if not where its commands look.
-SLURM_VARIABLES = ("SLURM_CONF",)
 #: What evidence has instead of a value that may be a secret.
 WITHHELD = "(not recorded)"
 #: A shorter value can't be a secret, and is part of many words.

@@ -6,6 +6,7 @@ then every guard receives the commands to start. The first failure ends the run 
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,19 +27,26 @@ READY_SECONDS = 90.0
 ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
 
 
-def coordinate(submission: Submission, nodes: Sequence[Node], timeout_seconds: float) -> JobResult:
+def coordinate(
+    submission: Submission, nodes: Sequence[Node], timeout_seconds: float, unrecorded: Sequence[str] = ()
+) -> JobResult:
     """Run a submission on the first of these nodes to its end; no process of it is left on any node.
 
     This creates the folder of the run, which has all evidence but the run record when this returns. An interrupt ends
-    the run; the result says so, and the caller raises once it is on disk.
+    the run; the result says so, and the caller raises once it is on disk. ``unrecorded`` are variables that only the
+    launcher's commands need: no record of a node has them.
     """
     begin(submission)
-    run = ConductedRun(submission, tuple(nodes[: submission.nodes]), new_mark())
+    run = ConductedRun(submission, tuple(nodes[: submission.nodes]), new_mark(), tuple(unrecorded))
     with Guards(run.mark) as guards:
         conclusion = _conduct(run, guards, timeout_seconds)
         reports = guards.end(ENDING_SECONDS if run.started_nodes else GIVING_UP_SECONDS)
     lost = sorted(run.started_nodes - reports.keys())
-    _end_processes_on(run, lost)
+    # What is left on nodes that lost their guard is ended by another guard, if they can be reached.
+    with Guards(run.mark) as guards, suppress(RunFailed):
+        for index in lost:
+            guards.open(index, run.nodes[index])
+        guards.end(GIVING_UP_SECONDS)
     folder = Path(submission.folder)
     keep_rank_output(folder, submission.rank_output)
     for report in reports.values():
@@ -72,7 +80,11 @@ def _conduct(run: ConductedRun, guards: Guards, timeout_seconds: float) -> _Conc
     """Prepare all nodes, start the commands, and wait until the trainers are done."""
     try:
         _prepare(run, guards)
-        _start(run, guards)
+        requests = start_requests(run)
+        run.start_time, run.started = time.monotonic(), datetime.now(UTC)
+        for index, request in requests.items():
+            run.started_nodes.add(index)
+            guards.send(index, "start", **request)
         trainers = {command.node for command in run.submission.commands if command.role == TaskRole.TRAINER}
         guards.gather("done", trainers, timeout_seconds)
     except RunFailed as failure:
@@ -89,7 +101,7 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     submission = run.submission
     if len(run.nodes) < submission.nodes:
         raise RunFailed(Outcome.FAILED, f"needs {submission.nodes} nodes, but there are only {len(run.nodes)}")
-    request = prepare_request(submission)
+    request = prepare_request(submission, run.unrecorded)
     for index, node in enumerate(run.nodes):
         guards.open(index, node)
         guards.send(index, "prepare", **request)
@@ -102,26 +114,6 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     reports = [run.ready[index] for index in sorted(run.ready)]
     if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission.python):
         raise RunFailed(Outcome.FAILED, mismatch)
-
-
-def _start(run: ConductedRun, guards: Guards) -> None:
-    """Let every node start its commands."""
-    requests = start_requests(run)
-    run.start_time, run.started = time.monotonic(), datetime.now(UTC)
-    for index, request in requests.items():
-        run.started_nodes.add(index)
-        guards.send(index, "start", **request)
-
-
-def _end_processes_on(run: ConductedRun, lost: Sequence[int]) -> None:
-    """End what is left on nodes that lost their guard, if they can be reached."""
-    with Guards(run.mark) as guards:
-        try:
-            for index in lost:
-                guards.open(index, run.nodes[index])
-        except RunFailed:
-            return
-        guards.end(GIVING_UP_SECONDS)
 
 
 def _result(

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from dlperf_study.cluster.environment_variables import SLURM_VARIABLES, passed_environment, recorded_environment
+from dlperf_study.cluster.environment_variables import passed_environment, recorded_environment
 from dlperf_study.errors import RunError
 from dlperf_study.guard.installed_packages import installed_packages
 from dlperf_study.guard.messages import CoordinatorConnection, Message, RunStopped
@@ -34,8 +34,8 @@ POLL_SECONDS = 0.05
 #: How long a guard may take to end everything and to report, before it exits in any case.
 LAST_SECONDS = 120
 LOOPBACK = "127.0.0.1"
-#: Variables that say where files of this user or of the queue are, and nothing about speed: not recorded.
-PRIVATE = ("HOME", "PATH", "USER", "TMPDIR", "LD_LIBRARY_PATH", *SLURM_VARIABLES)
+#: Variables that say where files of this user are, and nothing about speed: not recorded.
+PRIVATE = ("HOME", "PATH", "USER", "TMPDIR", "LD_LIBRARY_PATH")
 
 
 def main() -> None:
@@ -89,7 +89,8 @@ class _Guard:
         self._environment = passed_environment(further=request["pass_environment"]) | request["environment"]
         gpus = allowed_gpus(request["environment"])
         address, interface = own_address(request["network_interface"]) if request["has_peers"] else (LOOPBACK, "lo")
-        public = {name: value for name, value in self._environment.items() if name not in PRIVATE}
+        private = (*PRIVATE, *request["unrecorded"])
+        public = {name: value for name, value in self._environment.items() if name not in private}
         self._coordinator.send(
             "ready",
             load=asdict(load),
@@ -166,16 +167,13 @@ class _Guard:
         # What another node starts here, as horovodrun does by ssh, is no child of this process, and so not known.
         busy = self._meter.busy_cores() if self._meter and self._started else None
         kills = self._meter.out_of_memory_kills() if self._meter else 0
-        files = self._pack_node_folder() if self._request.get("node_folder") else ""
+        files = ""
+        if node_folder := self._request.get("node_folder"):
+            folder = Path(self._request["folder"])
+            keep_rank_output(folder, self._request["rank_output"])
+            files = pack(folder)
+            shutil.rmtree(node_folder)
         self._coordinator.send("report", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
-
-    def _pack_node_folder(self) -> str:
-        """Return what the run wrote on this node, and remove it here."""
-        folder = Path(self._request["folder"])
-        keep_rank_output(folder, self._request["rank_output"])
-        files = pack(folder)
-        shutil.rmtree(self._request["node_folder"])
-        return files
 
 
 def _create_node_folder(folder: Path) -> None:

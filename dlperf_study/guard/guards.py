@@ -107,15 +107,12 @@ class Guards:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 return None
-            self._send_heartbeats()
+            if time.monotonic() - self._last_heartbeat >= HEARTBEAT_SECONDS:
+                self._last_heartbeat = time.monotonic()
+                for channel in self._channels.values():
+                    channel.send("heartbeat")
             self._listen(min(remaining, HEARTBEAT_SECONDS))
         return self._received.popleft()
-
-    def _send_heartbeats(self) -> None:
-        if time.monotonic() - self._last_heartbeat >= HEARTBEAT_SECONDS:
-            self._last_heartbeat = time.monotonic()
-            for channel in self._channels.values():
-                channel.send("heartbeat")
 
     def _listen(self, seconds: float) -> None:
         channels = {channel.inbox: channel for channel in self._channels.values() if not channel.inbox.closed}

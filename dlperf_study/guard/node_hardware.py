@@ -24,17 +24,22 @@ FLAGS = (
 
 def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
     """Return host, processor, cores, memory (bytes), the frequency governor, and the GPUs in this list, if any."""
-    return {
+    flags = _cpu_flags()
+    facts = {
         "host": socket.gethostname(),
         "cpu_model": cpu_name(),
-        "cpu_flags": " ".join(flag for flag in FLAGS if flag in _flags()),
+        "cpu_flags": " ".join(flag for flag in FLAGS if flag in flags),
         "cpu_cores_physical": psutil.cpu_count(logical=False),
         "cpu_cores_logical": psutil.cpu_count(),
         "cores": usable_cpus(),
         "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
-        **_gpu_facts(allowed_gpus),
     }
+    if gpus := usable_gpus(allowed_gpus):
+        facts["gpu_names"] = "; ".join(gpu.name for gpu in gpus)
+        facts["gpu_driver"] = gpus[0].driver
+        facts["gpu_memory"] = gpus[0].memory
+    return facts
 
 
 def allowed_gpus(variables: Mapping[str, str]) -> str | None:
@@ -98,14 +103,6 @@ def own_address(interface: str, environment: Mapping[str, str] = os.environ) -> 
     raise RunError(f"which address do other nodes reach it by? Set network_interface in the cluster file ({names})")
 
 
-def _gpu_facts(allowed: str | None) -> dict[str, str]:
-    """Return names, driver and memory of the NVIDIA GPUs in a list, or nothing when there are none."""
-    if not (gpus := usable_gpus(allowed)):
-        return {}
-    names = "; ".join(gpu.name for gpu in gpus)
-    return {"gpu_names": names, "gpu_driver": gpus[0].driver, "gpu_memory": gpus[0].memory}
-
-
 def _addresses() -> dict[str, str]:
     """Return the first IPv4 address of each network interface."""
     addresses: dict[str, str] = {}
@@ -123,7 +120,7 @@ def _named_addresses() -> list[str]:
         return []
 
 
-def _flags() -> set[str]:
+def _cpu_flags() -> set[str]:
     for line in (_read("/proc/cpuinfo") or "").splitlines():
         key, _, value = line.partition(":")
         if key.strip() in ("flags", "Features"):

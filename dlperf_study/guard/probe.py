@@ -9,8 +9,9 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,43 +124,36 @@ def _answer(request: Message, ports: Sequence[int]) -> Message:
 def facts(request: Message) -> dict[str, Any]:
     """Return what this node has, as far as a run needs it."""
     folder = Path(request["work_folder"] or tempfile.gettempdir())
+    interface = request["network_interface"]
     # A run creates the rest of the path.
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    address = _or_error(lambda: dict(zip(("address", "interface"), own_address(interface), strict=True)))
+    software = {}
+    for framework, python in request["pythons"].items():
+        software[framework] = _or_error(partial(installed_packages, python))
+    is_writable = False
+    with suppress(OSError), tempfile.TemporaryFile(dir=existing):
+        is_writable = True
     return {
         "hardware": hardware(allowed_gpus(request["environment"])),
         "code": measuring_code(),
         "busy_cores": cores_busy(LOAD_SECONDS),
         "free_memory_bytes": psutil.virtual_memory().available,
-        "address": _address(request["network_interface"]),
+        "address": address,
         "work_folder": str(folder),
         "free_disk_bytes": shutil.disk_usage(existing).free,
-        "is_writable": _is_writable(existing),
+        "is_writable": is_writable,
         "sees_shared_file": bool(request["shared_file"]) and Path(request["shared_file"]).is_file(),
-        "software": {framework: _software(python) for framework, python in request["pythons"].items()},
+        "software": software,
     }
 
 
-def _address(network_interface: str) -> dict[str, str]:
+def _or_error(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the answer to a question, or why there is none, as ``error``."""
     try:
-        address, interface = own_address(network_interface)
+        return ask()
     except RunError as error:
         return {"error": str(error)}
-    return {"address": address, "interface": interface}
-
-
-def _software(python: Sequence[str]) -> dict[str, Any]:
-    try:
-        return installed_packages(python)
-    except RunError as error:
-        return {"error": str(error)}
-
-
-def _is_writable(folder: Path) -> bool:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
 
 
 def unreachable(endpoints: Mapping[str, Sequence[Any]]) -> list[str]:

@@ -3,7 +3,7 @@
 import os
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +27,7 @@ class ConductedRun:
     submission: Submission
     nodes: tuple[Node, ...]
     mark: str
+    unrecorded: tuple[str, ...] = ()
     ready: dict[int, Message] = field(default_factory=dict)
     started_nodes: set[int] = field(default_factory=set)
     start_time: float = field(default_factory=time.monotonic)
@@ -42,9 +43,14 @@ class ConductedRun:
         return {index: self.nodes[index].address or report["address"] for index, report in self.ready.items()}
 
 
-def prepare_request(submission: Submission) -> dict[str, Any]:
+def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[str, Any]:
     """Return the request to prepare, the same for all nodes; raises RunFailed where a variable was not passed on."""
-    variables = travelling_environment(os.environ, submission.pass_environment)
+    environment = travelling_environment(os.environ, submission.pass_environment) | dict(submission.environment)
+    # The value of a variable of the cluster file that a record withholds is in the environment of this process.
+    withheld = {name for name, value in submission.environment.items() if value == WITHHELD}
+    if missing := sorted(withheld - os.environ.keys()):
+        raise RunFailed(Outcome.FAILED, f"{', '.join(missing)}: given in the cluster file, but not passed on to here")
+    environment |= {name: os.environ[name] for name in withheld}
     return {
         "idle_max_busy_cores": submission.idle_max_busy_cores,
         "idle_wait_seconds": submission.idle_wait_seconds,
@@ -54,27 +60,24 @@ def prepare_request(submission: Submission) -> dict[str, Any]:
         "ports": random.sample(PORTS, CANDIDATES) if submission.ports else [],
         "python": submission.python,
         "pass_environment": submission.pass_environment,
-        "environment": variables | _declared_environment(submission),
+        "unrecorded": unrecorded,
+        "environment": environment,
     }
-
-
-def _declared_environment(submission: Submission) -> dict[str, str]:
-    """Return the variables of the cluster file; a value that a record withholds must be in our own environment."""
-    withheld = {name for name, value in submission.environment.items() if value == WITHHELD}
-    if missing := sorted(withheld - os.environ.keys()):
-        raise RunFailed(Outcome.FAILED, f"{', '.join(missing)}: given in the cluster file, but not passed on to here")
-    return {name: os.environ[name] if name in withheld else value for name, value in submission.environment.items()}
 
 
 def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
     """Return the request to start for each node index; raises RunFailed where too few ports are free on all nodes."""
     values = _values(run)
+    ssh_commands: dict[str, list[str]] = {}
+    # A node without commands of its own is reached from another, by address.
+    if not all(run.commands_on(index) for index in run.ready):
+        ssh_commands = {address: list(run.nodes[index].shell_argv()) for index, address in run.addresses.items()}
     common = {
         "folder": fill(run.submission.folder_there, values),
         "node_folder": fill(run.submission.node_folder, values),
         "files": dict(run.submission.files),
         "rank_output": run.submission.rank_output,
-        "ssh_commands": _ssh_commands(run),
+        "ssh_commands": ssh_commands,
     }
     requests = {}
     for index in run.ready:
@@ -95,16 +98,6 @@ def _values(run: ConductedRun) -> dict[str, str]:
     for port_index, port in zip(range(run.submission.ports), sorted(free), strict=False):
         values[f"port_{port_index}"] = str(port)
     return values
-
-
-def _ssh_commands(run: ConductedRun) -> dict[str, list[str]]:
-    """Return the command prefix that reaches each node from another, by address.
-
-    Empty where every node has commands of its own: then no node starts processes on another.
-    """
-    if all(run.commands_on(index) for index in run.ready):
-        return {}
-    return {address: list(run.nodes[index].shell_argv()) for index, address in run.addresses.items()}
 
 
 def _filled(command: Command, values: Mapping[str, str]) -> dict[str, Any]:

@@ -37,7 +37,9 @@ def keep_rank_output(folder: Path, pattern: str) -> None:
     for file in sorted(scratch.rglob("*") if pattern else ()):
         match = re.fullmatch(pattern, file.relative_to(scratch).as_posix())
         if match and file.stat().st_size:
-            file.replace(folder / f"{_log_name(match.groupdict())}.log")
+            # node-0-rank-1, or rank-3-stderr
+            parts = (f"rank-{part}" if name == "rank" else part for name, part in match.groupdict().items())
+            file.replace(folder / f"{'-'.join(parts)}.log")
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -55,8 +57,3 @@ def unpack(archive: str, folder: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive)), mode="r:gz") as tar:
         new = [member for member in tar.getmembers() if not (folder / member.name).exists()]
         tar.extractall(folder, new, filter="data")
-
-
-def _log_name(parts: dict[str, str]) -> str:
-    """Return the name of a rank's log: ``node-0-rank-1``, ``rank-3-stderr``."""
-    return "-".join(f"rank-{part}" if name == "rank" else part for name, part in parts.items())

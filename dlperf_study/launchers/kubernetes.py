@@ -59,7 +59,19 @@ def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds
     """
     api = Api(cluster.settings)
     for submission in submissions:
-        yield _run(submission, cluster, timeout_seconds, api).execute()
+        # Exactly the manifests that the evidence shows are created.
+        manifests = list(yaml.safe_load_all(submission.files[MANIFESTS]))
+        environment = travelling_environment(os.environ, submission.pass_environment) | dict(submission.environment)
+        request = RunRequest(
+            replace(submission, environment=environment),
+            pods=pod_names(manifests),
+            separate_coordinator=manifests[0]["kind"] == "MPIJob",
+            code=measuring_code(),
+            libraries=software(),
+            timeout_seconds=timeout_seconds,
+            start_within_seconds=cluster.settings.start_within_seconds,
+        )
+        yield KubernetesRun(api, manifests, request).execute()
 
 
 def nodes(cluster: Cluster) -> tuple[Node, ...]:
@@ -82,22 +94,6 @@ def images(cluster: Cluster) -> Mapping[str, str]:
 def cancel(folder: Path, cluster: Cluster) -> None:
     """Delete what a driver that was killed left running for the configuration of this folder."""
     delete_objects(Api(cluster.settings), f"{CONFIGURATION_LABEL}={configuration_label(str(folder))}")
-
-
-def _run(submission: Submission, cluster: Cluster, timeout_seconds: float, api: Api) -> KubernetesRun:
-    """Return the run of a submission: exactly the manifests that the evidence shows are created."""
-    manifests = list(yaml.safe_load_all(submission.files[MANIFESTS]))
-    environment = travelling_environment(os.environ, submission.pass_environment) | dict(submission.environment)
-    request = RunRequest(
-        replace(submission, environment=environment),
-        pods=pod_names(manifests),
-        separate_coordinator=manifests[0]["kind"] == "MPIJob",
-        code=measuring_code(),
-        libraries=software(),
-        timeout_seconds=timeout_seconds,
-        start_within_seconds=cluster.settings.start_within_seconds,
-    )
-    return KubernetesRun(api, manifests, request)
 
 
 def _with_pods_as_nodes(job: Job, pods: Sequence[Pod]) -> Job:

@@ -96,15 +96,11 @@ def _runs(home: ConfigurationPaths, submissions: Sequence[Submission], timeout_s
         if job.paths not in followed_paths:
             abandon(job)
     new = [submission for submission, run in zip(submissions, followed, strict=True) if not run]
-    submitted = iter(_submitted(new, timeout_seconds))
+    submitted: Iterator[JobRun] = iter(())
+    if new:
+        new_job = submit_job(new, timeout_seconds)
+        submitted = ((new_job, index) for index in range(len(new)))
     return [run or next(submitted) for run in followed]
-
-
-def _submitted(submissions: Sequence[Submission], timeout_seconds: float) -> list[JobRun]:
-    if not submissions:
-        return []
-    job = submit_job(submissions, timeout_seconds)
-    return [(job, index) for index in range(len(submissions))]
 
 
 def _followed(jobs: Sequence[SubmittedJob], submission: Submission) -> JobRun | None:

@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from dlperf_study.cluster.environment_variables import SLURM_VARIABLES
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import RunError
 from dlperf_study.guard.coordinator import coordinate
 from dlperf_study.guard.submission import Node
 from dlperf_study.paths import JobPaths, write_atomically
 from dlperf_study.slurm import queue
-from dlperf_study.slurm.job import SubmittedJob, read_job
+from dlperf_study.slurm.job import read_job
+from dlperf_study.slurm.queue import SLURM_VARIABLES
 from dlperf_study.study.job import JobResult, Outcome
 
 #: The exit code of a job that was interrupted.
@@ -30,24 +30,21 @@ def main(folder: Path) -> int:
     """Do the runs of the job in this folder; return the exit code: 0 when each has a result."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return 0 if _do_runs(read_job(JobPaths(folder)), allocated_nodes()) else INTERRUPTED
+        job, nodes = read_job(JobPaths(folder)), allocated_nodes()
+        for index, submission in enumerate(job.submissions):
+            if job.code != measuring_code():
+                reason = "the measuring code has changed since the job was submitted"
+                result = JobResult(Outcome.FAILED, reason, seconds=None)
+            else:
+                # Commands of Slurm on the nodes need its variables too.
+                passed = replace(submission, pass_environment=(*submission.pass_environment, *SLURM_VARIABLES))
+                result = coordinate(passed, nodes, job.timeout_seconds, unrecorded=SLURM_VARIABLES)
+            if result.interrupted:
+                return INTERRUPTED
+            write_atomically(job.paths.result(index), result.as_json())
     except KeyboardInterrupt:
         return INTERRUPTED
-
-
-def _do_runs(job: SubmittedJob, nodes: tuple[Node, ...]) -> bool:
-    """Do one run after another; return whether none was interrupted."""
-    for index, submission in enumerate(job.submissions):
-        if job.code != measuring_code():
-            reason = "the measuring code has changed since the job was submitted"
-            result = JobResult(Outcome.FAILED, reason, seconds=None)
-        else:
-            variables = (*submission.pass_environment, *SLURM_VARIABLES)
-            result = coordinate(replace(submission, pass_environment=variables), nodes, job.timeout_seconds)
-        if result.interrupted:
-            return False
-        write_atomically(job.paths.result(index), result.as_json())
-    return True
+    return 0
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -143,26 +143,18 @@ def _wait_for(salloc: "subprocess.Popen[str]", name: str) -> QueuedJob | None:
 
 def refusal(cluster: Cluster, message: str) -> CheckResult:
     """Return that Slurm gives no nodes, and which key of the cluster file may be the reason."""
-    advice = next((text for pattern, text in _advice(cluster) if re.search(pattern, message, re.IGNORECASE)), "")
-    command = shlex.join(["salloc", *_options_by_hand(cluster), "true"])
-    return missing("nodes", message, f"{advice}try it by hand: {command}")
-
-
-def _advice(cluster: Cluster) -> tuple[tuple[str, str], ...]:
-    """Return patterns of Slurm's messages, each with the keys of the cluster file to look at."""
     settings: SlurmSettings = cluster.settings
     options = f"slurm.options is {settings.options}"
-    return (
-        ("qos", f"{options}, and `sacctmgr show qos` lists those there are; "),
-        (
-            "account|assoc",
-            f"slurm.account is {settings.account!r}, and `sacctmgr show associations user=$USER` lists yours; ",
-        ),
-        ("time ?limit", f"a check asks for {MINUTES} minutes, a run for what its study may take; "),
-        (
-            "node configuration|gres",
-            f"the cluster file says {cluster.device}, devices_per_node: {cluster.devices_per_node}; "
-            "`scontrol show node` says what a node has; ",
-        ),
-        ("feature|reservation|constraint|node name|option", f"{options}; "),
-    )
+    # What to look at, by what Slurm's message contains; the first one counts.
+    keys = {
+        "qos": f"{options}, and `sacctmgr show qos` lists those there are; ",
+        "account|assoc": f"slurm.account is {settings.account!r}, and `sacctmgr show associations user=$USER` "
+        "lists yours; ",
+        "time ?limit": f"a check asks for {MINUTES} minutes, a run for what its study may take; ",
+        "node configuration|gres": f"the cluster file says {cluster.device}, devices_per_node: "
+        f"{cluster.devices_per_node}; `scontrol show node` says what a node has; ",
+        "feature|reservation|constraint|node name|option": f"{options}; ",
+    }
+    advice = next((advice for pattern, advice in keys.items() if re.search(pattern, message, re.IGNORECASE)), "")
+    command = shlex.join(["salloc", *_options_by_hand(cluster), "true"])
+    return missing("nodes", message, f"{advice}try it by hand: {command}")

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.guard.submission import Submission
@@ -71,23 +70,17 @@ def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> Sub
     """Submit one job for these runs; raises RunError when Slurm refuses it."""
     first = submissions[0]
     job = SubmittedJob(first.paths.home.next_job(), tuple(submissions), timeout_seconds, measuring_code())
-    request = {
-        "code": job.code,
-        "timeout_seconds": timeout_seconds,
-        "submissions": [_as_dict(submission) for submission in submissions],
-    }
+    values = []
+    for submission in submissions:
+        # Without the script: the folder of the job has it once, as it was submitted.
+        files = {name: text for name, text in submission.files.items() if name != SCRIPT}
+        values.append(json.loads(submission.as_json()) | {"files": files})
+    request = {"code": job.code, "timeout_seconds": timeout_seconds, "submissions": values}
     write_atomically(job.paths.order, json.dumps(request, indent=1) + "\n")
     write_atomically(job.paths.script, filled(first.files[SCRIPT], str(job.paths.folder), job.allotted_seconds))
     job_id = queue.submit(job.paths.script, first.environment, first.pass_environment)
     write_atomically(job.paths.job_id, f"{job_id}\n")
     return job
-
-
-def _as_dict(submission: Submission) -> dict[str, Any]:
-    """Return a submission for JSON, without the script: the folder of the job has it once, as it was submitted."""
-    values: dict[str, Any] = json.loads(submission.as_json())
-    files = {name: text for name, text in submission.files.items() if name != SCRIPT}
-    return values | {"files": files}
 
 
 def read_job(paths: JobPaths) -> SubmittedJob:

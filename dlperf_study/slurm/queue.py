@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from dlperf_study.cluster.environment_variables import SLURM_VARIABLES, passed_environment
+from dlperf_study.cluster.environment_variables import passed_environment
 from dlperf_study.errors import RunError
 
 COMMAND_SECONDS = 60.0
+#: Where Slurm's own configuration is, if not where its commands look.
+SLURM_VARIABLES = ("SLURM_CONF",)
 
 PHASES = {
     **dict.fromkeys(("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"), "waiting"),
@@ -95,7 +97,15 @@ def parse_job(text: str) -> QueuedJob:
 
 def parse_partitions(text: str) -> tuple[Partition, ...]:
     """Return the partitions in the lines of ``scontrol -o show partition``."""
-    return tuple(map(_partition, filter(None, text.splitlines())))
+    partitions = []
+    for line in filter(None, text.splitlines()):
+        nodes, limit = int(_field(line, "TotalNodes")), _field(line, "MaxNodes")
+        max_nodes = min(nodes, int(limit)) if limit.isdecimal() else nodes
+        is_default = _field(line, "Default") == "YES"
+        partitions.append(
+            Partition(_field(line, "PartitionName"), nodes, max_nodes, _field(line, "MaxTime"), is_default)
+        )
+    return tuple(partitions)
 
 
 def parse_accounting(text: str) -> QueuedJob | None:
@@ -159,8 +169,12 @@ def job(job_id: str) -> QueuedJob:
         if "Invalid job id" not in str(error):
             raise Unreachable(str(error)) from error
         queued = _accounting(job_id) or QueuedJob("FORGOTTEN")
-    down = _down(queued.nodes) if queued.state == "NODE_FAIL" else ()
-    return replace(queued, job_id=job_id, down=down)
+    queued = replace(queued, job_id=job_id)
+    if queued.state != "NODE_FAIL":
+        return queued
+    # Slurm doesn't record with a job which of its nodes failed: the nodes that do not answer.
+    argv = ("sinfo", "--noheader", "--Node", f"--nodes={queued.nodes}", "--states=down", "--format=%N")
+    return replace(queued, down=tuple(dict.fromkeys(_command(*argv).split())))
 
 
 def cancel(job_id: str) -> None:
@@ -176,12 +190,6 @@ def cancel_named(name: str) -> None:
 def host_names(node_list: str) -> list[str]:
     """Return the nodes in Slurm's notation: ``h[1-3]`` are three."""
     return _command("scontrol", "show", "hostnames", node_list).split()
-
-
-def _down(node_list: str) -> tuple[str, ...]:
-    """Return those of these nodes that do not answer; Slurm doesn't record with a job which of its nodes failed."""
-    argv = ("sinfo", "--noheader", "--Node", f"--nodes={node_list}", "--states=down", "--format=%N")
-    return tuple(dict.fromkeys(_command(*argv).split()))
 
 
 def _accounting(job_id: str) -> QueuedJob | None:
@@ -210,14 +218,6 @@ def _command(*argv: str, environment: Mapping[str, str] | None = None) -> str:
     errors = "; ".join(line.strip() for line in done.stderr.splitlines() if line.strip())
     is_away = re.search(r"[Uu]nable to contact|Socket timed out|[Cc]onnection refused|Zero Bytes", errors)
     raise (Unreachable if is_away else Refused)(errors or f"{argv[0]} exited with code {done.returncode}")
-
-
-def _partition(text: str) -> Partition:
-    nodes, limit = int(_field(text, "TotalNodes")), _field(text, "MaxNodes")
-    max_nodes = min(nodes, int(limit)) if limit.isdecimal() else nodes
-    return Partition(
-        _field(text, "PartitionName"), nodes, max_nodes, _field(text, "MaxTime"), _field(text, "Default") == "YES"
-    )
 
 
 def _field(text: str, name: str) -> str:

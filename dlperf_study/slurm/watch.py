@@ -109,23 +109,18 @@ def failure(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure
     """
     description = job.description()
     if job.phase is Phase.WAITING:
-        return _failure_of_waiting(job, phase_seconds, patience)
+        if job.is_held:
+            return Outcome.FAILED, f"{description}: it is held, so it would wait for ever"
+        if job.can_never_start:
+            return Outcome.UNSUPPORTED, f"{description}: it can never start"
+        if phase_seconds > patience.start_seconds:
+            return Outcome.FAILED, f"{description}: not started within {patience.start_seconds:.0f} s"
     if job.phase is Phase.SUSPENDED:
         return Outcome.KILLED, f"{description}: what is measured across a break is not true"
     if job.phase is Phase.OVER and phase_seconds > SETTLE_SECONDS:
         return OUTCOMES.get(job.state, Outcome.FAILED), f"{description}, and no result of this run"
     if job.phase is Phase.RUNNING and phase_seconds > patience.run_seconds:
         return Outcome.FAILED, f"{description}: still after {phase_seconds:.0f} s"
-    return None
-
-
-def _failure_of_waiting(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure | None:
-    if job.is_held:
-        return Outcome.FAILED, f"{job.description()}: it is held, so it would wait for ever"
-    if job.can_never_start:
-        return Outcome.UNSUPPORTED, f"{job.description()}: it can never start"
-    if phase_seconds > patience.start_seconds:
-        return Outcome.FAILED, f"{job.description()}: not started within {patience.start_seconds:.0f} s"
     return None
 
 

@@ -15,8 +15,10 @@ import pytest
 
 from dlperf_study import frameworks, launchers
 from dlperf_study.errors import StudyFileError
+from dlperf_study.guard.coordinator import coordinate
 from dlperf_study.guard.submission import Command, Submission
-from dlperf_study.launchers.local import execute, render
+from dlperf_study.launchers.local import execute, nodes, render
+from dlperf_study.slurm.queue import SLURM_VARIABLES
 from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.supervision.processes import RUN_MARK, marked
 from tests.command_line import wait_for
@@ -103,8 +105,8 @@ def test_where_the_queue_has_its_files_is_passed_on_and_is_nobodys_business(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLURM_CONF", "/of/mine/slurm.conf")
-    asked = replace(submission(tmp_path, one="echo $SLURM_CONF"), pass_environment=("SLURM_CONF",))
-    [node] = execute_one(asked).nodes
+    passing = replace(submission(tmp_path, one="echo $SLURM_CONF"), pass_environment=("SLURM_CONF",))
+    [node] = coordinate(passing, nodes(CLUSTER), 30, unrecorded=SLURM_VARIABLES).nodes
     assert (tmp_path / "one.log").read_text() == "/of/mine/slurm.conf\n"
     assert "SLURM_CONF" not in node["variables"]
 
