@@ -20,11 +20,18 @@ _OPTIONAL_SIZES = ("image_size", "classes")
 
 def contradictions(logs: Sequence[ParsedLog], metadata: LogMetadata) -> list[str]:
     """Return every contradiction between the facts in logs and their metadata, each once."""
+    allowed_sizes = _allowed_sizes(metadata)
     messages: list[str] = []
     for log in logs:
-        messages += _sizes(log, metadata)
-        for check in (_precision, _model, _sample_ratio, _data_source):
-            messages += check(log, metadata.parameters)
+        for name, allowed in allowed_sizes.items():
+            size = log.integer_fact(name)
+            if size is not None and size not in allowed:
+                expected = " or ".join(map(str, allowed))
+                messages.append(
+                    f"{log.source}: it states {name} {size}, but according to its identity it is {expected}"
+                )
+        messages += _contradictory_parameters(log, metadata.parameters)
+        messages += _contradictory_data(log, metadata.parameters)
     return list(dict.fromkeys(messages))
 
 
@@ -46,14 +53,6 @@ def unstated_data(logs: Sequence[ParsedLog], parameters: Mapping[str, Scalar]) -
                 yield Diagnostic(str(log.source), f"{statement}, and its data_source is not stated")
 
 
-def _sizes(log: ParsedLog, metadata: LogMetadata) -> Iterator[str]:
-    for name, allowed in _allowed_sizes(metadata).items():
-        size = log.integer_fact(name)
-        if size is not None and size not in allowed:
-            expected = " or ".join(map(str, allowed))
-            yield f"{log.source}: it states {name} {size}, but according to its identity it is {expected}"
-
-
 def _allowed_sizes(metadata: LogMetadata) -> dict[str, list[int]]:
     """Return the integers that a log may state, by the name of the fact."""
     parameters, ranks = metadata.parameters, metadata.job_size.world_size
@@ -73,30 +72,25 @@ def _allowed_sizes(metadata: LogMetadata) -> dict[str, list[int]]:
     }
 
 
-def _precision(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
+def _contradictory_parameters(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
+    """Yield how precision, model and sample ratio differ between a log and its metadata."""
     precision = parameters["precision"]
     is_reduced = precision != "fp32"
     for name in _REDUCED_PRECISION:
         if log.switch(name) is (not is_reduced):
             value = log.facts[name].lower()
             yield f"{log.source}: it states {name} {value}, but its identity says precision {precision}"
-
-
-def _model(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
-    """Yield that the models have different depths: names differ from program to program, their numbers don't."""
+    # Names of models differ from program to program; the depths in them, which are numbers, don't.
     log_model, model = log.facts.get("model", ""), str(parameters["model"])
     log_depths, depths = set(re.findall(r"\d+", log_model)), set(re.findall(r"\d+", model))
     if log_depths and depths and not log_depths & depths:
         yield f"{log.source}: it states model {log_model}, but its identity says {model}"
-
-
-def _sample_ratio(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
     log_ratio, ratio = log.facts.get("sample_ratio"), parameters.get("sample_ratio")
     if log_ratio is not None and ratio is not None and float(log_ratio) != float(ratio):
         yield f"{log.source}: it states sample_ratio {log_ratio}, but its identity says {ratio}"
 
 
-def _data_source(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
+def _contradictory_data(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
     data_source = str(parameters.get("data_source") or "")
     if not data_source:
         return

@@ -6,7 +6,7 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -86,23 +86,20 @@ def read_identity(path: Path) -> tuple[Identity, bool]:
 
 def write_identity(path: Path, identity: Identity, confirmed: bool) -> None:
     """Write an identity file."""
+    configurations = []
+    for metadata in identity.configurations:
+        extras = {name: value for name, value in asdict(metadata.extras).items() if value not in (None, "")}
+        runs = [{"repetition": run.repetition, "logs": list(run.logs)} for run in metadata.runs]
+        configurations.append({**metadata.parameters, **extras, "runs": runs})
     content = {
         "confirmed": confirmed,
         "study": identity.study,
         "scaling": identity.scaling,
         "baseline": dict(identity.baseline),
-        "configurations": [_as_mapping(metadata) for metadata in identity.configurations],
+        "configurations": configurations,
     }
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None, width=118)
     write_atomically(path, HEAD + text)
-
-
-def _as_mapping(metadata: LogMetadata) -> Mapping[str, Any]:
-    extras = {name: value for name, value in asdict(metadata.extras).items() if value not in (None, "")}
-    runs = []
-    for run in metadata.runs:
-        runs.append({"repetition": run.repetition, "logs": list(run.logs)})
-    return {**metadata.parameters, **extras, "runs": runs}
 
 
 def confirm(path: Path) -> None:

@@ -13,7 +13,7 @@ from dlperf_study.ingest.declared_metadata import (
     read_identity,
     write_identity,
 )
-from dlperf_study.ingest.identity import REQUIRED, Identity, LogMetadata, identity_problems
+from dlperf_study.ingest.identity import REQUIRED, Identity, identity_problems
 from dlperf_study.ingest.inferred_metadata import infer_configurations
 from dlperf_study.ingest.log_files import CONFIGURATION_FILE, IDENTITY_FILE, LogFile, find_log_files, stem
 from dlperf_study.study.configuration import parameters_of
@@ -107,10 +107,15 @@ def describe(logs: IdentifiedLogs) -> str:
     """Return a proposal as text: the configurations, what is unstated, and what keeps them from being ingested."""
     identity, configurations = logs.identity, logs.identity.configurations
     unstated = set(_SHOWN_PARAMETERS).intersection(*(metadata.unstated for metadata in configurations))
+    rows = []
+    for metadata in configurations:
+        required = [str(metadata.parameters.get(name, "?")) for name in REQUIRED]
+        repetitions = ", ".join(str(run.repetition) for run in metadata.runs)
+        rows.append((*required, repetitions, str(len(metadata.logs))))
     lines = [
         f"Inferred from the names of folders and files and the format of the logs: study {identity.study}",
         "",
-        text_table((*REQUIRED, "repetitions", "logs"), list(map(_row, configurations))),
+        text_table((*REQUIRED, "repetitions", "logs"), rows),
         "",
         f"Not stated, and so missing: {', '.join(filter(unstated.__contains__, _SHOWN_PARAMETERS))}",
         f"Scaling: {identity.scaling}. Baseline: the same with {format_values(identity.baseline)}",
@@ -122,9 +127,3 @@ def describe(logs: IdentifiedLogs) -> str:
     how_to_confirm = "Check it, correct it, then write `confirmed: true` there, or give --accept."
     lines += [f"Written to {logs.file}", f"{how_to_confirm} Until then nothing is ingested."]
     return "\n".join(lines)
-
-
-def _row(metadata: LogMetadata) -> tuple[str, ...]:
-    required = (str(metadata.parameters.get(name, "?")) for name in REQUIRED)
-    repetitions = ", ".join(str(run.repetition) for run in metadata.runs)
-    return (*required, repetitions, str(len(metadata.logs)))

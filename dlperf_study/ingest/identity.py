@@ -1,6 +1,6 @@
 """The identity of logs: the metadata of each configuration, and which logs belong to which of its runs."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
@@ -140,7 +140,13 @@ def identity_problems(configurations: Sequence[LogMetadata]) -> Iterator[str]:
     """Yield why configurations can't be ingested: each log must be in one run, and each run must be there once."""
     for metadata in configurations:
         yield from _metadata_problems(metadata)
-        yield from _repeated_repetitions(metadata)
+        repetitions: dict[int, list[LogRun]] = defaultdict(list)
+        for run in metadata.runs:
+            repetitions[run.repetition].append(run)
+        for repetition, runs in repetitions.items():
+            if len(runs) > 1:
+                logs = ", ".join(chain.from_iterable(run.logs for run in runs))
+                yield f"{metadata.source}: repetition {repetition} appears {len(runs)} times: {logs}"
     counts = Counter(chain.from_iterable(metadata.logs for metadata in configurations))
     for log, count in counts.items():
         if count > 1:
@@ -159,14 +165,6 @@ def _metadata_problems(metadata: LogMetadata) -> Iterator[str]:
     if devices % per_process:
         node = counted(devices, "device")
         yield f"{metadata.source}: devices_per_process is {per_process}, but a node has {node}, no multiple of it"
-
-
-def _repeated_repetitions(metadata: LogMetadata) -> Iterator[str]:
-    counts = Counter(run.repetition for run in metadata.runs)
-    for repetition, count in counts.items():
-        if count > 1:
-            logs = ", ".join(chain.from_iterable(run.logs for run in metadata.runs if run.repetition == repetition))
-            yield f"{metadata.source}: repetition {repetition} appears {count} times: {logs}"
 
 
 def _equal_configurations(configurations: Sequence[LogMetadata]) -> Iterator[str]:

@@ -124,15 +124,14 @@ def runs_of_repetitions(repetitions: Mapping[int, Sequence[tuple[str, LogFile]]]
 
 def are_one_run(printers: Sequence[str], devices: int) -> bool:
     """Return whether several logs of one repetition are of its ranks or nodes: each names a different one."""
-    return len(set(printers)) == len(printers) <= devices and all(map(_names_a_printer, printers))
-
-
-def _names_a_printer(printer: str) -> bool:
-    for part in printer.split("/"):
-        is_rank_number = _NUMBER.search(part) and not _REPETITION.search(part)
-        if _PRINTER.search(part) or is_rank_number:
-            return True
-    return False
+    for printer in printers:
+        for part in printer.split("/"):
+            is_rank_number = _NUMBER.search(part) and not _REPETITION.search(part)
+            if _PRINTER.search(part) or is_rank_number:
+                break
+        else:
+            return False
+    return len(set(printers)) == len(printers) <= devices
 
 
 def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadata:
@@ -144,7 +143,16 @@ def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadat
     folder = "/".join((*name.above[1:], name.case))
     source = folder if program else f"{folder} (none of its logs has one known format)"
     runs = runs_of_repetitions(repetitions, name.nodes * name.devices_per_node)
-    return LogMetadata(_parameters(name, program), runs, source, Extras())
+    parameters: dict[str, Scalar] = {"framework": program} if program else {}
+    parameters |= {
+        "model": name.model,
+        "nodes": name.nodes,
+        "devices_per_node": name.devices_per_node,
+        "servers": _NO_SERVERS,
+        "batch_per_device": name.batch_per_device,
+        "precision": canonical_precision(name.precision),
+    }
+    return LogMetadata(parameters, runs, source, Extras())
 
 
 def _format_name(file: LogFile) -> str:
@@ -155,16 +163,3 @@ def _format_name(file: LogFile) -> str:
         return only_format(formats, str(file.source)).name
     except LogError:
         return ""
-
-
-def _parameters(name: NameMetadata, program: str) -> Mapping[str, Scalar]:
-    parameters: dict[str, Scalar] = {"framework": program} if program else {}
-    return {
-        **parameters,
-        "model": name.model,
-        "nodes": name.nodes,
-        "devices_per_node": name.devices_per_node,
-        "servers": _NO_SERVERS,
-        "batch_per_device": name.batch_per_device,
-        "precision": canonical_precision(name.precision),
-    }

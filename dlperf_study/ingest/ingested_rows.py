@@ -43,27 +43,25 @@ def run_row(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> dict[str, A
         "ranks_seen": run.ranks_seen,
         "log_format": run.format or None,
         **{name: getattr(metadata.extras, name) for name in _EXTRA_COLUMNS},
-        **(_line_columns(run.rates) if run.rates else {}),
-        **(_measurements(configuration.global_batch, run.rates) if run.rates and not run.refusal else {}),
+        **(_rate_columns(configuration.global_batch, run.rates, bool(run.refusal)) if run.rates else {}),
     }
 
 
-def _line_columns(rates: Rates) -> dict[str, Any]:
-    """Return the columns about the printed lines, also of a run that can't be counted."""
-    first, end = rates.fixed_steps
-    return {
+def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str, Any]:
+    """Return the columns about the printed lines, and the measurements of a run that can be counted."""
+    window, (first, end) = rates.steady.window, rates.fixed_steps
+    lines = {
         "merge_rule": rates.rule,
         "printed_lines": rates.rate.size,
-        "steady_lines": int(rates.steady.window.kept.sum()),
-        "steady_window": "; ".join(rates.steady.window.reasons),
+        "steady_lines": int(window.kept.sum()),
+        "steady_window": "; ".join(window.reasons),
         "fixed_window": f"{first} to {end - 1}",
     }
-
-
-def _measurements(global_batch: int, rates: Rates) -> dict[str, Any]:
-    window = rates.steady.window
+    if is_refused:
+        return lines
     losses = rates.loss[~np.isnan(rates.loss)]
     return {
+        **lines,
         "throughput": window.wall_rate,
         "mean_of_rates": window.mean_of_rates,
         "fixed_window_throughput": rates.fixed.wall_rate,
@@ -95,16 +93,13 @@ def step_rows(entry: Entry, run: PrintedRun) -> pa.Table:
 
 def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
     """Yield every diagnostic about a run."""
-    for diagnostic in _diagnostics(run):
-        yield replace(diagnostic, identity=entry.configuration.identity, repetition=run.repetition)
-
-
-def _diagnostics(run: PrintedRun) -> Iterator[Diagnostic]:
+    diagnostics = list(run.diagnostics)
     if run.refusal:
-        yield Diagnostic("outcome", f"not counted: {run.refusal}", Severity.ERROR)
-    yield from run.diagnostics
-    if run.rates and not run.refusal:
-        yield from _rate_diagnostics(run.rates)
+        diagnostics.insert(0, Diagnostic("outcome", f"not counted: {run.refusal}", Severity.ERROR))
+    elif run.rates:
+        diagnostics += _rate_diagnostics(run.rates)
+    for diagnostic in diagnostics:
+        yield replace(diagnostic, identity=entry.configuration.identity, repetition=run.repetition)
 
 
 def _rate_diagnostics(rates: Rates) -> Iterator[Diagnostic]:

@@ -150,15 +150,12 @@ def _read_configurations(
         for task, run in group:
             runs.append(duplicates.check(run))
             report_bytes(task.bytes)
-        _add_runs(next(entries), task.metadata, runs, ingested)
-
-
-def _add_runs(entry: Entry, metadata: LogMetadata, runs: Sequence[PrintedRun], ingested: _IngestedTables) -> None:
-    for run in check_runs(runs, metadata.extras.steps_planned):
-        ingested.runs.append(run_row(entry, metadata, run))
-        ingested.diagnostics.extend(run_diagnostics(entry, run))
-        if run.rates and not run.refusal:
-            ingested.steps.add(step_rows(entry, run))
+        entry = next(entries)
+        for run in check_runs(runs, task.metadata.extras.steps_planned):
+            ingested.runs.append(run_row(entry, task.metadata, run))
+            ingested.diagnostics.extend(run_diagnostics(entry, run))
+            if run.rates and not run.refusal:
+                ingested.steps.add(step_rows(entry, run))
 
 
 def _write(plan: Plan, ingested: _IngestedTables, paths: StudyPaths) -> None:

@@ -88,7 +88,9 @@ def _rounded(number: float) -> float:
 
 def defects(runs: pd.DataFrame) -> Iterator[str]:
     """Yield where DLPerf's own extractors would have continued with a wrong number, or stopped."""
-    yield from _missing_baselines(runs)
+    for (batch, model), group in runs.groupby(KEY[:2], sort=False):
+        if BASELINE_CASE not in set(group.loc[group["counted"], "case"]):
+            yield f"{model}, batch {batch}: no run of {BASELINE_CASE}, so every speedup would be 1.0; here it is null"
     yield from _overwritten_results(runs)
     large = runs.loc[runs["nodes"] > _MOST_NODES, "case"].unique()
     if large.size:
@@ -100,12 +102,6 @@ def defects(runs: pd.DataFrame) -> Iterator[str]:
     if len(several_ranks):
         cases = ", ".join(several_ranks["case"].unique())
         yield f"{cases}: several ranks print into one log, and its slice of lines takes the first, cold steps"
-
-
-def _missing_baselines(runs: pd.DataFrame) -> Iterator[str]:
-    for (batch, model), group in runs.groupby(KEY[:2], sort=False):
-        if BASELINE_CASE not in set(group.loc[group["counted"], "case"]):
-            yield f"{model}, batch {batch}: no run of {BASELINE_CASE}, so every speedup would be 1.0; here it is null"
 
 
 def _overwritten_results(runs: pd.DataFrame) -> Iterator[str]:

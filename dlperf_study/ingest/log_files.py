@@ -48,9 +48,10 @@ def find_log_files(path: Path) -> list[LogFile]:
         raise LogError(f"{path}: there is no such folder or file")
     log_files: list[LogFile] = []
     for file in [path] if path.is_file() else _files_below(path):
-        log_files += _log_files_in(file, path)
-    visible = [file for file in log_files if not any(map(_is_hidden, file.parts[1:]))]
-    return sorted(visible, key=lambda file: _natural_order(file.relative_path))
+        for log_file in _log_files_in(file, path):
+            if not any(part.startswith(".") or part == "__MACOSX" for part in log_file.parts[1:]):
+                log_files.append(log_file)
+    return sorted(log_files, key=lambda file: _natural_order(file.relative_path))
 
 
 def stem(name: str) -> str:
@@ -68,37 +69,26 @@ def _files_below(path: Path) -> Iterator[Path]:
 
 def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
     """Yield a file, or the members of an archive."""
-    above = tuple(map(_printable, (root.name, *file.relative_to(root).parts)))
+    names = (root.name, *file.relative_to(root).parts)
+    # Bytes that are not UTF-8 appear as their codes.
+    above = tuple(os.fsencode(name).decode("utf-8", "backslashreplace") for name in names)
     if file.suffix.lower() != ".zip" or not file.is_file():
         size = file.stat().st_size if file.is_file() else 0
         yield LogFile(LogSource(file, display_name=_relative_path(above)), above, size)
         return
-    sizes = _member_sizes(file)
+    sizes = {}
+    # A file that is no archive, in spite of its name, is a log itself.
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            sizes = {member.filename: member.compress_size for member in archive.infolist()}
     for source in log_sources(file):
         parts = (*above, *(part for part in source.member.split("/") if part))
         source = replace(source, display_name=_relative_path(parts))
         yield LogFile(source, parts, sizes.get(source.member, 0))
 
 
-def _printable(name: str) -> str:
-    """Return a file name as a string; bytes that are not UTF-8 appear as their codes."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
 def _relative_path(parts: tuple[str, ...]) -> str:
     return "/".join(parts[1:]) or parts[0]
-
-
-def _member_sizes(archive: Path) -> dict[str, int]:
-    """Return the compressed size of each member; none if it is no archive, which ``log_sources`` reports."""
-    if not zipfile.is_zipfile(archive):
-        return {}
-    with zipfile.ZipFile(archive) as opened:
-        return {member.filename: member.compress_size for member in opened.infolist()}
-
-
-def _is_hidden(part: str) -> bool:
-    return part.startswith(".") or part == "__MACOSX"
 
 
 def _natural_order(path: str) -> list[tuple[int, str]]:

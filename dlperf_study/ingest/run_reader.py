@@ -109,6 +109,7 @@ def read_printed_run(task: RunToRead) -> PrintedRun:
     logs, unreadable = _read_logs(task)
     if not logs:
         return PrintedRun(task.run.repetition, task.run.logs, "", None, 0, "; ".join(unreadable))
+    refusals, diagnostics = _check_logs(task, logs, unreadable)
     rates, rate_diagnostics, rate_refusals = _job_rates(task, logs)
     return PrintedRun(
         repetition=task.run.repetition,
@@ -116,8 +117,8 @@ def read_printed_run(task: RunToRead) -> PrintedRun:
         format=logs[0].format.name,
         rates=rates,
         ranks_seen=ranks_seen(logs),
-        refusal="; ".join([*_refusals(task, logs, unreadable), *rate_refusals]),
-        diagnostics=(*_diagnostics(task, logs, unreadable), *rate_diagnostics),
+        refusal="; ".join([*refusals, *rate_refusals]),
+        diagnostics=(*diagnostics, *rate_diagnostics),
         fingerprints=_fingerprints(logs),
     )
 
@@ -146,22 +147,23 @@ def _job_rates(task: RunToRead, logs: Sequence[ParsedLog]) -> tuple[Rates | None
     return rates, diagnostics, list(why_not_counted(series, rates))
 
 
-def _refusals(task: RunToRead, logs: Sequence[ParsedLog], unreadable: Sequence[str]) -> Iterator[str]:
-    """Yield why a run can't be counted, whatever its rates are."""
+def _check_logs(
+    task: RunToRead, logs: Sequence[ParsedLog], unreadable: Sequence[str]
+) -> tuple[list[str], list[Diagnostic]]:
+    """Return why a run can't be counted, whatever its rates are, and the diagnostics about its logs."""
+    refusals: list[str] = []
+    diagnostics: list[Diagnostic] = []
     for log in logs:
-        yield from (each.message for each in log.diagnostics if each.severity is Severity.ERROR)
-    yield from silent_ranks(unreadable, len(logs), task.metadata.job_size)
-    yield from truncated_ranks(logs)
-    yield from untrained(logs)
-    yield from contradictions(logs, task.metadata)
-
-
-def _diagnostics(task: RunToRead, logs: Sequence[ParsedLog], unreadable: Sequence[str]) -> Iterator[Diagnostic]:
-    for log in logs:
-        yield from (each for each in log.diagnostics if each.severity is not Severity.ERROR)
-    for reason in unreadable:
-        yield Diagnostic("logs", reason)
-    yield from unstated_data(logs, task.metadata.parameters)
+        for diagnostic in log.diagnostics:
+            if diagnostic.severity is Severity.ERROR:
+                refusals.append(diagnostic.message)
+            else:
+                diagnostics.append(diagnostic)
+    refusals += silent_ranks(unreadable, len(logs), task.metadata.job_size)
+    refusals += [*truncated_ranks(logs), *untrained(logs), *contradictions(logs, task.metadata)]
+    diagnostics += [Diagnostic("logs", reason) for reason in unreadable]
+    diagnostics += unstated_data(logs, task.metadata.parameters)
+    return refusals, diagnostics
 
 
 def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
