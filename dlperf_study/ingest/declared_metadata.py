@@ -5,7 +5,7 @@
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -160,10 +160,11 @@ def _read_json(file: LogFile) -> dict[str, Any]:
 
 def _without_repeated_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; raises ValueError if a name appears twice, because one value would be lost."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        raise ValueError(f"{next(name for name in counts if counts[name] > 1)!r} appears twice")
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in content:
+            raise ValueError(f"{name!r} appears twice")
+        content[name] = value
     return content
 
 

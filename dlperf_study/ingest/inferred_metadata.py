@@ -69,27 +69,28 @@ def infer_configurations(files: Sequence[LogFile]) -> list[LogMetadata]:
 
 def parse_name(parts: Sequence[str]) -> NameMetadata | None:
     """Return what a path says, or None if it does not follow DLPerf's names."""
-    stems = [stem(part) for part in parts]
-    cases = [index for index, part in enumerate(stems) if _CASE.fullmatch(part.removesuffix(".zip"))]
-    runs = [index for index, part in enumerate(stems) if _RUN.fullmatch(_PRINTER.sub("", part))]
-    if not cases or not runs or runs[-1] <= cases[-1]:
+    stems = list(map(stem, parts))
+    case = run = None
+    case_index = run_index = -1
+    for index, part in enumerate(stems):
+        if case_match := _CASE.fullmatch(part.removesuffix(".zip")):
+            case, case_index = case_match, index
+        if run_match := _RUN.fullmatch(_PRINTER.sub("", part)):
+            run, run_index = run_match, index
+    if not case or not run or run_index <= case_index:
         return None
-    case, run_name = stems[cases[-1]].removesuffix(".zip"), _PRINTER.sub("", stems[runs[-1]])
-    size, run = _CASE.fullmatch(case), _RUN.fullmatch(run_name)
-    assert size
-    assert run
-    other_parts = [part for index, part in enumerate(stems) if index > cases[-1] and index != runs[-1]]
-    printer = stems[runs[-1]].removeprefix(run_name)
+    printer = stems[run_index].removeprefix(run[0])
+    printers = [*stems[case_index + 1 : run_index], *stems[run_index + 1 :], printer]
     return NameMetadata(
-        above=tuple(parts[: cases[-1]]),
-        case=case,
-        nodes=int(size["nodes"]),
-        devices_per_node=int(size["devices_per_node"]),
+        above=tuple(parts[:case_index]),
+        case=case[0],
+        nodes=int(case["nodes"]),
+        devices_per_node=int(case["devices_per_node"]),
         model=run["model"],
         batch_per_device=int(run["batch"]),
         precision=run["precision"],
         repetition=int(run["repetition"]),
-        printer="/".join(filter(None, [*other_parts, printer])),
+        printer="/".join(filter(None, printers)),
     )
 
 

@@ -1,6 +1,6 @@
 """Writes the tables of a study from identified logs, and its plan: the configurations and their baselines."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -58,7 +58,7 @@ def ingest(
     """
     identity = identity.checked()
     refuse_others(paths, folder)
-    tasks = list(_runs_to_read(identity, files))
+    tasks = _runs_to_read(identity, files)
     plan = ingested_plan(identity, folder)
     paths.plan_file.unlink(missing_ok=True)
     with closing(tables.GrowingTable(Table.STEPS, paths.dataset)) as steps:
@@ -129,15 +129,18 @@ def _devices(parameters: Mapping[str, Scalar]) -> int:
     return int(parameters["nodes"]) * int(parameters["devices_per_node"])
 
 
-def _runs_to_read(identity: Identity, files: Sequence[LogFile]) -> Iterator[RunToRead]:
+def _runs_to_read(identity: Identity, files: Sequence[LogFile]) -> list[RunToRead]:
+    """Return the runs of an identity; raises IdentityError if logs that it names are missing."""
     files_by_path = {file.relative_path: file for file in files}
     missing = [log for log in identity.logs if log not in files_by_path]
     if missing:
         raise IdentityError(f"logs that the identity names are missing: {first_of(missing)}")
+    runs = []
     for metadata in identity.configurations:
         for run in sorted(metadata.runs, key=lambda run: run.repetition):
             logs = [files_by_path[log] for log in run.logs]
-            yield RunToRead(metadata, run, tuple(log.source for log in logs), sum(log.bytes for log in logs))
+            runs.append(RunToRead(metadata, run, tuple(log.source for log in logs), sum(log.bytes for log in logs)))
+    return runs
 
 
 def _read_configurations(
