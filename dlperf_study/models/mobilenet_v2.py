@@ -19,30 +19,34 @@ STAGES = (
 STEM, FEATURES = 32, 1280
 
 
+def blocks() -> Iterator[tuple[int, int, int, int]]:
+    """Yield input channels, expansion, output channels and stride of every inverted residual."""
+    channels = STEM
+    for expansion, outputs, repeats, first_stride in STAGES:
+        for stride in (first_stride, *[1] * (repeats - 1)):
+            yield channels, expansion, outputs, stride
+            channels = outputs
+
+
 def forward_macs(image_size: int, classes: int) -> int:
     """Return the multiply-accumulates of one forward pass."""
-    channels, size = STEM, strided(image_size, 2)
-    macs = convolution_macs(3, channels, 3, size)
-    for expansion, outputs, blocks, first_stride in STAGES:
-        for stride in (first_stride, *[1] * (blocks - 1)):
-            macs += _block_macs(channels, expansion, outputs, size, strided(size, stride))
-            channels, size = outputs, strided(size, stride)
-    return macs + convolution_macs(channels, FEATURES, 1, size) + FEATURES * classes
-
-
-def _block_macs(inputs: int, expansion: int, outputs: int, before: int, after: int) -> int:
-    """Return the count of an inverted residual; a block that doesn't expand has no first 1x1 convolution."""
-    hidden = inputs * expansion
-    expand = convolution_macs(inputs, hidden, 1, before) if expansion > 1 else 0
-    depthwise = convolution_macs(hidden, hidden, 3, after, groups=hidden)
-    return expand + depthwise + convolution_macs(hidden, outputs, 1, after)
+    size = strided(image_size, 2)
+    macs = convolution_macs(3, STEM, 3, size)
+    for inputs, expansion, outputs, stride in blocks():
+        hidden, output_size = inputs * expansion, strided(size, stride)
+        if expansion > 1:  # otherwise the block has no first 1x1 convolution
+            macs += convolution_macs(inputs, hidden, 1, size)
+        macs += convolution_macs(hidden, hidden, 3, output_size, groups=hidden)
+        macs += convolution_macs(hidden, outputs, 1, output_size)
+        size = output_size
+    return macs + convolution_macs(STAGES[-1][1], FEATURES, 1, size) + FEATURES * classes
 
 
 def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
     """Build Paddle's MobileNetV2 with cross-entropy."""
     from paddle.vision.models import mobilenet_v2
 
-    from dlperf_study.models._paddle_losses import cross_entropy_layer
+    from dlperf_study.models._paddle_layers import cross_entropy_layer
 
     return cross_entropy_layer(mobilenet_v2(num_classes=configuration.classes))
 
@@ -55,16 +59,9 @@ def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int)
 
     first = (*convolution_norm(3, STEM, 3, stride=2), nn.ReLU6())
     last = (*convolution_norm(STAGES[-1][1], FEATURES, 1), nn.ReLU6())
+    residuals = [_torch_block(*block) for block in blocks()]
     classifier = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(FEATURES, configuration.classes))
-    return cross_entropy_module(initialised(nn.Sequential(*first, *_torch_blocks(), *last, *classifier)))
-
-
-def _torch_blocks() -> Iterator[Any]:
-    channels = STEM
-    for expansion, outputs, blocks, first_stride in STAGES:
-        for stride in (first_stride, *[1] * (blocks - 1)):
-            yield _torch_block(channels, expansion, outputs, stride)
-            channels = outputs
+    return cross_entropy_module(initialised(nn.Sequential(*first, *residuals, *last, *classifier)))
 
 
 def _torch_block(inputs: int, expansion: int, outputs: int, stride: int) -> Any:

@@ -7,7 +7,7 @@ from dlperf_study.models._base import FLOPS_SOURCE, Model, NetworkConfiguration,
 
 #: Width, bottleneck blocks and stride of each stage; the output of a stage has four times its width.
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
-FEATURES = 2048
+STEM, FEATURES = 64, 2048
 
 
 def forward_macs(image_size: int, classes: int) -> int:
@@ -18,27 +18,33 @@ def forward_macs(image_size: int, classes: int) -> int:
 def backbone_macs(image_size: int) -> int:
     """Return the multiply-accumulates of everything before the last fully connected layer."""
     size = strided(image_size, 2)
-    macs, channels, size = convolution_macs(3, 64, 7, size), 64, strided(size, 2)
-    for width, blocks, stride in STAGES:
-        before, size = size, strided(size, stride)
-        macs += _stage_macs(channels, width, blocks, before, size)
-        channels = 4 * width
+    macs = convolution_macs(3, STEM, 7, size)
+    size = strided(size, 2)
+    for inputs, width, stride in blocks():
+        output_size = strided(size, stride)
+        macs += convolution_macs(inputs, width, 1, size)
+        macs += convolution_macs(width, width, 3, output_size)
+        macs += convolution_macs(width, 4 * width, 1, output_size)
+        if inputs != 4 * width:  # the shortcut has a convolution too
+            macs += convolution_macs(inputs, 4 * width, 1, output_size)
+        size = output_size
     return macs
 
 
-def _stage_macs(channels: int, width: int, blocks: int, before: int, after: int) -> int:
-    """Return the count of one stage, from ``channels`` of side ``before`` to side ``after``."""
-    entry = convolution_macs(channels, width, 1, before) + convolution_macs(channels, 4 * width, 1, after)
-    others = (blocks - 1) * convolution_macs(4 * width, width, 1, after)
-    every = convolution_macs(width, width, 3, after) + convolution_macs(width, 4 * width, 1, after)
-    return entry + others + blocks * every
+def blocks() -> Iterator[tuple[int, int, int]]:
+    """Yield input channels, width and stride of every bottleneck block."""
+    channels = STEM
+    for width, repeats, first_stride in STAGES:
+        for stride in (first_stride, *[1] * (repeats - 1)):
+            yield channels, width, stride
+            channels = 4 * width
 
 
 def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
     """Build Paddle's ResNet-50, which is the v1.5, with cross-entropy."""
     from paddle.vision.models import resnet50
 
-    from dlperf_study.models._paddle_losses import cross_entropy_layer
+    from dlperf_study.models._paddle_layers import cross_entropy_layer
 
     return cross_entropy_layer(resnet50(num_classes=configuration.classes))
 
@@ -56,17 +62,10 @@ def torch_network(outputs: int) -> Any:
 
     from dlperf_study.models._torch_layers import convolution_norm, initialised
 
-    stem = (*convolution_norm(3, 64, 7, stride=2), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1))
+    stem = (*convolution_norm(3, STEM, 7, stride=2), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1))
     pooled = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(FEATURES, outputs))
-    return initialised(nn.Sequential(*stem, *_torch_blocks(), *pooled))
-
-
-def _torch_blocks() -> Iterator[Any]:
-    channels = 64
-    for width, blocks, first_stride in STAGES:
-        for stride in (first_stride, *[1] * (blocks - 1)):
-            yield _torch_bottleneck(channels, width, stride)
-            channels = 4 * width
+    bottlenecks = [_torch_bottleneck(*block) for block in blocks()]
+    return initialised(nn.Sequential(*stem, *bottlenecks, *pooled))
 
 
 def _torch_bottleneck(inputs: int, width: int, stride: int) -> Any:

@@ -1,6 +1,5 @@
 """VGG16 for ImageNet (Simonyan and Zisserman, 2015, configuration D), without batch norm."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from dlperf_study.models._base import FLOPS_SOURCE, Model, NetworkConfiguration, convolution_macs
@@ -28,38 +27,29 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
     """Build Paddle's VGG16 with cross-entropy."""
     from paddle.vision.models import vgg16
 
-    from dlperf_study.models._paddle_losses import cross_entropy_layer
+    from dlperf_study.models._paddle_layers import cross_entropy_layer
 
     return cross_entropy_layer(vgg16(num_classes=configuration.classes))
 
 
 def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
     """Build the same network in PyTorch with cross-entropy; it pools features to 7x7 at any size, as Paddle's does."""
-    from torch.nn import AdaptiveAvgPool2d, Flatten, Sequential
+    from torch import nn
 
     from dlperf_study.models._torch_layers import cross_entropy_module, initialised
 
-    layers = (*_torch_convolutions(), AdaptiveAvgPool2d(7), Flatten(), *_torch_classifier(configuration.classes))
-    return cross_entropy_module(initialised(Sequential(*layers)))
-
-
-def _torch_convolutions() -> Iterator[Any]:
-    from torch.nn import Conv2d, MaxPool2d, ReLU
-
+    layers: list[Any] = []
     inputs = 3
-    for channels, layers in GROUPS:
-        for _ in range(layers):
-            yield from (Conv2d(inputs, channels, 3, padding=1), ReLU())
+    for channels, convolutions in GROUPS:
+        for _ in range(convolutions):
+            layers += [nn.Conv2d(inputs, channels, 3, padding=1), nn.ReLU()]
             inputs = channels
-        yield MaxPool2d(2)
-
-
-def _torch_classifier(classes: int) -> Iterator[Any]:
-    from torch.nn import Dropout, Linear, ReLU
-
+        layers.append(nn.MaxPool2d(2))
+    layers += [nn.AdaptiveAvgPool2d(7), nn.Flatten()]
     for features in (512 * 7 * 7, 4096):
-        yield from (Linear(features, 4096), ReLU(), Dropout(0.5))
-    yield Linear(4096, classes)
+        layers += [nn.Linear(features, 4096), nn.ReLU(), nn.Dropout(0.5)]
+    layers.append(nn.Linear(4096, configuration.classes))
+    return cross_entropy_module(initialised(nn.Sequential(*layers)))
 
 
 MODEL = Model(

@@ -11,7 +11,6 @@
 Together 15,254,602 at 10 classes and images of 32x32.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from dlperf_study.models._base import FLOPS_SOURCE, Model, NetworkConfiguration
@@ -33,7 +32,7 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
     """Build the network with cross-entropy; Paddle has no such VGG."""
     from paddle import nn
 
-    from dlperf_study.models._paddle_losses import cross_entropy_layer
+    from dlperf_study.models._paddle_layers import cross_entropy_layer
 
     return cross_entropy_layer(_network(nn, configuration))
 
@@ -47,31 +46,25 @@ def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int)
 
 def _network(nn: Any, configuration: NetworkConfiguration) -> Any:
     """Return the network in a library's layers; ``nn`` names them as ``paddle.nn`` does."""
-    features = _features(configuration.image_size)
-    return nn.Sequential(*_convolutions(nn), *_classifier(nn, features, configuration.classes))
+    layers: list[Any] = []
+    inputs = 3
+    for (channels, convolutions), dropout in zip(GROUPS, DROPOUTS, strict=True):
+        for convolution in range(convolutions):
+            layers += [nn.Conv2D(inputs, channels, 3, padding=1), nn.BatchNorm2D(channels), nn.ReLU()]
+            if convolution < convolutions - 1:
+                layers.append(nn.Dropout(dropout))
+            inputs = channels
+        layers.append(nn.MaxPool2D(2, 2))
+    layers += [nn.Flatten(), nn.Dropout(0.5), nn.Linear(_features(configuration.image_size), WIDTH)]
+    layers += [nn.BatchNorm1D(WIDTH), nn.ReLU(), nn.Dropout(0.5), nn.Linear(WIDTH, WIDTH)]
+    layers.append(nn.Linear(WIDTH, configuration.classes))
+    return nn.Sequential(*layers)
 
 
 def _features(image_size: int) -> int:
     """Return how many features the convolutions have as output."""
     side = image_size // SHRINKING
     return GROUPS[-1][0] * side * side
-
-
-def _convolutions(nn: Any) -> Iterator[Any]:
-    inputs = 3
-    for (channels, layers), dropout in zip(GROUPS, DROPOUTS, strict=True):
-        for layer in range(layers):
-            yield from (nn.Conv2D(inputs, channels, 3, padding=1), nn.BatchNorm2D(channels), nn.ReLU())
-            if layer < layers - 1:
-                yield nn.Dropout(dropout)
-            inputs = channels
-        yield nn.MaxPool2D(2, 2)
-
-
-def _classifier(nn: Any, features: int, classes: int) -> Iterator[Any]:
-    yield from (nn.Flatten(), nn.Dropout(0.5), nn.Linear(features, WIDTH))
-    yield from (nn.BatchNorm1D(WIDTH), nn.ReLU(), nn.Dropout(0.5), nn.Linear(WIDTH, WIDTH))
-    yield nn.Linear(WIDTH, classes)
 
 
 MODEL = Model(

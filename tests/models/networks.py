@@ -47,7 +47,7 @@ def tensor(values, library):
 
 
 def assign(parameter, values, library):
-    import_module(f"dlperf_study.models._{library}_tensors").assign(parameter, values)
+    import_module(f"dlperf_study.models._{library}_layers").assign(parameter, values)
 
 
 def parts(layer):

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from dlperf_study.errors import UnsupportedError
-from dlperf_study.models._arcface import MARGIN, SCALE, Shard, sample_rows
 from dlperf_study.models._base import replicated_parameters
+from dlperf_study.models.arcface_resnet50 import MARGIN, SCALE, Shard, sample_rows
 from tests.models.networks import LIBRARIES, batch, build, gradients, tensor
 from tests.models.sharded_ranks import CLASSES, RANKS, SAMPLES_PER_RANK, reproducible
 
@@ -105,7 +105,7 @@ def test_partial_fc_trains_the_classes_of_the_batch_and_a_sample_of_the_others(s
 @every_library
 def test_a_shard_without_a_class_of_the_batch_still_samples(library):
     shard = Shard(first=0, rows=10, rank=0, ranks=2)
-    rows = sample_rows(import_module(f"dlperf_study.models._{library}_tensors"), tensor([15, 16], library), shard, 0.4)
+    rows = sample_rows(import_module(f"dlperf_study.models._{library}_layers"), tensor([15, 16], library), shard, 0.4)
     assert len(set(rows.tolist())) == 4
 
 

@@ -1,7 +1,25 @@
-"""The operations of Paddle that the ArcFace loss needs: see ``Tensors`` in ``_arcface.py``."""
+"""A network and its loss as one Paddle layer, and the operations of Paddle that the ArcFace loss needs.
+
+For these see ``Tensors`` in ``_base.py``.
+"""
 
 from collections.abc import Sequence
 from typing import Any
+
+from dlperf_study.models._base import composed
+
+
+def cross_entropy_layer(network: Any) -> Any:
+    """Return ``network`` with the mean softmax cross-entropy of its logits [N, classes].
+
+    Labels may come as [N] or, from a static program, as [N, 1].
+    """
+    from paddle.nn import Layer, functional
+
+    def loss(layer: Any, images: Any, labels: Any) -> Any:
+        return functional.cross_entropy(layer.network(images), labels.flatten())
+
+    return composed(Layer, loss, network=network)
 
 
 def layer_class() -> Any:
