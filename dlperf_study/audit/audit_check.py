@@ -79,7 +79,7 @@ def product_diagnostics(results: Results, name: str, explanations: tuple[str, ..
     """Yield a result for every number in the column ``name`` of a table that prints both of its factors too."""
     factor_names = PRODUCTS[name]
     for cells in results.with_columns(name, *factor_names):
-        first, second = (cells[0].get(factor_name) for factor_name in factor_names)
+        first, second = map(cells[0].get, factor_names)
         printed = cells[0].get(name)
         if first * second == printed:
             yield None

@@ -3,15 +3,7 @@
 from dlperf_study.columns import measured, planned, published
 from dlperf_study.columns.column import DATASET_TABLES, Column, Dtype, Table
 
-__all__ = [
-    "COLUMNS",
-    "DATASET_TABLES",
-    "PRODUCTS",
-    "Column",
-    "Dtype",
-    "Table",
-    "columns_of",
-]
+__all__ = ["COLUMNS", "DATASET_TABLES", "PRODUCTS", "Column", "Dtype", "Table", "columns_of"]
 
 #: Every column by name, in the order of the tables.
 COLUMNS = {

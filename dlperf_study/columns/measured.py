@@ -2,24 +2,18 @@
 
 from dlperf_study.columns.column import FLOAT, INT, MAYBE_FLAG, MAYBE_INT, RC, RCP, RP, STRING, C, Column, P, R, S
 
+_RATIO_INTERVAL = "the ratio's interval, runs of both resampled"
+
 
 def _difference(part: str, label: str, meaning: str) -> tuple[Column, ...]:
     """Return the columns on how much longer a configuration takes than its reference."""
-    name, ends = f"{part}_difference_seconds", ("lower", "upper")
+    name, label = f"{part}_difference_seconds", f"{label}, difference"
     median = f"{meaning} − {meaning} of the declared reference, medians of both; negative is faster"
+    interval = "the difference's interval, runs of both resampled"
     return (
-        Column(name, f"{label}, difference", "s", FLOAT, median, C),
-        *(
-            Column(
-                f"{name}_{side}",
-                f"{label}, difference, {side}",
-                "s",
-                FLOAT,
-                f"{end} end of the difference's interval, runs of both resampled",
-                C,
-            )
-            for side, end in zip(("low", "high"), ends, strict=True)
-        ),
+        Column(name, label, "s", FLOAT, median, C),
+        Column(f"{name}_low", f"{label}, low", "s", FLOAT, f"lower end of {interval}", C),
+        Column(f"{name}_high", f"{label}, high", "s", FLOAT, f"upper end of {interval}", C),
     )
 
 
@@ -68,8 +62,8 @@ RATES = (
     Column("baseline_low", "Baseline throughput, low", "samples/s", FLOAT, "lower end of the baseline's interval", C),
     Column("baseline_high", "Baseline throughput, high", "samples/s", FLOAT, "upper end of the baseline's interval", C),
     Column("speedup", "Speedup", "×", FLOAT, "throughput / throughput of the declared baseline", C),
-    Column("speedup_low", "Speedup, low", "×", FLOAT, "lower end of the ratio's interval, runs of both resampled", C),
-    Column("speedup_high", "Speedup, high", "×", FLOAT, "upper end of the ratio's interval, runs of both resampled", C),
+    Column("speedup_low", "Speedup, low", "×", FLOAT, f"lower end of {_RATIO_INTERVAL}", C),
+    Column("speedup_high", "Speedup, high", "×", FLOAT, f"upper end of {_RATIO_INTERVAL}", C),
     Column("efficiency", "Efficiency", "", FLOAT, "speedup × baseline devices / devices", C),
     Column("efficiency_low", "Efficiency, low", "", FLOAT, "speedup_low × baseline devices / devices", C),
     Column("efficiency_high", "Efficiency, high", "", FLOAT, "speedup_high × baseline devices / devices", C),
@@ -80,29 +74,10 @@ COMPARISON = (
         "reference_throughput", "Reference throughput", "samples/s", FLOAT, "throughput of the declared reference", C
     ),
     Column(
-        "relative_throughput",
-        "Relative throughput",
-        "×",
-        FLOAT,
-        "throughput / throughput of the declared reference",
-        C,
+        "relative_throughput", "Relative throughput", "×", FLOAT, "throughput / throughput of the declared reference", C
     ),
-    Column(
-        "relative_throughput_low",
-        "Relative throughput, low",
-        "×",
-        FLOAT,
-        "lower end of the ratio's interval, runs of both resampled",
-        C,
-    ),
-    Column(
-        "relative_throughput_high",
-        "Relative throughput, high",
-        "×",
-        FLOAT,
-        "upper end of the ratio's interval, runs of both resampled",
-        C,
-    ),
+    Column("relative_throughput_low", "Relative throughput, low", "×", FLOAT, f"lower end of {_RATIO_INTERVAL}", C),
+    Column("relative_throughput_high", "Relative throughput, high", "×", FLOAT, f"upper end of {_RATIO_INTERVAL}", C),
     Column(
         "verdict",
         "Against reference",
@@ -182,14 +157,7 @@ TIMES = (
     Column("load_balance", "Load balance", "", FLOAT, "mean / maximum over ranks of the computation time", RC),
     Column("mfu", "MFU", "", FLOAT, "throughput × FLOPs per sample / (devices × device peak); missing if unknown", RC),
     Column("drain_seconds", "Drain", "s", FLOAT, "longest wait of a rank for late updates after its window", R),
-    Column(
-        "warmup_slowdown",
-        "First step",
-        "×",
-        FLOAT,
-        "first warm-up step / median measured step, slowest rank",
-        R,
-    ),
+    Column("warmup_slowdown", "First step", "×", FLOAT, "first warm-up step / median measured step, slowest rank", R),
     Column(
         "settled_at_step",
         "Settled at step",
@@ -230,12 +198,7 @@ INGESTED = (
 
 MODEL = (
     Column(
-        "parameters",
-        "Parameters",
-        "",
-        MAYBE_INT,
-        "trainable numbers on rank 0, of a sharded classifier its shard",
-        RCP,
+        "parameters", "Parameters", "", MAYBE_INT, "trainable numbers on rank 0, of a sharded classifier its shard", RCP
     ),
     Column("gradient_bytes", "Gradient", "bytes", MAYBE_INT, "bytes of gradients rank 0 exchanges in a step", RC),
     Column("flops_per_sample", "FLOPs per sample", "FLOP", FLOAT, "forward and backward of one sample", RC),

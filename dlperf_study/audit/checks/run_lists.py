@@ -23,9 +23,19 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield two results for every summary with a list of its runs: of its value and of the number of runs."""
     for summary in results.of(THROUGHPUT):
         runs = results.runs_of(summary)
-        if runs:
-            yield _compare_value(summary, runs)
-            yield _compare_count(summary, runs)
+        if not runs:
+            continue
+        yield _compare_value(summary, runs)
+        counts, declared = Counter(map(_run_number, runs)), summary.get("runs")
+        repeated = sorted(run_number for run_number, count in counts.items() if count > 1)
+        if repeated:
+            computation = f"run {', '.join(repeated)} is in the list more than once"
+        elif declared and declared != len(runs):
+            computation = f"{counted(int(declared), 'run')} stated, and {len(runs)} listed"
+        else:
+            yield None
+            continue
+        yield AuditDiagnostic(Severity.WARNING, (summary, *runs), computation, _EXPLANATIONS)
 
 
 def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
@@ -54,20 +64,6 @@ def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Itera
         for remaining, run in zip(combinations(rates, len(rates) - 1), reversed(runs), strict=True):
             if summary.printed.roundings_from(Fraction(median(remaining))):
                 yield f"the median without run {_run_number(run)} ({run.text})"
-
-
-def _compare_count(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
-    cells = (summary, *runs)
-    counts = Counter(map(_run_number, runs))
-    repeated = sorted(run_number for run_number, count in counts.items() if count > 1)
-    if repeated:
-        computation = f"run {', '.join(repeated)} is in the list more than once"
-        return AuditDiagnostic(Severity.WARNING, cells, computation, _EXPLANATIONS)
-    declared = summary.get("runs")
-    if not declared or declared == len(runs):
-        return None
-    computation = f"{counted(int(declared), 'run')} stated, and {len(runs)} listed"
-    return AuditDiagnostic(Severity.WARNING, cells, computation, _EXPLANATIONS)
 
 
 def _run_number(run: ResultCell) -> str:

@@ -38,8 +38,17 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield _compare_sum(task, [stage for stage in stages if stage is not None])
     for metric in (UPDATE, PASSES):
         for cells in grouped(results.of(metric), lambda cell: cell.series).values():
-            if len(cells) > 1:
-                yield _compare_along_series(cells)
+            if len(cells) < 2:
+                continue
+            # The same work per device takes equally long on any number of devices.
+            cells.sort(key=lambda cell: cell.world_size or 0)
+            values = [cell.value for cell in cells]
+            if max(values) <= MOST_CHANGE * min(values):
+                yield None
+            else:
+                seconds = ", ".join(f"{cell.text} s on {cell.world_size}" for cell in cells)
+                computation = f"{metric} of the same work per device is {seconds} devices"
+                yield AuditDiagnostic(Severity.WARNING, tuple(cells), computation, _ASYNCHRONOUS)
 
 
 def _compare_with_total(part: ResultCell, total: ResultCell) -> AuditDiagnostic | None:
@@ -64,17 +73,6 @@ def _compare_sum(task: ResultCell, stages: list[ResultCell]) -> AuditDiagnostic 
     computation = f"{' + '.join(stage.text for stage in stages)} = {total:.4g} s, printed {task.text}"
     severity = Severity.ERROR if low > task.printed.bounds(truncated=True)[1] else Severity.NOTE
     return AuditDiagnostic(severity, (task, *stages), computation, _OTHER_STAGES)
-
-
-def _compare_along_series(cells: list[ResultCell]) -> AuditDiagnostic | None:
-    """Find a stage whose time changes along a series: the same work per device takes equally long on any number."""
-    ordered = sorted(cells, key=lambda cell: cell.world_size or 0)
-    values = [cell.value for cell in ordered]
-    if max(values) <= MOST_CHANGE * min(values):
-        return None
-    seconds = ", ".join(f"{cell.text} s on {cell.world_size}" for cell in ordered)
-    computation = f"{ordered[0].metric} of the same work per device is {seconds} devices"
-    return AuditDiagnostic(Severity.WARNING, tuple(ordered), computation, _ASYNCHRONOUS)
 
 
 CHECK = Check("Do the stages of a task add up?", "stage times", examine)

@@ -37,22 +37,16 @@ def _compare(results: Results, seconds: ResultCell, rate: ResultCell, samples: i
     difference = f"{abs(excess):.1%} {'more' if excess > 0 else 'less'}"
     computation = f"{samples} samples in {seconds.text} s are {expected:.4g} samples/s, "
     computation += f"printed {rate.text}, {difference}"
-    computation += _global_batch_suspicion(seconds, rate, samples)
+    batch_per_device = seconds.get("batch_per_device") or 0
+    global_batch = int(batch_per_device * (seconds.world_size or 0))
+    # The printed global batch may be wrong, and batch per device × devices fit rate and time.
+    is_other_batch = seconds.metric == STEP and global_batch not in (0, samples)
+    if is_other_batch and rate.printed.overlaps(*integer_quotient(global_batch, seconds.printed)):
+        computation += f". {batch_per_device:g} × {seconds.world_size} = {global_batch} samples would fit"
     if is_between:
         computation += f"; {error_phrase(curve_rate)} may explain it"
     severity = Severity.WARNING if is_between else Severity.ERROR
     return AuditDiagnostic(severity, (rate, seconds), computation, _EXPLANATIONS)
-
-
-def _global_batch_suspicion(seconds: ResultCell, rate: ResultCell, samples: int) -> str:
-    """Return that batch per device × devices would fit rate and time, if the printed global batch does not."""
-    batch_per_device = seconds.get("batch_per_device") or 0
-    global_batch = int(batch_per_device * (seconds.world_size or 0))
-    if seconds.metric != STEP or global_batch in (0, samples):
-        return ""
-    if not rate.printed.overlaps(*integer_quotient(global_batch, seconds.printed)):
-        return ""
-    return f". {batch_per_device:g} × {seconds.world_size} = {global_batch} samples would fit"
 
 
 CHECK = Check("Do rates and times agree?", "times with a rate", examine)
