@@ -121,6 +121,7 @@ def ingest(options: argparse.Namespace) -> int:
     """Build the dataset and the report from logs of other programs; say first which runs they are of."""
     from dlperf_study.ingest.identification import describe, identify_logs
     from dlperf_study.ingest.ingestion import ingest, refuse_others
+    from dlperf_study.ingest.like_dlperf import write_like_dlperf
     from dlperf_study.supervision.locks import lock
     from dlperf_study.terminal import progress_display
 
@@ -139,7 +140,8 @@ def ingest(options: argparse.Namespace) -> int:
         ingest(logs.identity, logs.files, logs.folder, paths, partial(display.advance, task))
     _print(f"{_dataset_summary(paths)}: {paths.dataset}")
     if options.like_dlperf:
-        _like_dlperf(paths)
+        for line in write_like_dlperf(paths):
+            _print(line)
     if not options.no_report:
         _print(f"report: {_build_report(logs.identity.study)}")
     return 0
@@ -151,14 +153,6 @@ def _build_report(study_name: str) -> Path:
 
     _print("building the report, a minute or more …")
     return build(study_name)
-
-
-def _like_dlperf(paths: StudyPaths) -> None:
-    """Write the results as DLPerf would have, and say where its rules would have gone wrong."""
-    from dlperf_study.ingest.like_dlperf import write_like_dlperf
-
-    for line in write_like_dlperf(paths):
-        _print(line)
 
 
 def _dataset_summary(paths: StudyPaths) -> str:

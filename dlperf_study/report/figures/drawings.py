@@ -74,22 +74,17 @@ def _draw_ideal(axes: Sequence[Axes], lines: list[Series], devices: Sequence[int
     throughput, speedup, efficiency = axes
     all_baseline_devices = set()
     for line in lines:
-        rows = _with_baseline_devices(line)
-        for (rate, baseline_devices), points in rows.groupby(["baseline_throughput", "baseline_devices"]):
+        rows = line.measured.dropna(subset=["speedup"])
+        # The number of devices that efficiency was computed with.
+        all_devices = (rows["efficiency"] * rows["world_size"] / rows["speedup"]).round().astype(int)
+        for (rate, baseline_devices), points in rows.groupby(["baseline_throughput", all_devices]):
             sizes = sorted({baseline_devices, *points["world_size"]})
             rates = [rate * size / baseline_devices for size in sizes]
             charts.ideal_line(throughput, sizes, rates, colour(line.position))
-        all_baseline_devices.update(rows["baseline_devices"])
+        all_baseline_devices.update(all_devices)
     for baseline_devices in sorted(all_baseline_devices):
         charts.ideal_line(speedup, devices, [size / baseline_devices for size in devices])
     charts.ideal_line(efficiency, devices, [1.0] * len(devices))
-
-
-def _with_baseline_devices(line: Series) -> pd.DataFrame:
-    """Return the rows that have a speedup, with the number of devices that efficiency was computed with."""
-    rows = line.measured.dropna(subset=["speedup"])
-    baseline_devices = rows["efficiency"] * rows["world_size"] / rows["speedup"]
-    return rows.assign(baseline_devices=baseline_devices.round().astype(int))
 
 
 def _baseline_label(line: Series) -> str:
@@ -211,9 +206,13 @@ def stragglers(dataset: Dataset, series: list[Series]) -> Drawing | None:
     """Draw the mean computation step of each rank relative to the slowest of its run."""
     rows = _rows(series)
     rows = rows[rows["world_size"] > 1]
-    ranks = _relative_ranks(dataset.steps, rows.assign(y=range(len(rows))))
-    if ranks.empty:
+    computation = dataset.steps[dataset.steps["window"] == "computation"]
+    computation = charts.at_same_height(computation, rows.assign(y=range(len(rows))))
+    if computation.empty:
         return None
+    ranks = computation.groupby(["y", "repetition", "rank"], as_index=False)["seconds"].mean()
+    slowest = ranks.groupby(["y", "repetition"])["seconds"].transform("max")
+    ranks = ranks.assign(share=ranks["seconds"] / slowest)
     drawing, axes = charts.category_panel(dataset, list(rows["label"]))
     dots = {"size": 3, "color": PALETTE[0], "alpha": 0.55, "jitter": False}
     seaborn.stripplot(ranks, x="share", y="y", orient="h", native_scale=True, ax=axes, **dots)
@@ -222,14 +221,6 @@ def stragglers(dataset: Dataset, series: list[Series]) -> Drawing | None:
     axes.set_xlim(min(0.9, float(ranks["share"].min()) - 0.02), 1.01)
     axes.set_xlabel("rank's computation / slowest rank's")
     return drawing
-
-
-def _relative_ranks(steps: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per run and rank: the ``y`` of its configuration and ``share``, its mean over the slowest rank's."""
-    computation = charts.at_same_height(steps[steps["window"] == "computation"], rows)
-    means = computation.groupby(["y", "repetition", "rank"], as_index=False)["seconds"].mean()
-    slowest = means.groupby(["y", "repetition"])["seconds"].transform("max")
-    return means.assign(share=means["seconds"] / slowest)
 
 
 def _rows(series: list[Series]) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """The answer of the comparison page in sentences: no sentence claims more than its interval."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -114,8 +113,15 @@ def _drift_note(dataset: Dataset) -> str:
 
 
 def _same_program_note(dataset: Dataset) -> str:
-    """Return that two frameworks run one program on one device, and how far apart it was measured."""
-    ratios = list(_ratios_of_same_program(measured(dataset)))
+    """Return that two frameworks run one program on one device, and the larger rate of each pair over the smaller."""
+    rows = measured(dataset)
+    on_one_device = rows[(rows["world_size"] == 1) & rows["framework"].isin(_SAME_ALONE)]
+    common = [name for name in FIELD_NAMES if name != "framework"]
+    ratios = []
+    for _, pair in on_one_device.groupby(common, sort=False, dropna=False):
+        if len(pair) == len(_SAME_ALONE):
+            ratio = plain(pair["throughput"].max() / pair["throughput"].min())
+            ratios.append(f"{display_name(pair['model'].iloc[0])}: {ratio}×")
     if not ratios:
         return ""
     names = listed(list(map(display_name, _SAME_ALONE)))
@@ -123,13 +129,3 @@ def _same_program_note(dataset: Dataset) -> str:
         f"On one device {names} run the same program. What differs there ({', '.join(ratios)}) is not theirs, but how "
         "far apart one program is measured twice here; believe no smaller difference between other configurations."
     )
-
-
-def _ratios_of_same_program(rows: pd.DataFrame) -> Iterator[str]:
-    """Yield the model and the larger rate over the smaller of each pair that differs in its framework alone."""
-    on_one_device = rows[(rows["world_size"] == 1) & rows["framework"].isin(_SAME_ALONE)]
-    common = [name for name in FIELD_NAMES if name != "framework"]
-    for _, pair in on_one_device.groupby(common, sort=False, dropna=False):
-        if len(pair) == len(_SAME_ALONE):
-            ratio = plain(pair["throughput"].max() / pair["throughput"].min())
-            yield f"{display_name(pair['model'].iloc[0])}: {ratio}×"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -50,6 +51,8 @@ PARTS_OF |= dict.fromkeys(("negotiation_seconds", "all_reduce_seconds"), "traced
 DECISIONS = {"speedup": 1.0, "relative_throughput": 1.0, **dict.fromkeys(DIFFERENCES, 0.0)}
 #: Subjects whose diagnostics a number shows, besides those about itself.
 RELATED_SUBJECTS = {"throughput": ("settled_at_step",)}
+#: Columns of configurations that are shown without a unit and an interval.
+UNITLESS = ("runs_completed", "computation_to_communication", "difference_lies_in")
 AGAINST_BASELINE = "Against baseline"
 RATE_UNIT = COLUMNS["throughput"].unit
 
@@ -67,7 +70,10 @@ def laid_out(
 ) -> tuple[tuple[Heading, ...], tuple[tuple[Cell, ...], ...]]:
     """Return the headings of the columns, and a row of cells for each of the rows."""
     headings = tuple(column.heading for column in columns)
-    return headings, tuple(tuple(column.cell(row) for column in columns) for row in rows)
+    cells = []
+    for row in rows:
+        cells.append(tuple(column.cell(row) for column in columns))
+    return headings, tuple(cells)
 
 
 def defined(name: str) -> str:
@@ -149,50 +155,39 @@ def run_column(runs: pd.DataFrame, name: str) -> TableColumn:
     """Return a column of a table of runs, in the unit that fits most of them; it has no interval."""
     column = COLUMNS[name]
     unit = unit_of(name, runs[name] if column.is_number else [])
-    heading = Heading(column.label, unit.symbol, numeric=column.is_number)
-    return TableColumn(heading, lambda row: _run_cell(row, name, unit))
-
-
-def _run_cell(row: Any, name: str, unit: Unit) -> Cell:
-    value = getattr(row, name)
-    if is_missing(value):
-        return Cell.missing(defined(name) if row.outcome == Outcome.COMPLETED else "the run does not count")
-    footnote = ""
-    if name in EXPLAINED_BY and not is_missing(explanation := getattr(row, EXPLAINED_BY[name])):
-        footnote = f"{COLUMNS[EXPLAINED_BY[name]].label.lower()}: {explanation}"
-    if isinstance(value, float):
-        is_rate = unit.symbol == RATE_UNIT
-        shown = formatting.rate(value) if is_rate else formatting.plain(value / unit.size)
-    else:
-        shown = value if name in SENTENCES else display_name(value)
-    return Cell(shown, footnote=footnote)
-
-
-def _runs_column(_: Dataset) -> TableColumn:
-    heading = Heading(COLUMNS["runs_completed"].label, numeric=True)
-    return TableColumn(heading, lambda row: Cell(f"{row.runs_completed} of {row.runs_planned}"))
-
-
-def _ratio_column(dataset: Dataset) -> TableColumn:
-    name = "computation_to_communication"
 
     def cell(row: Any) -> Cell:
         value = getattr(row, name)
-        return Cell.missing(why_missing(dataset, row, name)) if is_missing(value) else Cell(formatting.ratio(value))
+        if is_missing(value):
+            return Cell.missing(defined(name) if row.outcome == Outcome.COMPLETED else "the run does not count")
+        footnote = ""
+        if name in EXPLAINED_BY and not is_missing(explanation := getattr(row, EXPLAINED_BY[name])):
+            footnote = f"{COLUMNS[EXPLAINED_BY[name]].label.lower()}: {explanation}"
+        if isinstance(value, float):
+            is_rate = unit.symbol == RATE_UNIT
+            shown = formatting.rate(value) if is_rate else formatting.plain(value / unit.size)
+        else:
+            shown = value if name in SENTENCES else display_name(value)
+        return Cell(shown, footnote=footnote)
 
-    return TableColumn(Heading(COLUMNS[name].label, numeric=True), cell)
+    return TableColumn(Heading(column.label, unit.symbol, numeric=column.is_number), cell)
 
 
-def _difference_column(dataset: Dataset) -> TableColumn:
-    name = "difference_lies_in"
+def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
+    """Return a column of ratios, counts or texts, which have neither unit nor interval."""
+    column = COLUMNS[name]
 
     def cell(row: Any) -> Cell:
-        value = getattr(row, name)
-        if row.is_reference:
-            return Cell("reference")
-        return Cell.missing(why_missing(dataset, row, name)) if is_missing(value) else Cell(value)
+        value, denominator = getattr(row, name), COMPARED_WITH.get(name)
+        if denominator and getattr(row, f"is_{denominator}"):
+            return Cell(denominator)
+        if is_missing(value):
+            return Cell.missing(why_missing(dataset, row, name))
+        if name == "runs_completed":
+            return Cell(f"{value} of {row.runs_planned}")
+        return Cell(formatting.ratio(value) if column.is_number else value)
 
-    return TableColumn(Heading(COLUMNS[name].label), cell)
+    return TableColumn(Heading(column.label, numeric=column.is_number), cell)
 
 
 def _verdict_column(dataset: Dataset, label: str, denominator: Denominator) -> TableColumn:
@@ -212,9 +207,7 @@ def _verdict_column(dataset: Dataset, label: str, denominator: Denominator) -> T
 
 
 _SPECIAL_COLUMNS: dict[str, Callable[[Dataset], TableColumn]] = {
-    "runs_completed": _runs_column,
-    "computation_to_communication": _ratio_column,
+    **{name: partial(_unitless_column, name) for name in UNITLESS},
     AGAINST_BASELINE: lambda dataset: _verdict_column(dataset, AGAINST_BASELINE, "baseline"),
     "verdict": lambda dataset: _verdict_column(dataset, COLUMNS["verdict"].label, "reference"),
-    "difference_lies_in": _difference_column,
 }

@@ -50,28 +50,31 @@ def latex_table(table: "Table") -> str:
         r"\centering",
         f"\\caption{{\\textbf{{{latex_escaped(table.title)}.}} {latex_escaped(table.caption)}}}",
         f"\\label{{tab:{table.name}}}",
-        *([*_tabular(table), *_notes(table)] if table.rows else [latex_escaped(table.empty)]),
+        *(_tabular(table) if table.rows else [latex_escaped(table.empty)]),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _tabular(table: "Table") -> list[str]:
-    columns = "".join(("r" if each.numeric else "l") + (r"@{\,}l" if each.interval else "") for each in table.headings)
-    lines = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule"]
-    lines += [" & ".join(map(_heading, table.headings)) + r" \\", r"\midrule"]
+    """Return the rows under their headings, and the notes below them."""
+    columns, labels = "", []
+    for heading in table.headings:
+        columns += ("r" if heading.numeric else "l") + (r"@{\,}l" if heading.interval else "")
+        label = latex_escaped(heading.text)
+        labels.append(f"\\multicolumn{{{heading.span}}}{{c}}{{{label}}}" if heading.numeric else label)
+    lines = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(labels) + r" \\", r"\midrule"]
     for group, row in table.grouped():
         if group:
             name = f"\\textit{{{latex_escaped(group)}}}"
             lines += [r"\addlinespace", f"\\multicolumn{{{table.width}}}{{l}}{{{name}}} \\\\"]
         cells = map(_cell, row, table.headings, map(table.marks, row))
         lines.append(" & ".join(cells) + r" \\")
-    return [*lines, r"\bottomrule", r"\end{tabular}"]
-
-
-def _heading(heading: "Heading") -> str:
-    label = latex_escaped(heading.text)
-    return f"\\multicolumn{{{heading.span}}}{{c}}{{{label}}}" if heading.numeric else label
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    notes = [latex_escaped(note) for note in table.notes]
+    for footnote, mark in table.footnotes.items():
+        notes.append(f"\\textsuperscript{{{mark}}}~{latex_escaped(str(footnote))}")
+    return [*lines, *(rf"\par\smallskip\footnotesize {note}" for note in notes)]
 
 
 def _cell(cell: "Cell", heading: "Heading", marks: str) -> str:
@@ -82,10 +85,3 @@ def _cell(cell: "Cell", heading: "Heading", marks: str) -> str:
     # A bracket that opens a cell after \\ would be read as that command's optional argument.
     interval = f"{{{latex_escaped(cell.interval)}}}" if cell.interval else ""
     return f"{value} & {interval}{mark}"
-
-
-def _notes(table: "Table") -> list[str]:
-    lines = [latex_escaped(note) for note in table.notes]
-    for footnote, mark in table.footnotes.items():
-        lines.append(f"\\textsuperscript{{{mark}}}~{latex_escaped(str(footnote))}")
-    return [rf"\par\smallskip\footnotesize {line}" for line in lines]

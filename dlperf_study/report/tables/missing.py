@@ -48,7 +48,9 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
         return "; ".join(of_traces.loc[of_traces["identity"] == row.identity, "message"]) or "no traced run was found"
     if column == "overlap" and not is_missing(row.exchange_seconds):
         return "a step took no longer than its computation alone: what is hidden can't be told from noise"
-    if column in EXCHANGE_COLUMNS and _exchanges_nothing(dataset, row):
+    runs = completed_runs(dataset)
+    exchanges = set(runs.loc[runs["identity"] == row.identity, "exchange"])
+    if column in EXCHANGE_COLUMNS and exchanges == {"none"}:
         return "nothing to exchange"
     return _OTHER_REASONS.get(column, "not recorded")
 
@@ -96,8 +98,3 @@ def _denominator_row(dataset: Dataset, row: Any, denominator: Denominator) -> An
     """Return the row of a declared baseline or reference, which is always in the plan; None where none is declared."""
     identity, rows = getattr(row, f"{denominator}_identity"), dataset.configurations
     return None if is_missing(identity) else next(rows[rows["identity"] == identity].itertuples())
-
-
-def _exchanges_nothing(dataset: Dataset, row: Any) -> bool:
-    runs = completed_runs(dataset)
-    return set(runs.loc[runs["identity"] == row.identity, "exchange"]) == {"none"}

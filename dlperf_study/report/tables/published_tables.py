@@ -1,6 +1,6 @@
 """Tables of published results: next to ours where they answer the same question, and as their authors printed them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -104,7 +104,7 @@ def next_to_ours(dataset: Dataset) -> Table:
     """Return every published throughput and its speedup, next to our configuration that answers the same question."""
     published = Published.read(dataset.plan.published)
     speedup = _with_links(_published_speedup(), AuditLinks.of(dataset))
-    ours = _our_columns(dataset, "throughput", "mean_of_rates", "speedup")
+    ours = [_our_column(dataset, name) for name in ("throughput", "mean_of_rates", "speedup")]
     columns = [*_KEYS, _published_throughput(), speedup, _AS_PRINTED, *ours]
     notes = (_HOW, defined("mean_of_rates"), *differences(published))
     conditions = f"{context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
@@ -118,8 +118,8 @@ def communication(dataset: Dataset) -> Table:
     published = Published.read(dataset.plan.published)
     points = exchange_points(published.cells)
     printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
-    ours = _our_columns(dataset, "computation_to_communication")
-    columns = [*_KEYS, _with_links(printed, AuditLinks.of(dataset)), *ours]
+    ours = _our_column(dataset, "computation_to_communication")
+    columns = [*_KEYS, _with_links(printed, AuditLinks.of(dataset)), ours]
     caption = f"{_APART} {hardware(published)} Ours: {context.conditions(dataset)}"
     notes = ("Of stage times, the share is the printed time of the all-reduce over that of the task.",)
     name, title = "published-communication", "Communication, published and ours"
@@ -203,18 +203,14 @@ def _with_links(column: TableColumn, links: AuditLinks) -> TableColumn:
     return TableColumn(column.heading, lambda row: replace(column.cell(row), links=links.about(row.keys)))
 
 
-def _our_columns(dataset: Dataset, *names: str) -> list[TableColumn]:
-    """Return columns of our own values, each in the row of a published number."""
+def _our_column(dataset: Dataset, name: str) -> TableColumn:
+    """Return a column of our own values, each in the row of a published number."""
     rows = {row.identity: row for row in dataset.configurations.itertuples()}
-    return [_our_column(measured_column(dataset, name), rows.get) for name in names]
-
-
-def _our_column(column: TableColumn, row_of: Callable[[Any], Any]) -> TableColumn:
+    column = measured_column(dataset, name)
     label = column.heading.label
     heading = replace(column.heading, label=f"Our {label[0].lower()}{label[1:]}")
 
     def cell(row: Any) -> Cell:
-        our_row = None if is_missing(row.identity) else row_of(row.identity)
-        return Cell.missing(_NO_MATCH) if our_row is None else column.cell(our_row)
+        return column.cell(rows[row.identity]) if row.identity in rows else Cell.missing(_NO_MATCH)
 
     return TableColumn(heading, cell)

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from dlperf_study.errors import ReportError
-from dlperf_study.report.pages.notebooks import execute
+from dlperf_study.report.pages.pages import execute
 from dlperf_study.supervision.notebook import Execution
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dlperf_study.errors import DlperfStudyError, EvidenceError
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.report.pages import notebooks, pages
+from dlperf_study.report.pages import pages
 from dlperf_study.study.study import question_names
 from tests.report.conftest import mixed_entries, write_titled
 
@@ -129,7 +129,7 @@ def test_a_failing_notebook_leaves_the_last_good_report(
     write_titled(paths, mixed_entries()[:1])
     paths.report.mkdir()
     paths.report_page.write_text("the last good report")
-    monkeypatch.setattr(notebooks, "NOTEBOOKS", tmp_path / "nowhere")
+    monkeypatch.setattr(pages, "NOTEBOOKS", tmp_path / "nowhere")
     with pytest.raises(DlperfStudyError, match=r"(summary|scaling)\.ipynb"):
         pages.build("example")
     assert paths.report_page.read_text() == "the last good report"
