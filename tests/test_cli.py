@@ -31,11 +31,11 @@ def plan(place: Workplace, capsys: pytest.CaptureFixture[str], command: str = "p
         ("questions: [scaling]", "questions: [scaling", r"line \d+, column \d+: not YAML"),
         ("title: Tiny", "title: Tiny\ntitle: Twice", r"duplicate key 'title'"),
         ("title: Tiny", "\ttitle: Tiny", r"a tab; YAML is indented with spaces"),
-        ("devices_per_node: [1, 2]", "devices_per_node: [2]", r"baseline: .* which no configuration of the study is"),
+        ("devices_per_node: [1, 2]", "devices_per_node: [2]", r"baseline: .* which is not in the study"),
         (STUDY, "- a\n- list\n", r"holds a list; it must be a mapping"),
     ],
 )
-def test_a_mistake_in_a_study_file_is_one_line(
+def test_an_error_in_a_study_file_is_one_line(
     place: Workplace, capsys: pytest.CaptureFixture[str], right: str, wrong: str, message: str
 ) -> None:
     assert right in STUDY
@@ -52,7 +52,7 @@ def test_a_mistake_in_a_study_file_is_one_line(
         ("link: loopback", "link: loopback\nspeed: 3", r"unknown key speed; .*the keys are launcher"),
     ],
 )
-def test_a_mistake_in_a_cluster_file_is_one_line(
+def test_an_error_in_a_cluster_file_is_one_line(
     place: Workplace, capsys: pytest.CaptureFixture[str], right: str, wrong: str, message: str
 ) -> None:
     place.cluster_file.write_text(CLUSTER.replace(right, wrong, 1))
@@ -151,7 +151,7 @@ def test_the_audit_of_a_table_says_what_can_not_be_right(tmp_path: Path, capsys:
     assert "error (ratios): 370.0 / 100.0 = 3.7, printed 3.80: it fits no rounding\n" in capsys.readouterr().out
 
 
-def test_a_mistake_in_an_audited_table_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_in_an_audited_table_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "table.csv"
     table.write_text("world_size,throughput\n1,100.0\n4,fast\n")
     assert_one_line(
