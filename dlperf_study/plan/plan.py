@@ -86,7 +86,10 @@ class Plan:
 
     def write(self, path: Path) -> None:
         """Write the plan as JSON, all of it or nothing."""
-        write_atomically(path, json.dumps(self._as_json(), indent=2, ensure_ascii=False) + "\n")
+        head = {name: value for name, value in vars(self).items() if name != "entries"}
+        entries = [{"identity": entry.configuration.identity, **asdict(entry)} for entry in self.entries]
+        content = {"format": FORMAT, **head, "entries": entries}
+        write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> "Plan":
@@ -97,15 +100,6 @@ class Plan:
             raise EvidenceError(f"{path}: there is no plan yet; `python -m dlperf_study run` writes one") from None
         except ValueError as error:
             raise EvidenceError(f"{path}: not a plan: {error}") from error
-        return cls._from_json(content, path)
-
-    def _as_json(self) -> dict[str, Any]:
-        head = {name: value for name, value in vars(self).items() if name != "entries"}
-        entries = [{"identity": entry.configuration.identity, **asdict(entry)} for entry in self.entries]
-        return {"format": FORMAT, **head, "entries": entries}
-
-    @classmethod
-    def _from_json(cls, content: Any, path: Path) -> "Plan":
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
             raise EvidenceError(f"{path}: not a plan of format {FORMAT}; plan the study again")
         try:

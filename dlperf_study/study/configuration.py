@@ -259,10 +259,12 @@ class Configuration:
     @cached_property
     def identity(self) -> str:
         """A readable name, unique among all configurations, usable as a folder."""
+        values = json.dumps(self.identifying_values(), sort_keys=True)
+        digest = hashlib.sha256(values.encode()).hexdigest()[:8]
         servers = f"{self.servers}s" if self.servers else ""
         return (
             f"{self.framework}-{self.strategy}-{self.model}-{self.nodes}n{self.devices_per_node}d{servers}"
-            f"-b{self.batch_per_device}-{self.precision}-{self._digest()}"
+            f"-b{self.batch_per_device}-{self.precision}-{digest}"
         )
 
     @property
@@ -281,10 +283,6 @@ class Configuration:
     def displayed_values(self) -> dict[str, Scalar]:
         """Return the parameters as pages show them: the cluster without the folder of its file."""
         return self.as_dict() | {"cluster": cluster_title(self.cluster)}
-
-    def _digest(self) -> str:
-        values = json.dumps(self.identifying_values(), sort_keys=True)
-        return hashlib.sha256(values.encode()).hexdigest()[:8]
 
 
 #: Every parameter by name, in order of declaration.

@@ -67,11 +67,10 @@ def _several(kind: Any) -> Any:
 
 def _one_or_several(kind: Any) -> Any:
     several = _several(kind)
-    return Annotated[several, BeforeValidator(_as_list, json_schema_input_type=kind | several)]
-
-
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
+    as_list = BeforeValidator(
+        lambda value: value if isinstance(value, list) else [value], json_schema_input_type=kind | several
+    )
+    return Annotated[several, as_list]
 
 
 def _countable(levels: dict[str, list[Scalar]]) -> dict[str, list[Scalar]]:

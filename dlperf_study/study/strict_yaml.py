@@ -52,7 +52,13 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise StudyFileError(f"{file}{position}: {_problem(error)}") from None
+        if "'\\t'" in str(error.problem):
+            problem = "a tab; YAML is indented with spaces"
+        elif isinstance(error, yaml.constructor.ConstructorError):
+            problem = str(error.problem)
+        else:
+            problem = f"not YAML: {', '.join(filter(None, (error.context, error.problem)))}"
+        raise StudyFileError(f"{file}{position}: {problem}") from None
     except (UnicodeDecodeError, yaml.reader.ReaderError) as error:
         raise StudyFileError(f"{file}: not UTF-8: {error}") from None
     if not isinstance(content, dict):
@@ -109,7 +115,10 @@ class StrictLoader(yaml.SafeLoader):
         self._count(event, depth=1, values=1)
         node = super().compose_node(parent, index)
         if isinstance(event, yaml.AliasEvent):
-            self._count_again(event, node)
+            # The values of an anchor count again wherever it is named.
+            if id(node) not in self._values_of:
+                raise _error(event, "an anchor named within itself: the value would never end")
+            self._count(event, depth=0, values=self._values_of[id(node)] - 1)
         self._values_of[id(node)] = self._values - values_before
         self._depth -= 1
         return node
@@ -148,12 +157,6 @@ class StrictLoader(yaml.SafeLoader):
             raise _error(node, f"a number of {len(node.value)} digits; the most are {MAX_DIGITS}")
         return str(node.value)
 
-    def _count_again(self, event: yaml.AliasEvent, node: yaml.Node | None) -> None:
-        """Count the values of an anchor again, wherever it is named."""
-        if id(node) not in self._values_of:
-            raise _error(event, "an anchor named within itself: the value would never end")
-        self._count(event, depth=0, values=self._values_of[id(node)] - 1)
-
     def _count(self, event: yaml.Event, depth: int, values: int) -> None:
         self._depth, self._values = self._depth + depth, self._values + values
         if self._depth > MAX_DEPTH:
@@ -164,14 +167,6 @@ class StrictLoader(yaml.SafeLoader):
 
 def _error(node_or_event: Any, problem: str) -> yaml.MarkedYAMLError:
     return yaml.constructor.ConstructorError(problem=problem, problem_mark=node_or_event.start_mark)
-
-
-def _problem(error: yaml.MarkedYAMLError) -> str:
-    if "'\\t'" in str(error.problem):
-        return "a tab; YAML is indented with spaces"
-    if isinstance(error, yaml.constructor.ConstructorError):
-        return str(error.problem)
-    return f"not YAML: {', '.join(filter(None, (error.context, error.problem)))}"
 
 
 for _name, (_pattern, _first_characters) in _PLAIN_VALUES.items():

@@ -76,7 +76,10 @@ class Study:
     def __post_init__(self) -> None:
         self._check_factors()
         self._check_batch()
-        self._check_include()
+        for index, included in enumerate(self.include):
+            missing = [name for name in self.factors if name not in included]
+            if missing:
+                raise self._error(f"include[{index}] gives no value of {', '.join(missing)}; it must name every factor")
         self._check_question(COMPARISON, "reference", bool(self.reference), "what to compare with")
         self._check_all_different("duplicate source in published", self.published)
         self._check_question(PUBLISHED, "published", bool(self.published), "the sources to show")
@@ -86,7 +89,14 @@ class Study:
 
         Raises StudyFileError for a duplicate point, an ``exclude`` that matches none, and when none is left.
         """
-        points = list(self._different_points())
+        points: list[Point] = []
+        keys: dict[frozenset[tuple[str, Scalar]], str] = {}
+        for key, point in self._all_points():
+            values = frozenset(point.items())
+            if values in keys:
+                raise self._error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
+            keys[values] = key
+            points.append(point)
         for index, where in enumerate(self.exclude):
             if not any(matches(point, where) for point in points):
                 raise self._error(f"exclude[{index}] ({format_condition(where)}) matches no configuration of the study")
@@ -136,16 +146,6 @@ class Study:
             raise self._error(f"{kind}: no rule's where matches {self._format(point)}")
         return denominator
 
-    def _different_points(self) -> Iterator[Point]:
-        """Yield the points of the grid and the included ones; each may come once."""
-        keys: dict[frozenset[tuple[str, Scalar]], str] = {}
-        for key, point in self._all_points():
-            values = frozenset(point.items())
-            if values in keys:
-                raise self._error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
-            keys[values] = key
-            yield point
-
     def _all_points(self) -> Iterator[tuple[str, Point]]:
         """Yield every point with the key of the study file that it comes from."""
         _, derived_batch = BATCH_OF_SCALING[self.scaling]
@@ -187,12 +187,6 @@ class Study:
             raise self._error(f"{derived_batch} can't be given, because scaling is {self.scaling}; give {fixed_batch}")
         if self.scaling == "strong" and not self._gives(fixed_batch):
             raise self._error(f"{fixed_batch} is missing, because scaling is strong; give it in fixed or in factors")
-
-    def _check_include(self) -> None:
-        for index, included in enumerate(self.include):
-            missing = [name for name in self.factors if name not in included]
-            if missing:
-                raise self._error(f"include[{index}] gives no value of {', '.join(missing)}; it must name every factor")
 
     def _check_question(self, question: str, key: str, is_given: bool, needed: str) -> None:
         """Refuse a question without the key that it needs, and the key without its question."""

@@ -27,15 +27,14 @@ class RuleSection(Section):
     values: Values = Field(description="put into a configuration, these make the one it is compared with")
 
 
-def _as_rules(rules_or_values: Any) -> Any:
-    """Return a list of rules, also where the file gives one mapping of values for all configurations."""
-    return [{"values": rules_or_values}] if isinstance(rules_or_values, dict) else rules_or_values
-
-
+#: A file may give one mapping of values for all configurations in place of a list of rules.
 RuleSections = Annotated[
     list[RuleSection],
     Field(min_length=1),
-    BeforeValidator(_as_rules, json_schema_input_type=Values | list[RuleSection]),
+    BeforeValidator(
+        lambda given: [{"values": given}] if isinstance(given, dict) else given,
+        json_schema_input_type=Values | list[RuleSection],
+    ),
 ]
 
 
@@ -50,11 +49,11 @@ def _one_of(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValid
     return AfterValidator(check)
 
 
-def _list_questions(schema: dict[str, Any]) -> None:
-    schema["enum"] = list(question_names())
-
-
-Question = Annotated[str, _one_of("questions", question_names), Field(json_schema_extra=_list_questions)]
+Question = Annotated[
+    str,
+    _one_of("questions", question_names),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(question_names()))),
+]
 SourceName = Annotated[str, _one_of("published sources", source_names)]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from dlperf_study import frameworks
 from dlperf_study.cluster.software import require_code_of_driver
 from dlperf_study.evidence.rank_log_writer import RankLogWriter
-from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework, Trainer
+from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
@@ -38,23 +38,19 @@ def train(framework: Framework, configuration: Configuration, run: RunPaths) -> 
     trainer = framework.trainer(configuration)
     log = RankLogWriter(run.rank_log(trainer.rank))
     try:
-        _measure(trainer, configuration, log)
+        description = trainer.description()
+        log.begin(trainer, description, configuration)
+        initial_checksum = trainer.parameter_checksum()
+        for window in training_windows(trainer, configuration):
+            log.window(window)
+        drain_seconds = trainer.settle()
+        checksum = trainer.parameter_checksum()
+        for window in breakdown_windows(trainer, configuration, description["gradient_bytes"]):
+            log.window(window)
+        log.end(initial_checksum, checksum, drain_seconds)
     finally:
         log.write()
     trainer.close()
-
-
-def _measure(trainer: Trainer, configuration: Configuration, log: RankLogWriter) -> None:
-    description = trainer.description()
-    log.begin(trainer, description, configuration)
-    initial_checksum = trainer.parameter_checksum()
-    for window in training_windows(trainer, configuration):
-        log.window(window)
-    drain_seconds = trainer.settle()
-    checksum = trainer.parameter_checksum()
-    for window in breakdown_windows(trainer, configuration, description["gradient_bytes"]):
-        log.window(window)
-    log.end(initial_checksum, checksum, drain_seconds)
 
 
 if __name__ == "__main__":
