@@ -129,15 +129,16 @@ def _check_ports(probes: Probes, facts: Mapping[str, Message]) -> CheckResult:
         return untested(_PORTS, "fewer than two nodes were reached")
     if without := [name for name, of_node in facts.items() if "address" not in of_node["address"]]:
         return untested(_PORTS, f"{', '.join(without)} can't be told by which address to be reached")
-    endpoints = {
-        f"{name} port {port}": (of_node["address"]["address"], port)
-        for name, of_node in facts.items()
-        for port in of_node["ports"]
-    }
+    endpoints = {}
+    for name, of_node in facts.items():
+        for port in of_node["ports"]:
+            endpoints[f"{name} port {port}"] = (of_node["address"]["address"], port)
     answers = probes.ask("connect", endpoints=endpoints)
     if silent := [name for name in facts if name not in answers]:
         return missing(_PORTS, "; ".join(f"{name} {probes.lost[name]}" for name in silent), "check again")
-    closed = [f"{endpoint} from {name}" for name, answer in answers.items() for endpoint in answer["unreachable"]]
+    closed = []
+    for name, answer in answers.items():
+        closed += [f"{endpoint} from {name}" for endpoint in answer["unreachable"]]
     if closed:
         return missing(_PORTS, f"no answer: {'; '.join(closed)}", _OPEN_PORTS)
     interfaces = sorted({of_node["address"]["interface"] for of_node in facts.values()})
@@ -146,14 +147,14 @@ def _check_ports(probes: Probes, facts: Mapping[str, Message]) -> CheckResult:
 
 def _check_ssh_between(nodes: Sequence[Node], facts: Mapping[str, Message]) -> Iterator[CheckResult]:
     """Yield whether the first node reaches each other node by ssh, as horovodrun does."""
-    first, *others = nodes
+    first, *peers = nodes
     if first.name not in facts:
         yield untested(f"ssh from {first.name}", f"{first.name} was not reached")
         return
-    reached = [node for node in others if node.name in facts]
+    reached = [node for node in peers if node.name in facts]
     with ThreadPoolExecutor(MAX_SSH_AT_ONCE) as pool:
         yield from pool.map(lambda node: _check_ssh(first, node), reached)
-    for node in others:
+    for node in peers:
         if node not in reached:
             yield untested(f"ssh from {first.name} to {node.name}", f"{node.name} was not reached")
 

@@ -50,7 +50,11 @@ class Inbox:
             return []
         *lines, rest = bytes(self._unfinished).split(b"\n")
         self._unfinished = bytearray(rest)
-        return [json.loads(text.removeprefix(self._prefix)) for text in lines if text.startswith(self._prefix)]
+        messages = []
+        for received_line in lines:
+            if received_line.startswith(self._prefix):
+                messages.append(json.loads(received_line.removeprefix(self._prefix)))
+        return messages
 
 
 class RunStopped(Exception):

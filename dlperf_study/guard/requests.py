@@ -3,8 +3,8 @@
 import os
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -81,7 +81,7 @@ def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
     }
     requests = {}
     for index in run.ready:
-        requests[index] = common | {"commands": [_filled(command, values) for command in run.commands_on(index)]}
+        requests[index] = common | {"commands": [asdict(command.filled(values)) for command in run.commands_on(index)]}
     return requests
 
 
@@ -98,16 +98,6 @@ def _values(run: ConductedRun) -> dict[str, str]:
     for port_index, port in zip(range(run.submission.ports), sorted(free), strict=False):
         values[f"port_{port_index}"] = str(port)
     return values
-
-
-def _filled(command: Command, values: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "name": command.name,
-        "role": command.role,
-        "argv": [fill(argument, values) for argument in command.argv],
-        "environment": {name: fill(value, values) for name, value in command.environment.items()},
-        "log": fill(command.log, values),
-    }
 
 
 def node_facts(run: ConductedRun, node_index: int, final_report: Message | None) -> dict[str, Any]:

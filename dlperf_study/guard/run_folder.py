@@ -27,8 +27,8 @@ def begin(submission: Submission) -> None:
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
     """Write texts by name into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text)
+    for name, content in files.items():
+        (folder / name).write_text(content)
 
 
 def keep_rank_output(folder: Path, pattern: str) -> None:

@@ -24,6 +24,12 @@ class Command:
     log: str
     node: int = 0
 
+    def filled(self, values: Mapping[str, str]) -> "Command":
+        """Return the command with the placeholders of these values replaced."""
+        argv = tuple(fill(argument, values) for argument in self.argv)
+        environment = {name: fill(value, values) for name, value in self.environment.items()}
+        return replace(self, argv=argv, environment=environment, log=fill(self.log, values))
+
 
 @dataclass(frozen=True)
 class Submission:
@@ -134,11 +140,11 @@ def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_
     )
 
 
-def fill(text: str, values: Mapping[str, str]) -> str:
-    """Return a text with ``{name}`` replaced by its value, for each name."""
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Return a template with ``{name}`` replaced by its value, for each name."""
     for name, value in values.items():
-        text = text.replace("{" + name + "}", value)
-    return text
+        template = template.replace("{" + name + "}", value)
+    return template
 
 
 def _command(task: Task, cluster: Cluster, folder: str) -> Command:

@@ -98,18 +98,18 @@ def cancel(folder: Path, cluster: Cluster) -> None:
 
 def _with_pods_as_nodes(job: Job, pods: Sequence[Pod]) -> Job:
     """Return a job whose nodes are pods: servers have pods of their own, also where trainers share their node."""
-    numbers = {(pod.role.value, pod.node): number for number, pod in enumerate(pods)}
+    indices = {(pod.role.value, pod.node): index for index, pod in enumerate(pods)}
     values = {}
-    for number, pod in enumerate(pods):
+    for index, pod in enumerate(pods):
         if pod.role is PodRole.SERVER:
-            values[f"server_host_{pod.node}"] = f"{{host_{number}}}"
+            values[f"server_host_{pod.node}"] = f"{{host_{index}}}"
     tasks = []
     for task in job.tasks:
-        number = numbers[task.role.value, task.node]
-        task_values = values | {f"interface_{task.node}": f"{{interface_{number}}}"}
+        index = indices[task.role.value, task.node]
+        task_values = values | {f"interface_{task.node}": f"{{interface_{index}}}"}
         environment = {name: fill(value, task_values) for name, value in task.environment.items()}
         argv = tuple(fill(argument, task_values) for argument in task.argv)
-        tasks.append(replace(task, node=number, argv=argv, environment=environment))
+        tasks.append(replace(task, node=index, argv=argv, environment=environment))
     return replace(job, nodes=len(pods), tasks=tuple(tasks))
 
 

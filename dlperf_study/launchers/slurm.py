@@ -13,11 +13,10 @@ from dlperf_study.launchers._base import Launcher, Queue
 from dlperf_study.paths import ConfigurationPaths
 from dlperf_study.slurm.allocation import allocated_nodes
 from dlperf_study.slurm.check import check_slurm
-from dlperf_study.slurm.job import SCRIPT, SubmittedJob, open_jobs, submit_job
+from dlperf_study.slurm.job import SCRIPT, SubmittedJob, Watch, abandon, open_jobs, submit_job
 from dlperf_study.slurm.queue import Refused
 from dlperf_study.slurm.script import script
 from dlperf_study.slurm.settings import SlurmSettings
-from dlperf_study.slurm.watch import Watch, abandon
 from dlperf_study.study.job import Job, JobResult, Outcome
 
 #: One run of a job: the job, and which of its runs.

@@ -40,7 +40,7 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
 
 def nodes(cluster: Cluster) -> tuple[Node, ...]:
     """Return the hosts, in the order of the cluster file."""
-    options = [word for option in OPTIONS for word in ("-o", option)]
+    options = [argument for option in OPTIONS for argument in ("-o", option)]
     return tuple(
         Node(host, (*_ssh(cluster), *options, host), cluster.guard_python, shell=True) for host in cluster.hosts
     )

@@ -138,8 +138,8 @@ def find(comment: str) -> str | None:
     """Return the id of the job with this comment, if one waits or runs."""
     lines = _command("squeue", "--noheader", "--user", str(os.getuid()), "--format=%i %k").splitlines()
     for line in lines:
-        job_id, _, text = line.strip().partition(" ")
-        if text == comment:
+        job_id, _, comment_of_job = line.strip().partition(" ")
+        if comment_of_job == comment:
             return job_id
     return None
 

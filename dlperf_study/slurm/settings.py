@@ -9,7 +9,7 @@ from dlperf_study.cluster.sections import DAY_SECONDS, MAX_SECONDS
 from dlperf_study.study.validation import Section
 
 #: The options that the sbatch script sets itself, by sbatch's long and short names.
-OWN_OPTIONS = (
+SCRIPT_OPTIONS = (
     *("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--time", "-t", "--job-name", "-J", "--partition", "-p"),
     *("--account", "-A", "--output", "-o", "--error", "-e", "--array", "-a", "--wait", "-W", "--wrap", "--chdir", "-D"),
     *("--comment", "--export", "--requeue", "--no-requeue", "--parsable"),
@@ -20,9 +20,10 @@ def _option(text: str) -> str:
     if not re.fullmatch(r"--?[A-Za-z][^\n]*", text):
         raise ValueError("it must be one option of sbatch, as --constraint=v100")
     name = re.split(r"[=\s]", text, maxsplit=1)[0]
-    own = [option for option in OWN_OPTIONS if name == option or (len(option) == 2 and name.startswith(option))]
-    if own and not (name.startswith("--") and name not in OWN_OPTIONS):
-        raise ValueError(f"{own[0]} is set by this package")
+    for option in SCRIPT_OPTIONS:
+        # The value may follow a short name at once: -N2.
+        if name == option or (len(option) == 2 and name.startswith(option)):
+            raise ValueError(f"{option} is set by this package")
     return text
 
 

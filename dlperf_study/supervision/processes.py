@@ -107,7 +107,7 @@ def _is_orphan(process: psutil.Process, variable: str) -> bool:
     if host != socket.gethostname() or not _has_our_process_ids(process):
         if variable != RUN_MARK:
             return False
-        argvs = [other.info["cmdline"] or [] for other in psutil.process_iter(["cmdline"])]
+        argvs = [running.info["cmdline"] or [] for running in psutil.process_iter(["cmdline"])]
         return not any(GUARD in argv and mark in argv for argv in argvs)
     try:
         return not _is_alive(psutil.Process(int(owner)))

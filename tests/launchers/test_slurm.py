@@ -16,6 +16,7 @@ from dlperf_study.launchers import slurm as launcher
 from dlperf_study.paths import RunPaths
 from dlperf_study.slurm import queue
 from dlperf_study.slurm.allocation import allocated_nodes, srun
+from dlperf_study.slurm.job import SETTLE_SECONDS, Patience, failure, with_slurm_reason
 from dlperf_study.slurm.queue import (
     Partition,
     Phase,
@@ -27,7 +28,6 @@ from dlperf_study.slurm.queue import (
 )
 from dlperf_study.slurm.script import allotted_seconds, filled, script, slurm_time
 from dlperf_study.slurm.settings import SlurmSettings
-from dlperf_study.slurm.watch import SETTLE_SECONDS, Patience, failure, with_slurm_reason
 from dlperf_study.study.job import JobResult, Outcome
 from tests.frameworks.launching import configuration
 from tests.golden_file import check
