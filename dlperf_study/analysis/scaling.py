@@ -43,8 +43,8 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     Of the two batches it is the constant one: per device under weak scaling, global under strong scaling.
     """
     constant_batch, _ = BATCH_OF_SCALING[scaling]
-    names = [name for name in FIELD_NAMES if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT)]
-    factors = [constant_batch if name == "batch_per_device" else name for name in names]
+    factors = [name for name in FIELD_NAMES if name not in (*_ALONG_CURVE, *_WITHOUT_EFFECT)]
+    factors[factors.index("batch_per_device")] = constant_batch
     for name in _ALONG_CURVE:
         if configurations.duplicated([*factors, "world_size"]).any() and configurations[name].nunique() > 1:
             factors.append(name)

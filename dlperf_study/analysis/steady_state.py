@@ -25,8 +25,11 @@ def settled_at(step_seconds: Floats) -> int | None:
     None if less than half of it is steady, or it has fewer than 9 steps.
     """
     count = step_seconds.size
-    cuts = sorted({count * cut // CUTS for cut in range(CUTS // 2 + 1)})
-    return next((cut for cut in cuts if is_steady(step_seconds[cut:])), None)
+    for piece in range(CUTS // 2 + 1):
+        cut = count * piece // CUTS
+        if is_steady(step_seconds[cut:]):
+            return cut
+    return None
 
 
 def is_steady(step_seconds: Floats) -> bool:

@@ -58,5 +58,8 @@ def severity_counts(result: CheckResult) -> str:
     """Return how many diagnostics of each severity a check has: ``1 error, 2 notes``."""
     if not result.examined:
         return "nothing to examine"
-    counts = [(result.count(severity), severity.value) for severity in reversed(Severity)]
-    return ", ".join(counted(count, name) for count, name in counts if count) or "nothing found"
+    counts = []
+    for severity in reversed(Severity):
+        if count := result.count(severity):
+            counts.append(counted(count, severity.value))
+    return ", ".join(counts) or "nothing found"

@@ -95,7 +95,9 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
                 continue
             cell = {**conditions, "source": source, "cell": f"{source}/{label}/{metric}", "row": label}
             cell |= {"column": metric, METRIC: metric, VALUE: row[metric]}
-            cell |= {bound: row[f"{metric}_{bound}"] for bound in _BOUNDS if f"{metric}_{bound}" in row}
+            for bound in _BOUNDS:
+                if f"{metric}_{bound}" in row:
+                    cell[bound] = row[f"{metric}_{bound}"]
             baseline_identity = row.get(_BASELINES.get(metric, ""))
             if baseline_identity:
                 cell["baseline"] = f"{source}/{baseline_identity}/{THROUGHPUT}"

@@ -134,7 +134,7 @@ def _check_header(header: list[str]) -> None:
     if METRIC not in header and not set(METRIC_COLUMNS) & set(header):
         hint = ""
         for separator, noun in _OTHER_SEPARATORS.items():
-            if not hint and any(separator in name for name in header):
+            if not hint and separator in "".join(header):
                 hint = f"; its fields seem to be separated by {noun}, and must be separated by commas"
         raise TableError(
             f"there is no column metric and no column of a metric; the columns are {', '.join(header) or 'none'}, "

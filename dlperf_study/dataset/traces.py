@@ -53,7 +53,11 @@ def read_traces(plan: Plan, paths: StudyPaths, runs: pd.DataFrame) -> Traces:
 def _read_trace(identity: str, paths: RunPaths, counted: pd.DataFrame, traces: Traces) -> None:
     """Add the columns of one traced run, or the diagnostic why it has none."""
     try:
-        run = _read_traced_run(paths)
+        if not paths.folder.exists():
+            raise EvidenceError("the traced run that trace_steps asks for is missing")
+        run = read_run(paths)
+        if not run.completed:
+            raise EvidenceError(f"{paths.folder}: the traced run is no evidence: {run.outcome}: {run.reason}")
         parameters = int(run.ranks[0].facts["parameters"])
         traced_run = TracedRun(run.configuration.warmup_steps, longest_steps(run), parameters)
         timeline = read_timeline(paths.timeline, traced_run)
@@ -66,15 +70,6 @@ def _read_trace(identity: str, paths: RunPaths, counted: pd.DataFrame, traces: T
         "all_reduce_seconds": timeline.all_reduce_seconds,
     }
     traces.diagnostics.extend(_different_environment(identity, run, counted))
-
-
-def _read_traced_run(paths: RunPaths) -> Run:
-    if not paths.folder.exists():
-        raise EvidenceError("the traced run that trace_steps asks for is missing")
-    run = read_run(paths)
-    if not run.completed:
-        raise EvidenceError(f"{paths.folder}: the traced run is no evidence: {run.outcome}: {run.reason}")
-    return run
 
 
 def longest_steps(run: Run) -> Floats:

@@ -25,8 +25,10 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
         else:
             count = cells[0].get("devices_per_node")
             printed = f"{int(count)} × {device}" if count else device
-            candidates = [candidate for candidate in instances().values() if candidate.has(device)]
-            matching = [candidate.name for candidate in candidates if count in (None, candidate.devices)]
+            matching = []
+            for candidate in instances().values():
+                if candidate.has(device) and count in (None, candidate.devices):
+                    matching.append(candidate.name)
             computation = (
                 f"{machine.name} has {machine.devices} × {machine.device} ({machine.source}), but {printed} is stated; "
                 f"{', '.join(matching) or 'no machine of the list'} would have it"

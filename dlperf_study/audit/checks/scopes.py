@@ -28,9 +28,8 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
 def _find_flat_curve(curve: list[Rate]) -> AuditDiagnostic | None:
     """Find a curve of rates per device: none rises, and none falls by more than a scaling loss."""
     first = curve[0]
-    later = [rate for rate in curve if rate.point.devices > first.point.devices]
-    relative_rates = [rate.cell.value / first.cell.value for rate in later]
-    if len(later) < 2 or min(relative_rates) < 1 - FLAT or max(relative_rates) > 1 + NEAR:
+    later = [rate.cell.value for rate in curve if rate.point.devices > first.point.devices]
+    if len(later) < 2 or min(later) / first.cell.value < 1 - FLAT or max(later) / first.cell.value > 1 + NEAR:
         return None
     rates = ", ".join(f"{rate.cell.text} on {rate.point.devices}" for rate in curve)
     computation = f"{rates} devices: the rate hardly changes, as the rate of one device does and that of a job does not"

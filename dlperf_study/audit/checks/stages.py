@@ -11,7 +11,7 @@ from dlperf_study.diagnostic import Severity
 TASK, BATCHES, EXCHANGE = "task_process_seconds", "batch_process_seconds", "report_gradient_seconds"
 UPDATE, PASSES, COPY = "apply_gradients_seconds", "forward_backward_seconds", "tensor_numpy_seconds"
 #: Each stage, and what it is a part of: none can take longer. In ElasticDL the exchange begins with the copy.
-PARTS = (*((stage, TASK) for stage in (BATCHES, EXCHANGE, COPY, UPDATE, PASSES)), (COPY, EXCHANGE))
+PARTS = ((BATCHES, TASK), (EXCHANGE, TASK), (COPY, TASK), (UPDATE, TASK), (PASSES, TASK), (COPY, EXCHANGE))
 #: The stages that follow each other and make up a task.
 CONSECUTIVE_STAGES = (EXCHANGE, UPDATE, PASSES)
 #: How many times as long the same computation may take on another number of devices.
@@ -33,9 +33,12 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
         for part, total in results.pairs(metric, total_metric):
             yield _compare_with_total(part, total)
     for task in results.of(TASK):
-        stages = [results.at_same_point(task, metric) for metric in CONSECUTIVE_STAGES]
-        if None not in stages:
-            yield _compare_sum(task, [stage for stage in stages if stage is not None])
+        stages = []
+        for metric in CONSECUTIVE_STAGES:
+            if stage := results.at_same_point(task, metric):
+                stages.append(stage)
+        if len(stages) == len(CONSECUTIVE_STAGES):
+            yield _compare_sum(task, stages)
     for metric in (UPDATE, PASSES):
         for cells in grouped(results.of(metric), lambda cell: cell.series).values():
             if len(cells) < 2:
@@ -62,14 +65,14 @@ def _compare_with_total(part: ResultCell, total: ResultCell) -> AuditDiagnostic 
 
 
 def _compare_sum(task: ResultCell, stages: list[ResultCell]) -> AuditDiagnostic | None:
-    low, high = Fraction(0), Fraction(0)
+    low, high, total = Fraction(0), Fraction(0), 0.0
     for stage in stages:
         stage_low, stage_high = stage.printed.bounds(truncated=True)
         low += stage_low
         high += stage_high
+        total += stage.value
     if task.printed.overlaps(low, high):
         return None
-    total = sum(stage.value for stage in stages)
     computation = f"{' + '.join(stage.text for stage in stages)} = {total:.4g} s, printed {task.text}"
     severity = Severity.ERROR if low > task.printed.bounds(truncated=True)[1] else Severity.NOTE
     return AuditDiagnostic(severity, (task, *stages), computation, _OTHER_STAGES)
