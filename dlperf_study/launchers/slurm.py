@@ -40,9 +40,7 @@ def queue(cluster: Cluster) -> Queue:
     return Queue(settings.start_within_seconds, settings.jobs_in_queue)
 
 
-def execute(
-    submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float
-) -> Generator[JobResult, None, None]:
+def execute(submissions: Sequence[Submission], cluster: Cluster, timeout_seconds: float) -> Generator[JobResult]:
     """Run all in one job, within ``timeout_seconds`` each; a job of an earlier driver is followed.
 
     An interrupt cancels the job, and so does closing this iterator; a driver that is killed leaves the job to Slurm.

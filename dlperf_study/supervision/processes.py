@@ -43,19 +43,14 @@ def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
     return processes
 
 
-def orphans() -> list[psutil.Process]:
-    """Return the marked processes whose owner is dead: no process waits for them or will end them."""
-    processes = {}
+def end_survivors() -> tuple[str, ...]:
+    """End what dead drivers have left, which no other process will end; return ``pid: command`` of each."""
+    orphans = {}
     for variable in (RUN_MARK, DRIVER_MARK):
         for process in marked(variable):
             if _is_orphan(process, variable):
-                processes[process.pid] = process
-    return list(processes.values())
-
-
-def end_survivors() -> tuple[str, ...]:
-    """End what dead drivers have left; return ``pid: command`` of each."""
-    return tuple(end(orphans()))
+                orphans[process.pid] = process
+    return tuple(end(orphans.values()))
 
 
 def end_marked(variable: str, value: str) -> list[str]:
