@@ -19,8 +19,8 @@ STEPS = 120
 #: Samples/s of one device, and of each of several.
 RATE = 350.0
 
-#: A configuration, as far as it must be stated.
-STATED = {
+#: The required metadata of a configuration.
+REQUIRED_METADATA = {
     "framework": "paddle",
     "model": "resnet50",
     "nodes": 1,
@@ -46,19 +46,19 @@ def elapse_lines(devices: int, batch: int, seed: int, steps: int = STEPS, head: 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "logs"
-    made.mkdir()
-    return made
+    path = tmp_path / "logs"
+    path.mkdir()
+    return path
 
 
 @pytest.fixture
 def write_log(folder: Path) -> WriteLog:
     """Return a function that writes the log of one run."""
 
-    def write(place: str, devices: int = 1, batch: int = 128, seed: int | None = None, **more: object) -> Path:
-        path = folder / place
+    def write(relative_path: str, devices: int = 1, batch: int = 128, seed: int | None = None, **more: object) -> Path:
+        path = folder / relative_path
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = elapse_lines(devices, batch, seed if seed is not None else crc32(place.encode()), **more)  # type: ignore[arg-type]
+        lines = elapse_lines(devices, batch, seed if seed is not None else crc32(relative_path.encode()), **more)  # type: ignore[arg-type]
         path.write_text("\n".join(lines) + "\n")
         return path
 
@@ -81,20 +81,20 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPaths:
 
 @pytest.fixture
 def ingested(folder: Path, paths: StudyPaths) -> Ingest:
-    """Return a function that accepts what is proposed of the folder, ingests it and loads the dataset."""
+    """Return a function that accepts the proposed identity of the folder, ingests it and loads the dataset."""
 
-    def do(found: IdentifiedLogs | None = None) -> Dataset:
-        found = found or identify_logs(folder, accept=True)
-        ingest(found.identity, found.files, found.folder, paths, lambda read: None)
+    def do(logs: IdentifiedLogs | None = None) -> Dataset:
+        logs = logs or identify_logs(folder, accept=True)
+        ingest(logs.identity, logs.files, logs.folder, paths, lambda read: None)
         return Dataset.load(paths)
 
     return do
 
 
-def state(folder: Path, **changes: object) -> None:
-    """Write of what runs the logs of a folder are; None: it says nothing of that."""
+def declare(folder: Path, **changes: object) -> None:
+    """Write the declared metadata of the logs of a folder; what is None is not declared."""
     folder.mkdir(parents=True, exist_ok=True)
-    content = {name: value for name, value in {**STATED, **changes}.items() if value is not None}
+    content = {name: value for name, value in {**REQUIRED_METADATA, **changes}.items() if value is not None}
     (folder / "configuration.json").write_text(json.dumps(content))
 
 
@@ -104,7 +104,7 @@ def errors_of(dataset: Dataset) -> list[str]:
 
 
 def reason(dataset: Dataset, repetition: int, nodes: int = 1, devices_per_node: int = 1) -> str:
-    """Return why a run was refused; empty where it was counted."""
+    """Return why a run was refused; empty if it was counted."""
     runs = dataset.runs
     [row] = runs[
         (runs["repetition"] == repetition) & (runs["nodes"] == nodes) & (runs["devices_per_node"] == devices_per_node)

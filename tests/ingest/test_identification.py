@@ -1,4 +1,4 @@
-"""Identity: stated, proposed and confirmed, never guessed."""
+"""Identity: declared, proposed and confirmed, never guessed."""
 
 import json
 import re
@@ -12,21 +12,24 @@ from dlperf_study.errors import DlperfStudyError, IdentityError, LogError
 from dlperf_study.ingest.declared_metadata import read_identity
 from dlperf_study.ingest.identification import describe, identify_logs
 from dlperf_study.ingest.identity import identity_problems
-from tests.ingest.conftest import WriteLog, state
+from tests.ingest.conftest import WriteLog, declare
 
 
 @pytest.mark.usefixtures("small_archive")
 def test_a_proposal_is_written_once_and_not_confirmed(folder: Path) -> None:
-    found = identify_logs(folder)
-    assert not found.confirmed
-    sizes = [(one.parameters["nodes"], one.parameters["devices_per_node"]) for one in found.identity.configurations]
+    logs = identify_logs(folder)
+    assert not logs.confirmed
+    sizes = [
+        (metadata.parameters["nodes"], metadata.parameters["devices_per_node"])
+        for metadata in logs.identity.configurations
+    ]
     assert sizes == [(1, 1), (1, 8), (10, 8)]
-    assert {one.parameters["framework"] for one in found.identity.configurations} == {"paddle_resnet50"}
-    text = found.file.read_text().replace("model: r50", "model: resnet50")
-    found.file.write_text(text)
+    assert {metadata.parameters["framework"] for metadata in logs.identity.configurations} == {"paddle_resnet50"}
+    text = logs.file.read_text().replace("model: r50", "model: resnet50")
+    logs.file.write_text(text)
     again = identify_logs(folder)
-    assert found.file.read_text() == text
-    assert {one.parameters["model"] for one in again.identity.configurations} == {"resnet50"}
+    assert logs.file.read_text() == text
+    assert {metadata.parameters["model"] for metadata in again.identity.configurations} == {"resnet50"}
     assert not again.confirmed
 
 
@@ -57,7 +60,7 @@ def test_accepting_confirms_the_file_as_it_was_edited(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_archive")
-def test_a_proposal_names_what_nobody_states_and_how_to_confirm(folder: Path, write_log: WriteLog) -> None:
+def test_a_proposal_names_unstated_parameters_and_how_to_confirm(folder: Path, write_log: WriteLog) -> None:
     write_log("notes.txt")
     text = describe(identify_logs(folder))
     for expected in ("10  ", "image_size", "data_source", "notes.txt", "--accept", "confirmed: true"):
@@ -68,64 +71,67 @@ def test_a_proposal_names_what_nobody_states_and_how_to_confirm(folder: Path, wr
 def test_precisions_batches_and_models_never_share_a_configuration(folder: Path, write_log: WriteLog) -> None:
     for name in ("r50_b128_fp32_1", "r50_b64_fp32_1", "r50_b128_fp16_1", "r101_b128_fp32_1"):
         write_log(f"1n1g/{name}.log")
-    stated = identify_logs(folder).identity.configurations
-    assert len({one.key for one in stated}) == 4
-    assert {one.parameters["precision"] for one in stated} == {"fp32", "amp_fp16"}
+    configurations = identify_logs(folder).identity.configurations
+    assert len({metadata.key for metadata in configurations}) == 4
+    assert {metadata.parameters["precision"] for metadata in configurations} == {"fp32", "amp_fp16"}
 
 
 def test_a_log_per_node_is_one_run_and_a_second_log_of_a_rank_is_none(folder: Path, write_log: WriteLog) -> None:
     write_log("2n8g/node0/r50_b128_fp32_1.log")
     write_log("2n8g/node1/r50_b128_fp32_1.log")
-    [stated] = identify_logs(folder).identity.configurations
-    assert [len(run.logs) for run in stated.runs] == [2]
+    [metadata] = identify_logs(folder).identity.configurations
+    assert [len(run.logs) for run in metadata.runs] == [2]
 
 
 def test_the_same_repetition_twice_is_refused(folder: Path, write_log: WriteLog) -> None:
     write_log("1n1g/r50_b128_fp32_1.log")
     write_log("1n1g/old/r50_b128_fp32_1.log")
-    found = identify_logs(folder, accept=True)
-    assert "repetition 1 appears 2 times" in describe(found)
+    logs = identify_logs(folder, accept=True)
+    assert "repetition 1 appears 2 times" in describe(logs)
     with pytest.raises(IdentityError, match=r"repetition 1 appears 2 times: .*old/r50_b128_fp32_1\.log"):
-        found.identity.checked()
+        logs.identity.checked()
 
 
 def test_two_folders_of_one_case_are_not_mixed(folder: Path, write_log: WriteLog) -> None:
     write_log("july/1n1g/r50_b128_fp32_1.log")
     write_log("august/1n1g/r50_b128_fp32_1.log")
-    found = identify_logs(folder, accept=True)
+    logs = identify_logs(folder, accept=True)
     with pytest.raises(IdentityError, match="state the same") as raised:
-        found.identity.checked()
+        logs.identity.checked()
     assert "july" in str(raised.value)
     assert "august" in str(raised.value)
 
 
-def test_a_program_that_is_not_recognised_must_be_stated(folder: Path) -> None:
+def test_a_program_that_is_not_recognised_must_be_declared(folder: Path) -> None:
     (folder / "1n1g").mkdir()
     (folder / "1n1g/r50_b128_fp32_1.log").write_text("hello\n")
-    found = identify_logs(folder, accept=True)
+    logs = identify_logs(folder, accept=True)
     with pytest.raises(IdentityError, match=r"1n1g \(none of its logs has one known format\): framework not stated"):
-        found.identity.checked()
+        logs.identity.checked()
 
 
-def test_a_configuration_beside_logs_needs_no_confirmation(folder: Path, write_log: WriteLog) -> None:
-    state(folder / "one")
+def test_a_configuration_next_to_logs_needs_no_confirmation(folder: Path, write_log: WriteLog) -> None:
+    declare(folder / "one")
     write_log("one/train_1.log")
     write_log("one/train_2.log")
-    found = identify_logs(folder)
-    assert found.confirmed
-    assert not found.file.exists()
-    [stated] = found.identity.configurations
-    assert [(run.repetition, run.logs) for run in stated.runs] == [(1, ("one/train_1.log",)), (2, ("one/train_2.log",))]
-    assert "image_size" in stated.unstated
-    assert "model" not in stated.unstated
+    logs = identify_logs(folder)
+    assert logs.confirmed
+    assert not logs.file.exists()
+    [metadata] = logs.identity.configurations
+    assert [(run.repetition, run.logs) for run in metadata.runs] == [
+        (1, ("one/train_1.log",)),
+        (2, ("one/train_2.log",)),
+    ]
+    assert "image_size" in metadata.unstated
+    assert "model" not in metadata.unstated
 
 
 def test_equal_configurations_in_several_folders_are_one(folder: Path, write_log: WriteLog) -> None:
     for repetition in (1, 2):
-        state(folder / f"runs/{repetition}", repetition=repetition)
+        declare(folder / f"runs/{repetition}", repetition=repetition)
         write_log(f"runs/{repetition}/train.log")
-    [stated] = identify_logs(folder).identity.configurations
-    assert [run.repetition for run in stated.runs] == [1, 2]
+    [metadata] = identify_logs(folder).identity.configurations
+    assert [run.repetition for run in metadata.runs] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def test_equal_configurations_in_several_folders_are_one(folder: Path, write_log
 def test_a_wrong_configuration_file_is_named(
     folder: Path, write_log: WriteLog, changes: dict[str, object], message: str
 ) -> None:
-    state(folder / "one", **changes)
+    declare(folder / "one", **changes)
     write_log("one/train_1.log")
     with pytest.raises(DlperfStudyError, match=r"one/configuration\.json.*" + message):
         identify_logs(folder)
@@ -156,7 +162,7 @@ def test_a_wrong_configuration_file_is_named(
         ("{", "can't be read as JSON: Expecting"),
     ],
 )
-def test_a_configuration_file_that_says_nothing_for_certain_is_named(folder: Path, text: str, message: str) -> None:
+def test_an_ambiguous_or_invalid_configuration_file_is_named(folder: Path, text: str, message: str) -> None:
     (folder / "configuration.json").write_text(text)
     with pytest.raises(IdentityError, match=message):
         identify_logs(folder)
@@ -172,15 +178,15 @@ def test_a_configuration_file_that_is_damaged_in_its_archive_is_named(tmp_path: 
         identify_logs(archive)
 
 
-def test_what_must_be_stated_and_is_not_is_named(folder: Path, write_log: WriteLog) -> None:
-    state(folder / "one", precision=None, servers=None)
+def test_a_missing_required_parameter_is_named(folder: Path, write_log: WriteLog) -> None:
+    declare(folder / "one", precision=None, servers=None)
     write_log("one/train_1.log")
     with pytest.raises(IdentityError, match="servers, precision not stated"):
         identify_logs(folder).identity.checked()
 
 
 def test_processes_share_the_devices_of_a_node_evenly(folder: Path, write_log: WriteLog) -> None:
-    state(folder / "one", devices_per_node=8, devices_per_process=3)
+    declare(folder / "one", devices_per_node=8, devices_per_process=3)
     write_log("one/train_1.log")
     with pytest.raises(IdentityError, match="devices_per_process is 3, but a node has 8 devices, no multiple"):
         identify_logs(folder).identity.checked()
@@ -194,7 +200,7 @@ def test_a_wrong_identity_file_is_named(folder: Path, write_log: WriteLog) -> No
         identify_logs(folder, accept=True)
 
 
-def test_nothing_known_is_an_error_that_says_what_would_help(folder: Path, write_log: WriteLog) -> None:
+def test_logs_without_metadata_are_an_error_with_a_remedy(folder: Path, write_log: WriteLog) -> None:
     write_log("train.log")
     with pytest.raises(IdentityError, match=re.escape("train.log): put a configuration.json")):
         identify_logs(folder, accept=True)
@@ -203,34 +209,34 @@ def test_nothing_known_is_an_error_that_says_what_would_help(folder: Path, write
 
 
 @pytest.mark.usefixtures("small_archive")
-def test_an_archive_is_read_in_place_and_its_proposal_lies_beside_it(folder: Path, tmp_path: Path) -> None:
+def test_an_archive_is_read_in_place_and_its_proposal_is_next_to_it(folder: Path, tmp_path: Path) -> None:
     archive = tmp_path / "all.zip"
     with zipfile.ZipFile(archive, "w") as opened:
         for file in sorted(folder.rglob("*.log")):
             opened.write(file, file.relative_to(folder))
-    found = identify_logs(archive)
-    assert found.file == tmp_path / "all.identity.yaml"
-    assert len(found.identity.configurations) == 3
-    assert found.identity.study == "all"
+    logs = identify_logs(archive)
+    assert logs.file == tmp_path / "all.identity.yaml"
+    assert len(logs.identity.configurations) == 3
+    assert logs.identity.study == "all"
 
 
-def test_a_proposal_that_cannot_be_kept_is_one_message(tmp_path: Path, folder: Path, write_log: WriteLog) -> None:
+def test_a_proposal_that_cannot_be_written_is_one_message(tmp_path: Path, folder: Path, write_log: WriteLog) -> None:
     log = write_log("1n1g/r50_b128_fp32_1.log")
-    # Beside so long a name the file has a place, and the unfinished one, which has a longer name, has none.
+    # The file system accepts a file name of this length, but not that of the unfinished file, which is longer.
     archive = tmp_path / f"{'x' * 240}.zip"
     with zipfile.ZipFile(archive, "w") as opened:
         opened.write(log, log.relative_to(folder))
-    said = r"identity\.yaml: the identity of the logs can't be written there \(File name too long\): ingest a copy"
-    with pytest.raises(IdentityError, match=said):
+    message = r"identity\.yaml: the identity of the logs can't be written there \(File name too long\): ingest a copy"
+    with pytest.raises(IdentityError, match=message):
         identify_logs(archive)
 
 
-def test_what_contradicts_itself_is_not_kept_as_confirmed(folder: Path, write_log: WriteLog) -> None:
+def test_a_contradictory_identity_is_never_confirmed(folder: Path, write_log: WriteLog) -> None:
     for case in ("1n1g", "1N1G"):
         write_log(f"{case}/r50_b128_fp32_1.log")
-    found = identify_logs(folder, accept=True)
-    assert list(identity_problems(found.identity.configurations))
-    assert not found.file.exists()
+    logs = identify_logs(folder, accept=True)
+    assert list(identity_problems(logs.identity.configurations))
+    assert not logs.file.exists()
     assert not identify_logs(folder).confirmed
     identify_logs(folder, accept=True)
-    assert "confirmed: false" in found.file.read_text()
+    assert "confirmed: false" in logs.file.read_text()

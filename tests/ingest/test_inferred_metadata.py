@@ -4,7 +4,7 @@ from dlperf_study.ingest.inferred_metadata import are_one_run, parse_name, parse
 
 
 @pytest.mark.parametrize(
-    ("place", "nodes", "devices", "model", "batch", "precision", "repetition", "printer"),
+    ("path", "nodes", "devices", "model", "batch", "precision", "repetition", "printer"),
     [
         ("1n1g/r50_b128_fp32_1.log", 1, 1, "r50", 128, "fp32", 1, ""),
         ("10n8g/r50_b128_fp32_12.log.gz", 10, 8, "r50", 128, "fp32", 12, ""),
@@ -17,18 +17,18 @@ from dlperf_study.ingest.inferred_metadata import are_one_run, parse_name, parse
         ("1n8g.zip/r50_b128_fp32_1.log", 1, 8, "r50", 128, "fp32", 1, ""),
     ],
 )
-def test_the_convention_is_read_from_folders_and_files(
-    place: str, nodes: int, devices: int, model: str, batch: int, precision: str, repetition: int, printer: str
+def test_metadata_are_inferred_from_folders_and_files(
+    path: str, nodes: int, devices: int, model: str, batch: int, precision: str, repetition: int, printer: str
 ) -> None:
-    said = parse_name(place.split("/"))
-    assert said
-    assert (said.nodes, said.devices_per_node, said.model) == (nodes, devices, model)
-    assert (said.batch_per_device, said.precision, said.repetition) == (batch, precision, repetition)
-    assert said.printer == printer
+    metadata = parse_name(path.split("/"))
+    assert metadata
+    assert (metadata.nodes, metadata.devices_per_node, metadata.model) == (nodes, devices, model)
+    assert (metadata.batch_per_device, metadata.precision, metadata.repetition) == (batch, precision, repetition)
+    assert metadata.printer == printer
 
 
 @pytest.mark.parametrize(
-    "place",
+    "path",
     [
         "r50_b128_fp32_1.log",
         "1n1g/r50_fp32_1.log",
@@ -41,12 +41,12 @@ def test_the_convention_is_read_from_folders_and_files(
         "1n8g/r50_b128_fp32_99999999999999999999.log",
     ],
 )
-def test_other_names_say_nothing(place: str) -> None:
-    assert parse_name(place.split("/")) is None
+def test_nothing_is_inferred_from_other_names(path: str) -> None:
+    assert parse_name(path.split("/")) is None
 
 
 @pytest.mark.parametrize(
-    ("place", "repetition", "printer"),
+    ("path", "repetition", "printer"),
     [
         ("run_2.log", 2, ""),
         ("3/stdout", 3, "stdout"),
@@ -58,12 +58,12 @@ def test_other_names_say_nothing(place: str) -> None:
     ],
 )
 def test_below_a_configuration_the_first_name_ends_in_the_repetition(
-    place: str, repetition: int | None, printer: str
+    path: str, repetition: int | None, printer: str
 ) -> None:
-    assert parse_name_below(place.split("/")) == (repetition, printer)
+    assert parse_name_below(path.split("/")) == (repetition, printer)
 
 
-def test_logs_are_one_run_only_if_each_names_another_rank_or_node() -> None:
+def test_logs_are_one_run_only_if_each_names_a_different_rank_or_node() -> None:
     assert are_one_run(["node0", "node1"], devices=16)
     assert not are_one_run(["node0", "node0"], devices=16)
     assert not are_one_run(["", "node1"], devices=16)

@@ -15,7 +15,7 @@ from dlperf_study.ingest.identification import identify_logs
 from dlperf_study.ingest.ingestion import refuse_others
 from dlperf_study.paths import StudyPaths
 from tests.evidence_factory import example_study
-from tests.ingest.conftest import RATE, SAMPLES, Ingest, WriteLog, errors_of, reason, state
+from tests.ingest.conftest import RATE, SAMPLES, Ingest, WriteLog, declare, errors_of, reason
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -32,7 +32,7 @@ def test_logs_become_the_tables_of_a_study(ingested: Ingest) -> None:
 
 
 @pytest.mark.usefixtures("small_archive")
-def test_the_start_up_is_found_and_kept_apart(ingested: Ingest) -> None:
+def test_the_start_up_is_detected_and_left_out(ingested: Ingest) -> None:
     dataset = ingested()
     run = dataset.runs.iloc[0]
     assert (run.printed_lines, run.steady_lines, run.settled_at_step) == (121, 116, 5)
@@ -45,7 +45,7 @@ def test_the_start_up_is_found_and_kept_apart(ingested: Ingest) -> None:
 
 
 @pytest.mark.usefixtures("small_archive")
-def test_dlperf_window_stands_beside_what_was_found(ingested: Ingest) -> None:
+def test_dlperf_window_is_next_to_the_steady_window(ingested: Ingest) -> None:
     run = ingested().runs.iloc[0]
     assert run.fixed_window == "20 to 119"
     assert run.fixed_window_mean_of_rates == pytest.approx(RATE, rel=0.005)
@@ -62,7 +62,7 @@ def test_a_truncated_log_never_enters_a_median(ingested: Ingest, write_log: Writ
     assert 4 not in dataset.steps.loc[dataset.steps["identity"].str.contains("1n1d"), "repetition"].tolist()
 
 
-def test_a_log_shorter_than_what_was_asked_for_is_truncated(
+def test_a_log_with_fewer_steps_than_requested_is_truncated(
     folder: Path, ingested: Ingest, write_log: WriteLog
 ) -> None:
     write_log("1n1g/r50_b128_fp32_1.log", steps=60)
@@ -72,7 +72,9 @@ def test_a_log_shorter_than_what_was_asked_for_is_truncated(
     assert "ends at step 60, but 120 were requested" in reason(ingested(), 1)
 
 
-def test_what_is_empty_or_no_text_is_said_to_be_so(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
+def test_a_log_that_is_empty_or_not_text_is_refused_with_that_reason(
+    folder: Path, ingested: Ingest, write_log: WriteLog
+) -> None:
     write_log("1n1g/r50_b128_fp32_3.log")
     (folder / "1n1g/r50_b128_fp32_1.log").touch()
     (folder / "1n1g/r50_b128_fp32_2.log").write_bytes(bytes(range(256)) * 9)
@@ -103,14 +105,14 @@ def test_a_missing_baseline_is_an_error_and_no_speedup(folder: Path, ingested: I
     assert dataset.configurations["unsupported_reason"].tolist()[-1] == "none of the ingested logs is of it"
 
 
-@pytest.mark.parametrize(("stated", "rate"), [({}, None), ({"tokens_per_sample": 1}, 30.5)])
-def test_a_rate_without_a_unit_counts_once_it_is_said_what_it_counts(
-    folder: Path, ingested: Ingest, stated: dict[str, int], rate: float | None
+@pytest.mark.parametrize(("declared", "rate"), [({}, None), ({"tokens_per_sample": 1}, 30.5)])
+def test_a_rate_without_a_unit_is_used_if_tokens_per_sample_is_declared(
+    folder: Path, ingested: Ingest, declared: dict[str, int], rate: float | None
 ) -> None:
     stats = '"key": "tracked_stats", "value": {{"throughput": 30.5}}'
     line = f':::MLLOG {{{{"time_ms": 1, {stats}, "metadata": {{{{"step": {{}}}}}}}}}}\n'
     (folder / "run_1.log").write_text("".join(line.format(step) for step in range(100, 2100, 100)))
-    state(folder, devices_per_node=8, **stated)
+    declare(folder, devices_per_node=8, **declared)
     dataset = ingested()
     refused = "prints a rate but not what it counts; state tokens_per_sample, 1 if it counts samples"
     assert (refused in reason(dataset, 1, devices_per_node=8)) == (rate is None)
@@ -127,20 +129,20 @@ def speedometer(rates: list[float]) -> str:
 def test_a_process_that_drives_several_devices_prints_for_all_of_them(
     folder: Path, ingested: Ingest, nodes: int, logs: list[str]
 ) -> None:
-    for place, log in enumerate(logs):
+    for node, log in enumerate(logs):
         (folder / log).parent.mkdir(exist_ok=True)
-        (folder / log).write_text(speedometer([2800 + k % 7 + place for k in range(20)]))
-    known = {"nodes": nodes, "devices_per_node": 8, "batch_per_device": 64}
-    state(folder, **known)
+        (folder / log).write_text(speedometer([2800 + k % 7 + node for k in range(20)]))
+    declared = {"nodes": nodes, "devices_per_node": 8, "batch_per_device": 64}
+    declare(folder, **declared)
     assert "state devices_per_process" in ingested().runs["reason"][0]
-    state(folder, **known, devices_per_process=8)
+    declare(folder, **declared, devices_per_process=8)
     run = ingested().runs.iloc[0]
     assert run.throughput == pytest.approx(2803 * nodes, rel=0.001)
     assert (run.ranks_expected, run.ranks_seen, run.global_batch) == (nodes, nodes, 512 * nodes)
     assert run.merge_rule.endswith("; a rank drives 8 devices")
 
 
-def test_a_log_that_runs_past_its_own_plan_is_no_measure_for_others(ingested: Ingest, write_log: WriteLog) -> None:
+def test_a_log_with_more_steps_than_it_planned_refuses_no_other_run(ingested: Ingest, write_log: WriteLog) -> None:
     for repetition in (1, 2, 3):
         write_log(f"1n1g/r50_b128_fp32_{repetition}.log", seed=repetition, head=("max_iter: 121",))
     odd = write_log("1n1g/r50_b128_fp32_2.log", seed=2, head=("max_iter: 121",))
@@ -157,7 +159,7 @@ def test_a_log_of_two_levels_has_no_one_rate(ingested: Ingest, write_log: WriteL
     assert "two levels, so no single rate: 35" in reason(ingested(), 1)
 
 
-def test_a_repetition_with_other_logs_than_its_siblings_is_diagnosed(ingested: Ingest, write_log: WriteLog) -> None:
+def test_a_repetition_with_fewer_logs_than_the_others_is_diagnosed(ingested: Ingest, write_log: WriteLog) -> None:
     for repetition in (1, 2, 3):
         for node in (0, 1)[: 1 if repetition == 3 else 2]:
             write_log(f"2n1g/node{node}/r50_b128_fp32_{repetition}.log", 1, seed=10 * repetition + node)
@@ -173,8 +175,8 @@ def test_a_window_of_one_line_is_diagnosed(folder: Path, ingested: Ingest) -> No
 
 @pytest.mark.usefixtures("small_archive")
 def test_two_programs_in_one_folder_give_no_number(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
-    other = write_log("1n8g/r50_b128_fp32_4.log")
-    shutil.copy(SAMPLES / "plsc_2_2_real.log", other)
+    log = write_log("1n8g/r50_b128_fp32_4.log")
+    shutil.copy(SAMPLES / "plsc_2_2_real.log", log)
     dataset = ingested()
     for repetition in (1, 2, 3, 4):
         assert "mixed folder" in reason(dataset, repetition, devices_per_node=8)
@@ -182,30 +184,30 @@ def test_two_programs_in_one_folder_give_no_number(folder: Path, ingested: Inges
 
 
 @pytest.mark.parametrize(("mode", "counts"), [("training", True), ("forward-only", False), ("evaluation", False)])
-def test_what_trains_nothing_is_refused(folder: Path, ingested: Ingest, mode: str, counts: bool) -> None:
-    state(folder / "some", batch_per_device=64)
+def test_a_log_in_which_nothing_is_trained_is_refused(folder: Path, ingested: Ingest, mode: str, counts: bool) -> None:
+    declare(folder / "case", batch_per_device=64)
     text = (SAMPLES / "tf_cnn_benchmarks_real.log").read_text()
-    (folder / "some/run_1.log").write_text(text.replace("Mode:        training", f"Mode:        {mode}"))
-    said = reason(ingested(), 1)
-    assert said == ("" if counts else f"some/run_1.log: it states mode {mode}, in which nothing is trained")
+    (folder / "case/run_1.log").write_text(text.replace("Mode:        training", f"Mode:        {mode}"))
+    refusal = "" if counts else f"case/run_1.log: it states mode {mode}, in which nothing is trained"
+    assert reason(ingested(), 1) == refusal
 
 
 @pytest.mark.parametrize(("every", "counts"), [(50, True), (9, False)])
 def test_many_steps_without_a_rate_refuse_a_run(folder: Path, ingested: Ingest, every: int, counts: bool) -> None:
-    state(folder / "some")
+    declare(folder / "case")
     rates = (0.0 if step % every == 1 else 350.0 + step % 3 for step in range(100))
     lines = (f"Epoch[0] Batch [{step}]\tSpeed: {rate:.2f} samples/sec\n" for step, rate in enumerate(rates))
-    (folder / "some/run_1.log").write_text("".join(lines))
-    said = reason(ingested(), 1)
-    assert counts == ("at 11 of 100 steps throughput gives no rate above 0" not in said)
+    (folder / "case/run_1.log").write_text("".join(lines))
+    refusal = "at 11 of 100 steps throughput gives no rate above 0"
+    assert counts == (refusal not in reason(ingested(), 1))
 
 
 def test_a_log_that_starts_over_has_lost_no_rank(ingested: Ingest, write_log: WriteLog) -> None:
     log = write_log("1n1g/r50_b128_fp32_1.log", steps=99)
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join([*lines[:70], *lines[10:]]))
-    said = "steps start over at line 71: several runs in one log, or a resumed one"
-    assert reason(ingested(), 1) == f"1n1g/r50_b128_fp32_1.log: {said}"
+    refusal = "steps start over at line 71: several runs in one log, or a resumed one"
+    assert reason(ingested(), 1) == f"1n1g/r50_b128_fp32_1.log: {refusal}"
 
 
 @pytest.mark.parametrize("seconds", ["1e308", "1e-308"])
@@ -223,13 +225,13 @@ def test_the_same_log_twice_is_counted_once(ingested: Ingest, write_log: WriteLo
     assert "it prints the same numbers as 1n1g/r50_b128_fp32_1.log" in reason(dataset, 2)
 
 
-def test_a_log_of_one_configuration_is_none_of_another(ingested: Ingest, write_log: WriteLog) -> None:
+def test_a_log_of_one_configuration_is_not_of_a_second_one(ingested: Ingest, write_log: WriteLog) -> None:
     first = write_log("1n1g/r50_b128_fp32_1.log")
     shutil.copy(first, write_log("1n8g/r50_b128_fp32_1.log"))
     write_log("1n8g/r50_b128_fp32_2.log")
     dataset = ingested()
-    said = "duplicate run: it prints the same numbers as 1n1g/r50_b128_fp32_1.log"
-    assert reason(dataset, 1, devices_per_node=8) == said
+    refusal = "duplicate run: it prints the same numbers as 1n1g/r50_b128_fp32_1.log"
+    assert reason(dataset, 1, devices_per_node=8) == refusal
     assert reason(dataset, 2, devices_per_node=8) == ""
 
 
@@ -263,7 +265,7 @@ def test_a_rank_that_died_makes_the_run_truncated(ingested: Ingest, write_log: W
     assert "truncated" in reason(ingested(), 1, devices_per_node=2)
 
 
-def test_ranks_whose_logs_hold_nothing_are_missing(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
+def test_ranks_whose_logs_contain_no_training_are_missing(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
     for rank in range(4):
         log = write_log(f"1n4g/r50_b128_fp32_1/workerlog.{rank}", 4, seed=rank)
         if rank == 3:
@@ -271,7 +273,7 @@ def test_ranks_whose_logs_hold_nothing_are_missing(folder: Path, ingested: Inges
     assert "1 of 4 logs of ranks contain no training: " in reason(ingested(), 1, devices_per_node=4)
 
 
-def test_validation_stalls_of_a_complete_log_are_found(folder: Path, ingested: Ingest) -> None:
+def test_validation_stalls_of_a_complete_log_are_detected(folder: Path, ingested: Ingest) -> None:
     (folder / "1n8g").mkdir()
     shutil.copy(SAMPLES / "plsc_2_2_complete_real.log.gz", folder / "1n8g/r50_b128_fp16_1.log.gz")
     dataset = ingested()
@@ -282,7 +284,7 @@ def test_validation_stalls_of_a_complete_log_are_found(folder: Path, ingested: I
     assert run.fixed_window_mean_of_rates < 0.6 * run.throughput
 
 
-def test_files_of_no_run_are_said_aloud(ingested: Ingest, write_log: WriteLog) -> None:
+def test_files_of_no_run_are_diagnosed(ingested: Ingest, write_log: WriteLog) -> None:
     write_log("1n1g/r50_b128_fp32_1.log")
     write_log("1n1g/strange.log")
     messages = ingested().diagnostics["message"].tolist()
@@ -290,7 +292,7 @@ def test_files_of_no_run_are_said_aloud(ingested: Ingest, write_log: WriteLog) -
 
 
 @pytest.mark.usefixtures("small_archive")
-def test_logs_that_the_identity_names_must_be_there(folder: Path, ingested: Ingest) -> None:
+def test_logs_that_the_identity_names_must_exist(folder: Path, ingested: Ingest) -> None:
     identify_logs(folder, accept=True)
     (folder / "1n8g/r50_b128_fp32_2.log").unlink()
     with pytest.raises(IdentityError, match=r"are missing: 1n8g/r50_b128_fp32_2\.log"):
@@ -333,7 +335,7 @@ def test_a_measured_study_and_an_ingested_one_are_never_confused(
 
 
 @pytest.mark.usefixtures("small_archive")
-def test_logs_of_another_folder_replace_no_study_of_the_same_name(
+def test_logs_of_a_different_folder_replace_no_study_of_the_same_name(
     ingested: Ingest, folder: Path, paths: StudyPaths
 ) -> None:
     ingested()

@@ -10,8 +10,8 @@ from dlperf_study.published import load_source
 from tests.ingest.conftest import Ingest, WriteLog
 
 
-def results(paths: StudyPaths, place: str = "bz128_result.json") -> Any:
-    return json.loads((paths.like_dlperf / place).read_text())
+def results(paths: StudyPaths, name: str = "bz128_result.json") -> Any:
+    return json.loads((paths.like_dlperf / name).read_text())
 
 
 def constant(log: Path, seconds: float) -> None:
@@ -24,14 +24,14 @@ def test_the_results_are_those_of_its_rules(ingested: Ingest, write_log: WriteLo
         constant(write_log(f"1n1g/r50_b128_fp32_{repetition}.log"), seconds)
         constant(write_log(f"1n2g/r50_b128_fp32_{repetition}.log", 2, seed=repetition + 9), seconds * 1.2)
     ingested()
-    said = write_like_dlperf(paths)
+    messages = write_like_dlperf(paths)
     assert results(paths) == {
         "r50": {
             "1n1g": {"average_speed": 325.33, "batch_size_per_device": 128, "median_speed": 320.0, "speedup": 1.0},
             "1n2g": {"average_speed": 542.22, "batch_size_per_device": 128, "median_speed": 533.33, "speedup": 1.67},
         }
     }
-    assert said == [f"as DLPerf would write it: {paths.like_dlperf / 'bz128_result.json'}"]
+    assert messages == [f"as DLPerf would write it: {paths.like_dlperf / 'bz128_result.json'}"]
 
 
 @pytest.mark.parametrize("name", ["dlperf_paddle_plsc", "dlperf_paddle_resnet50"])
@@ -39,12 +39,12 @@ def test_the_runs_it_printed_make_the_results_it_printed(name: str) -> None:
     cells = load_source(name)
     runs = cells[(cells["table"] == "runs") & cells["row"].str.contains("b128_fp32")]
     cases = runs["nodes"].map("{:.0f}".format) + "n" + runs["devices_per_node"].map("{:.0f}".format) + "g"
-    made = results_of(runs.assign(case=cases, counted=True, **{RATE: runs["value"]}))
-    [found] = made.values()
+    results_by_model = results_of(runs.assign(case=cases, counted=True, **{RATE: runs["value"]}))
+    [cases_of_model] = results_by_model.values()
     printed = cells[cells["table"] == "result"]
-    assert len(found) == printed["row"].nunique()
-    for place in printed.itertuples():
-        assert found[place.row][place.column] == place.value, f"{place.row} {place.column}"
+    assert len(cases_of_model) == printed["row"].nunique()
+    for cell in printed.itertuples():
+        assert cases_of_model[cell.row][cell.column] == cell.value, f"{cell.row} {cell.column}"
 
 
 def test_each_run_is_rounded_before_the_median(ingested: Ingest, write_log: WriteLog, paths: StudyPaths) -> None:
@@ -52,27 +52,27 @@ def test_each_run_is_rounded_before_the_median(ingested: Ingest, write_log: Writ
         constant(write_log(f"1n1g/r50_b128_fp32_{repetition}.log"), seconds)
     ingested()
     write_like_dlperf(paths)
-    # Between 426.6667 and 426.2404 lies 426.4535, between 426.67 and 426.24 426.455.
+    # The median of 426.6667 and 426.2404 is 426.4535, that of 426.67 and 426.24 is 426.455.
     assert results(paths)["r50"]["1n1g"]["median_speed"] == 426.46
 
 
-def test_without_a_baseline_the_speedup_is_null_and_said(
+def test_without_a_baseline_the_speedup_is_null_with_a_message(
     ingested: Ingest, write_log: WriteLog, paths: StudyPaths
 ) -> None:
     write_log("1n8g/r50_b128_fp32_1.log", 8)
     ingested()
-    said = write_like_dlperf(paths)
+    messages = write_like_dlperf(paths)
     assert results(paths)["r50"]["1n8g"]["speedup"] is None
-    assert any("every speedup would be 1.0" in line for line in said)
+    assert any("every speedup would be 1.0" in line for line in messages)
 
 
-def test_what_shares_a_key_has_a_file_each(ingested: Ingest, write_log: WriteLog, paths: StudyPaths) -> None:
+def test_runs_that_share_a_key_have_a_file_each(ingested: Ingest, write_log: WriteLog, paths: StudyPaths) -> None:
     write_log("1n1g/r50_b128_fp32_1.log")
     write_log("1n1g/r50_b128_fp16_1.log")
     ingested()
-    said = write_like_dlperf(paths)
+    messages = write_like_dlperf(paths)
     assert len(list(paths.like_dlperf.glob("*/bz128_result.json"))) == 2
-    assert any("differ in precision have one key and overwrite each other" in line for line in said)
+    assert any("differ in precision have one key and overwrite each other" in line for line in messages)
 
 
 @pytest.mark.usefixtures("small_archive")
@@ -80,8 +80,8 @@ def test_a_run_that_stopped_early_and_ten_nodes_are_named(ingested: Ingest, writ
     write_log("1n1g/r50_b128_fp32_4.log", seed=4, steps=60)
     write_log("1n1g/r50_b128_fp32_5.log", seed=5, steps=60)
     write_log("1n1g/r50_b128_fp32_6.log", seed=6, steps=60)
-    said = list(defects(runs_by_case(ingested())))
-    assert any("10n8g makes its extractors crash" in line for line in said)
-    [early] = [line for line in said if "not counted" in line]
+    messages = list(defects(runs_by_case(ingested())))
+    assert any("10n8g makes its extractors crash" in line for line in messages)
+    [early] = [line for line in messages if "not counted" in line]
     assert "repetition 4, 5, 6;" in early
     assert 160 < float(early.rpartition(" ")[2]) < 190

@@ -1,4 +1,4 @@
-"""The files below a folder: none is left out without a word, and none is waited for."""
+"""The files below a folder: none is left out without a message, and reading never waits for one."""
 
 import os
 import tempfile
@@ -18,16 +18,16 @@ NOBODY = 65534
 @pytest.fixture
 def half_closed() -> Iterator[Path]:
     """A folder in which one can't be listed. Root may list all, and is nobody meanwhile; nobody enters pytest's own."""
-    with tempfile.TemporaryDirectory() as made:
-        Path(made).chmod(0o755)
-        Path(made, "2n8g").mkdir(mode=0)
+    with tempfile.TemporaryDirectory() as path:
+        Path(path).chmod(0o755)
+        Path(path, "2n8g").mkdir(mode=0)
         user = os.geteuid()
         os.seteuid(NOBODY if user == 0 else user)
-        yield Path(made)
+        yield Path(path)
         os.seteuid(user)
 
 
-def test_a_log_that_is_no_file_is_a_run_that_was_lost(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
+def test_a_log_that_is_not_a_file_is_a_failed_run(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
     write_log("1n1g/r50_b128_fp32_1.log")
     os.mkfifo(folder / "1n1g/r50_b128_fp32_2.log")
     (folder / "1n1g/r50_b128_fp32_3.log").symlink_to(folder / "moved.log")
@@ -39,7 +39,7 @@ def test_a_log_that_is_no_file_is_a_run_that_was_lost(folder: Path, ingested: In
     assert any("not read: 1n1g/more.zip" in message for message in dataset.diagnostics["message"])
 
 
-def test_a_name_that_is_no_text_is_shown_by_its_bytes(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
+def test_a_name_that_is_not_text_is_shown_by_its_bytes(folder: Path, ingested: Ingest, write_log: WriteLog) -> None:
     write_log("1n1g/r50_b128_fp32_1.log")
     write_log("1n1g/mod\udce9le_b128_fp32_2.log", seed=2)
     write_log("caf\udce9.txt", seed=3)

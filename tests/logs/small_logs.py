@@ -1,4 +1,4 @@
-"""Logs that a test writes, and what is said of them."""
+"""Logs that a test writes, and the messages about them."""
 
 from pathlib import Path
 
@@ -16,14 +16,14 @@ def ips(step: int, printed: str) -> str:
     return f"{head}lr: 0.1, loss: 6.9, reader_cost: 0.00100, batch_cost: 0.10788, {printed}, eta: 1:02:03\n"
 
 
-def write_and_read(folder: Path, file: str, text: str | bytes, name: str = "") -> ParsedLog:
+def write_and_read(folder: Path, file: str, content: str | bytes, name: str = "") -> ParsedLog:
     path = folder / file
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return read_log(path, name)
 
 
-def read_text(folder: Path, text: str | bytes, name: str = "") -> ParsedLog:
-    return write_and_read(folder, "some.log", text, name)
+def read_text(folder: Path, content: str | bytes, name: str = "") -> ParsedLog:
+    return write_and_read(folder, "training.log", content, name)
 
 
 def messages(log: ParsedLog) -> str:
@@ -31,4 +31,4 @@ def messages(log: ParsedLog) -> str:
 
 
 def errors(log: ParsedLog) -> str:
-    return "\n".join(one.message for one in log.diagnostics if one.severity is Severity.ERROR)
+    return "\n".join(diagnostic.message for diagnostic in log.diagnostics if diagnostic.severity is Severity.ERROR)

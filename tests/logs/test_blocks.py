@@ -11,13 +11,13 @@ LINES = "2020-09-01 10:00:00 读取数据 loading the data\n" * 9
 
 
 def reason(tmp_path: Path, content: bytes) -> str:
-    path = tmp_path / "some.log"
+    path = tmp_path / "training.log"
     path.write_bytes(content)
     return why_no_text(LogSource(path))
 
 
 @pytest.mark.parametrize("content", [b"", gzip.compress(b"", mtime=0), b"\n \r\n\n"])
-def test_what_is_empty_is_named(tmp_path: Path, content: bytes) -> None:
+def test_an_empty_file_is_named(tmp_path: Path, content: bytes) -> None:
     assert reason(tmp_path, content).startswith("is empty")
 
 
@@ -36,6 +36,6 @@ def test_text_is_text_in_any_encoding(tmp_path: Path, encoding: str) -> None:
     assert reason(tmp_path, ("\x1b[32m" + LINES).encode(encoding)) == ""
 
 
-def test_a_file_that_can_not_be_read_has_no_further_reason(tmp_path: Path) -> None:
+def test_a_file_that_can_not_be_read_has_no_other_reason(tmp_path: Path) -> None:
     assert why_no_text(LogSource(tmp_path / "nowhere.log")) == ""
     assert reason(tmp_path, gzip.compress(LINES.encode())[:12]) == ""

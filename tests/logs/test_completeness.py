@@ -70,7 +70,7 @@ def test_a_log_with_fewer_steps_than_planned_is_truncated(tmp_path: Path, last: 
 
 
 @pytest.mark.parametrize(("end", "steps"), [(" sec", [1, 2]), ("", [1])])
-def test_a_number_at_the_very_end_of_a_log_may_lack_digits(tmp_path: Path, end: str, steps: list[int]) -> None:
+def test_a_number_at_the_very_end_of_a_log_may_have_lost_digits(tmp_path: Path, end: str, steps: list[int]) -> None:
     log = read_text(tmp_path, elapse(1) + elapse(2).removesuffix(" sec\n") + end)
     assert list(log.records.step) == steps
     assert ("could not be used" in messages(log)) == (len(steps) == 1)
@@ -83,12 +83,12 @@ def test_a_number_at_the_very_end_of_a_log_may_lack_digits(tmp_path: Path, end: 
         'DLLL {{"type": "LOG", "step": [{}], "data": {{"imgs_per_sec": 401.3}}}}\n',
     ],
 )
-def test_the_last_line_needs_no_end_where_its_last_number_has_one(tmp_path: Path, line: str) -> None:
+def test_the_last_line_needs_no_newline_if_its_last_number_has_an_end(tmp_path: Path, line: str) -> None:
     log = read_text(tmp_path, "".join(map(line.format, range(20))).removesuffix("\n"))
     assert (len(log.series("throughput")), log.diagnostics) == (20, ())
 
 
-def test_an_object_on_the_last_line_is_whole_whatever_it_holds(tmp_path: Path) -> None:
+def test_an_object_on_the_last_line_is_complete_whatever_it_contains(tmp_path: Path) -> None:
     line = 'DLLL {{"type": "LOG", "step": {}, "data": {{"{}": 401.3}}}}\n'
     steps = "".join(line.format([0, step], "train.total_ips") for step in range(20))
     assert read_text(tmp_path, steps + line.format([0], "val.top1").removesuffix("\n")).diagnostics == ()

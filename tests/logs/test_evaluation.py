@@ -1,4 +1,4 @@
-"""Lines of evaluation are none of training."""
+"""Lines of evaluation are not lines of training."""
 
 from pathlib import Path
 
@@ -31,16 +31,18 @@ def rows(*printed: tuple[int, float]) -> Records:
         ([*RISING, (39, 0), (39, 0), (9, 0), (19, 0)], 5),
         ([(9, 0), (19, 0)], 0),
     ],
-    ids=["none", "behind training", "a rate that grows", "a rate that falls", "both", "alone"],
+    ids=["none", "after training", "a rate that grows", "a rate that falls", "both", "alone"],
 )
-def test_what_falls_back_without_a_learning_rate_is_evaluation(printed: list[tuple[int, float]], training: int) -> None:
-    found = mark_evaluation(rows(*printed), GLUON)
-    assert found.training.tolist() == [True] * training + [False] * (len(printed) - training)
+def test_rows_that_go_back_and_have_no_learning_rate_are_evaluation(
+    printed: list[tuple[int, float]], training: int
+) -> None:
+    marked = mark_evaluation(rows(*printed), GLUON)
+    assert marked.training.tolist() == [True] * training + [False] * (len(printed) - training)
 
 
-def test_training_goes_on_behind_an_evaluation() -> None:
-    found = mark_evaluation(rows(*RISING, (9, 0), (19, 0), (39, 4e-7), (49, 5e-7)), GLUON)
-    assert found.training.tolist() == [True] * 3 + [False] * 2 + [True] * 2
+def test_training_continues_after_an_evaluation() -> None:
+    marked = mark_evaluation(rows(*RISING, (9, 0), (19, 0), (39, 4e-7), (49, 5e-7)), GLUON)
+    assert marked.training.tolist() == [True] * 3 + [False] * 2 + [True] * 2
 
 
 def test_a_log_that_ends_in_an_evaluation_is_one_of_training(tmp_path: Path) -> None:
@@ -52,6 +54,6 @@ def test_a_log_that_ends_in_an_evaluation_is_one_of_training(tmp_path: Path) -> 
     assert set(log.series("throughput", VALIDATION).values["throughput"]) == {40200.0}
 
 
-def test_other_formats_know_no_such_lines() -> None:
-    same = rows(*RISING, (9, 0))
-    assert mark_evaluation(same, load("paddle_resnet50")) is same
+def test_other_formats_have_no_such_lines() -> None:
+    records = rows(*RISING, (9, 0))
+    assert mark_evaluation(records, load("paddle_resnet50")) is records

@@ -10,15 +10,17 @@ from dlperf_study.logs.log_reader import read_log
 from dlperf_study.logs.text_lines import compile_line
 
 SAMPLES = Path(__file__).parent / "samples"
-EVERY = formats.all_formats()
-each = pytest.mark.parametrize("format_", EVERY, ids=lambda format_: format_.name)
-each_line = pytest.mark.parametrize(
-    "line", [line for one in EVERY for line in one.lines if isinstance(line, Line)], ids=lambda line: line.head[:40]
+FORMATS = formats.all_formats()
+every_format = pytest.mark.parametrize("format_", FORMATS, ids=lambda format_: format_.name)
+every_line = pytest.mark.parametrize(
+    "line",
+    [line for format_ in FORMATS for line in format_.lines if isinstance(line, Line)],
+    ids=lambda line: line.head[:40],
 )
 
 
 def test_a_format_is_named_as_its_file() -> None:
-    assert [format_.name for format_ in EVERY] == list(formats.names())
+    assert [format_.name for format_ in FORMATS] == list(formats.names())
 
 
 def test_an_unknown_format_is_refused_with_those_there_are() -> None:
@@ -26,7 +28,7 @@ def test_an_unknown_format_is_refused_with_those_there_are() -> None:
         formats.load("plsc")
 
 
-@each
+@every_format
 def test_ranks_merge_as_the_format_declares(format_: Format) -> None:
     """What merges them is the scope of its best rate, and whether that is a time of ranks that step together."""
     if not format_.rates:
@@ -39,20 +41,20 @@ def test_ranks_merge_as_the_format_declares(format_: Format) -> None:
         assert format_.merge is (Merge.SLOWEST if slowest else Merge.SUM)
 
 
-@each
-def test_a_format_says_what_its_numbers_mean(format_: Format) -> None:
+@every_format
+def test_a_format_declares_what_its_numbers_mean(format_: Format) -> None:
     assert all((format_.title, format_.program, format_.steps, format_.traps))
     assert set(format_.rates) <= set(format_.metrics) or not format_.metrics
 
 
-@each
+@every_format
 def test_every_format_has_a_sample_that_is_recognised(format_: Format) -> None:
     samples = sorted(SAMPLES.glob(f"{format_.name}_*")) or [SAMPLES / "two_formats_real.log"]
     name = format_.name if "two_formats" in samples[0].name else ""
     assert read_log(samples[0], name).format.name == format_.name
 
 
-@each_line
+@every_line
 def test_no_pattern_asks_for_particular_digits(line: Line) -> None:
     """Lines that differ in digits only are read by one match."""
     without_counts = re.sub(r"\{\d+(?:,\d*)?\}", "", compile_line(line).expression.pattern.decode())
@@ -61,13 +63,13 @@ def test_no_pattern_asks_for_particular_digits(line: Line) -> None:
     assert not re.search(r"\d", "".join(line.needles))
 
 
-@each_line
-def test_only_places_and_metrics_are_captured(line: Line) -> None:
-    known = {"epoch", "step", "rank", "count"} | {metric.name for metric in line.captured}
-    assert set(re.compile(line.head).groupindex) <= known
+@every_line
+def test_only_positions_and_metrics_are_captured(line: Line) -> None:
+    allowed = {"epoch", "step", "rank", "count"} | {metric.name for metric in line.captured}
+    assert set(re.compile(line.head).groupindex) <= allowed
 
 
-@each
+@every_format
 def test_the_metrics_of_one_name_have_one_meaning(format_: Format) -> None:
     lines = [line for line in format_.lines if isinstance(line, Line)]
     for metric in (metric for line in lines for metric in line.metrics):

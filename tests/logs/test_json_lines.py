@@ -1,4 +1,4 @@
-"""Lines of one layout, read at once, say what they say one by one."""
+"""Lines of one layout that are read at once give the same records as one by one."""
 
 import json
 from unittest import mock
@@ -18,7 +18,7 @@ from dlperf_study.logs.records import COLUMNS, Matches
 from dlperf_study.logs.text_lines import lines_with
 
 LINES = {name: load(name).lines[0] for name in ("dllogger", "mllog")}
-#: Numbers as programs print them, and as none does.
+#: Numbers as programs print them, and as no program does.
 NUMBERS = st.one_of(
     st.integers(-20, 3000).map(str),
     st.floats(0, 1e4).map(lambda value: f"{value:.3f}"),
@@ -51,16 +51,16 @@ def printed(draw: st.DrawFn) -> tuple[JsonLine, bytes]:
     return LINES[name], "".join(f"{line}\n" for line in draw(st.permutations(lines))).encode()
 
 
-def _column(is_alike: bool) -> st.SearchStrategy[list[str]]:
+def _column(have_one_layout: bool) -> st.SearchStrategy[list[str]]:
     """Return twelve numbers, mostly of as many digits."""
     digits = st.sampled_from(["{:02d}", "{:d}", "0.{:02d}", "{:d}.5", '"{:d}"']).flatmap(
-        lambda text: st.lists(st.integers(0, 99).map(text.format), min_size=12, max_size=12)
+        lambda template: st.lists(st.integers(0, 99).map(template.format), min_size=12, max_size=12)
     )
-    return digits if is_alike else st.lists(NUMBERS, min_size=12, max_size=12)
+    return digits if have_one_layout else st.lists(NUMBERS, min_size=12, max_size=12)
 
 
 def read_as(line: JsonLine, data: bytes, worth_trials: int) -> Matches:
-    """Return what lines say, those of a layout tried where there are so many of them."""
+    """Return what lines contain; with ``worth_trials`` lines or more, a layout is read by trials."""
     block = Block(data, 1)
     with mock.patch.object(json_lines, "WORTH_TRIALS", worth_trials):
         return read_json_lines(line, block, group_by_layout(block, lines_with(line.needles, block)))
@@ -68,11 +68,11 @@ def read_as(line: JsonLine, data: bytes, worth_trials: int) -> Matches:
 
 def dllogger(step: str, data: str, *columns: range) -> tuple[JsonLine, bytes]:
     """Return lines of dllogger with numbers of some columns put in."""
-    text = f'DLLL {{"type": "LOG", "step": {step}, "data": {{{data}}}}}\n'
-    return LINES["dllogger"], "".join(text % values for values in zip(*columns, strict=True)).encode()
+    template = f'DLLL {{"type": "LOG", "step": {step}, "data": {{{data}}}}}\n'
+    return LINES["dllogger"], "".join(template % values for values in zip(*columns, strict=True)).encode()
 
 
-#: More columns of one digit than tries can tell apart.
+#: More columns of one digit than trials can tell apart.
 MANY = [range(10) if index % 2 else range(9, -1, -1) for index in range(40)]
 
 
@@ -84,8 +84,8 @@ MANY = [range(10) if index % 2 else range(9, -1, -1) for index in range(40)]
 @example(dllogger("[0, 0]", '"total_ips": 1.5e%03d', range(999, 0, -9)))
 @example(dllogger("[0, 123456789012345%02d]", '"total_ips": 1.5', range(10, 99)))
 @example(dllogger("[0, 0]", ", ".join(f'"{chr(index + 65)}": %d' for index in range(40) if index != 27), *MANY[1:]))
-def test_lines_of_one_layout_say_what_they_say_one_by_one(written: tuple[JsonLine, bytes]) -> None:
-    slow, quick = read_as(*written, worth_trials=len(written[1])), read_as(*written, worth_trials=2)
+def test_lines_of_one_layout_give_the_same_records_as_one_by_one(printed_lines: tuple[JsonLine, bytes]) -> None:
+    slow, quick = read_as(*printed_lines, worth_trials=len(printed_lines[1])), read_as(*printed_lines, worth_trials=2)
     for name in COLUMNS:
         np.testing.assert_array_equal(getattr(quick.records, name), getattr(slow.records, name), name)
     assert quick.records.values.keys() == slow.records.values.keys()
@@ -96,15 +96,15 @@ def test_lines_of_one_layout_say_what_they_say_one_by_one(written: tuple[JsonLin
 
 
 @pytest.mark.parametrize(
-    ("format_name", "text"),
+    ("format_name", "template"),
     [
         ("dllogger", DLLOGGER[0] % ("%02d", "%02d", "%02d", "%02d", 5, "%d.25")),
         ("mllog", MLLOG[1] % ("%08d", "%d.5", "%d")),
     ],
 )
-def test_many_lines_of_one_layout_are_tried_and_not_read(format_name: str, text: str) -> None:
+def test_many_lines_of_one_layout_are_read_by_trials(format_name: str, template: str) -> None:
     line = LINES[format_name]
     record = mock.Mock(side_effect=line.record)
-    data = "".join(f"{text % ((k,) * text.count('%'))}\n" for k in range(10, 99)).encode()
-    found = read_as(JsonLine(line.needles, record, line.facts), data, worth_trials=json_lines.WORTH_TRIALS)
-    assert (len(found.records), record.call_count) == (89, json_lines.TRIALS)
+    data = "".join(f"{template % ((k,) * template.count('%'))}\n" for k in range(10, 99)).encode()
+    matches = read_as(JsonLine(line.needles, record, line.facts), data, worth_trials=json_lines.WORTH_TRIALS)
+    assert (len(matches.records), record.call_count) == (89, json_lines.TRIALS)

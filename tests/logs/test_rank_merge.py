@@ -33,27 +33,29 @@ def test_a_time_gives_the_global_batch_over_the_slowest_rank(tmp_path: Path) -> 
     assert (list(job.rate), job.rule) == ([256 / 0.5], "global batch / the slowest rank's step")
 
 
-def test_one_rank_stands_for_all_that_step_together_and_that_is_said() -> None:
+def test_one_rank_represents_all_that_step_together_with_a_diagnostic() -> None:
     job = series("horovod_synthetic_real", 1, 4, 32)
     assert job.rate[0] == pytest.approx(4 * 108.3)
     assert "1 of 4 ranks printed" in job.diagnostics[0].message
 
 
-def test_a_total_beside_the_rates_of_ranks_is_said_to_be_the_jobs(tmp_path: Path) -> None:
+def test_a_total_next_to_the_rates_of_ranks_is_the_jobs(tmp_path: Path) -> None:
     job = job_series(
         [write_and_read(tmp_path, "0.log", "Total img/sec on 8 GPU(s): 863.2 +-11.4\n")], JobSize(1, 8, 32)
     )
     assert (list(job.rate), job.rule) == ([863.2], "one rank prints the number of the whole job")
 
 
-def test_how_many_steps_lack_a_rank_is_said_and_not_that_a_rank_is_silent(tmp_path: Path) -> None:
+def test_steps_at_which_a_rank_is_missing_are_counted_and_the_rank_is_not_silent(tmp_path: Path) -> None:
     line = "[Pass 0, train batch {}] loss 6.9, elapse 0.25 sec\n"
     logs = [write_and_read(tmp_path, f"{rank}.log", "".join(map(line.format, range(9)))) for rank in range(3)]
     logs.append(write_and_read(tmp_path, "3.log", "".join(line.format(step) for step in range(9) if step != 4)))
-    [said] = job_series(logs, JobSize(1, 4, 128)).diagnostics
-    assert said.message.startswith("at 1 of 9 steps only 3 of 4 ranks printed: they represent all")
-    [said] = job_series(logs, JobSize(1, 8, 128)).diagnostics
-    assert said.message.startswith("only 4 of 8 ranks printed, and at 1 of 9 steps only 3 of 8 ranks printed: they")
+    [diagnostic] = job_series(logs, JobSize(1, 4, 128)).diagnostics
+    assert diagnostic.message.startswith("at 1 of 9 steps only 3 of 4 ranks printed: they represent all")
+    [diagnostic] = job_series(logs, JobSize(1, 8, 128)).diagnostics
+    assert diagnostic.message.startswith(
+        "only 4 of 8 ranks printed, and at 1 of 9 steps only 3 of 8 ranks printed: they"
+    )
 
 
 def test_the_speed_of_bert_is_not_multiplied_by_the_nodes_again() -> None:
@@ -62,15 +64,15 @@ def test_the_speed_of_bert_is_not_multiplied_by_the_nodes_again() -> None:
 
 def test_trainers_of_a_parameter_server_are_added_up_or_it_is_unknown(tmp_path: Path) -> None:
     line = "Pass 0, Batch {}, Cost 2.4, {{}}, spent: {}\n"
-    one = write_and_read(tmp_path, "0.log", line.format(0, 0.25))
-    two = write_and_read(tmp_path, "1.log", line.format(0, 0.5))
-    assert list(job_series([one, two], JobSize(2, 1, 128)).rate) == [128 / 0.25 + 128 / 0.5]
+    first = write_and_read(tmp_path, "0.log", line.format(0, 0.25))
+    second = write_and_read(tmp_path, "1.log", line.format(0, 0.5))
+    assert list(job_series([first, second], JobSize(2, 1, 128)).rate) == [128 / 0.25 + 128 / 0.5]
     with pytest.raises(LogError, match="only 1 of 2 ranks printed"):
-        job_series([one], JobSize(2, 1, 128))
+        job_series([first], JobSize(2, 1, 128))
 
 
 @pytest.mark.parametrize(
-    ("name", "devices", "why"),
+    ("name", "devices", "reason"),
     [
         ("gluonnlp_bert_4ranks_constructed", (1, 1, 32), "step 1 appears 4 times, in a job of 1 rank"),
         ("paddle_vgg16_fluid_constructed", (20, 1, 128), "only 1 of 20 ranks printed.*state devices_per_process$"),
@@ -80,8 +82,8 @@ def test_trainers_of_a_parameter_server_are_added_up_or_it_is_unknown(tmp_path: 
         ("tf_cnn_benchmarks_servers_real", (1, 1, 32), "several runs in one log"),
     ],
 )
-def test_where_the_jobs_rate_can_not_be_known_it_is_refused(name: str, devices: tuple[int, ...], why: str) -> None:
-    with pytest.raises(LogError, match=why):
+def test_a_job_whose_rate_can_not_be_known_is_refused(name: str, devices: tuple[int, ...], reason: str) -> None:
+    with pytest.raises(LogError, match=reason):
         series(name, *devices)
 
 
@@ -93,34 +95,34 @@ def test_logs_of_different_programs_are_refused() -> None:
 
 def test_a_rate_that_is_printed_once_per_measure_of_quality_counts_once(tmp_path: Path) -> None:
     prefix = "2016-08-19 10:58:12,137 Node[0] Epoch[0] Batch [50]\tSpeed: 95.38 samples/sec\tTrain-"
-    log = write_and_read(tmp_path, "some.log", f"{prefix}accuracy=0.1\n{prefix}top_k_accuracy_5=0.2\n")
+    log = write_and_read(tmp_path, "training.log", f"{prefix}accuracy=0.1\n{prefix}top_k_accuracy_5=0.2\n")
     assert list(job_series([log], JobSize(1, 1, 32)).rate) == [95.38]
 
 
-def test_it_counts_once_too_where_a_named_rank_prints_it_a_moment_later(tmp_path: Path) -> None:
+def test_it_counts_once_even_if_a_named_rank_prints_it_a_moment_later(tmp_path: Path) -> None:
     line = "2016-08-19 10:58:12,{} Node[0] Epoch[0] Batch [50]\tSpeed: 95.38 samples/sec\tTrain-{}=0.1\n"
-    log = write_and_read(tmp_path, "some.log", line.format(137, "accuracy") + line.format(138, "top_k_accuracy_5"))
+    log = write_and_read(tmp_path, "training.log", line.format(137, "accuracy") + line.format(138, "top_k_accuracy_5"))
     assert list(job_series([log], JobSize(1, 1, 32)).rate) == [95.38]
     with pytest.raises(LogError, match="only 1 of 2 ranks printed"):
         job_series([log], JobSize(1, 2, 32))
 
 
-def test_one_process_on_all_devices_is_no_rank_of_many() -> None:
+def test_one_process_on_all_devices_is_not_one_of_many_ranks() -> None:
     with pytest.raises(LogError, match="only 1 of 8 ranks printed"):
         job_series([read_log(SAMPLES / "gluonnlp_bert_one_process_real.log")], JobSize(1, 8, 16))
 
 
-def test_lines_that_name_no_step_are_not_told_apart(tmp_path: Path) -> None:
+def test_lines_that_name_no_step_are_not_distinguished(tmp_path: Path) -> None:
     line = "Train epoch time: 2500.0 ms, per step time: 250.{} ms\n"
     with pytest.raises(LogError, match="a line that names no step appears 3 times, in a job of 1 rank"):
         job_series([write_and_read(tmp_path, "0.log", "".join(map(line.format, range(3))))], JobSize(1, 1, 32))
 
 
-def test_the_mean_of_an_epoch_is_no_step_of_it(tmp_path: Path) -> None:
+def test_the_mean_of_an_epoch_is_not_one_of_its_steps(tmp_path: Path) -> None:
     line = 'DLLL {{"type": "LOG", "step": {}, "data": {{"train.total_ips": {}}}}}\n'
     steps = "".join(line.format([epoch, step], 100 + step) for epoch in range(2) for step in range(6))
     half = len(steps) // 2
-    log = write_and_read(tmp_path, "some.log", steps[:half] + line.format([0], 50) + steps[half:])
+    log = write_and_read(tmp_path, "training.log", steps[:half] + line.format([0], 50) + steps[half:])
     job = job_series([log], JobSize(1, 8, 128))
     assert (job.unit, list(job.rate)) == ("samples/s", 2 * [100, 101, 102, 103, 104, 105])
 
@@ -142,18 +144,18 @@ def test_a_time_of_few_digits_contradicts_no_rate(tmp_path: Path) -> None:
     assert len(job_series([write_and_read(tmp_path, "0.log", plsc(0.1, 9500))], JobSize(1, 8, 128)).rate) == 20
 
 
-def test_copies_of_the_jobs_rate_that_lie_apart_are_refused(tmp_path: Path) -> None:
-    near = [write_and_read(tmp_path, f"{rank}.log", plsc(0.1078, 9500 + 50 * rank)) for rank in range(2)]
-    assert job_series(near, JobSize(1, 8, 128)).rate[0] == pytest.approx(9526)
-    far = [near[0], write_and_read(tmp_path, "far.log", plsc(0.0539, 19000))]
+def test_copies_of_the_jobs_rate_that_differ_are_refused(tmp_path: Path) -> None:
+    similar = [write_and_read(tmp_path, f"{rank}.log", plsc(0.1078, 9500 + 50 * rank)) for rank in range(2)]
+    assert job_series(similar, JobSize(1, 8, 128)).rate[0] == pytest.approx(9526)
+    different = [similar[0], write_and_read(tmp_path, "different.log", plsc(0.0539, 19000))]
     with pytest.raises(LogError, match=r"copies of the job's rate differ: .* is 2\.00 times the smallest"):
-        job_series(far, JobSize(1, 8, 128))
+        job_series(different, JobSize(1, 8, 128))
 
 
 def test_ranks_that_print_the_very_same_rates_are_diagnosed(tmp_path: Path) -> None:
     line = "INFO:root:Epoch[0] Batch [{}]\tSpeed: {}.00 samples/sec\taccuracy=0.2\n"
-    same, other = ("".join(line.format(step, 400 + step + more) for step in range(10, 100, 10)) for more in (0, 1))
-    ranks = [write_and_read(tmp_path, f"{rank}.log", text) for rank, text in enumerate((same, same, other))]
+    first, second = ("".join(line.format(step, 400 + step + more) for step in range(10, 100, 10)) for more in (0, 1))
+    ranks = [write_and_read(tmp_path, f"{rank}.log", text) for rank, text in enumerate((first, first, second))]
     [diagnostic] = job_series(ranks[:2], JobSize(1, 2, 128)).diagnostics
     assert "2 ranks print exactly the same rate" in diagnostic.message
     assert job_series(ranks[1:], JobSize(1, 2, 128)).diagnostics == ()

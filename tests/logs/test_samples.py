@@ -1,4 +1,4 @@
-"""What each sample says, as a reader of it sees it."""
+"""The numbers of each sample, as a person reads them."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from dlperf_study.logs.parsed_log import ParsedLog
 SAMPLES = Path(__file__).parent / "samples"
 
 #: sample: metric, how many, the first (step, value), the last.
-SEEN = {
+EXPECTED = {
     "elasticdl_real": ("task_seconds", 7, (-1, 1033.2), (-1, 226.265)),
     "gluonnlp_bert_4ranks_constructed": ("throughput", 40, (1, 17100.0), (10, 17300.0)),
     "gluonnlp_bert_one_process_real": ("throughput", 4, (249, 122000.0), (999, 127000.0)),
@@ -65,14 +65,14 @@ def sample(name: str) -> Path:
     return next(SAMPLES.glob(f"{name}.log*"))
 
 
-def test_every_sample_is_looked_at() -> None:
+def test_every_sample_has_expected_numbers() -> None:
     names = {path.name.partition(".")[0] for path in SAMPLES.glob("*.log*")}
-    assert names == set(SEEN) | set(REFUSED)
+    assert names == set(EXPECTED) | set(REFUSED)
 
 
-@pytest.mark.parametrize("name", SEEN)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_the_numbers_are_those_that_are_printed(name: str) -> None:
-    metric, count, first, last = SEEN[name]
+    metric, count, first, last = EXPECTED[name]
     rows = read_log(sample(name)).series(metric)
     assert len(rows) == count
     assert (rows.step[0], rows.values[metric][0]) == (first[0], pytest.approx(first[1], rel=1e-15))
@@ -81,16 +81,16 @@ def test_the_numbers_are_those_that_are_printed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_of_no_format_or_of_several_is_refused(name: str) -> None:
+def test_a_log_of_no_format_or_of_several_is_refused(name: str) -> None:
     with pytest.raises(LogError, match=REFUSED[name]):
         read_log(sample(name))
 
 
-@pytest.mark.parametrize("where", ["behind", "inside"])
-def test_a_second_program_in_a_short_log_is_found_wherever_it_is(tmp_path: Path, where: str) -> None:
+@pytest.mark.parametrize("where", ["after", "inside"])
+def test_a_second_program_in_a_short_log_is_detected_wherever_it_is(tmp_path: Path, where: str) -> None:
     lines = [f"[Pass 0, train batch {step}] \tloss 1.0, lr 0.1, elapse 0.36{step % 9} sec\n" for step in range(300)]
-    other = sample("tf_cnn_benchmarks_real").read_text()
-    lines.insert(len(lines) if where == "behind" else 150, other)
+    second_log = sample("tf_cnn_benchmarks_real").read_text()
+    lines.insert(len(lines) if where == "after" else 150, second_log)
     (tmp_path / "log").write_text("".join(lines))
     with pytest.raises(LogError, match=r"several formats \(paddle_resnet50, tf_cnn_benchmarks\)"):
         read_log(tmp_path / "log")
@@ -144,7 +144,7 @@ def test_the_time_of_a_line_is_read() -> None:
     assert read_log(sample("oneflow_resnet50_real")).records.time_seconds[1] == pytest.approx(1599761677.6515865)
 
 
-def test_a_number_behind_a_step_belongs_to_it() -> None:
+def test_a_number_after_a_step_belongs_to_it() -> None:
     rows = read_log(sample("tensorpack_constructed")).series("throughput")
     assert list(zip(rows.epoch, rows.step, strict=True))[:2] == [(1, 50), (2, 100)]
 

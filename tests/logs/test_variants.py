@@ -8,8 +8,8 @@ from dlperf_study.errors import LogError
 from dlperf_study.logs.log_reader import read_log
 from dlperf_study.logs.parsed_log import ParsedLog
 
-#: What a log says of its own run beside its lines of training, and what of it is a fact.
-STATED = {
+#: What a log states about its run next to its lines of training, and the facts in it.
+STATEMENTS = {
     "dlperf's TensorFlow 2": (
         " 'runtime': {'num_gpus': 0,\n'batch_size': None,\n'num_gpus': 8,\n'batch_size': 128,\n"
         "TimeHistory: 2.5 seconds, 4.0 examples/second between steps 0 and 10",
@@ -41,10 +41,10 @@ STATED = {
 }
 
 
-@pytest.mark.parametrize("name", STATED)
-def test_what_a_log_says_of_its_own_run_is_that_of_training(name: str, tmp_path: Path) -> None:
-    text, facts = STATED[name]
-    path = tmp_path / "some.log"
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_the_facts_of_a_log_are_those_of_training(name: str, tmp_path: Path) -> None:
+    text, facts = STATEMENTS[name]
+    path = tmp_path / "training.log"
     path.write_bytes(lines(text))
     log = read_log(path)
     assert (log.facts, log.diagnostics) == (facts, ())
@@ -52,13 +52,13 @@ def test_what_a_log_says_of_its_own_run_is_that_of_training(name: str, tmp_path:
 
 @pytest.fixture
 def log(tmp_path: Path, request: pytest.FixtureRequest) -> ParsedLog:
-    path = tmp_path / "some.log"
+    path = tmp_path / "training.log"
     path.write_bytes(request.param)
     return read_log(path)
 
 
-def lines(*texts: str) -> bytes:
-    return "".join(f"{text}\n" for text in texts).encode()
+def lines(*printed: str) -> bytes:
+    return "".join(f"{line}\n" for line in printed).encode()
 
 
 VARIANTS = {
@@ -177,8 +177,8 @@ def test_other_versions_are_read_as_well(log: ParsedLog, name: str) -> None:
     assert not log.diagnostics
 
 
-#: What other programs print, which looks like one of ours and means something else, or has another unit.
-ANOTHERS = {
+#: What other programs print: it looks like a format here, and means something else or has a different unit.
+OTHER_PROGRAMS = {
     "PaddleOCR": "[2022/02/22 07:58:05] root INFO: epoch: [1/9], iter: 10, loss: 6.9, reader_cost: 0.1 s, batch_cost: "
     "0.25 s, samples: 160, ips: 4.0",
     "PaddleNLP": "global step 10, epoch: 0, batch: 9, loss: 6.9, avg_batch_cost: 0.25 sec, ips: 4.0 sequences/sec",
@@ -208,10 +208,10 @@ ANOTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", ANOTHERS)
-def test_what_other_programs_print_is_refused(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "some.log"
-    path.write_bytes(lines(ANOTHERS[name]))
+@pytest.mark.parametrize("name", OTHER_PROGRAMS)
+def test_lines_of_other_programs_are_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "training.log"
+    path.write_bytes(lines(OTHER_PROGRAMS[name]))
     with pytest.raises(LogError, match="no line of training"):
         read_log(path)
 
@@ -231,7 +231,7 @@ def test_the_costs_of_a_step_are_read_in_either_order(log: ParsedLog) -> None:
     [b'{"log":"INFO:root:Epoch[0] Batch [20]\\tSpeed: 4.00 samples/sec\\tacc=0.1\\n","stream":"stderr"}\n'],
     indirect=True,
 )
-def test_what_docker_keeps_as_json_is_read_as_it_was_printed(log: ParsedLog) -> None:
+def test_lines_that_docker_keeps_as_json_are_read_as_printed(log: ParsedLog) -> None:
     assert (log.format.name, log.series("throughput").values["throughput"].tolist()) == (
         "mxnet_speedometer",
         [4],
