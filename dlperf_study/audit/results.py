@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, TypeVar
@@ -133,6 +134,10 @@ class Results:
         at_fewest = [cell for cell in unit_ratios if cell.world_size == fewest]
         return at_fewest if at_fewest and ratio.metric in (SPEEDUP, EFFICIENCY) else unit_ratios
 
+    def finest_step(self, ratio: ResultCell) -> Fraction:
+        """Return one unit of the last digit of the ratios of a table with most digits."""
+        return min(cell.printed.step for cell in self.of(ratio.metric) if cell.table == ratio.table)
+
     def curves(self) -> Iterator[list[Rate]]:
         """Yield the throughputs of each series with at least two points, by number of devices.
 
@@ -192,6 +197,18 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
+
+
+def device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:
+    """Return baseline devices / devices for an efficiency, 1 for any other ratio."""
+    if ratio.metric != EFFICIENCY:
+        return Fraction(1)
+    return Fraction(baseline.world_size or 1, ratio.world_size or 1)
+
+
+def recomputed(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Fraction:
+    """Return what a ratio should be, from its two rates exactly as printed."""
+    return rate.printed.exact / baseline.printed.exact * device_share(ratio, baseline)
 
 
 def _common_rate(rates: Sequence[ResultCell | None]) -> ResultCell | None:

@@ -68,8 +68,10 @@ def configurations_table(
         row = _planned_columns(entry)
         row |= _measured_columns(medians.get(identity, {}), throughputs.get(identity, np.empty(0)))
         if identity in speedups:
-            sizes = devices[identity], devices[entry.baseline_identity]
-            row |= _speedup_columns(speedups[identity], *sizes)
+            speedup, baseline_devices = speedups[identity], devices[entry.baseline_identity]
+            row["baseline_throughput"] = speedup.denominator_throughput
+            row |= interval_columns("baseline", speedup.denominator_interval)
+            row |= scaling_columns(speedup.value, speedup.interval, devices[identity], baseline_devices)
         if identity in relative_throughputs:
             row |= _comparison_columns(entry, relative_throughputs[identity], completed, uneven)
         rows.append(row | traces.get(identity, {}))
@@ -134,14 +136,6 @@ def _measured_columns(medians: Mapping[Any, Any], rates: Floats) -> dict[str, An
         "runs_completed": rates.size,
         "interval_coverage": coverage(rates.size),
         **interval_columns("throughput", median_interval(rates)),
-    }
-
-
-def _speedup_columns(speedup: Ratio, devices: int, baseline_devices: int) -> dict[str, Any]:
-    return {
-        "baseline_throughput": speedup.denominator_throughput,
-        **interval_columns("baseline", speedup.denominator_interval),
-        **scaling_columns(speedup.value, speedup.interval, devices, baseline_devices),
     }
 
 

@@ -7,7 +7,7 @@ from statistics import mean
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
 from dlperf_study.audit.result_cell import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT, ResultCell, quotient
-from dlperf_study.audit.results import Results
+from dlperf_study.audit.results import Results, device_share, recomputed
 from dlperf_study.diagnostic import Severity
 
 #: How many quotients that would print like the ratio are named at most.
@@ -34,16 +34,6 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield AuditDiagnostic(Severity.NOTE, (ratio,), computation, (_ELSEWHERE,))
         else:
             yield _compare(results, ratio, rate, baseline)
-
-
-def recomputed(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Fraction:
-    """Return what a ratio should be, from its two rates exactly as printed."""
-    return rate.printed.exact / baseline.printed.exact * _device_share(ratio, baseline)
-
-
-def finest_step(results: Results, ratio: ResultCell) -> Fraction:
-    """Return one unit of the last digit of the ratios of a table with most digits."""
-    return min(cell.printed.step for cell in results.of(ratio.metric) if cell.table == ratio.table)
 
 
 def _missing_baseline(results: Results, ratio: ResultCell) -> AuditDiagnostic:
@@ -73,7 +63,7 @@ def _compare(results: Results, ratio: ResultCell, rate: ResultCell, baseline: Re
     roundings = ratio.printed.roundings_from(expected)
     if roundings:
         # 10.20 may be printed as 10.2, but 10.277 should not be.
-        if ratio.printed.computed or ratio.printed.roundings_from(expected, finest_step(results, ratio)):
+        if ratio.printed.computed or ratio.printed.roundings_from(expected, results.finest_step(ratio)):
             return None
         computation += ": with as many digits as its neighbours have it fits no rounding, "
         computation += f"with its own it is {roundings[0]}"
@@ -83,7 +73,7 @@ def _compare(results: Results, ratio: ResultCell, rate: ResultCell, baseline: Re
     computation += ": it fits no rounding"
     if _is_within_bounds(ratio, rate, baseline, truncated=True):
         return AuditDiagnostic(Severity.WARNING, cells, computation, (_TRUNCATED, _OTHER_RATES))
-    share = _device_share(ratio, baseline)
+    share = device_share(ratio, baseline)
     matching = []
     for description, alternative in _alternatives(results, rate, baseline):
         if ratio.printed.roundings_from(alternative * share):
@@ -93,17 +83,10 @@ def _compare(results: Results, ratio: ResultCell, rate: ResultCell, baseline: Re
     return AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_RATES,))
 
 
-def _device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:
-    """Return baseline devices / devices for an efficiency, 1 for any other ratio."""
-    if ratio.metric != EFFICIENCY:
-        return Fraction(1)
-    return Fraction(baseline.world_size or 1, ratio.world_size or 1)
-
-
 def _is_within_bounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, truncated: bool) -> bool:
     """Return whether rates that print like these have a quotient that prints like the ratio."""
     low, high = quotient(rate.printed, baseline.printed, truncated)
-    share = _device_share(ratio, baseline)
+    share = device_share(ratio, baseline)
     return ratio.printed.overlaps(low * share, high * share)
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check, texts_phrase
-from dlperf_study.audit.checks.ratios import finest_step, recomputed
 from dlperf_study.audit.result_cell import EFFICIENCY, RELATIVE, ROUNDINGS, SPEEDUP, THROUGHPUT, TRUNCATED, ResultCell
-from dlperf_study.audit.results import Results
+from dlperf_study.audit.results import Results, recomputed
 from dlperf_study.diagnostic import Severity
 
 _EXPLANATIONS = ("within a unit of the last digit both are right",)
@@ -20,7 +19,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
         rate, baseline = results.at_same_point(ratio, THROUGHPUT), results.baseline_of(ratio)
         if ratio.printed.computed or rate is None or baseline is None or not baseline.printed.is_positive:
             continue
-        roundings = ratio.printed.roundings_from(recomputed(ratio, rate, baseline), finest_step(results, ratio))
+        roundings = ratio.printed.roundings_from(recomputed(ratio, rate, baseline), results.finest_step(ratio))
         if roundings:
             columns.setdefault((*ratio.table, ratio.metric), {})[ratio] = roundings
     for column in columns.values():
