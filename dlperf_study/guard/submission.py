@@ -10,7 +10,7 @@ from pathlib import Path
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.environment_variables import recorded_environment
 from dlperf_study.paths import RunPaths
-from dlperf_study.study.job import Job, JobResult, Task, tuples_of_lists
+from dlperf_study.study.job import Job, JobResult, tuples_of_lists
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,16 @@ def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_
     ``node_folder`` is the folder of nodes that don't share files with this machine.
     """
     empty = Submission(launcher, str(folder), (), job.ports, nodes=job.nodes, node_folder=node_folder)
+    # Servers have the address of their node, unless the launcher gives them nodes of their own.
+    values = {f"server_host_{node}": f"{{host_{node}}}" for node in range(job.nodes)} | {"run": empty.folder_there}
+    commands = []
+    for task in job.tasks:
+        log = f"{empty.folder_there}/{task.name}.log"
+        command = Command(task.name, task.role, task.argv, task.environment, log, task.node).filled(values)
+        commands.append(replace(command, argv=(*cluster.container, *command.argv)))
     return replace(
         empty,
-        commands=tuple(_command(task, cluster, empty.folder_there) for task in job.tasks),
+        commands=tuple(commands),
         rank_output=job.rank_output,
         gpus_per_node=job.gpus_per_node,
         python=(*cluster.container, job.tasks[0].argv[0]),
@@ -145,13 +152,3 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         template = template.replace("{" + name + "}", value)
     return template
-
-
-def _command(task: Task, cluster: Cluster, folder: str) -> Command:
-    def filled(text: str) -> str:
-        # Servers have the address of their node, unless the launcher gives them nodes of their own.
-        return fill(text, {"run": folder}).replace("{server_host_", "{host_")
-
-    argv = (*cluster.container, *map(filled, task.argv))
-    environment = {name: filled(value) for name, value in task.environment.items()}
-    return Command(task.name, task.role, argv, environment, f"{folder}/{task.name}.log", task.node)
