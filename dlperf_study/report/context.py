@@ -210,7 +210,8 @@ def _levels(values: pd.Series) -> list[Any]:
 
 def _on_devices(runs: pd.DataFrame) -> str:
     """Return the kinds and names of the devices that are known: `` on GPU (Tesla V100)``."""
-    kinds, names = (levels(runs[name]) if _levels(runs[name]) else "" for name in ("device", "device_name"))
+    kinds = levels(runs["device"]) if _levels(runs["device"]) else ""
+    names = levels(runs["device_name"]) if _levels(runs["device_name"]) else ""
     devices = f"{kinds} ({names})" if kinds and names else kinds or names
     return f" on {devices}" if devices else ""
 

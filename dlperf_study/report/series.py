@@ -56,10 +56,10 @@ def all_series(dataset: Dataset) -> list[Series]:
     series = []
     for part in parts:
         levels = {factor: level_label(factor, part.iloc[0][factor]) for factor in factors}
-        levels_without_model = tuple(label for factor, label in levels.items() if factor != "model")
-        position = positions.setdefault(levels_without_model, len(positions))
-        by_devices = part.sort_values("world_size", kind="stable")
-        series.append(Series(SEPARATOR.join(levels.values()), position, by_devices))
+        label = SEPARATOR.join(levels.values())
+        levels.pop("model", None)
+        position = positions.setdefault(tuple(levels.values()), len(positions))
+        series.append(Series(label, position, part.sort_values("world_size", kind="stable")))
     return series
 
 

@@ -86,7 +86,7 @@ def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
 
     A bar is as long as its step, also where noise made the computation alone take longer than the step.
     """
-    step, exposed = (rows[name] / unit.size for name in ("step_seconds", "exposed_seconds"))
+    step, exposed = rows["step_seconds"] / unit.size, rows["exposed_seconds"] / unit.size
     computation = step - exposed
     style: dict[str, Any] = {"y": rows["y"], "height": 0.62}
     axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["computation_seconds"].label, **style)
@@ -99,7 +99,7 @@ def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
 def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-") -> None:
     """Draw one series against its devices; a point without an interval has an open marker."""
     rows = series.measured
-    low, high = (rows[end].to_numpy(float) for end in INTERVALS[column])
+    low, high = rows[list(INTERVALS[column])].to_numpy(float).T
     values = rows[column].to_numpy(float)
     style: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position)}
     lengths = np.nan_to_num(np.vstack([values - low, high - values]))

@@ -105,7 +105,7 @@ def communication(dataset: Dataset, series: list[Series]) -> Drawing | None:
     drawing, axes = charts.category_panel(dataset, list(rows["label"]), extra_inches=1.0)
     charts.step_bars(axes, rows, unit)
     step, exposed, exchange = (
-        rows[name].to_numpy(float) / unit.size for name in ("step_seconds", "exposed_seconds", "exchange_seconds")
+        rows[["step_seconds", "exposed_seconds", "exchange_seconds"]].to_numpy(float).T / unit.size
     )
     exchange_start, exchange_end = step - exposed, step - exposed + exchange
     style: dict[str, Any] = {"color": EXCHANGE, "linewidth": 1, "label": unit_of("exchange_seconds", []).label}

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
-from matplotlib.figure import SubFigure
 
 from dlperf_study.analysis.published_points import RATIOS, Published, matching_configurations
 from dlperf_study.dataset.dataset import Dataset
@@ -110,21 +109,17 @@ def _draw(dataset: Dataset, parts: list[_Part]) -> Drawing:
     drawing = charts.page(dataset, sum(heights))
     subfigures = drawing.subfigures(len(parts), 1, squeeze=False, height_ratios=heights)
     for subfigure, part in zip(subfigures.flat, parts, strict=True):
-        _draw_part(subfigure, part)
+        subfigure.suptitle(part.title, x=0.01, ha="left", fontsize=7.5, fontweight="bold")
+        devices = sorted({int(size) for line in part.lines for size in line.rows["world_size"]})
+        axes = subfigure.subplots(1, len(RATIOS))
+        for column, panel in zip(RATIOS, axes, strict=True):
+            for line in part.published:
+                charts.interval_line(panel, line, column)
+            for line in part.ours:
+                charts.interval_line(panel, line, column, dashes="--")
+            charts.ideal_line(panel, devices, [float(size) if column == "speedup" else 1.0 for size in devices])
+            charts.device_axes(panel, devices, logarithmic_y=column == "speedup")
+            panel.set_title(unit_of(column, []).axis)
+            panel.set_xlabel(unit_of("world_size", []).axis)
+        charts.legend_below(subfigure, axes[0], {})
     return drawing
-
-
-def _draw_part(subfigure: SubFigure, part: _Part) -> None:
-    subfigure.suptitle(part.title, x=0.01, ha="left", fontsize=7.5, fontweight="bold")
-    devices = sorted({int(size) for line in part.lines for size in line.rows["world_size"]})
-    axes = subfigure.subplots(1, len(RATIOS))
-    for column, panel in zip(RATIOS, axes, strict=True):
-        for line in part.published:
-            charts.interval_line(panel, line, column)
-        for line in part.ours:
-            charts.interval_line(panel, line, column, dashes="--")
-        charts.ideal_line(panel, devices, [float(size) if column == "speedup" else 1.0 for size in devices])
-        charts.device_axes(panel, devices, logarithmic_y=column == "speedup")
-        panel.set_title(unit_of(column, []).axis)
-        panel.set_xlabel(unit_of("world_size", []).axis)
-    charts.legend_below(subfigure, axes[0], {})

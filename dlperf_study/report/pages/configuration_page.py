@@ -32,8 +32,7 @@ def configuration_table(configuration: Configuration) -> Table:
 
 def run_table(runs: pd.DataFrame) -> Table:
     """Return one row per run of the table of runs."""
-    columns = [run_column(runs, name) for name in RUN_COLUMNS]
-    headings, rows = laid_out(columns, runs.itertuples())
+    headings, rows = laid_out([run_column(runs, name) for name in RUN_COLUMNS], runs.itertuples())
     notes = tuple(map(defined, MEASURED))
     return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, notes)
 

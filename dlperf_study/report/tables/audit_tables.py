@@ -43,11 +43,6 @@ def published(dataset: Dataset) -> Iterator[Table]:
     yield _diagnostic_table(diagnostics, _PUBLISHED, "Diagnostics of the published numbers", caption, empty)
 
 
-def published_diagnostics(dataset: Dataset) -> list[tuple[str, AuditDiagnostic]]:
-    """Return the audit's diagnostics of the published sources of a study, each with its anchor on the audit's page."""
-    return _with_anchors(_published_results(dataset), _PUBLISHED)
-
-
 def _published_results(dataset: Dataset) -> Sequence[CheckResult]:
     """Return the checks of the published sources that a study names; none where it names none."""
     names = dataset.plan.published
@@ -55,6 +50,7 @@ def _published_results(dataset: Dataset) -> Sequence[CheckResult]:
 
 
 def _with_anchors(results: Sequence[CheckResult], name: str) -> list[tuple[str, AuditDiagnostic]]:
+    """Return all diagnostics, each with its anchor on the audit's page."""
     diagnostics = most_severe_first(diagnostic for result in results for diagnostic in result.diagnostics)
     return [(f"{name}-{position}", diagnostic) for position, diagnostic in enumerate(diagnostics, 1)]
 
@@ -96,7 +92,7 @@ class AuditLinks:
         """Audit the sources of a study; where it has no page of the audit, the texts lead nowhere."""
         page = PAGE.file if PAGE.notebook in dataset.plan.questions else ""
         links: dict[str, tuple[Link, ...]] = defaultdict(tuple)
-        for anchor, diagnostic in published_diagnostics(dataset):
+        for anchor, diagnostic in _with_anchors(_published_results(dataset), _PUBLISHED):
             target = f"{page}#{anchor}" if page else ""
             link = Link(f"audit, {diagnostic.severity}: {diagnostic.computation}", target)
             for key in diagnostic.diagnosed:

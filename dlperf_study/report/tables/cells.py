@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -115,7 +116,7 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     shown = value / unit.size
     if name not in INTERVALS:
         return Cell(_with_digits_of_throughput(row, name, shown, unit), footnote=footnote)
-    low, high = (getattr(row, end) for end in INTERVALS[name])
+    low, high = attrgetter(*INTERVALS[name])(row)
     if is_missing(low) or is_missing(high):
         return Cell(formatting.plain(shown), footnote="; ".join([why_no_interval(row, denominator), *diagnostics]))
     ends = (low / unit.size, high / unit.size)
@@ -199,7 +200,7 @@ def _verdict_column(dataset: Dataset, label: str, denominator: Denominator) -> T
             return Cell(denominator)
         if is_missing(getattr(row, ratio)):
             return Cell.missing(why_missing(dataset, row, ratio))
-        low, high = (getattr(row, end) for end in INTERVALS[ratio])
+        low, high = attrgetter(*INTERVALS[ratio])(row)
         decision = None if is_missing(low) else verdict(Interval(low, high, row.interval_coverage))
         return Cell(decision) if decision else Cell.missing(why_no_interval(row, denominator))
 

@@ -1,7 +1,7 @@
 """A table of the report: text cells under labelled columns, as HTML and as LaTeX."""
 
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -133,25 +133,20 @@ class Table:
 
 
 def _html_grid(table: Table) -> str:
+    head = ""
+    for heading in table.headings:
+        unit = f' <span class="unit">{escape(heading.unit)}</span>' if heading.unit else ""
+        kind = ' class="number"' if heading.numeric else ""
+        head += f'<th scope="col" colspan="{heading.span}"{kind}>{escape(heading.label)}{unit}</th>'
+    is_headed = any(heading.label for heading in table.headings)
+    head = f"<thead><tr>{head}</tr></thead>" if is_headed else ""
     rows = []
     for group, row in table.grouped():
         if group:
             rows.append(f'<tr class="group"><th scope="rowgroup" colspan="{table.width}">{escape(group)}</th></tr>')
         cells = map(_html_cell, row, table.headings, map(table.marks, row))
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    head = _html_head(table.headings)
     return f'<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
-
-
-def _html_head(headings: Sequence[Heading]) -> str:
-    if not any(heading.label for heading in headings):
-        return ""
-    cells = []
-    for heading in headings:
-        unit = f' <span class="unit">{escape(heading.unit)}</span>' if heading.unit else ""
-        kind = ' class="number"' if heading.numeric else ""
-        cells.append(f'<th scope="col" colspan="{heading.span}"{kind}>{escape(heading.label)}{unit}</th>')
-    return f"<thead><tr>{''.join(cells)}</tr></thead>"
 
 
 def _html_cell(cell: Cell, heading: Heading, marks: str) -> str:
@@ -171,5 +166,4 @@ def _html_notes(table: Table) -> str:
         if isinstance(footnote, Link) and footnote.target:
             line = f'<a href="{escape(footnote.target)}">{line}</a>'
         lines.append(f"<sup>{mark}</sup>&nbsp;{line}")
-    items = "".join(f"<li>{line}</li>" for line in lines)
-    return f'<ul class="notes">{items}</ul>' if items else ""
+    return f'<ul class="notes"><li>{"</li><li>".join(lines)}</li></ul>' if lines else ""
