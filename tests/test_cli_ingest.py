@@ -21,7 +21,7 @@ __all__ = ["folder", "paths", "small_archive", "write_log"]
 
 
 @pytest.mark.usefixtures("small_archive")
-def test_nothing_is_ingested_before_a_person_says_yes(
+def test_nothing_is_ingested_before_a_person_confirms(
     folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["ingest", str(folder), "--no-report"]) == 1
@@ -31,9 +31,9 @@ def test_nothing_is_ingested_before_a_person_says_yes(
     assert (folder / "identity.yaml").exists()
     assert not paths.folder.exists()
     assert main(["ingest", str(folder), "--no-report", "--accept", "--like-dlperf"]) == 0
-    said = capsys.readouterr().out
-    assert "9 runs, 9 of them completed and 0 refused, 0 errors" in said
-    assert "DLPerf's rules would go wrong here: the name of 10n8g" in said
+    output = capsys.readouterr().out
+    assert "9 runs, 9 of them completed and 0 refused, 0 errors" in output
+    assert "DLPerf's rules would go wrong here: the name of 10n8g" in output
     assert len(Dataset.load(paths).runs) == 9
     assert json.loads((paths.like_dlperf / "bz128_result.json").read_text())["r50"]["1n1g"]["speedup"] == 1.0
 
@@ -48,9 +48,9 @@ def test_a_confirmed_file_needs_no_option_and_a_name_can_be_given(folder: Path, 
 
 
 @pytest.mark.usefixtures("small_archive")
-def test_a_dataset_alone_waits_for_nothing_that_only_a_report_needs(folder: Path, paths: StudyPaths) -> None:
-    told = f"main(['ingest', {str(folder)!r}, '--no-report', '--accept'])"
-    code = f"import sys; from dlperf_study.__main__ import main; {told}; print(*sys.modules)"
+def test_a_dataset_alone_imports_nothing_that_only_a_report_needs(folder: Path, paths: StudyPaths) -> None:
+    command = f"main(['ingest', {str(folder)!r}, '--no-report', '--accept'])"
+    code = f"import sys; from dlperf_study.__main__ import main; {command}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"papermill", "matplotlib", "paddle"} & set(done.stdout.split()) == set()
     assert len(Dataset.load(paths).runs) == 9
@@ -67,7 +67,7 @@ def test_two_ingestions_of_one_study_are_not_mixed(
     assert main(["ingest", str(folder), "--no-report", "--accept"]) == 0
 
 
-def test_how_many_runs_are_refused_is_said(
+def test_refused_runs_are_counted_in_the_output(
     folder: Path, paths: StudyPaths, write_log: WriteLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for repetition, steps in ((1, 120), (2, 120), (3, 60)):
@@ -76,7 +76,7 @@ def test_how_many_runs_are_refused_is_said(
     assert "3 runs, 2 of them completed and 1 refused, 1 error and " in capsys.readouterr().out
 
 
-def test_mistakes_are_one_message(folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_one_message(folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ingest", str(folder / "nowhere")]) == 1
     assert main(["ingest", str(folder)]) == 1
     errors = capsys.readouterr().err.splitlines()
@@ -87,15 +87,17 @@ def test_mistakes_are_one_message(folder: Path, paths: StudyPaths, capsys: pytes
 
 @pytest.fixture
 def handlers() -> Iterator[None]:
-    """Leave the interruptions of the tests as they are."""
-    before = {number: signal.getsignal(number) for number in INTERRUPTIONS}
+    """Restore the handlers of the signals after the test."""
+    before = {signal_number: signal.getsignal(signal_number) for signal_number in INTERRUPTIONS}
     yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    for signal_number, handler in before.items():
+        signal.signal(signal_number, handler)
 
 
 @pytest.mark.usefixtures("small_archive", "handlers")
-def test_what_is_interrupted_starts_over(folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_ingestion_starts_over(
+    folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]
+) -> None:
     os.mkfifo(folder / "identity.yaml")  # It waits there until somebody writes into it.
     Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     assert main(["ingest", str(folder)]) == 130

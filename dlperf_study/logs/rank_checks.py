@@ -143,10 +143,11 @@ def _silent_ranks(source: str, format_: Format, steps: StepIndex, job: JobSize) 
         raise LogError(f"{source}: {where} appears {most} times, in a job of {counted(size, 'rank')}")
     if fewest == size:
         return
-    never_print = [f"only {most} of {size} ranks printed"] if most < size else []
-    incomplete = f"at {np.count_nonzero(steps.counts < most)} of {counted(steps.counts.size, 'step')}"
-    sometimes_missing = [f"{incomplete} only {fewest} of {size} ranks printed"] if fewest < most else []
-    printed = ", and ".join([*never_print, *sometimes_missing])
+    parts = [f"only {most} of {size} ranks printed"] if most < size else []
+    if fewest < most:
+        incomplete, all_steps = np.count_nonzero(steps.counts < most), counted(steps.counts.size, "step")
+        parts.append(f"at {incomplete} of {all_steps} only {fewest} of {size} ranks printed")
+    printed = ", and ".join(parts)
     if not format_.synchronous:
         may_share_process = most < size and size % most == 0
         remedy = "; if one process drives several devices, state devices_per_process" if may_share_process else ""

@@ -215,11 +215,11 @@ def _prefix_times(block: Block, layouts: Sequence[Layout]) -> Floats:
     has_time = np.repeat(np.array([match is not None for match in matches], dtype=bool), lines.counts)
     seconds = np.full(has_time.size, np.nan)
     if has_time.any():
-        days = _days(weighted_digits(block, lines.group_starts(1)[has_time], _DATE_WEIGHTS))
+        dates = weighted_digits(block, lines.group_starts(1)[has_time], _DATE_WEIGHTS)
         clock = weighted_digits(block, lines.group_starts(2)[has_time], _CLOCK_WEIGHTS)
         decimals = np.array([len(match[3] or b"") if match else 0 for match in matches])
         fraction = np.nan_to_num(lines.numbers(3).values) / 10.0 ** np.repeat(decimals, lines.counts)
-        seconds[has_time] = days * 86400.0 + clock + fraction[has_time]
+        seconds[has_time] = _days(dates) * 86400.0 + clock + fraction[has_time]
     return seconds
 
 
