@@ -92,7 +92,9 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
     """
     seconds, positions, lines = 1.0 / rates, cumulative_steps(steps), np.arange(rates.size)
     level = running_median(seconds, NEIGHBOURS)
-    slow, fast = _outliers(seconds, level)
+    excess = seconds - level
+    limit = np.maximum(SLOW * level, OUTLYING * DEVIATIONS * np.median(np.abs(excess)))
+    slow, fast = excess > limit, -excess > limit
     startup = _startup(seconds, ~(slow | fast))
     started = lines >= startup
     slow, fast = slow & started, fast & started
@@ -139,13 +141,6 @@ def _window(
     weights = np.minimum(np.diff(positions, prepend=positions[0] - usual), usual)[kept]
     wall_rate = float(weights.sum() / (weights / rates[kept]).sum())
     return RateWindow(kept, wall_rate, float(rates[kept].mean()), reasons, is_full)
-
-
-def _outliers(seconds: Floats, level: Floats) -> tuple[Mask, Mask]:
-    """Return which lines are slow and which are fast, compared with the level of their neighbourhood."""
-    excess = seconds - level
-    limit = np.maximum(SLOW * level, OUTLYING * DEVIATIONS * np.median(np.abs(excess)))
-    return excess > limit, -excess > limit
 
 
 def _startup(seconds: Floats, ordinary: Mask) -> int:

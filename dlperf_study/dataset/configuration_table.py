@@ -27,21 +27,9 @@ from dlperf_study.study.job import Outcome
 
 #: Columns of the runs whose median over the completed runs is a column of the same name in this table.
 MEDIANS = [
-    "throughput",
-    "mean_of_rates",
-    "fixed_window_throughput",
-    "fixed_window_mean_of_rates",
-    "step_seconds",
-    "computation_seconds",
-    "exposed_seconds",
-    "exchange_seconds",
-    "overlap",
-    "bus_bandwidth",
-    "load_balance",
-    "mfu",
-    "parameters",
-    "gradient_bytes",
-    "flops_per_sample",
+    *("throughput", "mean_of_rates", "fixed_window_throughput", "fixed_window_mean_of_rates"),
+    *("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds", "overlap", "bus_bandwidth"),
+    *("load_balance", "mfu", "parameters", "gradient_bytes", "flops_per_sample"),
 ]
 #: Medians that are counts: rounded to integers, also between two runs that disagree.
 COUNTS = {"parameters": 0, "gradient_bytes": 0}

@@ -26,8 +26,9 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield _compare_with_flops(share, flops)
         elif rate is not None:
             yield _compare_with_rate(share, rate)
-    for flops_of_samples in _flops_of_samples(results):
-        yield _compare_rows(flops_of_samples)
+    for flops_of_samples in _flops_by_network(results).values():
+        if len(flops_of_samples) > 1:
+            yield _compare_rows(flops_of_samples)
 
 
 def _compare_with_flops(share: ResultCell, flops: ResultCell) -> AuditDiagnostic | None:
@@ -53,8 +54,8 @@ def _compare_with_rate(share: ResultCell, rate: ResultCell) -> AuditDiagnostic |
     return AuditDiagnostic(Severity.ERROR, (share, rate), f"{formula}, printed {share.text}", (_PEAK, _COUNT))
 
 
-def _flops_of_samples(results: Results) -> Iterator[dict[ResultCell, float]]:
-    """Yield the FLOPs of a sample by the cell they are computed from, for each network of a source."""
+def _flops_by_network(results: Results) -> dict[tuple[str, str], dict[ResultCell, float]]:
+    """Return the FLOPs of a sample by the cell they are computed from, for each source and network."""
     networks: dict[tuple[str, str], dict[ResultCell, float]] = {}
     for flops in results.of(FLOPS):
         seconds, batch = results.at_same_point(flops, STEP), flops.get("global_batch")
@@ -64,22 +65,20 @@ def _flops_of_samples(results: Results) -> Iterator[dict[ResultCell, float]]:
             network = str(flops.get("source")), str(flops.get("model"))
             flops_of_sample = flops.value * flops.world_size * seconds.value / batch
             networks.setdefault(network, {})[flops] = flops_of_sample
-    yield from (rows for rows in networks.values() if len(rows) > 1)
+    return networks
 
 
 def _compare_rows(flops_of_samples: dict[ResultCell, float]) -> AuditDiagnostic | None:
     """Find the rows with other FLOPs of a sample of the same network, beyond what rounding explains."""
     middle = median(flops_of_samples.values())
-    different = []
+    different, rows = [], []
     for cell, flops in flops_of_samples.items():
         allowed = NEAR + float(cell.printed.step / cell.printed.exact)
         if abs(flops / middle - 1) > allowed:
             different.append(cell)
+            rows.append(f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({flops:.4g} FLOP)")
     if not different:
         return None
-    rows = []
-    for cell in different:
-        rows.append(f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({flops_of_samples[cell]:.4g} FLOP)")
     formula = f"FLOP/s of a device × devices × step / batch is the FLOPs of a sample: {middle:.4g} in most rows"
     return AuditDiagnostic(Severity.ERROR, tuple(different), f"{formula}, but {', '.join(rows)}", (_COUNT,))
 
