@@ -66,9 +66,8 @@ def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     ended_by_signal = code is not None and (code < 0 or PASSED_ON_SIGNALS.get(code, "SIGTERM") != "SIGTERM")
     if result.outcome is not Outcome.FAILED or not code or ended_by_signal:
         return result
-    rank_logs = [log for log in paths.process_logs if log.stem.startswith(("rank-", f"{task}-rank-"))]
-    task_logs = [log for log in paths.process_logs if log.stem == task]
-    for log in (*sorted(rank_logs, key=lambda path: path.stat().st_mtime), *task_logs):
+    logs = [log for log in paths.process_logs if log.stem.startswith(("rank-", f"{task}-rank-")) or log.stem == task]
+    for log in sorted(logs, key=lambda path: (path.stem == task, path.stat().st_mtime)):
         if exception := _last_exception(log):
             return replace(result, reason=f"{result.reason}: {exception}")
     return result

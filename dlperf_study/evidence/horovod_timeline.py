@@ -75,9 +75,9 @@ def read_timeline(path: Path, run: TracedRun) -> Timeline:
             step, the tensors are not the gradients of the network, or their exchange does not fit into the steps.
 
     """
-    text = text_of(path)
+    content = text_of(path)
     try:
-        tensors = _read_tensors(text)
+        tensors = _read_tensors(content)
         _check_completeness(tensors, run)
         return _mean_times(list(tensors.values()), run)
     except EvidenceError as error:

@@ -69,8 +69,8 @@ def read_rank_log(path: Path) -> RankLog:
 
     """
     lines: list[Object] = []
-    for number, text in enumerate(text_of(path).splitlines(), 1):
-        lines.append(object_of(text, f"{path}: line {number}"))
+    for line_number, line in enumerate(text_of(path).splitlines(), 1):
+        lines.append(object_of(line, f"{path}: line {line_number}"))
     kinds = [line.get("kind") for line in lines]
     if kinds[-1:] != ["end"]:
         raise EvidenceError(f"{path}: truncated, it has no end line")

@@ -1,11 +1,12 @@
 """The record of one run, ``run.json``: built from how the processes ended and what the ranks logged."""
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.environment_variables import passed_environment, without_secrets
@@ -86,7 +87,9 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
         **_node_facts(result.nodes, result.busy_cores),
     }
     if result.outcome is not Outcome.COMPLETED:
-        facts["tail"] = {task: [without_secrets(line, secrets) for line in lines] for task, lines in tails.items()}
+        facts["tail"] = {}
+        for task, lines in tails.items():
+            facts["tail"][task] = [without_secrets(line, secrets) for line in lines]
     return facts
 
 
@@ -119,10 +122,10 @@ def _read_logs(requested: RequestedRun, cluster: Cluster, seconds: float | None)
         check_rank_logs(logs, requested.paths, requested.configuration)
     except EvidenceError as error:
         return logs, str(error)
-    losses = [loss for log in logs for window in log.windows.values() for loss in window.losses]
-    if not all(map(math.isfinite, losses)):
-        problem = "a loss is not finite: batch normalisation over few values does that; more images or larger ones help"
-        return logs, problem
+    for log in logs:
+        if not all(np.isfinite(window.losses).all() for window in log.windows.values()):
+            cause = "batch normalisation over few values does that; more images or larger ones help"
+            return logs, f"a loss is not finite: {cause}"
     return logs, disagreement(logs, requested.configuration, cluster.device, seconds, measuring_code())
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -77,14 +77,20 @@ class Measurement:
 
     def finish(self) -> None:
         """End the notebook; record the runs that it began and could not record because its kernel died."""
-        result = self._failure()
+        code = self.process.wait(0)
+        if code is None:
+            reason = f"the notebook did not end within {self.allotted_seconds:.0f} s"
+        else:
+            reason = last_line(self.process.errors()) or f"the notebook ended with code {code}"
         self.abandon()
-        if not result:
+        if code == 0:
             self._paths.failure.unlink()
             return
+        outcome = Outcome.TIMEOUT if code is None else Outcome.KILLED
+        result = JobResult(outcome, reason, seconds=None, started=self._started)
         for run in self._missing:
             if run.paths.configuration_file.exists() and not run.paths.run_file.exists():
-                write(record(run, self._cluster, replace(result, started=self._started)), run.paths)
+                write(record(run, self._cluster, result), run.paths)
 
     def abandon(self) -> None:
         """End the notebook and every process that works for it, on any node.
@@ -123,17 +129,6 @@ class Measurement:
         for job in self._paths.jobs():
             states += _lines(job.states)
         return sorted(states)
-
-    def _failure(self) -> JobResult | None:
-        """Return how the notebook failed, or None."""
-        code = self.process.wait(0)
-        if code is None:
-            reason = f"the notebook did not end within {self.allotted_seconds:.0f} s"
-            return JobResult(Outcome.TIMEOUT, reason, seconds=None)
-        if code == 0:
-            return None
-        reason = last_line(self.process.errors()) or f"the notebook ended with code {code}"
-        return JobResult(Outcome.KILLED, reason, seconds=None)
 
 
 class Measurements:

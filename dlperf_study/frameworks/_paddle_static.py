@@ -60,28 +60,14 @@ def connect() -> Client:
 
 def join() -> None:
     """Join the job with the role that the environment of this process gives it."""
-    from paddle.distributed import fleet
-
-    _allow_large_messages()
-    fleet.init(fleet.PaddleCloudRoleMaker(is_collective=False))
-
-
-def asynchronous() -> Any:
-    """Return the strategy in which gradients are pushed without waiting for other trainers."""
-    from paddle.distributed import fleet
-
-    strategy = fleet.DistributedStrategy()
-    strategy.a_sync = True
-    return strategy
-
-
-def _allow_large_messages() -> None:
-    """Lift brpc's limit of 64 MB: all parameters on one server travel in one message, ResNet-50's are 94 MB."""
     from paddle.base import libpaddle
+    from paddle.distributed import fleet
 
+    # Lift brpc's limit of 64 MB: all parameters on one server travel in one message, ResNet-50's are 94 MB.
     library = ctypes.CDLL(libpaddle.__file__)
     for symbol in MESSAGE_LIMITS:
         ctypes.c_int64.in_dll(library, symbol).value = MESSAGE_BYTES
+    fleet.init(fleet.PaddleCloudRoleMaker(is_collective=False))
 
 
 class StaticProgram:
@@ -89,6 +75,7 @@ class StaticProgram:
 
     def __init__(self, configuration: Configuration) -> None:
         import paddle
+        from paddle.distributed import fleet
 
         paddle.enable_static()
         size, count = configuration.image_size, configuration.batch_per_device
@@ -97,7 +84,13 @@ class StaticProgram:
         if configuration.servers:
             join()
         self.loss = _paddle_common.build_layer(configuration)(self._images, self._labels)
-        self._minimise(configuration)
+        optimizer = paddle.optimizer.SGD(_common.LEARNING_RATE)
+        if configuration.servers:
+            # Gradients are pushed without waiting for other trainers.
+            strategy = fleet.DistributedStrategy()
+            strategy.a_sync = True
+            optimizer = fleet.distributed_optimizer(optimizer, strategy)
+        optimizer.minimize(self.loss)
         self.main = paddle.static.default_main_program()
         self.startup = paddle.static.default_startup_program()
         self.send_only = self._send_only() if self._send_operators(self.main) else None
@@ -129,14 +122,6 @@ class StaticProgram:
         scope = paddle.static.global_scope()
         names = sorted(p.name for p in self.main.all_parameters() if p.trainable)
         return [np.asarray(scope.find_var(name).get_tensor()) for name in names]
-
-    def _minimise(self, configuration: Configuration) -> None:
-        import paddle
-
-        optimizer = paddle.optimizer.SGD(_common.LEARNING_RATE)
-        if configuration.servers:
-            optimizer = paddle.distributed.fleet.distributed_optimizer(optimizer, asynchronous())
-        optimizer.minimize(self.loss)
 
     def _send_only(self) -> Any:
         """Return a program that makes gradients of zeros and pushes them as the trained one does."""

@@ -70,15 +70,16 @@ class TorchTrainer:
         """Return the fields of the rank log about library, device and model."""
         import torch
 
-        parameters = trainable_parameters(self._layer)
+        exchanged = replicated_parameters(self._layer) if self.world_size > 1 else []
+        element_bytes = ELEMENT_BYTES[self._configuration.gradient_compression]
         return {
             "library": "torch",
             "library_version": torch.__version__,
             "library_commit": str(torch.version.git_version),
             "cuda": str(torch.version.cuda),
             "device": "gpu" if self._device.type == "cuda" else "cpu",
-            "parameters": sum(p.numel() for p in parameters),
-            "gradient_bytes": self._gradient_bytes(),
+            "parameters": sum(p.numel() for p in trainable_parameters(self._layer)),
+            "gradient_bytes": sum(p.numel() for p in exchanged) * element_bytes,
         } | _common.model_facts(self._configuration)
 
     def settle(self) -> float:
@@ -117,12 +118,6 @@ class TorchTrainer:
 
         if self._device.type == "cuda":
             torch.cuda.synchronize()
-
-    def _gradient_bytes(self) -> int:
-        if self.world_size == 1:
-            return 0
-        elements: int = sum(p.numel() for p in replicated_parameters(self._layer))
-        return elements * ELEMENT_BYTES[self._configuration.gradient_compression]
 
 
 class TrainingStep:

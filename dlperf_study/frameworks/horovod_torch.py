@@ -88,7 +88,10 @@ class HorovodTrainer(TorchTrainer):
         if self.world_size == 1:
             self.train_step = self._step(self._layer, optimizer)
         else:
-            self.train_step = self._step(self._layer, self._distributed(optimizer), update_when_exchanged)
+            compression = getattr(hvd.Compression, configuration.gradient_compression)
+            names = self._layer.named_parameters()
+            optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=names, compression=compression)
+            self.train_step = self._step(self._layer, optimizer, update_when_exchanged)
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log, with the versions of Horovod and PyTorch."""
@@ -98,9 +101,11 @@ class HorovodTrainer(TorchTrainer):
         version = f"{horovod.__version__} with torch {inherited['library_version']}"
         return inherited | {"library": "horovod", "library_version": version}
 
+    @cached_property
     def computation_step(self) -> Any:
-        """Do a step of a model whose gradients Horovod doesn't know."""
-        return self._local_step()
+        """A step of a copy of the model: Horovod's hooks, which can't be switched off, stay with the original."""
+        layer = copy.deepcopy(self._layer)
+        return self._step(layer, _torch_common.optimizer(self._configuration, layer))
 
     def local_updates(self) -> AbstractContextManager[None]:
         """Switch nothing: the steps without exchange have a separate model."""
@@ -127,19 +132,6 @@ class HorovodTrainer(TorchTrainer):
 
         self.barrier()
         hvd.shutdown()
-
-    def _distributed(self, optimizer: Any) -> Any:
-        import horovod.torch as hvd
-
-        compression = getattr(hvd.Compression, self._configuration.gradient_compression)
-        names = self._layer.named_parameters()
-        return hvd.DistributedOptimizer(optimizer, named_parameters=names, compression=compression)
-
-    @cached_property
-    def _local_step(self) -> Any:
-        """A step of a copy of the model: Horovod's hooks, which can't be switched off, stay with the original."""
-        layer = copy.deepcopy(self._layer)
-        return self._step(layer, _torch_common.optimizer(self._configuration, layer))
 
     @cached_property
     def _buffers(self) -> list[Any]:

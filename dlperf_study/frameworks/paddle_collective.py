@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from dlperf_study.frameworks import _common, _paddle_common
@@ -45,33 +45,22 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     set, not even an empty one: Paddle's launcher fails with that.
     """
     nodes, python = configuration.nodes, cluster.python_for("paddle_collective")
-    environment = common_environment(configuration)
-    tasks = tuple(
-        Task(
-            name=f"node-{node}",
-            role=TaskRole.TRAINER,
-            node=node,
-            argv=(
-                *(python, "-m", "paddle.distributed.launch"),
-                *(_rendezvous(nodes, node) if nodes > 1 else ()),
-                *("--nproc_per_node", str(configuration.devices_per_node)),
-                *("--max_restart", "0", "--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
-                *(python, "-u", "-m", "dlperf_study.worker"),
-            ),
-            environment=environment
-            | gpu_environment(cluster, node)
-            | network_environment(configuration, cluster, node),
+    tasks: list[Task] = []
+    for node in range(nodes):
+        # How the launchers meet; without ``--host`` each would use the address of its host's name.
+        meeting = ("--master", "{host_0}:{port_0}", "--nnodes", str(nodes))
+        rendezvous = (*meeting, "--rank", str(node), "--host", f"{{host_{node}}}") if nodes > 1 else ()
+        argv = (
+            *(python, "-m", "paddle.distributed.launch", *rendezvous),
+            *("--nproc_per_node", str(configuration.devices_per_node)),
+            *("--max_restart", "0", "--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
+            *(python, "-u", "-m", "dlperf_study.worker"),
         )
-        for node in range(nodes)
-    )
+        environment = common_environment(configuration) | gpu_environment(cluster, node)
+        environment |= network_environment(configuration, cluster, node)
+        tasks.append(Task(f"node-{node}", TaskRole.TRAINER, node, argv, environment))
     gpus = gpus_per_node(configuration, cluster)
-    return Job(tasks, nodes, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
-
-
-def _rendezvous(nodes: int, node: int) -> tuple[str, ...]:
-    """Return how the launchers meet; without ``--host`` each would use the address of its host's name."""
-    meeting = ("--master", "{host_0}:{port_0}", "--nnodes", str(nodes))
-    return (*meeting, "--rank", str(node), "--host", f"{{host_{node}}}")
+    return Job(tuple(tasks), nodes, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
 
 
 class CollectiveTrainer:
@@ -86,7 +75,10 @@ class CollectiveTrainer:
             _join(self.rank)
         self._configuration = configuration
         self._layer = _paddle_common.build_layer(configuration)
-        self._model = self._parallel(configuration) if self.world_size > 1 else self._layer
+        self._model = self._layer
+        if self.world_size > 1:
+            fused = {} if configuration.fusion_mib < 0 else {"comm_buffer_size": configuration.fusion_mib}
+            self._model = paddle.DataParallel(self._layer, **fused)
         self._optimizer = _optimizer(configuration, trainable_parameters(self._layer))
         self._images, self._labels = (paddle.to_tensor(a) for a in _common.synthetic_batch(configuration, self.rank))
         self._buffers = [paddle.zeros([elements]) for elements in self._bucket_elements()]
@@ -109,7 +101,7 @@ class CollectiveTrainer:
 
     def local_updates(self) -> AbstractContextManager[None]:
         """Keep ``backward`` from exchanging gradients."""
-        return self._without_exchange() if self.world_size > 1 else nullcontext()
+        return self._model.no_sync() if self.world_size > 1 else nullcontext()
 
     def exchange(self) -> None:
         """All-reduce buffers of the sizes that ``DataParallel`` fuses the gradients into."""
@@ -146,17 +138,6 @@ class CollectiveTrainer:
     def close(self) -> None:
         """Wait for the others, so that no rank leaves while one still exchanges."""
         self.barrier()
-
-    def _parallel(self, configuration: Configuration) -> Any:
-        import paddle
-
-        fused = {} if configuration.fusion_mib < 0 else {"comm_buffer_size": configuration.fusion_mib}
-        return paddle.DataParallel(self._layer, **fused)
-
-    @contextmanager
-    def _without_exchange(self) -> Iterator[None]:
-        with self._model.no_sync():
-            yield
 
     def _bucket_elements(self) -> list[int]:
         if self.world_size == 1:

@@ -16,7 +16,7 @@ What Paddle 3.0.0 does, according to the tables of the servers between steps:
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from dlperf_study.frameworks import _common, _paddle_common
@@ -50,14 +50,6 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from missing_library("paddlepaddle", version)
     yield from unbuilt_levels(configuration, LEVELS, refused=REFUSED_STRATEGIES)
     yield from model_obstacles(configuration, "paddle")
-    yield from _contradictions(configuration)
-    if version and tuple(map(int, version.split(".")[:2])) >= FIRST_WITHOUT_SERVERS:
-        yield f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
-    if cluster.device != "cpu":
-        yield f"device is {cluster.device}, but parameter servers are built for cpu"
-
-
-def _contradictions(configuration: Configuration) -> Iterator[str]:
     if configuration.strategy == "local" and (configuration.servers or configuration.world_size > 1):
         yield "strategy local is one process without servers"
     if configuration.strategy == "async" and not configuration.servers:
@@ -66,6 +58,10 @@ def _contradictions(configuration: Configuration) -> Iterator[str]:
         yield f"optimizer {configuration.optimizer} is not kept by Paddle's dense tables (built: sgd)"
     if configuration.classifier == "sharded":
         yield "a sharded classifier needs collectives between the trainers"
+    if version and tuple(map(int, version.split(".")[:2])) >= FIRST_WITHOUT_SERVERS:
+        yield f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
+    if cluster.device != "cpu":
+        yield f"device is {cluster.device}, but parameter servers are built for cpu"
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -178,9 +174,14 @@ class ParameterServerTrainer:
         """Run the current program once: with its ``send`` operator, or without."""
         return self._executor.run(self._running, feed=self._feed, fetch_list=[self._program.loss], return_numpy=False)
 
-    def local_updates(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def local_updates(self) -> Iterator[None]:
         """Take the ``send`` operator out of the program."""
-        return self._running_program(self._program.without_send())
+        program, self._running = self._running, self._program.without_send()
+        try:
+            yield
+        finally:
+            self._running = program
 
     def exchange(self) -> None:
         """Push gradients of zeros, and pull the parameters: what a trainer waits for."""
@@ -223,14 +224,6 @@ class ParameterServerTrainer:
         if self._client:
             self._client.barrier()
             self._client.stop()
-
-    @contextmanager
-    def _running_program(self, program: Any) -> Iterator[None]:
-        previous, self._running = self._running, program
-        try:
-            yield
-        finally:
-            self._running = previous
 
 
 def serve(configuration: Configuration) -> None:

@@ -30,35 +30,35 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     ``--max-restarts 0``: a rank restarted unnoticed would be averaged into the result.
     """
     python = cluster.python_for("torch_ddp")
-    tasks = tuple(
-        Task(
-            name=f"node-{node}",
-            role=TaskRole.TRAINER,
-            node=node,
-            argv=(
-                *(python, "-m", "torch.distributed.run"),
-                *("--nnodes", str(configuration.nodes), "--node-rank", str(node)),
-                *("--nproc-per-node", str(configuration.devices_per_node)),
-                *("--master-addr", "{host_0}", "--master-port", "{port_0}", "--max-restarts", "0"),
-                *("--log-dir", f"{{run}}/scratch/ranks-of-node-{node}", "--redirects", "3"),
-                *("-m", "dlperf_study.worker"),
-            ),
-            environment=_torch_common.environment(configuration, cluster, node)
-            | network_environment(configuration, cluster, node),
+    tasks: list[Task] = []
+    for node in range(configuration.nodes):
+        argv = (
+            *(python, "-m", "torch.distributed.run"),
+            *("--nnodes", str(configuration.nodes), "--node-rank", str(node)),
+            *("--nproc-per-node", str(configuration.devices_per_node)),
+            *("--master-addr", "{host_0}", "--master-port", "{port_0}", "--max-restarts", "0"),
+            *("--log-dir", f"{{run}}/scratch/ranks-of-node-{node}", "--redirects", "3"),
+            *("-m", "dlperf_study.worker"),
         )
-        for node in range(configuration.nodes)
-    )
+        environment = _torch_common.environment(configuration, cluster, node)
+        environment |= network_environment(configuration, cluster, node)
+        tasks.append(Task(f"node-{node}", TaskRole.TRAINER, node, argv, environment))
     gpus = gpus_per_node(configuration, cluster)
-    return Job(tasks, nodes=configuration.nodes, ports=1, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
+    return Job(tuple(tasks), nodes=configuration.nodes, ports=1, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
 
 
 class DataParallelTrainer(TorchTrainer):
     """One rank under ``DistributedDataParallel``; alone, the plain model."""
 
     def __init__(self, configuration: Configuration) -> None:
+        import torch
+        import torch.distributed as dist
+
         rank, world_size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
         if world_size > 1:
-            _join()
+            # A rank that is missing for too long ends the run.
+            backend = "nccl" if torch.cuda.is_available() else "gloo"
+            dist.init_process_group(backend, timeout=timedelta(seconds=_common.START_SECONDS))
         super().__init__(configuration, rank, world_size, local_rank)
         self._model = self._parallel() if world_size > 1 else self._layer
         self.train_step = self._step(self._model, _torch_common.optimizer(configuration, self._layer))
@@ -115,15 +115,6 @@ class DataParallelTrainer(TorchTrainer):
         buckets = [bucket.buffer() for bucket in self._model.reducer._get_zeros_like_grad_buckets()]
         compressed = ELEMENT_BYTES[self._configuration.gradient_compression] == 2
         return [buffer.half() if compressed else buffer for buffer in buckets]
-
-
-def _join() -> None:
-    """Meet the other ranks; one that is missing for too long ends the run."""
-    import torch
-    import torch.distributed as dist
-
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
-    dist.init_process_group(backend, timeout=timedelta(seconds=_common.START_SECONDS))
 
 
 FRAMEWORK = Framework(

@@ -86,8 +86,8 @@ class Plan:
 
     def write(self, path: Path) -> None:
         """Write the plan as JSON, all of it or nothing."""
-        head = {name: value for name, value in vars(self).items() if name != "entries"}
         entries = [{"identity": entry.configuration.identity, **asdict(entry)} for entry in self.entries]
+        head = {name: value for name, value in vars(self).items() if name != "entries"}
         content = {"format": FORMAT, **head, "entries": entries}
         write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
@@ -204,9 +204,9 @@ def describe(plan: Plan) -> str:
     if plan.runnable:
         runnable = {entry.configuration.identity for entry in plan.runnable}
         rows = []
-        for number, entry in enumerate(plan.entries, start=1):
+        for position, entry in enumerate(plan.entries, start=1):
             if entry.unsupported is None:
-                rows.append((str(number), *_levels(plan, entry), _roles(entry, runnable)))
+                rows.append((str(position), *_levels(plan, entry), _roles(entry, runnable)))
         parts.append(text_table(("#", *plan.factors, ""), rows))
     if plan.unsupported:
         rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in plan.unsupported]

@@ -147,10 +147,10 @@ class StrictLoader(yaml.SafeLoader):
 
     def floating_point(self, node: yaml.ScalarNode) -> float:
         """Return a finite number."""
-        number = float(self._digits(node).lower().replace(".inf", "inf").replace(".nan", "nan"))
-        if not math.isfinite(number):
+        value = float(self._digits(node).lower().replace(".inf", "inf").replace(".nan", "nan"))
+        if not math.isfinite(value):
             raise _error(node, f"{node.value} is not a finite number")
-        return number
+        return value
 
     def _digits(self, node: yaml.ScalarNode) -> str:
         if len(node.value) > MAX_DIGITS:

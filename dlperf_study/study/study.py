@@ -97,13 +97,15 @@ class Study:
                 raise self._error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
             keys[values] = key
             points.append(point)
+        all_points = list(points)
         for index, where in enumerate(self.exclude):
-            if not any(matches(point, where) for point in points):
+            # A point may match several.
+            if not any(matches(point, where) for point in all_points):
                 raise self._error(f"exclude[{index}] ({format_condition(where)}) matches no configuration of the study")
-        kept = [point for point in points if not any(matches(point, where) for where in self.exclude)]
-        if not kept:
+            points = [point for point in points if not matches(point, where)]
+        if not points:
             raise self._error("exclude leaves no configuration")
-        return kept
+        return points
 
     def configuration(self, point: Point, cluster: str) -> Configuration:
         """Return a point as a Configuration.
