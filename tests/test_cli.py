@@ -1,4 +1,4 @@
-"""The command line: what it says about a user's mistakes, and with which exit code."""
+"""The command line: what it says about a user's errors, and with which exit code."""
 
 import os
 import re

@@ -97,7 +97,9 @@ def hardware(published: Published) -> str:
 
 def differences(published: Published) -> Iterator[str]:
     """Yield what a reader must know of a source before comparing."""
-    yield from (f"{source.title}: {source.differs}" for source in published.sources.values() if source.differs)
+    for source in published.sources.values():
+        if source.differs:
+            yield f"{source.title}: {source.differs}"
 
 
 def next_to_ours(dataset: Dataset) -> Table:
@@ -132,9 +134,11 @@ def as_printed(dataset: Dataset) -> Iterator[Table]:
     for source, table in published.results():
         grid, corner = published.as_printed(source, table), published.sources[source].tables[table].rows
         headings = (Heading(corner), *(Heading(label, numeric=True) for label in grid.columns))
-        rows = tuple((Cell(label), *map(Cell, cells)) for label, cells in zip(grid.index, grid.to_numpy(), strict=True))
+        rows = []
+        for label, cells in zip(grid.index, grid.to_numpy(), strict=True):
+            rows.append((Cell(label), *map(Cell, cells)))
         name, title = f"printed-{source}-{table}".replace("_", "-"), published.title_of(source, table)
-        yield Table(name, title, "As its authors printed it, cell by cell.", headings, rows)
+        yield Table(name, title, "As its authors printed it, cell by cell.", headings, tuple(rows))
 
 
 def _table(
