@@ -91,7 +91,7 @@ def study(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Try everything that runs on a cluster will need, and say what to do about what is missing."""
     from dlperf_study import launchers
-    from dlperf_study.check.result import CheckStatus, as_table, queue_seconds
+    from dlperf_study.check.result import CheckStatus, describe, queue_seconds
     from dlperf_study.execution.support import load_cluster
 
     cluster = load_cluster(options.cluster)
@@ -100,7 +100,7 @@ def check(options: argparse.Namespace) -> int:
         seconds = queue_seconds(queue.start_within_seconds)
         _print(f"the check waits in the queue, at most {seconds:.0f} s …")
     results = list(launcher.check(cluster))
-    _print(as_table(results))
+    _print(describe(results))
     missing = sum(result.status is CheckStatus.MISSING for result in results)
     _print(f"{cluster.name}: " + (f"missing: {missing}" if missing else "nothing is missing"))
     return 1 if missing else 0

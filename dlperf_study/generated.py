@@ -108,9 +108,7 @@ def run_notebook() -> str:
 #: What each generated file must hold.
 GENERATED: dict[Path, Callable[[], str]] = {
     PARAMS / "schema" / "study.schema.json": lambda: schema_text(StudyFile),
-    PARAMS / "schema" / "cluster.schema.json": lambda: schema_text(
-        cluster_file_model(sections_of(launchers.by_name()))
-    ),
+    PARAMS / "schema" / "cluster.schema.json": lambda: schema_text(_cluster_file()),
     COLUMNS_PAGE: columns_page,
     STUDY_FILES_PAGE: study_files_page,
     RUN_NOTEBOOK: run_notebook,
@@ -119,8 +117,8 @@ GENERATED: dict[Path, Callable[[], str]] = {
 
 def write_generated() -> None:
     """Write every generated file anew."""
-    for path, text in GENERATED.items():
-        path.write_text(text(), encoding="utf-8")
+    for path, content in GENERATED.items():
+        path.write_text(content(), encoding="utf-8")
 
 
 def _cluster_file() -> type[BaseModel]:
@@ -128,7 +126,7 @@ def _cluster_file() -> type[BaseModel]:
 
 
 def _between_markers(page: str, name: str, content: str) -> str:
-    """Return a page with other content between the comments ``<!-- name -->`` and ``<!-- end of name -->``."""
+    """Return a page with new content between the comments ``<!-- name -->`` and ``<!-- end of name -->``."""
     pattern = rf"(<!-- {name}: [^>]*-->\n\n).*?(\n\n<!-- end of {name} -->)"
     return re.sub(pattern, lambda match: match[1] + content + match[2], page, flags=re.DOTALL)
 
@@ -149,7 +147,7 @@ def _valid_values(parameter: Parameter) -> str:
 
 
 def _literal(value: Scalar | None) -> str:
-    """Return a value as the notebook's Python source has it."""
+    """Return a value as a Python literal, for the notebook."""
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 

@@ -122,7 +122,7 @@ def explaining_part(decided: str | None, parts: dict[str, Difference], uneven: b
 
 
 def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Yield an error for every configuration with another number of parameters than its reference."""
+    """Yield an error for every configuration that has a different number of parameters than its reference."""
     parameters = configurations.set_index("identity")["parameters"].dropna().to_dict()
     compared = configurations[["identity", "reference_identity"]].dropna()
     for identity, reference_identity in compared.itertuples(index=False):

@@ -21,6 +21,17 @@ IMPOSSIBLE_GAIN = 2.0
 _ALONG_CURVE = ("servers", "nodes", "devices_per_node")
 #: Parameters that do not change what is measured.
 _WITHOUT_EFFECT = ("repeats",)
+#: Possible explanations of a curve that rises faster than its devices, and of one that falls.
+ABOVE_LINEAR = (
+    "a smaller share per device fits a cache",
+    "more servers or more input workers came along",
+    "the smaller configuration was measured on a busy machine or takes another path through the framework",
+)
+FALLING = (
+    "more processes than cores",
+    "a link or a server that all share",
+    "a slower link between nodes than inside one",
+)
 
 
 def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
@@ -105,19 +116,6 @@ def _step_diagnostics(identity: str, fewer: Point, more: Point) -> Iterator[Diag
         yield Diagnostic("speedup", f"above linear: {step}. {_explanations(ABOVE_LINEAR)}", identity=identity)
     if falls(fewer, more):
         yield Diagnostic("throughput", f"falls: {step}. {_explanations(FALLING)}", identity=identity)
-
-
-#: Possible explanations of a curve that rises faster than its devices, and of one that falls.
-ABOVE_LINEAR = (
-    "a smaller share per device fits a cache",
-    "more servers or more input workers came along",
-    "the smaller configuration was measured on a busy machine or takes another path through the framework",
-)
-FALLING = (
-    "more processes than cores",
-    "a link or a server that all share",
-    "a slower link between nodes than inside one",
-)
 
 
 def _explanations(explanations: tuple[str, ...]) -> str:

@@ -50,7 +50,7 @@ def missing(subject: str, detail: str, remedy: str) -> CheckResult:
     return CheckResult(subject, CheckStatus.MISSING, detail, remedy)
 
 
-def as_table(results: Sequence[CheckResult]) -> str:
+def describe(results: Sequence[CheckResult]) -> str:
     """Return the results as text, what to do below what it is about."""
     rows = []
     for result in results:

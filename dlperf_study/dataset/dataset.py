@@ -109,14 +109,6 @@ class _Evidence:
         self.diagnostics.extend(run_diagnostics(run))
 
 
-def _unplanned_configurations(paths: StudyPaths, plan: Plan) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for every measured configuration that is not in the plan any more."""
-    planned = {entry.configuration.identity for entry in plan.entries}
-    for folder in sorted(paths.configurations.glob("*")):
-        if folder.name not in planned:
-            yield Diagnostic("plan", "measured, but not in the plan: not counted", identity=folder.name)
-
-
 def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
     """Return the table of diagnostics."""
     return tables.frame_of_rows(Table.DIAGNOSTICS, [vars(diagnostic) for diagnostic in diagnostics])
@@ -138,3 +130,11 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
     if not rows:
         raise EvidenceError(f"{paths.folder}: no run yet")
     return tables.frame_of_rows(Table.RUNS, rows), steps.frame()
+
+
+def _unplanned_configurations(paths: StudyPaths, plan: Plan) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for every measured configuration that is not in the plan any more."""
+    planned = {entry.configuration.identity for entry in plan.entries}
+    for folder in sorted(paths.configurations.glob("*")):
+        if folder.name not in planned:
+            yield Diagnostic("plan", "measured, but not in the plan: not counted", identity=folder.name)

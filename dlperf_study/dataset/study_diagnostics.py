@@ -35,7 +35,7 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     """Return the diagnostics that need several runs."""
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     return [
-        *missing_runs(plan, completed),
+        *number_of_runs(plan, completed),
         *far_runs(completed),
         *mixed_environments(completed),
         *mixed_hosts(completed),
@@ -43,7 +43,7 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     ]
 
 
-def missing_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
+def number_of_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """Fewer or more runs than planned completed; without any, there is no number."""
     counts = completed["identity"].value_counts().to_dict()
     for entry in plan.runnable:

@@ -41,20 +41,20 @@ def read_traces(plan: Plan, paths: StudyPaths, runs: pd.DataFrame) -> Traces:
         configuration = entry.configuration
         if not configuration.trace_steps:
             continue
-        counted = completed[completed["identity"] == configuration.identity]
+        counted_runs = completed[completed["identity"] == configuration.identity]
         run_paths = paths.configuration(configuration.identity).trace(configuration.traced.identity)
         # A traced run is measured after the counted ones, which say whether there is a library that can be traced.
-        is_due = configuration.world_size > 1 and LIBRARY in set(counted["library"])
+        is_due = configuration.world_size > 1 and LIBRARY in set(counted_runs["library"])
         if run_paths.folder.exists() or is_due:
-            _read_trace(configuration.identity, run_paths, counted, traces)
+            _read_trace(configuration.identity, run_paths, counted_runs, traces)
     return traces
 
 
-def _read_trace(identity: str, paths: RunPaths, counted: pd.DataFrame, traces: Traces) -> None:
+def _read_trace(identity: str, paths: RunPaths, counted_runs: pd.DataFrame, traces: Traces) -> None:
     """Add the columns of one traced run, or the diagnostic why it has none."""
     try:
         if not paths.folder.exists():
-            raise EvidenceError("the traced run that trace_steps asks for is missing")
+            raise EvidenceError("the traced run that trace_steps requests is missing")
         run = read_run(paths)
         if not run.completed:
             raise EvidenceError(f"{paths.folder}: the traced run is no evidence: {run.outcome}: {run.reason}")
@@ -69,7 +69,7 @@ def _read_trace(identity: str, paths: RunPaths, counted: pd.DataFrame, traces: T
         "negotiation_seconds": timeline.negotiation_seconds,
         "all_reduce_seconds": timeline.all_reduce_seconds,
     }
-    traces.diagnostics.extend(_different_environment(identity, run, counted))
+    traces.diagnostics.extend(_different_environment(identity, run, counted_runs))
 
 
 def longest_steps(run: Run) -> Floats:
@@ -80,11 +80,11 @@ def longest_steps(run: Run) -> Floats:
     return longest
 
 
-def _different_environment(identity: str, run: Run, counted: pd.DataFrame) -> Iterator[Diagnostic]:
+def _different_environment(identity: str, run: Run, counted_runs: pd.DataFrame) -> Iterator[Diagnostic]:
     """Yield a warning for every difference in environment between a traced run and the counted runs."""
     row = run_row(run)
     for column in SAME_AS_COUNTED:
-        values = list(counted[column].dropna().unique())
+        values = list(counted_runs[column].dropna().unique())
         if values and row[column] not in values:
             counted_values = ", ".join(map(str, values))
             message = (

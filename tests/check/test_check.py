@@ -12,7 +12,7 @@ import pytest
 from dlperf_study import launchers
 from dlperf_study.__main__ import main
 from dlperf_study.check import nodes
-from dlperf_study.check.result import CheckResult, CheckStatus, as_table, missing, ok
+from dlperf_study.check.result import CheckResult, CheckStatus, describe, missing, ok
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.guard.probe import unreachable
@@ -135,7 +135,7 @@ def test_a_port_that_nobody_listens_on_is_not_reached() -> None:
 
 
 def test_the_table_has_what_to_do_below_what_it_is_about() -> None:
-    table = as_table([ok("a", "fine"), missing("much longer", "nothing there", "bring it")])
+    table = describe([ok("a", "fine"), missing("much longer", "nothing there", "bring it")])
     assert table.splitlines() == [
         "ok       a            fine",
         "missing  much longer  nothing there",

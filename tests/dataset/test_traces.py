@@ -64,7 +64,7 @@ def test_a_timeline_that_fits_its_run_becomes_columns(collected):
 
 
 def test_a_missing_trace_is_an_error_where_horovod_was_to_write_one(collected):
-    assert collected()[1] == [("error", "the traced run that trace_steps asks for is missing")]
+    assert collected()[1] == [("error", "the traced run that trace_steps requests is missing")]
 
 
 def test_no_trace_is_asked_of_a_library_that_writes_none(collected):
