@@ -196,7 +196,7 @@ def trace(study: str, outputs: Path) -> dict[str, int]:
     package = str(PROJECT / PACKAGE) + os.sep
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(package):
+        if event == "call" and frame.f_code.co_filename.startswith(package) and not is_import(frame):
             executed.add((frame.f_code.co_filename, frame.f_code.co_qualname))
 
     with tempfile.TemporaryDirectory() as copy:
@@ -211,8 +211,16 @@ def trace(study: str, outputs: Path) -> dict[str, int]:
                 read_study(study, name)
         finally:
             sys.setprofile(None)
-    functions = {(file, name) for file, name in executed if name != "<module>"}
-    return {"functions": len(functions), "files": len({file for file, _ in functions})}
+    return {"functions": len(executed), "files": len({file for file, _ in executed})}
+
+
+def is_import(frame: FrameType | None) -> bool:
+    """Return whether a frame is the body of a module or a class, or is called by one: no configuration passes there."""
+    while frame:
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__", "").startswith(PACKAGE):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def read_study(study: str, name: str) -> None:
