@@ -19,8 +19,8 @@ INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 def main(arguments: list[str] | None = None) -> int:
     """Do one command; return the exit code: 0 done, 1 an error or a failed run, 130 interrupted."""
     options = _parser().parse_args(arguments)
-    for number in INTERRUPTIONS:
-        signal.signal(number, _interrupt)
+    for interruption in INTERRUPTIONS:
+        signal.signal(interruption, _interrupt)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
     result = run_study(planned, cluster, _print)
     if not result.measured and not result.failures:
-        _print(f"nothing to do: {counted(result.found, 'run')}, all measured already")
+        _print(f"nothing to do: {counted(result.already_measured, 'run')}, all measured already")
     for failure in result.failures:
         print(f"failed: {failure}", file=sys.stderr)
     return 1 if result.failures else 0
@@ -189,10 +189,10 @@ def _print(text: str) -> None:
     print(text, flush=True)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def _interrupt(interruption: int, frame: FrameType | None) -> None:
     """Interrupt, once: a second Ctrl-C must not cut short the ending of the training processes."""
-    for further in INTERRUPTIONS:
-        signal.signal(further, signal.SIG_IGN)
+    for later_interruption in INTERRUPTIONS:
+        signal.signal(later_interruption, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -15,7 +15,7 @@ from dlperf_study.study.grid import Denominator
 
 #: The throughputs of the completed runs of each configuration, in samples/s, by identity.
 Throughputs = Mapping[str, Floats]
-FASTER, SLOWER, UNDECIDED = "faster", "slower", "not distinguishable"
+FASTER, SLOWER, NOT_DISTINGUISHABLE = "faster", "slower", "not distinguishable"
 COMPUTATION, EXCHANGE, BOTH, UNCLEAR = "computation", "exchange", "both", "undecided"
 #: The parts of a step that are compared, by their column of the runs: the step, and its two parts.
 PARTS = ("step_seconds", "computation_seconds", "exposed_seconds")
@@ -69,7 +69,7 @@ def verdict(interval: Interval | None) -> str | None:
     if interval is None:
         return None
     if interval.low <= 1 <= interval.high:
-        return UNDECIDED
+        return NOT_DISTINGUISHABLE
     return FASTER if interval.low > 1 else SLOWER
 
 

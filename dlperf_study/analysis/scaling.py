@@ -75,7 +75,7 @@ def curve_diagnostics(configurations: pd.DataFrame, scaling: str) -> Iterator[Di
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """One point of a scaling curve: its devices, its rate in samples/s, and the bounds of the rate."""
 
     devices: int
@@ -84,29 +84,29 @@ class Point:
     high: float
 
 
-def gain(fewer: Point, more: Point) -> float:
+def gain(fewer: CurvePoint, more: CurvePoint) -> float:
     """Return the rise of a rate / the rise of its devices; 1 is linear."""
     return more.throughput / fewer.throughput * fewer.devices / more.devices
 
 
-def above_linear(fewer: Point, more: Point) -> bool:
+def above_linear(fewer: CurvePoint, more: CurvePoint) -> bool:
     """Return whether a rate rises faster than its devices for all values within its bounds."""
     return more.low > fewer.high * more.devices / fewer.devices
 
 
-def falls(fewer: Point, more: Point) -> bool:
+def falls(fewer: CurvePoint, more: CurvePoint) -> bool:
     """Return whether a rate falls as devices are added for all values within its bounds."""
     return more.devices > fewer.devices and more.high < fewer.low
 
 
-def point(devices: int, throughput: float, low: float | None, high: float | None) -> Point:
+def point(devices: int, throughput: float, low: float | None, high: float | None) -> CurvePoint:
     """Return a point; without an interval its bounds are MARGIN above and below it."""
     if low is None or high is None or np.isnan(low):
-        return Point(devices, throughput, throughput * (1 - MARGIN), throughput * (1 + MARGIN))
-    return Point(devices, throughput, low, high)
+        return CurvePoint(devices, throughput, throughput * (1 - MARGIN), throughput * (1 + MARGIN))
+    return CurvePoint(devices, throughput, low, high)
 
 
-def _step_diagnostics(identity: str, fewer: Point, more: Point) -> Iterator[Diagnostic]:
+def _step_diagnostics(identity: str, fewer: CurvePoint, more: CurvePoint) -> Iterator[Diagnostic]:
     step = f"from {fewer.devices} to {more.devices} devices it goes from "
     step += f"{rounded(fewer.throughput)} to {rounded(more.throughput)} samples/s"
     if gain(fewer, more) > IMPOSSIBLE_GAIN:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dlperf_study.audit import checks
-from dlperf_study.audit.audit_check import AuditDiagnostic, CheckResult, most_severe_first
+from dlperf_study.audit.audit_check import AuditDiagnostic, AuditResult, most_severe_first
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
 from dlperf_study.terminal import text_table
@@ -14,7 +14,7 @@ from dlperf_study.wording import counted, first_of
 MOST_CELLS = 3
 
 
-def audit(results: Results) -> list[CheckResult]:
+def audit(results: Results) -> list[AuditResult]:
     """Run every check."""
     check_results = []
     for name in checks.names():
@@ -26,11 +26,11 @@ def audit(results: Results) -> list[CheckResult]:
         for group in grouped(diagnostics, lambda diagnostic: diagnostic.computation).values():
             cells = dict.fromkeys(cell for diagnostic in group for cell in diagnostic.cells)
             merged.append(replace(group[0], check=name, cells=tuple(cells)))
-        check_results.append(CheckResult(name, check, len(examined), tuple(merged)))
+        check_results.append(AuditResult(name, check, len(examined), tuple(merged)))
     return check_results
 
 
-def describe(check_results: Sequence[CheckResult]) -> str:
+def describe(check_results: Sequence[AuditResult]) -> str:
     """Return what each check examined, then every diagnostic, errors first."""
     headings = ("check", "question", "examined", "examines", "result")
     rows: list[tuple[str, ...]] = []
@@ -54,7 +54,7 @@ def cited_cells(diagnostic: AuditDiagnostic) -> str:
     return first_of([cell.key for cell in diagnostic.cells], MOST_CELLS, "; ")
 
 
-def severity_counts(result: CheckResult) -> str:
+def severity_counts(result: AuditResult) -> str:
     """Return how many diagnostics of each severity a check has: ``1 error, 2 notes``."""
     if not result.examined:
         return "nothing to examine"

@@ -56,7 +56,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class CheckResult:
+class AuditResult:
     """A check that was run: how many items it examined, and its diagnostics."""
 
     name: str

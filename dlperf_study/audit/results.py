@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, TypeVar
 
-from dlperf_study.analysis.scaling import Point, point
+from dlperf_study.analysis.scaling import CurvePoint, point
 from dlperf_study.analysis.statistics import median_interval
 from dlperf_study.audit.result_cell import CONFIGURATION, EFFICIENCY, SIZES, SPEEDUP, THROUGHPUT, ResultCell
 
@@ -21,7 +21,7 @@ class Rate:
     """A throughput as a point of a scaling curve; ``has_interval``: its bounds are an interval, no assumed margin."""
 
     cell: ResultCell
-    point: Point
+    point: CurvePoint
     has_interval: bool
 
 

@@ -18,8 +18,8 @@ from dlperf_study.evidence.json_fields import (
     object_of,
     text_of,
 )
+from dlperf_study.evidence.rank_log_writer import FORMAT
 
-FORMAT = 1
 TRAINING, COMPUTATION, EXCHANGE, WARMUP = "training", "computation", "exchange", "warmup"
 #: By how much the steps of a window may exceed it: the clocks of a device and of its host differ a little.
 CLOCK_TOLERANCE = 0.01
@@ -83,7 +83,7 @@ def _rank_log(lines: list[Object], source: str) -> RankLog:
     facts, *window_lines, end = lines
     check_types(facts, source, **_RANK_KEYS)
     check_format(facts, source)
-    if "code" in facts:  # older logs lack it
+    if "code" in facts:  # it is missing in older logs
         check_types(facts, source, code=str)
     check_types(end, source, **_END_KEYS)
     check_types(facts["wall_anchor"], f"{source}: wall_anchor", unix_ns=int, clock_ns=int)

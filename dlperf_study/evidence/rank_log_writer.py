@@ -12,6 +12,7 @@ from dlperf_study.cluster.software import measuring_code
 from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import Configuration
 
+#: The format of the record and the logs of a run, as ``docs/evidence.md`` describes it.
 FORMAT = 1
 
 

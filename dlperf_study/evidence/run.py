@@ -140,7 +140,7 @@ def _run_facts(path: Path) -> Object:
     if "complaints" in facts:  # the key of the diagnostics in older records of this format
         facts = {**facts, "diagnostics": facts["complaints"]}
     check_types(facts, str(path), **_RUN_KEYS)
-    if "code" in facts:  # older records lack it
+    if "code" in facts:  # it is missing in older records
         check_types(facts, str(path), code=str)
     check_format(facts, str(path))
     if facts["outcome"] not in list(Outcome):

@@ -15,7 +15,8 @@ from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.failure_reason import explained, log_tails
 from dlperf_study.evidence.rank_agreement import check_rank_logs, disagreement
-from dlperf_study.evidence.rank_log import FORMAT, RankLog, read_rank_log
+from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.evidence.rank_log_writer import FORMAT
 from dlperf_study.evidence.run import read_run
 from dlperf_study.paths import PROJECT, RunPaths, write_atomically
 from dlperf_study.study.configuration import Configuration

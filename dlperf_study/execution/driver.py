@@ -21,18 +21,18 @@ from dlperf_study.wording import counted
 if TYPE_CHECKING:
     from dlperf_study.execution.measurement import Measurements
 
-#: How often the queue of a cluster is looked at for news.
+#: How often the running measurements are looked at for news and for their end.
 POLL_SECONDS = 1.0
 
 Say = Callable[[str], None]
 
 
 @dataclass
-class Result:
-    """What a call measured: numbers of runs, and the configurations with a run that did not complete."""
+class StudyResult:
+    """What a call did: how many runs it measured, how many were measured before, and the configurations that failed."""
 
     measured: int = 0
-    found: int = 0
+    already_measured: int = 0
     failures: list[str] = field(default_factory=list)
 
 
@@ -47,7 +47,7 @@ def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cl
     return build_plan(study, cluster, unsupported), cluster
 
 
-def run_study(plan: Plan, cluster: Cluster, say: Say) -> Result:
+def run_study(plan: Plan, cluster: Cluster, say: Say) -> StudyResult:
     """Measure every run of the plan that is not measured yet.
 
     A configuration that fails is recorded and reported, and the rest of the study runs.
@@ -57,12 +57,12 @@ def run_study(plan: Plan, cluster: Cluster, say: Say) -> Result:
 
     """
     plan.write(StudyPaths.of(plan.study).plan_file)
-    result = Result()
+    result = StudyResult()
     missing: list[tuple[Configuration, list[RequestedRun]]] = []
     for configuration in (entry.configuration for entry in plan.runnable):
         runs = missing_runs(configuration, cluster)
         missing_repetitions = [run for run in runs if run.configuration == configuration]
-        result.found += configuration.repeats - len(missing_repetitions)
+        result.already_measured += configuration.repeats - len(missing_repetitions)
         if runs:
             missing.append((configuration, runs))
     if missing:
@@ -82,7 +82,7 @@ def execute(configuration: Configuration, cluster: Cluster) -> None:
 
 
 def _measure(
-    missing: Sequence[tuple[Configuration, list[RequestedRun]]], cluster: Cluster, result: Result, say: Say
+    missing: Sequence[tuple[Configuration, list[RequestedRun]]], cluster: Cluster, result: StudyResult, say: Say
 ) -> None:
     # Papermill takes a second to import: only a call that has something to measure pays for it.
     from dlperf_study.execution.measurement import Measurements
@@ -100,7 +100,7 @@ def _measure(
             _follow(measurements, progress, result)
 
 
-def _follow(measurements: "Measurements", progress: "Progress", result: Result) -> None:
+def _follow(measurements: "Measurements", progress: "Progress", result: StudyResult) -> None:
     """Wait a moment for a measurement to end; print the news of all."""
     running = list(measurements.running)
     done = measurements.finish_one(POLL_SECONDS)
@@ -122,7 +122,7 @@ class Progress:
     which that configuration started.
     """
 
-    def __init__(self, runs: Mapping[str, int], say: Callable[[str], None]) -> None:
+    def __init__(self, runs: Mapping[str, int], say: Say) -> None:
         self._left = dict(runs)
         self._total = len(runs)
         self._started = self._done = 0

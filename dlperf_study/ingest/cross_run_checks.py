@@ -19,7 +19,7 @@ class DuplicateLogs:
     def __init__(self) -> None:
         self._logs: dict[bytes, str] = {}
 
-    def check(self, run: PrintedRun) -> PrintedRun:
+    def checked(self, run: PrintedRun) -> PrintedRun:
         """Return a run, refused if one of its logs prints the same numbers as a log of an earlier run."""
         if run.refusal:
             return run

@@ -151,7 +151,7 @@ def _read_configurations(
     for _, group in groupby(read_runs(tasks), key=lambda pair: id(pair[0].metadata)):
         runs: list[PrintedRun] = []
         for task, run in group:
-            runs.append(duplicates.check(run))
+            runs.append(duplicates.checked(run))
             report_bytes(task.bytes)
         entry = next(entries)
         for run in check_runs(runs, task.metadata.extras.steps_planned):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.comparison import BOTH, COMPUTATION, EXCHANGE, UNCLEAR, UNDECIDED
+from dlperf_study.analysis.comparison import BOTH, COMPUTATION, EXCHANGE, NOT_DISTINGUISHABLE, UNCLEAR
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context, formatting
 from dlperf_study.report.context import completed_runs, measured
@@ -79,8 +79,8 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
     ratio, interval = formatting.with_interval(
         row.relative_throughput, row.relative_throughput_low, row.relative_throughput_high, decision=1
     )
-    if row.verdict == UNDECIDED:
-        return f"{row.label} is {UNDECIDED} from it ({ratio}× {interval})."
+    if row.verdict == NOT_DISTINGUISHABLE:
+        return f"{row.label} is {NOT_DISTINGUISHABLE} from it ({ratio}× {interval})."
     if same_program(row, reference):
         explanation = "Both run the same program on one device, so this is no difference between the two."
     elif is_missing(row.difference_lies_in):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlperf_study.audit.audit import audit, cited_cells, severity_counts
-from dlperf_study.audit.audit_check import AuditDiagnostic, CheckResult, most_severe_first
+from dlperf_study.audit.audit_check import AuditDiagnostic, AuditResult, most_severe_first
 from dlperf_study.audit.result_frames import results_of_dataset, results_of_sources
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import NO_SOURCES, quick_label
@@ -43,19 +43,19 @@ def published(dataset: Dataset) -> Iterator[Table]:
     yield _diagnostic_table(diagnostics, _PUBLISHED, "Diagnostics of the published numbers", caption, empty)
 
 
-def _published_results(dataset: Dataset) -> Sequence[CheckResult]:
+def _published_results(dataset: Dataset) -> Sequence[AuditResult]:
     """Return the checks of the published sources that a study names; none where it names none."""
     names = dataset.plan.published
     return audit(results_of_sources(names)) if names else []
 
 
-def _with_anchors(results: Sequence[CheckResult], name: str) -> list[tuple[str, AuditDiagnostic]]:
+def _with_anchors(results: Sequence[AuditResult], name: str) -> list[tuple[str, AuditDiagnostic]]:
     """Return all diagnostics, each with its anchor on the audit's page."""
     diagnostics = most_severe_first(diagnostic for result in results for diagnostic in result.diagnostics)
     return [(f"{name}-{position}", diagnostic) for position, diagnostic in enumerate(diagnostics, 1)]
 
 
-def _check_table(results: Sequence[CheckResult], name: str, title: str, caption: str) -> Table:
+def _check_table(results: Sequence[AuditResult], name: str, title: str, caption: str) -> Table:
     headings = (Heading("Check"), Heading("Examined", numeric=True), Heading("Of what"), Heading("Result"))
     rows = []
     for result in results:

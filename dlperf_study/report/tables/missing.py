@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dlperf_study.analysis.comparison import UNDECIDED
+from dlperf_study.analysis.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import completed_runs
@@ -87,7 +87,7 @@ def _why_no_difference(dataset: Dataset, row: Any, column: str) -> str:
     reference = _denominator_row(dataset, row, "reference")
     if reference is not None and reference.global_batch != row.global_batch:
         return "its reference has a different global batch, so a step is different work"
-    if row.verdict == UNDECIDED and column not in DIFFERENCES:
+    if row.verdict == NOT_DISTINGUISHABLE and column not in DIFFERENCES:
         return "neither is faster, as far as these runs tell"
     if is_missing(row.verdict) and column not in DIFFERENCES:
         return why_no_interval(row, "reference")

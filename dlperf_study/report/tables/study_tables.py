@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.comparison import UNDECIDED
+from dlperf_study.analysis.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.analysis.statistics import Interval, distinguishable
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
@@ -248,7 +248,7 @@ def _indistinguishable(dataset: Dataset) -> Iterator[str]:
                 pairs.append(f"{first.series} and {second.series}")
         if pairs:
             devices = f"{display_name(model)} on {counted(world_size, 'device')}"
-            yield f"{devices}, {UNDECIDED} (intervals overlap): {'; '.join(pairs)}."
+            yield f"{devices}, {NOT_DISTINGUISHABLE} (intervals overlap): {'; '.join(pairs)}."
 
 
 def _interval(row: Any) -> Interval:
