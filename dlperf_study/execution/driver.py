@@ -108,11 +108,11 @@ def _follow(measurements: "Measurements", progress: "Progress", result: StudyRes
         for news in measurement.news():
             progress.report(measurement.configuration.identity, news)
     if done:
-        verdict = done.verdict()
-        result.measured += verdict.completed
-        if verdict.is_failure:
-            result.failures.append(f"{done.configuration.identity}: {verdict.message}")
-        progress.end(done.configuration.identity, verdict.message)
+        summary = done.summary()
+        result.measured += summary.completed
+        if summary.is_failure:
+            result.failures.append(f"{done.configuration.identity}: {summary.message}")
+        progress.end(done.configuration.identity, summary.message)
 
 
 class Progress:
@@ -150,14 +150,14 @@ class Progress:
         self._say("    " + (message if name == self._last_name else f"{name}: {message}"))
         self._last_name = name
 
-    def end(self, name: str, verdict: str) -> None:
+    def end(self, name: str, summary: str) -> None:
         """Print how a configuration ended, and the time left."""
         runs = self._left.pop(name)
         self._done += runs
         self._display.advance(self._task, runs)
         elapsed = time.monotonic() - self._start
         left = elapsed / self._done * sum(self._left.values())
-        self.report(name, f"{verdict} ({_clock(elapsed)} elapsed, about {_clock(left)} left)")
+        self.report(name, f"{summary} ({_clock(elapsed)} elapsed, about {_clock(left)} left)")
 
 
 def _clock(seconds: float) -> str:

@@ -26,7 +26,7 @@ NOTEBOOK_SECONDS, RUN_SECONDS = 300.0, 180.0
 
 
 @dataclass(frozen=True)
-class MeasurementVerdict:
+class MeasurementSummary:
     """How the runs of a configuration ended; ``completed`` counts the measured ones that completed."""
 
     message: str
@@ -101,7 +101,7 @@ class Measurement:
         end_survivors()
         launchers.load(self._cluster.launcher).cancel(self._paths.folder, self._cluster)
 
-    def verdict(self) -> MeasurementVerdict:
+    def summary(self) -> MeasurementSummary:
         """Return how its runs ended, as their records say."""
         repetitions = [run for run in self._missing if run.configuration == self.configuration]
         traced_runs = [run for run in self._missing if run.configuration != self.configuration]
@@ -111,13 +111,13 @@ class Measurement:
         if completed < len(repetitions):
             failed = next((facts for facts in records if facts and not _is_completed(facts)), None)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
-            return MeasurementVerdict(message, completed, is_failure=True)
+            return MeasurementSummary(message, completed, is_failure=True)
         for run in traced_runs:
             facts = read(run.paths)
             if not _is_completed(facts):
                 reason = _ending(facts) if facts else self._last_failure_line()
-                return MeasurementVerdict(f"{message}, but not the traced one: {reason}", completed, is_failure=True)
-        return MeasurementVerdict(message, completed, is_failure=False)
+                return MeasurementSummary(f"{message}, but not the traced one: {reason}", completed, is_failure=True)
+        return MeasurementSummary(message, completed, is_failure=False)
 
     def _last_failure_line(self) -> str:
         """Return the last line that the notebook logged about its failure."""

@@ -23,7 +23,7 @@ from tests.frameworks.launching import configuration
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
+def three_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
     """A configuration of two ranks and three repetitions, on a cluster of this test."""
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     file = tmp_path / "cluster.yaml"
@@ -32,7 +32,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
 
 
 @pytest.fixture
-def counts(asked: Configuration, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def counts(three_runs: Configuration, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count the calls; the launcher writes rank logs instead of training."""
     counter: Counter[str] = Counter()
 
@@ -49,13 +49,13 @@ def counts(asked: Configuration, monkeypatch: pytest.MonkeyPatch) -> Counter[str
         for submission in submissions:
             paths = RunPaths(Path(submission.folder))
             paths.folder.mkdir(parents=True)
-            for rank in range(asked.world_size):
-                write_lines(paths.rank_log(rank), rank_lines(asked, rank, int(paths.folder.name), Recipe()))
+            for rank in range(three_runs.world_size):
+                write_lines(paths.rank_log(rank), rank_lines(three_runs, rank, int(paths.folder.name), Recipe()))
             yield JobResult(Outcome.COMPLETED, "", 600.0, {"node-0": 0}, started="2024-05-01T00:00:00+00:00")
 
     launcher = replace(local.LAUNCHER, execute=execute)
     monkeypatch.setattr(launchers, "load", lambda _: launcher)
-    monkeypatch.setattr(gate, "_lock_file", lambda: Path(asked.cluster).with_name("lock"))
+    monkeypatch.setattr(gate, "_lock_file", lambda: Path(three_runs.cluster).with_name("lock"))
     for module, name in (
         (rank_agreement, "read_rank_log"),
         (run_record, "read_rank_log"),
@@ -67,29 +67,29 @@ def counts(asked: Configuration, monkeypatch: pytest.MonkeyPatch) -> Counter[str
     return counter
 
 
-def test_measuring_reads_every_file_once(asked: Configuration, counts: Counter[str]) -> None:
-    runs = ConfigurationRuns(asked)
+def test_measuring_reads_every_file_once(three_runs: Configuration, counts: Counter[str]) -> None:
+    runs = ConfigurationRuns(three_runs)
     assert "dlperf_study.worker" in runs.submission_text()
     records = runs.perform()
     require_completed(records)
     assert [facts["repetition"] for facts in records] == [1, 2, 3]
-    assert counts == {"read_rank_log": 3 * asked.world_size, "fingerprint": 1, "read_cluster": 1, "lock": 1}
+    assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint": 1, "read_cluster": 1, "lock": 1}
 
 
 def test_a_driver_computes_one_fingerprint_and_reads_each_rank_log_once(
-    asked: Configuration, counts: Counter[str]
+    three_runs: Configuration, counts: Counter[str]
 ) -> None:
-    ConfigurationRuns(asked).perform()
+    ConfigurationRuns(three_runs).perform()
     counts.clear()
-    assert missing_runs(asked, support.load_cluster(asked.cluster)) == []
-    assert counts == {"read_rank_log": 3 * asked.world_size, "fingerprint": 1, "read_cluster": 1}
+    assert missing_runs(three_runs, support.load_cluster(three_runs.cluster)) == []
+    assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint": 1, "read_cluster": 1}
 
 
 def test_what_is_measured_is_shown_again_while_somebody_else_measures(
-    asked: Configuration, counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+    three_runs: Configuration, counts: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is left to measure, so nothing is locked."""
-    records = ConfigurationRuns(asked).perform()
+    records = ConfigurationRuns(three_runs).perform()
     counts.clear()
     monkeypatch.setattr(gate, "lock", None)
-    assert ConfigurationRuns(asked).perform() == records
+    assert ConfigurationRuns(three_runs).perform() == records

@@ -8,9 +8,8 @@ import pandas as pd
 
 from dlperf_study.analysis.comparison import BOTH, COMPUTATION, EXCHANGE, NOT_DISTINGUISHABLE, UNCLEAR
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report import context, formatting
-from dlperf_study.report.context import completed_runs, measured
-from dlperf_study.report.formatting import display_name, is_missing, listed, plain, unit_of
+from dlperf_study.report import context
+from dlperf_study.report.formatting import display_name, is_missing, listed, plain, unit_of, with_interval
 from dlperf_study.report.series import Group, all_groups
 from dlperf_study.report.tables.missing import why_missing, why_no_interval, why_not_measured
 from dlperf_study.study.configuration import FIELD_NAMES
@@ -65,7 +64,7 @@ def _verdict(dataset: Dataset, group: Group) -> str:
     if not group.compared:
         return "Nothing else is compared with it."
     unit = unit_of("throughput", [reference.throughput])
-    throughput = f"{formatting.plain(reference.throughput / unit.size)} {unit.symbol}"
+    throughput = f"{plain(reference.throughput / unit.size)} {unit.symbol}"
     sentences = [_sentence(dataset, row, reference) for row in group.compared]
     return " ".join([f"It reaches {throughput}.", *sentences])
 
@@ -75,8 +74,8 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
         return f"{row.label} has no value: {why_not_measured(dataset, row)}."
     if is_missing(row.verdict):
         reason = why_no_interval(row, "reference")
-        return f"{row.label} reaches {formatting.plain(row.relative_throughput)}× that, but is not ranked: {reason}."
-    ratio, interval = formatting.with_interval(
+        return f"{row.label} reaches {plain(row.relative_throughput)}× that, but is not ranked: {reason}."
+    ratio, interval = with_interval(
         row.relative_throughput, row.relative_throughput_low, row.relative_throughput_high, decision=1
     )
     if row.verdict == NOT_DISTINGUISHABLE:
@@ -104,7 +103,7 @@ def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
 
 def _drift_note(dataset: Dataset) -> str:
     """Return the warning about drift where the runs of a configuration are one block of time."""
-    runs = completed_runs(dataset).dropna(subset=["started"]).sort_values("started", kind="stable")
+    runs = context.completed_runs(dataset).dropna(subset=["started"]).sort_values("started", kind="stable")
     identities = runs["identity"].reset_index(drop=True)
     blocks = pd.DataFrame({"identity": identities, "block": (identities != identities.shift()).cumsum()})
     counts = blocks.groupby("identity")["block"].agg(["size", "nunique"])
@@ -114,7 +113,7 @@ def _drift_note(dataset: Dataset) -> str:
 
 def _same_program_note(dataset: Dataset) -> str:
     """Return that two frameworks run one program on one device, and the larger rate of each pair over the smaller."""
-    rows = measured(dataset)
+    rows = context.measured(dataset)
     on_one_device = rows[(rows["world_size"] == 1) & rows["framework"].isin(_SAME_ALONE)]
     common = [name for name in FIELD_NAMES if name != "framework"]
     ratios = []

@@ -124,8 +124,8 @@ def timeline(dataset: Dataset) -> Table:
     table = table_of_configurations(dataset, "timeline", "Horovod's timeline", TRACED_COLUMNS, notes, traced)
     caption = (
         f"{context.conditions(context.only(dataset, traced))} Means over the {context.levels(traced['trace_steps'])} "
-        "steps after the warm-up of one run more of each configuration, as rank 0 saw them: one run has no interval. "
-        "Tracing costs time, so no other number comes from that run."
+        "steps after the warm-up of one additional run of each configuration, as rank 0 saw them: one run has no "
+        "interval. Tracing costs time, so no other number comes from that run."
     )
     empty = _TRACE_MISSING if any(rows["trace_steps"] > 0) else _TRACE_NOT_REQUESTED
     return replace(table, caption=caption if len(traced) else "", empty=empty)

@@ -308,7 +308,7 @@ def traced(paths: StudyPaths, changes: dict[str, object], message: str = "") -> 
 def test_a_timeline_has_a_caption_of_its_own(paths: StudyPaths) -> None:
     table = traced(paths, {"traced_step_seconds": 0.1, "negotiation_seconds": 0.08, "all_reduce_seconds": 0.05})
     assert table.column("Negotiation") == ["80.0"]
-    owed = ("devices: 2;", "6 steps after the warm-up of one run more", "one run has no interval")
+    owed = ("devices: 2;", "6 steps after the warm-up of one additional run", "one run has no interval")
     assert [words for words in owed if words not in table.caption] == []
     assert "median" not in table.caption
 
