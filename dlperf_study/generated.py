@@ -26,7 +26,7 @@ from dlperf_study.study.study_file import StudyFile
 COLUMNS_PAGE = PROJECT / "docs" / "columns.md"
 STUDY_FILES_PAGE = PROJECT / "docs" / "study-files.md"
 RUN_NOTEBOOK = NOTEBOOKS / "run_configuration.ipynb"
-#: What the notebook measures as it comes, where it is not the default: a small configuration that runs anywhere.
+#: The values in the notebook that are not defaults: a small configuration that runs anywhere.
 EXAMPLE: dict[str, Scalar] = {
     "study": "by_hand",
     "cluster": "local",
@@ -78,7 +78,7 @@ def columns_page() -> str:
 
 
 def study_files_page() -> str:
-    """Return ``docs/study-files.md`` with its tables of parameters made anew; the rest stays as it is."""
+    """Return ``docs/study-files.md`` with its tables of parameters generated again; the rest is unchanged."""
     page = STUDY_FILES_PAGE.read_text(encoding="utf-8")
     page = _between_markers(page, "parameters", parameter_table(study_parameters()))
     return _between_markers(page, "measurement", parameter_table(parameters_of(Scope.MEASUREMENT)))
@@ -95,7 +95,7 @@ def parameter_table(parameters: Mapping[str, Parameter]) -> str:
 
 
 def run_notebook() -> str:
-    """Return the notebook of one configuration with its ``parameters`` cell made anew."""
+    """Return the notebook of one configuration with its ``parameters`` cell generated again."""
     notebook = json.loads(RUN_NOTEBOOK.read_text(encoding="utf-8"))
     values = {name: EXAMPLE.get(name, parameter.default) for name, parameter in PARAMETERS.items()}
     lines = [f"{name} = {_literal(value)}" for name, value in values.items()]
@@ -116,7 +116,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
 
 
 def write_generated() -> None:
-    """Write every generated file anew."""
+    """Write every generated file."""
     for path, content in GENERATED.items():
         path.write_text(content(), encoding="utf-8")
 

@@ -61,8 +61,8 @@ def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     Whatever started the ranks logs no more than that they ended, so its log comes last.
     """
     task, code = result.failed_task, result.exit_codes.get(result.failed_task)
-    # Of a task that a signal ended, the exceptions of others are only a consequence. SIGTERM that is passed on explains
-    # nothing: with that a launcher ends its ranks when one of them has failed.
+    # When a signal ended the task, the exceptions of others are only a consequence. A SIGTERM that was passed on
+    # explains nothing: a launcher sends it to its ranks when one of them has failed.
     ended_by_signal = code is not None and (code < 0 or PASSED_ON_SIGNALS.get(code, "SIGTERM") != "SIGTERM")
     if result.outcome is not Outcome.FAILED or not code or ended_by_signal:
         return result

@@ -84,6 +84,7 @@ def execute(configuration: Configuration, cluster: Cluster) -> None:
 def _measure(
     missing: Sequence[tuple[Configuration, list[RequestedRun]]], cluster: Cluster, result: StudyResult, say: Say
 ) -> None:
+    """Measure the missing runs of these configurations, and count them in ``result``."""
     # Papermill takes a second to import: only a call that has something to measure pays for it.
     from dlperf_study.execution.measurement import Measurements
 

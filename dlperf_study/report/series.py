@@ -45,7 +45,7 @@ class Series:
 
 
 def all_series(dataset: Dataset) -> list[Series]:
-    """Return every line of the study, in the order of the plan.
+    """Return every series of the study, in the order of the plan.
 
     A series shares its position with those of other models that differ in nothing else.
     """

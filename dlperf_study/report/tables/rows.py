@@ -80,7 +80,7 @@ def table_of_runs(
 
 
 def labelled_series(dataset: Dataset) -> list[tuple[str, pd.DataFrame]]:
-    """Return the label and the configurations of every line of the study."""
+    """Return the label and the configurations of every series of the study."""
     series = all_series(dataset)
     return [(label, line.rows) for label, line in zip(short_labels(series), series, strict=True)]
 
