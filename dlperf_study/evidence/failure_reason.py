@@ -22,10 +22,10 @@ _EXCEPTION = re.compile(r"(?:\[\d+\]<\w+>:)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error
 _NO_MODULE = re.compile(r".*: (No module named .*)")
 _OUT_OF_MEMORY = re.compile(r"out of memory|ResourceExhausted|Cannot allocate memory|MemoryError", re.IGNORECASE)
 
-LogTails = Mapping[str, Sequence[str]]
+LastLogLines = Mapping[str, Sequence[str]]
 
 
-def explained(result: JobResult, paths: RunPaths, tails: LogTails) -> JobResult:
+def explained(result: JobResult, paths: RunPaths, tails: LastLogLines) -> JobResult:
     """Return the result of a job that did not complete, with a more precise outcome and reason if logs give one."""
     if result.outcome is not Outcome.FAILED:
         return result
@@ -37,7 +37,7 @@ def explained(result: JobResult, paths: RunPaths, tails: LogTails) -> JobResult:
     return result
 
 
-def log_tails(paths: RunPaths) -> dict[str, list[str]]:
+def last_log_lines(paths: RunPaths) -> dict[str, list[str]]:
     """Return the last lines of every log of the run, by task."""
     tails: dict[str, list[str]] = {}
     for log in paths.process_logs:

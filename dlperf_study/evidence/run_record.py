@@ -13,7 +13,7 @@ from dlperf_study.cluster.environment_variables import passed_environment, witho
 from dlperf_study.cluster.hardware import command_output
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import EvidenceError
-from dlperf_study.evidence.failure_reason import explained, log_tails
+from dlperf_study.evidence.failure_reason import explained, last_log_lines
 from dlperf_study.evidence.rank_agreement import check_rank_logs, disagreement
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.evidence.rank_log_writer import FORMAT
@@ -64,7 +64,7 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
     """
     configuration, paths = requested.configuration, requested.paths
     logs, problem = _read_logs(requested, cluster, result.seconds)
-    tails = log_tails(paths)
+    tails = last_log_lines(paths)
     if result.outcome is Outcome.COMPLETED and problem:
         result = replace(result, outcome=Outcome.FAILED, reason=problem)
     else:
