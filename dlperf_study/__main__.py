@@ -197,7 +197,9 @@ def _interrupt(interruption: int, frame: FrameType | None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m dlperf_study", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m dlperf_study", description="Measure how distributed deep-learning training scales."
+    )
     parser.add_argument("--version", action="version", version=f"dlperf_study {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     for command in (study, plan, run, collect, report):

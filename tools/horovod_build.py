@@ -68,7 +68,7 @@ def kept_wheel(folder: Path) -> Path | None:
 
 
 def check_tools(environment: Mapping[str, str]) -> None:
-    """Raise InstallationError naming everything at once that a build lacks."""
+    """Raise InstallationError that names everything that is missing for a build."""
     compiler = shlex.split(environment.get("CXX") or "g++")[0]
     missing = [name for name in (compiler, "make") if not shutil.which(name, path=environment.get("PATH"))]
     if not Path(sysconfig.get_path("include"), "Python.h").is_file():

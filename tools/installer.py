@@ -60,7 +60,7 @@ class Stamp:
 
     @property
     def path(self) -> Path:
-        """Return where it lies: it goes with the environment."""
+        """Return its path in the environment, with which it is deleted."""
         return Path(sys.prefix) / self.name
 
     def says(self, key: str) -> bool:

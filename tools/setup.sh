@@ -30,7 +30,7 @@ elif command -v uv >/dev/null; then
     version="Python 3.12 from uv"
 else
     fail "no Python 3.11, 3.12 or 3.13 found; install one (Debian: apt install python3.11-venv; without root: uv from
-https://docs.astral.sh/uv brings one, and set-up uses it), or name it with PYTHON_FOR_SETUP=/path/to/python3.12"
+install uv, https://docs.astral.sh/uv, which set-up then uses), or name it with PYTHON_FOR_SETUP=/path/to/python3.12"
 fi
 free=$(df -Pm . | awk 'NR==2 {print $4}')
 [ "$free" -ge "$NEEDED_MB" ] || fail "$free MB free on this disk; the environment needs about $NEEDED_MB MB"

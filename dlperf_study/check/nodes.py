@@ -17,7 +17,7 @@ MIN_MEMORY_BYTES, MIN_DISK_BYTES = 2e9, 2e8
 
 
 def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResult]:
-    """Yield what one node has and what it lacks."""
+    """Yield what one node has and what is missing there."""
     yield ok(f"{name}: reached", f"{facts['hardware']['host']}, {facts['hardware']['cpu_model']}")
     yield _devices(cluster, f"{name}: devices", facts["hardware"])
     busy = f"{facts['busy_cores']:.1f} cores busy"

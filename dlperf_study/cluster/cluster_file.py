@@ -149,7 +149,8 @@ def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> Section | 
         if FILE in field.metadata and value:
             paths[name] = str(path.resolve().parent / Path(value).expanduser())
             if not Path(paths[name]).is_file():
-                raise StudyFileError(f"{display_path(path)}: {name} is {value!r}; there is no file {paths[name]}")
+                key = f"{file.launcher}.{name}"
+                raise StudyFileError(f"{display_path(path)}: {key} is {value!r}; there is no file {paths[name]}")
     return section.model_copy(update=paths)
 
 

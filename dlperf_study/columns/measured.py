@@ -242,7 +242,7 @@ STEPS = (
 )
 
 DIAGNOSTICS = (
-    Column("subject", "Subject", "", STRING, "what is diagnosed: a column, a file or a window", P),
+    Column("subject", "Subject", "", STRING, "what the diagnostic is about: a column, a file or a window", P),
     Column("severity", "Severity", "", STRING, "warning: read with care; error: the number is missing or wrong", P),
     Column("message", "Diagnostic", "", STRING, "what was measured, and what may explain it", P),
 )

@@ -14,7 +14,7 @@ CELL = (
     _string("table", "Table", "name of the table in that source"),
     _string("row", "Row", "label of the row as printed; several are joined by a bar"),
     _string("column", "Column", "label of the column as printed"),
-    _string("printed", "Printed", "text of the number exactly as printed; - where a dash stands for none"),
+    _string("printed", "Printed", "text of the number exactly as printed; - where the source printed a dash"),
     _string("before", "Text before", "what is printed in the cell between the number before and this one"),
     _string("after", "Text after", "what is printed in the cell after this number, up to the text before the next"),
 )

@@ -33,7 +33,7 @@ BUSY_CORES = 0.25
 DRAIN_SHARE = 0.05
 #: Possible explanations of a step that waits longer than the exchange takes.
 WAITING = "waiting for a slower rank counts as communication here, and can explain that"
-OVERHEAD = "no slower rank explains that; hooks, copies and contention, which the exchange alone doesn't have, may"
+OVERHEAD = "no slower rank explains that; hooks, copies and contention may, which the exchange alone does not have"
 
 
 def run_diagnostics(run: Run) -> list[Diagnostic]:

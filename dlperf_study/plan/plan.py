@@ -179,7 +179,9 @@ def varying(configurations: Sequence[Configuration], factors: Sequence[str]) -> 
 def _entry_from_json(entry: dict[str, Any], path: Path) -> Entry:
     configuration = Configuration.from_mapping(entry["configuration"], str(path))
     if configuration.identity != entry["identity"]:
-        raise EvidenceError(f"{path}: planned by another version of this package; plan the study again")
+        raise EvidenceError(
+            f"{path}: planned by a different version of this package; measure the study again with the command run"
+        )
     return Entry(
         configuration,
         baseline_identity=entry["baseline_identity"],

@@ -95,7 +95,7 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
         (
             SSH,
             ("container:", "ssh: {config_file: nowhere}\ncontainer:"),
-            "config_file is 'nowhere'; there is no file {folder}/nowhere",
+            "ssh.config_file is 'nowhere'; there is no file {folder}/nowhere",
         ),
         (SSH, ("container:", "slurm: {}\ncontainer:"), "slurm is a section for launcher slurm; the launcher is ssh"),
         (CLUSTER, ("nodes: 4\n", ""), "nodes is missing"),

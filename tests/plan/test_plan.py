@@ -182,7 +182,7 @@ DAMAGES = {
     "no title": (lambda text: text.replace('"title"', '"heading"'), "a damaged plan"),
     "no baseline": (lambda text: text.replace('"baseline_identity"', '"baseline"'), "a damaged plan"),
     "no reference": (lambda text: text.replace('"reference_identity"', '"reference"'), "a damaged plan"),
-    "another identity": (lambda text: text.replace('"image_size": 224', '"image_size": 32'), "another version"),
+    "another identity": (lambda text: text.replace('"image_size": 224', '"image_size": 32'), "a different version"),
 }
 
 

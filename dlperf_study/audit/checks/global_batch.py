@@ -16,4 +16,6 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     return product_diagnostics(results, "global_batch", _EXPLANATIONS)
 
 
-CHECK = Check("Is a global batch that of all devices?", "global batches with both factors", examine)
+CHECK = Check(
+    "Is a global batch that of all devices?", "global batches printed with devices and batch per device", examine
+)

@@ -13,4 +13,6 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     return product_diagnostics(results, "world_size", _EXPLANATIONS)
 
 
-CHECK = Check("Are there as many devices as the nodes hold?", "numbers of devices with both factors", examine)
+CHECK = Check(
+    "Are there as many devices as the nodes hold?", "world sizes printed with nodes and devices per node", examine
+)

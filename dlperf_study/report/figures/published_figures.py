@@ -26,8 +26,7 @@ _INTERVALS = " Bars: intervals, of what is published from the printed runs."
 _NO_INTERVAL = " Open markers have no interval: one value is printed, or too few runs."
 _NOT_DRAWN = " Not drawn, but in the tables, as nothing measured here answers the same question: "
 _EMPTY = (
-    "Nothing measured here answers the same question as what is published on two or more numbers of devices with a "
-    "baseline: what is published is in the tables only."
+    "No published speedup has a measured one of the same question next to it: published numbers are in the tables only."
 )
 
 

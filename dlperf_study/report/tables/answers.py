@@ -15,12 +15,12 @@ from dlperf_study.report.tables.missing import why_missing, why_no_interval, why
 from dlperf_study.study.configuration import FIELD_NAMES
 
 NOTHING_DECLARED = "The study declares no reference, so nothing is compared."
-EVERY_VERDICT_ALONE = "Every verdict stands alone: the more there are, the more of them are wrong by chance."
+EVERY_VERDICT_ALONE = "Each verdict is made on its own: the more there are, the more of them are wrong by chance."
 _EXPLANATIONS = {
-    COMPUTATION: "The difference lies mostly in the computation.",
-    EXCHANGE: "The difference lies mostly in the exposed exchange.",
-    BOTH: "The difference lies in both computation and exposed exchange.",
-    UNCLEAR: "Whether the difference lies in computation or exchange, these runs can't tell.",
+    COMPUTATION: "The difference is mostly in the computation.",
+    EXCHANGE: "The difference is mostly in the exposed exchange.",
+    BOTH: "The difference is in both computation and exposed exchange.",
+    UNCLEAR: "Whether the difference is in computation or exchange, these runs can't tell.",
 }
 _IN_BLOCKS = (
     "The runs of one configuration were measured one right after another: a machine that slowly changes its speed "
@@ -84,7 +84,7 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
         explanation = "Both run the same program on one device, so this is no difference between the two."
     elif is_missing(row.difference_lies_in):
         reason = why_missing(dataset, row, "difference_lies_in")
-        explanation = f"Where the difference lies is not known: {reason}."
+        explanation = f"Where the difference is, is unknown: {reason}."
     else:
         explanation = _EXPLANATIONS[row.difference_lies_in]
     return f"{row.label} is {ratio}× {interval} as fast. {explanation}"

@@ -14,7 +14,7 @@ from dlperf_study.report.pages.pages import Page
 from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 
 _SEVERITIES = (
-    "Error: the number contradicts others next to it. Warning: it is hardly right as it is. Note: worth knowing; "
+    "Error: the number contradicts others next to it. Warning: it is probably wrong. Note: worth knowing; "
     "nothing need be wrong."
 )
 _EXPLANATIONS = "Nothing was corrected; the letters lead to possible explanations, with which the numbers are right."

@@ -54,9 +54,9 @@ _NO_COSTS = (
     "Negotiation and all-reduce run at the same time as the backward pass and as each other, and activities of several "
     "gradients count once: they are no costs of the step. What it waits for is the exposed communication."
 )
-_TRACE_NOT_REQUESTED = "No configuration was traced: `trace_steps` in a study requests Horovod's timeline."
+_TRACE_NOT_REQUESTED = "No configuration was traced: trace_steps in a study requests Horovod's timeline."
 _TRACE_MISSING = (
-    "`trace_steps` requested a timeline, but there is none: only Horovod writes one, on more than one device, and no "
+    "trace_steps requested a timeline, but there is none: only Horovod writes one, on more than one device, and no "
     "such run was traced here."
 )
 _NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."

@@ -31,9 +31,9 @@ def sentences_of(answer: answers.Answer) -> str:
 @pytest.mark.parametrize(
     ("recipe", "ratio", "where"),
     [
-        (Recipe(0.060, 0.020), "PyTorch DDP is 1.2", "lies mostly in the computation."),
-        (Recipe(0.080, 0.060), "PyTorch DDP is 0.7", "lies mostly in the exposed exchange."),
-        (Recipe(0.100, 0.040), "PyTorch DDP is 0.7", "lies in both computation and exposed exchange."),
+        (Recipe(0.060, 0.020), "PyTorch DDP is 1.2", "is mostly in the computation."),
+        (Recipe(0.080, 0.060), "PyTorch DDP is 0.7", "is mostly in the exposed exchange."),
+        (Recipe(0.100, 0.040), "PyTorch DDP is 0.7", "is in both computation and exposed exchange."),
     ],
 )
 def test_a_decided_comparison_gives_ratio_interval_and_reason(
@@ -76,7 +76,7 @@ def test_the_remark_gives_the_coverage_and_says_that_nothing_is_read(paths: Stud
     answer = answer_of(paths, SLOW, quick=True)
     note = answer.note
     assert "75\u202f% with 3 runs" in answer.preface
-    assert "Every verdict stands alone" in answer.preface
+    assert "Each verdict is made on its own" in answer.preface
     assert "nothing is read, and no input pipeline is compared" in note
     assert "not for publication" in note
 

@@ -184,7 +184,7 @@ def test_only_what_ours_answers_is_drawn_and_the_caption_names_the_rest(publishe
 def test_a_source_that_ours_does_not_answer_has_tables_alone(paths: StudyPaths) -> None:
     figure = published_figures.speedups(write_titled(paths, [Planned(configuration(), ALONE)]))
     assert figure.drawing is None
-    assert "what is published is in the tables only" in figure._repr_html_()
+    assert "published numbers are in the tables only" in figure._repr_html_()
 
 
 def test_tables_are_shown_as_printed(published_study: Dataset) -> None:
