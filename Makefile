@@ -15,7 +15,7 @@ RECORD      := --durations=25 --junitxml=.pytest_cache/durations.xml
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan report check-cluster lab torch horovod test test-fast check bench clean active-environment
+.PHONY: help study plan selftest report check-cluster lab torch horovod test test-fast check bench clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -26,6 +26,9 @@ study: $(READY) ## measure a study and build its report
 
 plan: $(READY) ## list what of a study a cluster can run, and why not the rest; starts nothing
 	@$(PYTHON) -m dlperf_study plan $(OPTIONS)
+
+selftest: $(READY) ## test the instrument with known answers, about 25 minutes; QUICK=1: about 3
+	@$(PYTHON) -m dlperf_study selftest $(if $(filter-out 0,$(QUICK)),--quick)
 
 report: $(READY) ## build the report again from the evidence there is
 	@$(PYTHON) -m dlperf_study report $(OPTIONS)
@@ -56,7 +59,7 @@ check: $(READY) ## lint and type-check
 	@$(PYTHON) -m ruff format --check -q .
 	@$(PYTHON) -m mypy dlperf_study
 
-bench: $(READY) ## run the benchmarks: ratios measured side by side, about ten minutes
+bench: $(READY) ## run the benchmarks: ratios measured side by side, and how often intervals are right; about twenty minutes
 	@missed=; for name in $(basename $(notdir $(wildcard benchmarks/[a-z]*.py))); do \
 		echo "== benchmarks/$$name.py"; $(PYTHON) -m benchmarks.$$name || missed="$$missed $$name"; done; \
 		test -z "$$missed" || { echo "beyond their limit:$$missed" >&2; exit 1; }

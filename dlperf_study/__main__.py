@@ -36,11 +36,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Print the configurations of a study, and those that can't run here, each with its reason."""
+    """Print the configurations of a study, how long they take, and those that can't run here, each with its reason."""
     from dlperf_study.execution.driver import make_plan
-    from dlperf_study.plan.plan import describe
+    from dlperf_study.execution.progress import earlier_run_seconds
+    from dlperf_study.plan.description import describe
 
-    print(describe(make_plan(options.study, options.cluster, options.quick)[0]))
+    planned, _ = make_plan(options.study, options.cluster, options.quick)
+    print(describe(planned, earlier_run_seconds(planned)))
     return 0
 
 
@@ -54,7 +56,12 @@ def run(options: argparse.Namespace) -> int:
     _print(f"study {planned.study}: {configurations}, {len(planned.unsupported)} unsupported here")
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
-    result = run_study(planned, cluster, _print)
+    if planned.precision is None:
+        result = run_study(planned, cluster, _print)
+    else:
+        from dlperf_study.dataset.precision import configurations_too_wide
+
+        result = run_study(planned, cluster, _print, configurations_too_wide)
     if not result.measured and not result.failures:
         _print(f"nothing to do: {counted(result.already_measured, 'run')}, all measured already")
     for failure in result.failures:
@@ -147,6 +154,26 @@ def ingest(options: argparse.Namespace) -> int:
     return 0
 
 
+def selftest(options: argparse.Namespace) -> int:
+    """Test the instrument with known answers, on this machine; pages say when it last passed."""
+    from dlperf_study.execution.selftest_studies import PAIRS, QUICK_PAIRS, end_measurement, measure_studies
+    from dlperf_study.execution.shaped_link import BITS_PER_SECOND
+    from dlperf_study.report.pages.pages import build_selftest
+    from dlperf_study.selftest.evaluation import describe, evaluate
+
+    pairs = options.pairs or (QUICK_PAIRS if options.quick else PAIRS)
+    measured = measure_studies(pairs, options.quick, options.cluster, _print)
+    is_quick = options.quick or pairs < PAIRS
+    result = evaluate(measured.pairs, measured.straggler, measured.link, measured.obstacles, BITS_PER_SECOND, is_quick)
+    _print(describe(result))
+    if result.undecided:
+        _print("the same command measures the missing runs, and checks again")
+    else:
+        end_measurement()
+    _print(f"self-test {'passed' if result.passed else 'not passed'}; report: {build_selftest()}")
+    return 0 if result.passed else 1
+
+
 def _build_report(study_name: str) -> Path:
     """Build the report of a study that was measured or ingested; return its first page."""
     from dlperf_study.report.pages.pages import build
@@ -157,14 +184,14 @@ def _build_report(study_name: str) -> Path:
 
 def _dataset_summary(paths: StudyPaths) -> str:
     """Return how many runs and diagnostics a dataset has, in one line."""
-    from dlperf_study.columns import Table
+    from dlperf_study.columns import TableName
     from dlperf_study.dataset import tables
     from dlperf_study.plan.plan import Plan
     from dlperf_study.study.job import Outcome
     from dlperf_study.wording import counted
 
     # Not the whole dataset: it may have millions of steps.
-    runs, diagnostics = tables.read(Table.RUNS, paths.dataset), tables.read(Table.DIAGNOSTICS, paths.dataset)
+    runs, diagnostics = tables.read(TableName.RUNS, paths.dataset), tables.read(TableName.DIAGNOSTICS, paths.dataset)
     severities = diagnostics["severity"].value_counts()
     errors, warnings = counted(severities.get("error", 0), "error"), counted(severities.get("warning", 0), "warning")
     completed = int((runs["outcome"] == Outcome.COMPLETED).sum())
@@ -174,7 +201,7 @@ def _dataset_summary(paths: StudyPaths) -> str:
 
 #: The message for commands that continue where they were interrupted.
 _CONTINUATION: dict[Callable[[argparse.Namespace], int], str] = dict.fromkeys(
-    (study, run), "; no training process is left. The same command continues."
+    (study, run, selftest), "; no training process is left. The same command continues."
 )
 
 
@@ -183,6 +210,13 @@ def _study_name(options: argparse.Namespace) -> str:
     from dlperf_study.study.study_file import load_study
 
     return load_study(options.study, options.quick).name
+
+
+def _number_of_pairs(argument: str) -> int:
+    """Return a number of pairs; argparse shows the message of the error."""
+    if not argument.isdecimal() or not 1 <= int(argument) <= 99:
+        raise argparse.ArgumentTypeError(f"{argument!r} is not a number from 1 to 99")
+    return int(argument)
 
 
 def _print(text: str) -> None:
@@ -211,6 +245,11 @@ def _parser() -> argparse.ArgumentParser:
     sub = commands.add_parser("check", help=(check.__doc__ or "").strip())
     sub.add_argument("cluster", help="a name in params/clusters, or a path")
     sub.set_defaults(command=check)
+    sub = commands.add_parser(selftest.__name__, help=(selftest.__doc__ or "").strip())
+    sub.add_argument("--quick", action="store_true", help="the short form: a few pairs, short windows")
+    sub.add_argument("--pairs", type=_number_of_pairs, default=0, help="without it 20, in the short form 3")
+    sub.add_argument("--cluster", default="local", help="a cluster file of this machine: a name or a path")
+    sub.set_defaults(command=selftest)
     sub = commands.add_parser(audit.__name__, help=(audit.__doc__ or "").strip())
     sub.add_argument("table", nargs="?", type=Path, help="a CSV file; without one, the published figures")
     sub.set_defaults(command=audit)

@@ -21,6 +21,15 @@ def any_of(masks: Iterable[Mask], size: int) -> Mask:
     return union
 
 
+def median(values: Floats | Integers) -> float:
+    """Return the median of values, which must not be NaN; of few values ``np.median`` takes five times as long."""
+    middle = values.size // 2
+    if values.size % 2:
+        return float(np.partition(values, middle)[middle])
+    upper = np.partition(values, (middle - 1, middle))
+    return float((upper[middle - 1] + upper[middle]) / 2)
+
+
 def running_median(values: Floats, width: int) -> Floats:
     """Return the median of the ``width`` values around each; at both ends, that of the first and last ``width``.
 

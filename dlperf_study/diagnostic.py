@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How certain it is that something is wrong; a note, which only the audit gives, is worth knowing."""
+    """How certain it is that something is wrong; a note is worth knowing and makes no number doubtful."""
 
     NOTE = "note"
     WARNING = "warning"

@@ -11,11 +11,20 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = PROJECT / "notebooks"
 OUTPUTS_VARIABLE = "DLPERF_STUDY_OUTPUTS"
+#: In the notebooks of a report that is built: its folder, in which it stays until all of it is there.
+REPORT_VARIABLE = "DLPERF_STUDY_REPORT"
+#: How the names of the self-test's studies begin, and the folder of its results and of all its studies.
+SELFTEST = "selftest"
 
 
 def outputs_folder() -> Path:
     """Return the folder that holds all evidence and all reports."""
     return Path(os.environ.get(OUTPUTS_VARIABLE) or PROJECT / "outputs").resolve()
+
+
+def is_selftest(study: str) -> bool:
+    """Return whether a study, by its name, is one of the self-test: it may plant what others must not have."""
+    return study.partition("_")[0] == SELFTEST
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -63,6 +72,11 @@ class RunPaths:
     def scratch(self) -> Path:
         """What launchers write for themselves; deleted when the run ends."""
         return self.folder / "scratch"
+
+    @property
+    def waiting(self) -> Path:
+        """Which nodes were too busy to start the run at once, a line each; deleted when the run ends."""
+        return self.scratch / "waiting.txt"
 
     @property
     def process_logs(self) -> list[Path]:
@@ -171,13 +185,24 @@ class StudyPaths:
 
     @classmethod
     def of(cls, study: str) -> "StudyPaths":
-        """Return the paths of a study, by its name."""
-        return cls(outputs_folder() / study)
+        """Return the paths of a study, by its name; those of the self-test share a folder."""
+        folder = outputs_folder()
+        return cls(folder / SELFTEST / study if is_selftest(study) and study != SELFTEST else folder / study)
 
     @property
     def plan_file(self) -> Path:
         """The plan: what was to be measured, and what could not be."""
         return self.folder / "plan.json"
+
+    @property
+    def selftest_results(self) -> Path:
+        """The results of all self-tests, in the folder that their studies share."""
+        return self.folder / "results.json"
+
+    @property
+    def selftest_unfinished(self) -> Path:
+        """Exists while a self-test has measured a part of its studies, so that it can be continued."""
+        return self.folder / "unfinished"
 
     @property
     def lock(self) -> Path:
@@ -206,12 +231,16 @@ class StudyPaths:
     @property
     def tables(self) -> Path:
         """The tables of the report, as HTML and LaTeX."""
-        return self.folder / "tables"
+        return self._report_folder / "tables"
 
     @property
     def figures(self) -> Path:
         """The figures of the report, as SVG and PDF."""
-        return self.folder / "figures"
+        return self._report_folder / "figures"
+
+    @property
+    def _report_folder(self) -> Path:
+        return Path(os.environ.get(REPORT_VARIABLE) or self.folder)
 
     @property
     def report(self) -> Path:
@@ -230,12 +259,12 @@ class StudyPaths:
 
     @property
     def report_unfinished(self) -> Path:
-        """A report while it is built, and what is left of one that failed."""
+        """Pages, tables and figures while they are built, and what is left of a report that failed."""
         return self.folder / "report.unfinished"
 
     @property
     def report_previous(self) -> Path:
-        """The last report while a new one takes its place."""
+        """The last pages, tables and figures while new ones take their places."""
         return self.folder / "report.previous"
 
     @property

@@ -4,6 +4,7 @@ A module whose name begins with an underscore is not a part: several parts share
 """
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Generic, TypeVar
@@ -28,8 +29,7 @@ class Registry(Generic[Part]):
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the parts, in alphabetical order; imports none of them."""
-        modules = iter_modules(import_module(self.package).__path__)
-        return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
+        return _part_names(self.package)
 
     def load(self, name: str) -> Part:
         """Return the part of that name; raises ``error``, with the valid names, for an unknown one."""
@@ -37,3 +37,9 @@ class Registry(Generic[Part]):
             raise self.error(unknown_name(f"{self.kind} is", name, f"{self.kind}s", self.names()))
         part: Part = getattr(import_module(f"{self.package}.{name}"), self.attribute)
         return part
+
+
+@cache
+def _part_names(package: str) -> tuple[str, ...]:
+    modules = iter_modules(import_module(package).__path__)
+    return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))

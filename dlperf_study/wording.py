@@ -14,14 +14,41 @@ def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
 
 
 def closest(name: str, choices: Iterable[str]) -> str:
-    """Return a question that suggests the choice most like ``name``, or nothing."""
-    matches = difflib.get_close_matches(name, list(choices), n=1)
-    return f"did you mean {matches[0]}? " if matches else ""
+    """Return a question that suggests all choices that begin with ``name``, else the one most like it; or nothing."""
+    names = list(choices)
+    # Fewer characters begin too many names.
+    matches = [choice for choice in names if len(name) > 2 and choice.startswith(name)]
+    matches = matches or difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {' or '.join(matches)}? " if matches else ""
+
+
+def as_yaml(value: object) -> str:
+    """Return a value as YAML writes it, strings in quotes: ``true``, ``null``, ``'x'``, ``[1, 2]``."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list):
+        return f"[{', '.join(map(as_yaml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {as_yaml(entry)}' for key, entry in value.items())}}}"
+    return repr(value)
+
+
+def level(value: object) -> str:
+    """Return a level of a parameter as a study file has it: ``true``, ``0.5``, ``paddle_ps``."""
+    return value if isinstance(value, str) else as_yaml(value)
 
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 device``, ``2 devices``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: ``40 s``, ``12 min``, ``3 h 20 min``."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def first_of(names: Sequence[str], most: int = 10, mark: str = ", ") -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from dlperf_study.execution.gate import _lock_file
+from dlperf_study.execution.gate import machine_lock_file
 from dlperf_study.paths import OUTPUTS_VARIABLE, PROJECT, ConfigurationPaths, StudyPaths
 from dlperf_study.supervision.processes import RUN_MARK, marked
 
@@ -43,7 +43,8 @@ baseline:
   - {where: {framework: paddle_collective}, values: {devices_per_node: 1}}
   - {values: {}}
 measurement:
-  {warmup_steps: 1, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1, timeout_seconds: 120}
+  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1,
+   timeout_seconds: 120}
 """
 CLUSTER = """\
 launcher: local
@@ -176,7 +177,7 @@ def first_in_line() -> Iterator[None]:
 
 
 def machine_is_free() -> bool:
-    with open(_lock_file(), "a") as file:
+    with open(machine_lock_file(), "a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

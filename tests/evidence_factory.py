@@ -13,14 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dlperf_study.cluster.software import measuring_code
+from dlperf_study.evidence.rank_log_writer import FORMAT
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
+from dlperf_study.study.turn import ROUNDS
+from dlperf_study.worker.windows import exchange_sizes
 
 PEAK_FLOPS = 1.0e12
 PARAMETERS = 1_000_000
 GRADIENT_BYTES = 4 * PARAMETERS
 FLOPS_PER_SAMPLE = 2.0e9
+CODE = measuring_code()
 
 Lines = list[dict[str, Any]]
 
@@ -37,7 +42,11 @@ class Recipe:
     exchange: str = "all_reduce"
     final_loss: float = 2.0
     first_step_slowdown: float = 3.0
+    warmup_end: str = "steady"
     drain_seconds: float = 0.0
+    drain_resolution_seconds: float = 0.0
+    latency_seconds: float = 0.001
+    exchange_threads: int = 1
     outcome: str = "completed"
     reason: str = ""
     host: str = "host-a"
@@ -50,6 +59,7 @@ class Recipe:
     peak_flops: float | None = PEAK_FLOPS
     flops_per_sample: float | None = FLOPS_PER_SAMPLE
     commit: str = "0" * 40
+    order: str = ROUNDS
     diagnostics: tuple[Mapping[str, str], ...] = ()
     nodes: tuple[Mapping[str, str], ...] = ({"name": "", "address": "127.0.0.1", "interface": "lo"},)
 
@@ -66,6 +76,7 @@ def configuration(**changes: Any) -> Configuration:
         "framework": "paddle_collective",
         "strategy": "data_parallel",
         "model": "resnet50",
+        "computation_steps": 10,
         **changes,
     }
     return Configuration(**values)
@@ -97,11 +108,15 @@ def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str,
     """Return the content of ``run.json``."""
     completed = recipe.outcome == "completed"
     return {
-        "format": 1,
+        "format": FORMAT,
         "configuration": asked.as_dict(),
         "configuration_identity": asked.identity,
         "repetition": repetition,
+        "order": recipe.order,
+        "round": repetition if recipe.order == ROUNDS else None,
+        "position": 1 if recipe.order == ROUNDS else None,
         "fingerprint": f"fingerprint-of-{asked.identity}-{recipe.commit[:8]}-{recipe.library_version}",
+        "code": CODE,
         "outcome": recipe.outcome,
         "reason": recipe.reason,
         "started": f"2024-05-01T10:{repetition % 60:02d}:00+00:00",
@@ -132,6 +147,7 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "parameter_checksum": "trained",
         "initial_checksum": "initial",
         "drain_seconds": recipe.drain_seconds,
+        "drain_resolution_seconds": recipe.drain_resolution_seconds,
     }
     return [_rank_line(asked, rank, repetition, recipe), *windows, end]
 
@@ -139,8 +155,9 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
 def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> dict[str, Any]:
     return {
         "kind": "rank",
-        "format": 1,
+        "format": FORMAT,
         "run": f"{asked.identity}/{repetition}",
+        "code": CODE,
         "rank": rank,
         "world_size": asked.world_size,
         "node": rank // asked.devices_per_node,
@@ -157,6 +174,7 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         },
         "parameters": recipe.parameters,
         "gradient_bytes": gradient_bytes(asked, recipe),
+        "exchange_threads": recipe.exchange_threads,
         "flops_per_sample": recipe.flops_per_sample,
         "flops_source": "constructed",
         "exchange": exchange_of(asked, recipe),
@@ -179,23 +197,40 @@ def exchange_of(asked: Configuration, recipe: Recipe) -> str:
 
 
 def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> Lines:
-    generator = np.random.default_rng([asked.seed, rank, repetition])
+    # Without the digest: a further parameter of configurations changes no constructed run.
+    name = f"{asked.identity.rpartition('-')[0]}-{asked.replica}"
+    generator = np.random.default_rng([asked.seed, rank, repetition, zlib.crc32(name.encode())])
     alone = exchange_of(asked, recipe) == "none"
     faster = 1.0 - recipe.rank_advantage * (rank > 0)
     step = recipe.computation_seconds if alone else recipe.step_seconds
     warmup = _steps(generator, step, asked.warmup_steps, recipe.noise)
     warmup[:1] *= recipe.first_step_slowdown
     windows = [
-        _window("warmup", warmup, _losses(warmup.size, recipe.final_loss)),
+        {**_window("warmup", warmup, _losses(warmup.size, recipe.final_loss)), "ended_by": recipe.warmup_end},
         _training(generator, step, asked.measured_steps, recipe),
     ]
     if alone:
         return windows
-    computation = _steps(generator, recipe.computation_seconds * faster, asked.computation_steps, recipe.noise)
-    exchange = _steps(generator, recipe.exchange_seconds, asked.exchange_steps, recipe.noise)
-    computation_window = _window("computation", computation, _losses(computation.size, recipe.final_loss))
-    exchange_window = {**_window("exchange", exchange, []), "bytes": gradient_bytes(asked, recipe)}
-    return [*windows, *(window for window in (computation_window, exchange_window) if window["steps"])]
+    before, after = asked.computation_halves(asked.measured_steps)
+    computation = recipe.computation_seconds * faster
+    for name, position, count in (("computation_before", 1, before), ("computation_after", 3, after)):
+        steps = _steps(generator, computation, count, recipe.noise)
+        if count:
+            windows.insert(position, _window(name, steps, _losses(count, recipe.final_loss)))
+    return [*windows, *(_exchanges(generator, asked, recipe) if asked.exchange_steps else [])]
+
+
+def _exchanges(generator: np.random.Generator, asked: Configuration, recipe: Recipe) -> Lines:
+    """Return exchanges from 4 KiB to all gradients, which cost a latency and the same time for each byte."""
+    total = gradient_bytes(asked, recipe)
+    sizes = exchange_sizes(total) if recipe.exchange == "all_reduce" else [total]
+    windows = []
+    for size in sizes:
+        seconds = recipe.latency_seconds + (recipe.exchange_seconds - recipe.latency_seconds) * size / total
+        name = "exchange" if size == total else f"exchange_{size}"
+        steps = _steps(generator, seconds, asked.exchange_steps, recipe.noise)
+        windows.append({**_window(name, steps, []), "bytes": size})
+    return windows
 
 
 def _training(generator: np.random.Generator, step: float, count: int, recipe: Recipe) -> dict[str, Any]:
@@ -277,6 +312,7 @@ def write_plan(paths: StudyPaths, planned: Iterable[Planned], scaling: str = "we
         factors=varying,
         quick=False,
         entries=entries,
+        order=ROUNDS,
     )
     plan.write(paths.plan_file)
     return plan

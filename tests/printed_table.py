@@ -10,7 +10,10 @@ def printed_seconds(page: str, table: str, heading: str) -> list[float]:
     found = BeautifulSoup(page, "html.parser").select_one(f"#table-{table} table")
     assert found
     headings = [cell.get_text() for cell in found.select("thead th") for _ in range(int(str(cell["colspan"])))]
-    [(column, unit)] = [(k, unit) for k, text in enumerate(headings) for unit in SECONDS if text == f"{heading} {unit}"]
+    # A value with an interval has two columns, of which it is the first.
+    (column, unit), *_ = [
+        (k, unit) for k, text in enumerate(headings) for unit in SECONDS if text == f"{heading} {unit}"
+    ]
     return [_number(row, column) * SECONDS[unit] for row in found.select("tbody tr") if row.select("td")]
 
 

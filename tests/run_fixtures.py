@@ -35,12 +35,17 @@ def hand_made_run(make_run):
 
     def make(exchange="all_reduce", training=(1.0, 1.0, 1.0, 3.0), **parameters):
         steps = {
-            0: {"training": [1.0, 1.0, 1.0, 2.0], "computation": [0.9, 1.1], "exchange": [0.5, 0.5]},
-            1: {"training": list(training), "computation": [0.7, 0.9], "exchange": [0.7, 0.9]},
+            0: {"training": [1.0, 1.0, 1.0, 2.0], **computation([0.9], [1.1]), "exchange": [0.5, 0.5]},
+            1: {"training": list(training), **computation([0.7], [0.9]), "exchange": [0.7, 0.9]},
         }
         return make_run(steps, Recipe(exchange=exchange), **(DEFAULT | parameters))
 
     return make
+
+
+def computation(before, after):
+    """Return the two windows of steps without exchange."""
+    return {"computation_before": before, "computation_after": after}
 
 
 def _change(path, steps):

@@ -25,7 +25,7 @@ FILES = {
 #: Lines that a section adds to a file: heading, language and number of the block, the file, and the line before them.
 INSERTIONS = (
     ("A parameter", "python", 0, "dlperf_study/study/configuration.py", "    seed: int"),
-    ("A column", "text", 0, "dlperf_study/columns/measured.py", "TIMES = ("),
+    ("A column", "text", 0, "dlperf_study/columns/times.py", "TIMES = ("),
     ("A column", "text", 1, "dlperf_study/dataset/run_table.py", "        **communication_of(run),"),
 )
 STUDY = """\
@@ -36,7 +36,8 @@ scaling: weak
 fixed: {framework: paddle_bound_threads, strategy: all_reduce, model: softmax_regression, accumulation_steps: 1}
 factors: {devices_per_node: [1, 2], image_size: [32], classes: [10], batch_per_device: [4]}
 baseline: {devices_per_node: 1}
-measurement: {warmup_steps: 1, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1}
+measurement:
+  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1}
 """
 CLUSTER = """\
 launcher: one_socket
@@ -86,14 +87,15 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with every example of the page."""
     folder = tmp_path_factory.mktemp("project")
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, check=True, text=True).stdout
-    for name in filter(None, tracked.split("\0")):
+    # A file that was deleted stays listed until the deletion is committed or staged.
+    for name in filter(lambda name: name and (PROJECT / name).exists(), tracked.split("\0")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROJECT / name, folder / name)
     for (heading, language), name in FILES.items():
         (folder / name).write_text(block(heading, language), encoding="utf-8")
     for heading, language, number, name, after in INSERTIONS:
         insert(folder / name, after, block(heading, language, number))
-    insert(folder / "dlperf_study/dataset/configuration_table.py", "MEDIANS = [", '    "slowest_step_seconds",\n')
+    insert(folder / "dlperf_study/dataset/configuration_table.py", "MEANS = (", '    "slowest_step_seconds",\n')
     add_page(folder)
     sample = "step=10 loss 6.9, speed: 4.0 samples/s\n"
     (folder / "tests/logs/samples/my_trainer_constructed.log").write_text(sample, encoding="utf-8")
@@ -116,13 +118,24 @@ def python(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def test_a_study_of_the_new_parts_is_planned(copy: Path, tmp_path: Path) -> None:
-    study, cluster = tmp_path / "new.yaml", tmp_path / "cluster.yaml"
-    study.write_text(STUDY)
+def plan(copy: Path, folder: Path, study_text: str) -> str:
+    """Return what the command says of a study on the new launcher."""
+    study, cluster = folder / "new.yaml", folder / "cluster.yaml"
+    study.write_text(study_text)
     cluster.write_text(CLUSTER)
-    plan = python(copy, "-m", "dlperf_study", "plan", str(study), "--cluster", str(cluster))
-    assert plan.returncode == 0, plan.stderr
-    assert "2 of 2 configurations can run here" in plan.stdout
+    command = python(copy, "-m", "dlperf_study", "plan", str(study), "--cluster", str(cluster))
+    assert command.returncode == 0, command.stderr
+    return command.stdout
+
+
+def test_a_study_of_the_new_parts_is_planned(copy: Path, tmp_path: Path) -> None:
+    assert "2 of 2 configurations can run here" in plan(copy, tmp_path, STUDY)
+
+
+def test_a_parameter_that_nothing_reads_is_unsupported(copy: Path, tmp_path: Path) -> None:
+    output = " ".join(plan(copy, tmp_path, STUDY.replace("accumulation_steps: 1", "accumulation_steps: 2")).split())
+    assert "0 of 2 configurations can run here" in output
+    assert "accumulation_steps is 2, but paddle_bound_threads has no such setting" in output
 
 
 @pytest.mark.parametrize("part", TESTS)

@@ -26,8 +26,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "supervision": (),
     "guard": ("study", "cluster", "supervision"),
     "check": ("study", "cluster", "frameworks", "guard"),
-    "slurm": ("study", "cluster", "guard", "check"),
-    "kubernetes": ("study", "cluster", "guard", "check"),
+    "slurm": ("study", "cluster", "guard"),
+    "kubernetes": ("study", "cluster", "guard"),
     "launchers": ("study", "cluster", "guard", "check", "slurm", "kubernetes"),
     "evidence": ("study", "cluster", "supervision"),
     "worker": ("study", "models", "frameworks", "cluster", "evidence"),
@@ -38,9 +38,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "dataset": ("study", "columns", "plan", "evidence", "analysis"),
     "ingest": ("study", "columns", "plan", "logs", "analysis", "dataset"),
     "audit": ("study", "columns", "published", "analysis", "dataset"),
-    "report": ("study", "columns", "plan", "analysis", "dataset", "audit", "supervision"),
+    "selftest": ("study", "evidence", "analysis", "dataset"),
+    "report": ("study", "columns", "plan", "analysis", "dataset", "audit", "selftest", "supervision"),
 }
-READING_ROOMS = ("plan", "logs", "published", "analysis", "dataset", "ingest", "audit", "report")
+READING_ROOMS = ("plan", "logs", "published", "analysis", "dataset", "ingest", "audit", "selftest", "report")
 TRAINING_LIBRARIES = {"paddle", "torch", "horovod", "tensorflow", "mxnet", "nvidia", "cupy", "zmq"}
 #: What every training process imports, whatever its image holds.
 TRAINING_ROOMS = ("worker", "frameworks", "models")

@@ -16,3 +16,10 @@ def test_there_are_benchmarks() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_every_module_of_the_benchmarks_can_be_imported(name: str) -> None:
     importlib.import_module(f"benchmarks.{name}")
+
+
+@pytest.mark.slow
+def test_a_simulated_study_is_what_its_evidence_would_be() -> None:
+    from benchmarks.coverage import check_evidence, linear_fall, simulated
+
+    check_evidence(simulated(linear_fall, rounds=3, seed=(0, 0)))

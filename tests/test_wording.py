@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlperf_study.wording import closest, counted, first_of, last_line, rounded, unknown_name
+from dlperf_study.wording import as_yaml, closest, counted, first_of, last_line, level, rounded, unknown_name
 
 
 @pytest.mark.parametrize(("number", "words"), [(0, "0 devices"), (1, "1 device"), (2, "2 devices")])
@@ -35,3 +35,14 @@ def test_the_message_about_an_unknown_name_suggests_the_closest_and_lists_all() 
     )
     assert unknown_name("tree is", "x", "trees", iter(("birch", "oak"))) == "tree is 'x'; the trees are birch, oak"
     assert closest("oka", ()) == ""
+
+
+def test_all_names_that_begin_so_are_suggested() -> None:
+    trees = ("birch", "oak_red", "oak_white")
+    assert closest("oak", trees) == "did you mean oak_red or oak_white? "
+    assert closest("b", trees) == ""
+
+
+def test_values_are_in_the_words_of_yaml() -> None:
+    assert as_yaml({"a": [None, True, False, 1.5, "x"]}) == "{a: [null, true, false, 1.5, 'x']}"
+    assert [level(value) for value in (True, 1, "true")] == ["true", "1", "true"]

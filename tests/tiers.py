@@ -25,6 +25,7 @@ TRAINING_FILES = {
     "frameworks/test_failing_ranks.py",
     "frameworks/test_torch_training.py",
     "frameworks/test_training.py",
+    "selftest/test_real.py",
 }
 #: Files that take more than five seconds without training: they build networks, reports or environments, or search.
 SLOW_FILES = {
@@ -37,6 +38,7 @@ SLOW_FILES = {
     "models/test_torch_networks.py",
     "report/pages/test_notebooks.py",
     "report/pages/test_pages.py",
+    "selftest/test_command.py",
     "supervision/test_notebook.py",
     "test_adding_a_part.py",
     "test_docs_commands.py",

@@ -3,122 +3,154 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.statistics import Interval, coverage, difference_interval, median_interval, ratio_interval
-from dlperf_study.arrays import Floats
+from dlperf_study.analysis.statistics import Estimate, Sample, distinguishable, equal_within, log_ratio
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import BaselineError
-from dlperf_study.plan.plan import Entry
+from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.grid import Denominator
 
 #: The throughputs of the completed runs of each configuration, in samples/s, by identity.
-Throughputs = Mapping[str, Floats]
-FASTER, SLOWER, NOT_DISTINGUISHABLE = "faster", "slower", "not distinguishable"
+Throughputs = Mapping[str, Sample]
+#: The column of the ratio to a baseline or reference.
+RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
+FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE = "faster", "slower", "equal", "not distinguishable"
+#: The widest range that is called equal, where a study asks for no precision of its own.
+WIDEST_EQUALITY = 0.05
 COMPUTATION, EXCHANGE, BOTH, UNCLEAR = "computation", "exchange", "both", "undecided"
 #: The parts of a step that are compared, by their column of the runs: the step, and its two parts.
 PARTS = ("step_seconds", "computation_seconds", "exposed_seconds")
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """A ratio of two medians with its interval, and the throughput it is relative to, in samples/s."""
+class Verdict:
+    """What may be said of two rates; ``equal_within`` is the share within which they are equal, None if unknown."""
 
-    value: float
-    interval: Interval | None
-    denominator_throughput: float
-    denominator_interval: Interval | None
+    word: str | None
+    equal_within: float | None
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A median minus the reference's, in seconds per step; negative is faster."""
-
-    seconds: float
-    interval: Interval | None
-
-
-def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) -> Ratio:
-    """Return the throughput of a measured configuration / that of its declared baseline or reference.
+def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) -> Estimate:
+    """Return the logarithm of the throughput of a measured configuration / that of its baseline or reference.
 
     Raises:
         BaselineError: no run of the baseline or reference completed.
 
     """
     identity, denominator_identity = entry.configuration.identity, str(entry.denominator(role))
-    rates, denominator_rates = throughputs[identity], throughputs.get(denominator_identity, np.empty(0))
-    if not denominator_rates.size:
+    if denominator_identity not in throughputs:
         raise BaselineError(f"no run of its declared {role} {denominator_identity} completed")
     if identity == denominator_identity:
-        interval = exact_interval(1.0, rates.size)
-    else:
-        interval = ratio_interval(rates, denominator_rates)
-    median, denominator_median = float(np.median(rates)), float(np.median(denominator_rates))
-    return Ratio(median / denominator_median, interval, denominator_median, median_interval(denominator_rates))
+        return of_itself(throughputs[identity].values.size)
+    return log_ratio(throughputs[identity], throughputs[denominator_identity])
 
 
-def exact_interval(value: float, runs: int) -> Interval | None:
-    """Return the interval of a configuration compared with itself: the value, whatever its runs were."""
-    covered = coverage(runs)
-    return Interval(value, value, covered) if covered else None
+def of_itself(runs: int) -> Estimate:
+    """Return what a configuration differs from itself: nothing, whatever its runs were; below 3 without an interval."""
+    return Estimate.of([0.0] * runs)
 
 
-def verdict(interval: Interval | None) -> str | None:
-    """Return the verdict that the interval of a ratio supports; None without an interval."""
-    if interval is None:
+def widest_equality(plan: Plan) -> float:
+    """Return the widest range that is called equal: the precision that a study asks for, or 5 %."""
+    return plan.precision or WIDEST_EQUALITY
+
+
+def verdicts(log_ratios: Mapping[str, Estimate], widest: float = WIDEST_EQUALITY) -> dict[str, Verdict]:
+    """Return what may be said of several configurations that are compared with one, by identity.
+
+    *Faster* or *slower* where the ratio differs from 1, so that of all these verdicts none is wrong with a probability
+    of 95 %. Else *equal*, if the two are shown to differ by at most ``widest``, or *not distinguishable*.
+    """
+    differing = distinguishable([estimate.p_value() for estimate in log_ratios.values()])
+    words = {}
+    for (identity, estimate), differs in zip(log_ratios.items(), differing, strict=True):
+        bound = equal_within(estimate)
+        words[identity] = Verdict(_word(estimate, differs, bound, widest), bound)
+    return words
+
+
+def _word(log_ratio: Estimate, differs: bool, bound: float | None, widest: float) -> str | None:
+    if bound is None:
         return None
-    if interval.low <= 1 <= interval.high:
-        return NOT_DISTINGUISHABLE
-    return FASTER if interval.low > 1 else SLOWER
+    if differs:
+        return FASTER if log_ratio.mean > 0 else SLOWER
+    return EQUAL if bound <= widest else NOT_DISTINGUISHABLE
 
 
-def differences(runs: pd.DataFrame, reference_runs: pd.DataFrame) -> dict[str, Difference]:
+def differences(runs: pd.DataFrame, reference_runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, Estimate]:
     """Return how much longer the runs of a configuration take than those of its reference, by part of a step.
 
-    Each part is a difference of its own medians, so the parts need not add up to the step. Empty if the global
-    batches differ, because then a step is not the same work; without a part that either side has not measured.
+    In seconds per step; negative is faster. ``rounds`` is the round of each run by its index, or None where runs are
+    independent. Empty if the global batches differ, because then a step is not the same work; without a part that
+    either side has not measured.
     """
     if runs["global_batch"].iloc[0] != reference_runs["global_batch"].iloc[0]:
         return {}
-    is_reference = runs["identity"].iloc[0] == reference_runs["identity"].iloc[0]
-    parts: dict[str, Difference] = {}
+    parts: dict[str, Estimate] = {}
     for part in PARTS:
         seconds, reference_seconds = runs[part].dropna(), reference_runs[part].dropna()
-        if seconds.empty or reference_seconds.empty:
-            continue
-        if is_reference:
-            interval = exact_interval(0.0, len(seconds))
-        else:
-            interval = difference_interval(seconds.to_numpy(), reference_seconds.to_numpy())
-        parts[part] = Difference(float(seconds.median() - reference_seconds.median()), interval)
+        if not seconds.empty and not reference_seconds.empty:
+            parts[part] = sample_of(seconds, rounds).minus(sample_of(reference_seconds, rounds))
     return parts
 
 
-def explaining_part(decided: str | None, parts: dict[str, Difference], uneven: bool = False) -> str | None:
+def rounds_of(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
+    """Return the round in which each run was measured, by the index of ``runs``; missing for one that was in none.
+
+    None if the runs are independent: those of ingested logs.
+    """
+    return None if plan.ingested_from else runs["round"].astype("Float64").astype("float64")
+
+
+def sample_of(values: pd.Series, rounds: pd.Series | None) -> Sample:
+    """Return the values of some runs with the rounds of these runs; without rounds they are independent."""
+    return Sample(values.to_numpy(float), None if rounds is None else rounds.loc[values.index].to_numpy(float))
+
+
+def larger_part(runs: pd.DataFrame, reference_runs: pd.DataFrame, rounds: pd.Series | None) -> Estimate | None:
+    """Return by how many seconds the difference of the computation exceeds that of the exposed communication.
+
+    None where either side has not measured both.
+    """
+    excess = (runs["computation_seconds"] - runs["exposed_seconds"]).dropna()
+    reference_excess = (reference_runs["computation_seconds"] - reference_runs["exposed_seconds"]).dropna()
+    if excess.empty or reference_excess.empty:
+        return None
+    return sample_of(excess, rounds).minus(sample_of(reference_excess, rounds))
+
+
+def explaining_part(
+    decided: str | None, parts: Mapping[str, Estimate], excess: Estimate | None, uneven: bool = False
+) -> str | None:
     """Return which part of a step makes a configuration faster or slower, as far as the intervals can tell.
 
-    A part explains the verdict if its interval excludes 0 in the direction of the verdict; it is the larger part if
-    its interval is also beyond that of the other part. None without a verdict or without intervals.
+    A part explains the verdict if the interval of its difference excludes 0 in the direction of the verdict; it is the
+    larger part if the interval of ``excess``, the difference of the computation minus that of the exposed
+    communication, says so too. None without a verdict or without intervals.
     ``uneven``: a rank of either side computed much slower than the others. The slowest rank's computation is then
     no property of what is compared, and can't explain it.
     """
-    intervals = [parts[part].interval for part in PARTS[1:] if part in parts]
-    if decided not in (FASTER, SLOWER) or len(intervals) < 2 or None in intervals:
+    if decided not in (FASTER, SLOWER) or excess is None or excess.error is None:
         return None
     if uneven:
         return UNCLEAR
-    # Positive in the direction of the verdict.
-    computation, exchange = (
-        interval if decided == SLOWER else Interval(-interval.high, -interval.low, interval.coverage)
-        for interval in intervals
-        if interval
-    )
-    if computation.low > max(0, exchange.high):
+    direction = 1 if decided == SLOWER else -1
+    by_computation, by_exchange = (_sign(parts[part]) == direction for part in PARTS[1:])
+    larger = _sign(excess) * direction
+    if by_computation and larger > 0:
         return COMPUTATION
-    if exchange.low > max(0, computation.high):
+    if by_exchange and larger < 0:
         return EXCHANGE
-    return BOTH if min(computation.low, exchange.low) > 0 else UNCLEAR
+    return BOTH if by_computation and by_exchange else UNCLEAR
+
+
+def _sign(difference: Estimate) -> int:
+    """Return 1 or -1 where the interval of a difference is above or below 0, else 0."""
+    interval = difference.interval()
+    if interval is None:
+        return 0
+    return (interval.low > 0) - (interval.high < 0)
 
 
 def network_diagnostics(configurations: pd.DataFrame) -> Iterator[Diagnostic]:

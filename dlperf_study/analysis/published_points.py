@@ -7,23 +7,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.comparison import exact_interval
+from dlperf_study.analysis.comparison import of_itself
 from dlperf_study.analysis.scaling import scaling_columns
-from dlperf_study.analysis.statistics import interval_columns, median_interval, ratio_interval
+from dlperf_study.analysis.statistics import Estimate, interval_columns
 from dlperf_study.arrays import Floats
 from dlperf_study.published import PublishedSource, load, printed_table, read_source
 from dlperf_study.study.configuration import PARAMETERS
 
 #: The columns that identify a published result of one metric.
 POINT = ["series", "world_size"]
-RATIOS = ("speedup", "efficiency")
+SCALING_RATIOS = ("speedup", "efficiency")
 #: The parameters that must be equal for a match. A parameter that a source does not print may have any value.
 MATCHED = tuple(name for name, parameter in PARAMETERS.items() if parameter.published or name == "strategy")
 #: Sources have their own names of frameworks and strategies, which never equal ours; ``our_…`` translates them.
 _TRANSLATED = ("framework", "strategy")
 #: How sources print communication: a ratio, a share, or the two times of a share.
 _EXCHANGE = ("computation_to_communication", "communication_share", "report_gradient_seconds", "task_process_seconds")
-_NO_RUNS: Floats = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -58,15 +57,16 @@ class Published:
 def result_points(cells: pd.DataFrame) -> pd.DataFrame:
     """Return a row per published throughput, with its ratios and the interval of its runs.
 
-    Columns of ours mean what they mean elsewhere: ``throughput``, ``speedup`` and ``efficiency`` with their
-    intervals, ``baseline_throughput``, ``is_baseline``. Ratios are computed from the printed throughputs;
-    ``printed_ratio`` holds what the source printed, by the metric ``ratio``; ``keys`` names both cells. The baseline
-    is the one that the source's ratio names; without a printed ratio, the single device of the same series. Intervals
-    come from published runs: without at least three of a point, and for ratios of its baseline, there is none.
+    Columns of ours mean what they mean elsewhere: ``throughput``, ``speedup`` and ``efficiency`` with their intervals,
+    ``baseline_throughput``, ``is_baseline``; ``baseline_printed`` is the text of the baseline's. Ratios are computed
+    from the printed throughputs; ``printed_ratio`` holds what the source printed, by the metric ``ratio``; ``keys``
+    names both cells. The baseline is the one that the source's ratio names; without a printed ratio, the single device
+    of the same series. Intervals come from published runs, which are independent: without at least three of a point,
+    and for ratios of its baseline, there is none.
     """
     results = cells[cells["role"] == "result"]
     rates = results[results["metric"] == "throughput"].dropna(subset=["value"])
-    ratios = results[results["metric"].isin(RATIOS)]
+    ratios = results[results["metric"].isin(SCALING_RATIOS)]
     printed = ratios["printed"] + ratios["after"].str.extract(r"^(%)", expand=False).fillna("")
     printed_ratios = ratios[[*POINT, "baseline"]].assign(
         ratio=ratios["metric"], printed_ratio=printed, ratio_cell=ratios["cell"]
@@ -75,25 +75,26 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
     single_devices = rates[rates["world_size"] == 1].set_index("series")["cell"]
     points["baseline"] = points["baseline"].fillna(points["series"].map(single_devices))
     runs = {str(cell): group.to_numpy(np.float64) for cell, group in cells.groupby("runs_of")["value"]}
-    cells_by_key = cells.set_index("cell")[["value", "world_size"]].to_dict("index")
+    cells_by_key = cells.set_index("cell")[["value", "printed", "world_size"]].to_dict("index")
     computed = [_computed_columns(point, cells_by_key, runs) for point in points.itertuples()]
     keys = [tuple(row.dropna()) for _, row in points[["cell", "ratio_cell"]].iterrows()]
     return points.assign(**pd.DataFrame(computed, columns=_COMPUTED, index=points.index), keys=keys)
 
 
 _COMPUTED = [
-    *("throughput", "throughput_low", "throughput_high", "is_baseline", "baseline_throughput"),
-    *(f"{name}{bound}" for name in RATIOS for bound in ("", "_low", "_high")),
+    *("throughput", "throughput_low", "throughput_high", "is_baseline"),
+    *("baseline_throughput", "baseline_printed"),
+    *(f"{name}{bound}" for name in SCALING_RATIOS for bound in ("", "_low", "_high")),
 ]
 
 
 def _computed_columns(
     point: Any, cells_by_key: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, Floats]
 ) -> dict[str, Any]:
-    rates = runs.get(point.cell, _NO_RUNS)
+    rate = _log_rate(point.value, runs.get(point.cell))
     columns = {
         "throughput": point.value,
-        **interval_columns("throughput", median_interval(rates)),
+        **interval_columns("throughput", rate.factor_interval()),
         "is_baseline": False,
     }
     if pd.isna(point.baseline):
@@ -101,12 +102,18 @@ def _computed_columns(
     baseline = cells_by_key[point.baseline]
     if point.baseline == point.cell:
         columns["is_baseline"] = True
-        interval = exact_interval(1.0, rates.size)
+        ratio = of_itself(len(runs.get(point.cell, [0.0])))
     else:
-        interval = ratio_interval(rates, runs.get(point.baseline, _NO_RUNS))
-    speedup = point.value / baseline["value"]
+        ratio = rate.minus(_log_rate(baseline["value"], runs.get(point.baseline)))
+    speedup, interval = point.value / baseline["value"], ratio.factor_interval()
     ratios = scaling_columns(speedup, interval, int(point.world_size), int(baseline["world_size"]))
-    return {**columns, "baseline_throughput": baseline["value"], **ratios}
+    columns |= {"baseline_throughput": baseline["value"], "baseline_printed": baseline["printed"]}
+    return columns | ratios
+
+
+def _log_rate(value: float, runs: Floats | None) -> Estimate:
+    """Return the estimate of the logarithm of a printed rate: that of its runs where at least three are printed."""
+    return Estimate.of(np.log([value] if runs is None else runs))
 
 
 def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:

@@ -7,9 +7,10 @@ lines right after a stall. They are looked for in seconds per sample, because st
    OUTLYING deviations of all lines from their neighbourhoods; *fast* in the same way.
 2. Stalls of similar length are a family. A family is periodic if its lines come at multiples of one period, within
    one printed line.
-3. The start-up ends at the first SETTLED lines in a row that are as near to the level of the later two thirds as
-   ordinary lines are; a drift after that is cut off as in ``steady_state``.
+3. The start-up is slower than what follows. It ends at the first SETTLED lines in a row that exceed the level of the
+   later two thirds by no more than ordinary lines do.
 4. Lines right after stalls are left out if, together, they differ from the rest by more than chance.
+5. What remains has levels: see ``rate_levels``. Slower levels at its beginning belong to the start-up.
 """
 
 from collections.abc import Iterator
@@ -17,13 +18,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dlperf_study.analysis.rate_levels import (
+    Behaviour,
+    Level,
+    behaviour_of,
+    levels_of,
+    separate_levels,
+    startup_lines,
+)
 from dlperf_study.analysis.statistics import DEVIATIONS, median_deviation, median_error
-from dlperf_study.analysis.steady_state import ALLOWED_ERRORS, MINIMUM_STEPS, is_steady, settled_at
-from dlperf_study.arrays import Floats, Integers, Mask, running_median
+from dlperf_study.analysis.steady_state import MINIMUM_STEPS, Answer, Steadiness, steadiness_of_usual
+from dlperf_study.arrays import Floats, Integers, Mask, median, running_median
 from dlperf_study.wording import counted
 
 NEIGHBOURS = 15
 SLOW, OUTLYING = 0.05, 6.0
+#: Lines after stalls differ from the rest by more than chance beyond this many standard errors of their median.
+ALLOWED_ERRORS = 3.5
 SETTLED = 3
 #: A beginning longer than this share of the lines is hardly a start-up.
 LONG_STARTUP = 0.2
@@ -62,19 +73,38 @@ class Stalls:
 
 
 @dataclass(frozen=True)
+class LevelRate:
+    """The rate in samples/s of successive lines, and the steps of the first and the last of them."""
+
+    rate: float
+    first_step: int
+    last_step: int
+
+    def __str__(self) -> str:
+        return f"{self.rate:.6g} samples/s at steps {self.first_step} to {self.last_step}"
+
+
+@dataclass(frozen=True)
 class SteadyPart:
-    """The steady part of a series. ``settled`` is None where there are too few lines to tell."""
+    """The steady part of a series, and whether it is steady.
+
+    ``behaviour`` is None where there are too few lines to tell. ``levels``: of the whole series without stalls, in
+    order. ``has_no_single_rate``: long parts of it are at different levels.
+    """
 
     window: RateWindow
     startup: int
     stalls: tuple[Stalls, ...]
-    settled: bool | None
+    steadiness: Steadiness
+    behaviour: Behaviour | None
+    levels: tuple[LevelRate, ...]
+    has_no_single_rate: bool = False
 
 
 def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int) -> RateWindow:
     """Return the lines of first_step ≤ step < last_step, as DLPerf chose them: 20 to 120, PLSC 50 to 150."""
     kept = (steps >= first_step) & (steps < last_step)
-    spacing = np.median(np.abs(np.diff(steps))) if steps.size > 1 else 1
+    spacing = median(np.abs(np.diff(steps))) if steps.size > 1 else 1
     is_full = bool(steps.size and steps.max() + spacing >= last_step)
     reason = f"steps {first_step} to {last_step - 1}"
     if not is_full:
@@ -90,34 +120,25 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
         rates: per second, above 0; shape (lines,)
 
     """
-    seconds, positions, lines = 1.0 / rates, cumulative_steps(steps), np.arange(rates.size)
+    seconds, positions = 1.0 / rates, cumulative_steps(steps)
     level = running_median(seconds, NEIGHBOURS)
     excess = seconds - level
-    limit = np.maximum(SLOW * level, OUTLYING * DEVIATIONS * np.median(np.abs(excess)))
+    limit = np.maximum(SLOW * level, OUTLYING * DEVIATIONS * median(np.abs(excess)))
     slow, fast = excess > limit, -excess > limit
     startup = _startup(seconds, ~(slow | fast))
-    started = lines >= startup
-    slow, fast = slow & started, fast & started
-    after = _after_stalls(seconds, slow, started)
-    kept = started & ~(slow | fast | after)
-    drift = settled_at(seconds[kept])
-    if drift:
-        startup = int(np.flatnonzero(kept)[drift])
-        started = lines >= startup
-        slow, fast, after, kept = slow & started, fast & started, after & started, kept & started
+    usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
+    levels = levels_of(seconds[usual]) if usual.any() else ()
+    separate = separate_levels(seconds[usual], levels)
+    behaviour = behaviour_of(seconds[usual], levels, startup > 0)
+    level_rates = tuple(_level_rates(steps, usual, levels))
+    if levels and not separate and (slower := startup_lines(levels)):
+        startup = int(np.flatnonzero(usual)[slower])
+        usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
     stalls = tuple(_stall_families(positions, seconds, level, slow))
-    settled = None if kept.sum() < MINIMUM_STEPS else drift is not None
-    reasons = tuple(_reasons(steps, startup, stalls, fast.sum(), after.sum(), settled))
-    return SteadyPart(_window(positions, rates, kept, reasons), startup, stalls, settled)
-
-
-def two_levels(steady: SteadyPart, rates: Floats) -> tuple[float, float] | None:
-    """Return the two rates of a series whose start-up is no start-up, but a long steady part at another level."""
-    if steady.startup < max(LONG_STARTUP * rates.size, MINIMUM_STEPS) or not steady.settled:
-        return None
-    before = 1.0 / rates[steady.startup // 2 : steady.startup]
-    first, second = 1.0 / float(np.median(before)), float(np.median(rates[steady.window.kept]))
-    return (first, second) if is_steady(before) and abs(first / second - 1) > SLOW else None
+    result = steadiness_of_usual(seconds[usual])
+    reasons = tuple(_reasons(steps, startup, stalls, fast.sum(), after.sum(), result))
+    window = _window(positions, rates, usual, reasons)
+    return SteadyPart(window, startup, stalls, result, behaviour, level_rates, bool(separate))
 
 
 def cumulative_steps(steps: Integers) -> Integers:
@@ -125,7 +146,7 @@ def cumulative_steps(steps: Integers) -> Integers:
     distances = np.diff(steps)
     if (distances > 0).all():
         return steps
-    usual = np.median(distances[distances > 0]) if (distances > 0).any() else 1
+    usual = median(distances[distances > 0]) if (distances > 0).any() else 1
     distances = np.where(distances > 0, distances, usual).astype(np.int64)
     positions: Integers = np.concatenate((steps[:1], steps[:1] + np.cumsum(distances)))
     return positions
@@ -137,22 +158,41 @@ def _window(
     """Return the lines ``kept`` of a series as a window; without lines, both rates are NaN."""
     if not kept.any():
         return RateWindow(kept, np.nan, np.nan, reasons, is_full)
-    usual = np.median(np.diff(positions)) if positions.size > 1 else 1.0
+    usual = median(np.diff(positions)) if positions.size > 1 else 1.0
     weights = np.minimum(np.diff(positions, prepend=positions[0] - usual), usual)[kept]
     wall_rate = float(weights.sum() / (weights / rates[kept]).sum())
     return RateWindow(kept, wall_rate, float(rates[kept].mean()), reasons, is_full)
 
 
 def _startup(seconds: Floats, ordinary: Mask) -> int:
-    """Return how many lines at the beginning differ from the level of the rest."""
+    """Return how many lines at the beginning are slower than what follows; many are a level of their own."""
     third = seconds.size // 3
     late = seconds[third:][ordinary[third:]]
     if late.size < SETTLED:
         return 0
-    level = np.median(late)
-    near = np.abs(seconds - level) <= max(SLOW * level, OUTLYING * median_deviation(late))
-    windows = np.lib.stride_tricks.sliding_window_view(near, SETTLED).all(axis=1)
-    return int(np.argmax(windows)) if windows.any() else 0
+    level = median(late)
+    has_started = seconds - level <= max(SLOW * level, OUTLYING * median_deviation(late))
+    windows = np.lib.stride_tricks.sliding_window_view(has_started, SETTLED).all(axis=1)
+    startup = int(np.argmax(windows)) if windows.any() else 0
+    if not 0 < startup <= LONG_STARTUP * seconds.size:
+        return 0
+    next_seconds = median(seconds[startup : startup + max(SETTLED, startup)])
+    return startup if median(seconds[:startup]) > (1 + SLOW) * next_seconds else 0
+
+
+def _kinds_of_lines(seconds: Floats, slow: Mask, fast: Mask, startup: int) -> tuple[Mask, Mask, Mask, Mask]:
+    """Return which lines after the start-up are usual, slow, fast, and unlike others right after a slow one."""
+    started = np.arange(seconds.size) >= startup
+    slow, fast = slow & started, fast & started
+    after = _after_stalls(seconds, slow, started)
+    return started & ~(slow | fast | after), slow, fast, after
+
+
+def _level_rates(steps: Integers, usual: Mask, levels: tuple[Level, ...]) -> Iterator[LevelRate]:
+    """Yield the rates of levels, whose lines are counted among the usual ones."""
+    usual_steps = steps[usual]
+    for level in levels:
+        yield LevelRate(1 / level.seconds, int(usual_steps[level.first]), int(usual_steps[level.end - 1]))
 
 
 def _stall_families(positions: Integers, seconds: Floats, level: Floats, slow: Mask) -> Iterator[Stalls]:
@@ -161,12 +201,12 @@ def _stall_families(positions: Integers, seconds: Floats, level: Floats, slow: M
     if not lines.size:
         return
     with np.errstate(over="ignore"):
-        extra = (seconds[lines] - level[lines]) / np.median(seconds[~slow])
+        extra = (seconds[lines] - level[lines]) / median(seconds[~slow])
     order = np.argsort(-extra, kind="stable")
     breaks = np.flatnonzero(extra[order][:-1] > SIMILAR_LENGTH * extra[order][1:]) + 1
     for family in np.split(order, breaks):
         members = np.sort(lines[family])
-        yield Stalls(members, float(np.median(extra[family])), _period(positions, members))
+        yield Stalls(members, float(median(extra[family])), _period(positions, members))
 
 
 def _period(positions: Integers, lines: Integers) -> float | None:
@@ -176,9 +216,9 @@ def _period(positions: Integers, lines: Integers) -> float | None:
     """
     if lines.size < MINIMUM_STALLS:
         return None
-    spacing = float(np.median(np.diff(positions)))
+    spacing = float(median(np.diff(positions)))
     distances = np.diff(positions[lines])
-    periods = np.maximum(1, np.round(distances / np.median(distances)))
+    periods = np.maximum(1, np.round(distances / median(distances)))
     period = float(distances.sum() / periods.sum())
     is_regular = (np.abs(distances - periods * period) <= spacing).all()
     return period if period > spacing and is_regular else None
@@ -193,14 +233,14 @@ def _after_stalls(seconds: Floats, slow: Mask, started: Mask) -> Mask:
     rest = started & ~(slow | after)
     if after.sum() < MINIMUM_STALLS or rest.sum() < MINIMUM_STEPS:
         return np.zeros_like(after)
-    level = np.median(seconds[rest])
+    level = median(seconds[rest])
     chance = ALLOWED_ERRORS * median_error(median_deviation(seconds[rest]), int(after.sum()))
-    is_different = abs(np.median(seconds[after]) - level) > max(chance, NOTICED * level)
+    is_different = abs(median(seconds[after]) - level) > max(chance, NOTICED * level)
     return after if is_different else np.zeros_like(after)
 
 
 def _reasons(
-    steps: Integers, startup: int, stalls: tuple[Stalls, ...], fast: int, after: int, settled: bool | None
+    steps: Integers, startup: int, stalls: tuple[Stalls, ...], fast: int, after: int, result: Steadiness
 ) -> Iterator[str]:
     """Yield what was left out of a series, and why."""
     if startup:
@@ -214,7 +254,7 @@ def _reasons(
         yield f"after a stall: {counted(after, 'line')} unlike the rest"
     if fast:
         yield f"too fast: {counted(fast, 'line')}"
-    if settled is None:
-        yield "too few lines to tell whether the rest is steady"
-    elif not settled:
-        yield "the rest drifts: no part of it is steady"
+    if result.answer is Answer.CANT_TELL:
+        yield f"too few lines to tell whether the rest is steady; {result.further_steps} more probably would"
+    elif result.answer is Answer.NOT_STEADY:
+        yield "the rest is not steady"

@@ -1,20 +1,26 @@
 """Efficiency, scaling curves, and diagnostics about curves that rise faster than their devices, or fall."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.statistics import Interval, interval_columns
+from dlperf_study.analysis.comparison import sample_of
+from dlperf_study.analysis.statistics import (
+    Estimate,
+    Interval,
+    Sample,
+    distinguishable,
+    interval_columns,
+    log_ratio,
+)
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.study import BATCH_OF_SCALING
 from dlperf_study.wording import rounded
 
-#: The relative error that is assumed for a point without an interval when two points are compared.
-MARGIN = 0.03
 #: A rise of more than this many times linear is not explained by a cache, input workers or a busy machine.
 IMPOSSIBLE_GAIN = 2.0
 #: Parameters that may change along a scaling curve; one that varies at the same number of devices splits the curve.
@@ -37,6 +43,35 @@ FALLING = (
 def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
     """Return speedup × baseline devices / devices; 1 is linear scaling."""
     return speedup * baseline_devices / devices
+
+
+def efficiency_factors(
+    runs: pd.DataFrame, baseline_runs: pd.DataFrame, rounds: pd.Series | None
+) -> dict[str, Estimate]:
+    """Return the logarithms of the three factors whose product is the efficiency, each relative to the baseline.
+
+    ``computation_factor``: computation per sample and device, mean over ranks, of the baseline / of these runs.
+    ``balance_factor``: mean / slowest rank's computation. ``communication_factor``: slowest rank's computation / step.
+    Both are 1 for a baseline on one device without a server. Source: multiplicative factors of the POP Centre of
+    Excellence; here for weak and strong scaling. None of them where the computation of either was not measured.
+    """
+    measured = _factors_of_runs(runs), _factors_of_runs(baseline_runs)
+    if any(factors.empty for factors in measured):
+        return {}
+    names = list(measured[0])
+    return {name: log_ratio(*(sample_of(factors[name], rounds) for factors in measured)) for name in names}
+
+
+def _factors_of_runs(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return what the efficiency of each run grows with; only runs in which computation was measured."""
+    known = runs.dropna(subset=["computation_seconds", "load_balance"])
+    mean_computation = known["computation_seconds"] * known["load_balance"]
+    factors = {
+        "computation_factor": known["batch_per_device"].astype(float) / mean_computation,
+        "balance_factor": known["load_balance"],
+        "communication_factor": known["computation_seconds"] / known["step_seconds"],
+    }
+    return pd.DataFrame(factors)
 
 
 def scaling_columns(speedup: float, interval: Interval | None, devices: int, baseline_devices: int) -> dict[str, float]:
@@ -62,60 +97,81 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     return factors
 
 
-def curve_diagnostics(configurations: pd.DataFrame, scaling: str) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for every step of a curve that rises faster than its devices, or falls."""
-    measured = configurations[configurations["throughput"].notna()]
-    ordered = measured.sort_values("world_size", kind="stable")
-    curve = ["world_size", "throughput", "throughput_low", "throughput_high"]
-    points = [point(*values) for values in ordered[curve].itertuples(index=False)]
-    identities = ordered["identity"].tolist()
-    for positions in ordered.groupby(series_factors(measured, scaling), sort=False, dropna=False).indices.values():
-        for fewer, more in pairwise(positions):
-            yield from _step_diagnostics(identities[more], points[fewer], points[more])
-
-
 @dataclass(frozen=True)
 class CurvePoint:
-    """One point of a scaling curve: its devices, its rate in samples/s, and the bounds of the rate."""
+    """One point of a scaling curve: its devices, and its rate in samples/s."""
 
     devices: int
     throughput: float
-    low: float
-    high: float
 
 
-def gain(fewer: CurvePoint, more: CurvePoint) -> float:
-    """Return the rise of a rate / the rise of its devices; 1 is linear."""
-    return more.throughput / fewer.throughput * fewer.devices / more.devices
+@dataclass(frozen=True)
+class CurveStep:
+    """Two points of a curve that follow each other, and the estimated logarithm of the ratio of their rates."""
+
+    fewer: CurvePoint
+    more: CurvePoint
+    log_ratio: Estimate
+
+    @property
+    def devices_ratio(self) -> float:
+        """How many times the devices."""
+        return self.more.devices / self.fewer.devices
+
+    @property
+    def gain(self) -> float:
+        """The rise of the rate / the rise of its devices; 1 is linear."""
+        return self.more.throughput / self.fewer.throughput / self.devices_ratio
+
+    @property
+    def null(self) -> float:
+        """The logarithm of the nearest ratio of rates that needs no explanation: from 1 to that of the devices."""
+        return min(max(self.log_ratio.mean, 0.0), math.log(self.devices_ratio))
 
 
-def above_linear(fewer: CurvePoint, more: CurvePoint) -> bool:
-    """Return whether a rate rises faster than its devices for all values within its bounds."""
-    return more.low > fewer.high * more.devices / fewer.devices
+def unexplained_steps(steps: Sequence[CurveStep]) -> list[bool]:
+    """Return which steps rise faster than their devices or fall by more than their runs explain.
+
+    All of them together are right with a probability of 95 %. A step of points without intervals is never one.
+    """
+    return distinguishable([step.log_ratio.p_value(step.null) for step in steps])
 
 
-def falls(fewer: CurvePoint, more: CurvePoint) -> bool:
-    """Return whether a rate falls as devices are added for all values within its bounds."""
-    return more.devices > fewer.devices and more.high < fewer.low
+def curve_diagnostics(
+    configurations: pd.DataFrame, throughputs: Mapping[str, Sample], scaling: str
+) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for every step of a curve that rises faster than its devices, or falls."""
+    steps = list(_curve_steps(configurations, throughputs, scaling))
+    unexplained = unexplained_steps([step for _, step in steps])
+    for (identity, step), is_unexplained in zip(steps, unexplained, strict=True):
+        yield from _step_diagnostics(identity, step, is_unexplained)
 
 
-def point(devices: int, throughput: float, low: float | None, high: float | None) -> CurvePoint:
-    """Return a point; without an interval its bounds are MARGIN above and below it."""
-    if low is None or high is None or np.isnan(low):
-        return CurvePoint(devices, throughput, throughput * (1 - MARGIN), throughput * (1 + MARGIN))
-    return CurvePoint(devices, throughput, low, high)
+def _curve_steps(
+    configurations: pd.DataFrame, throughputs: Mapping[str, Sample], scaling: str
+) -> Iterator[tuple[str, CurveStep]]:
+    """Yield each step of each curve to more devices, with the identity of the configuration that it leads to."""
+    measured = configurations[configurations["throughput"].notna()]
+    ordered = measured.sort_values("world_size", kind="stable")
+    for _, curve in ordered.groupby(series_factors(measured, scaling), sort=False, dropna=False):
+        points = list(curve[["identity", "world_size", "throughput"]].itertuples(index=False, name=None))
+        for (fewer_identity, *fewer), (identity, *more) in pairwise(points):
+            if more[0] > fewer[0]:
+                ratio = log_ratio(throughputs[identity], throughputs[fewer_identity])
+                yield identity, CurveStep(CurvePoint(*fewer), CurvePoint(*more), ratio)
 
 
-def _step_diagnostics(identity: str, fewer: CurvePoint, more: CurvePoint) -> Iterator[Diagnostic]:
-    step = f"from {fewer.devices} to {more.devices} devices it goes from "
-    step += f"{rounded(fewer.throughput)} to {rounded(more.throughput)} samples/s"
-    if gain(fewer, more) > IMPOSSIBLE_GAIN:
-        message = f"{gain(fewer, more):.3g} times linear: {step}. No cache explains that: one of the two rates is wrong"
+def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool) -> Iterator[Diagnostic]:
+    fewer, more = step.fewer, step.more
+    text = f"from {fewer.devices} to {more.devices} devices it goes from "
+    text += f"{rounded(fewer.throughput)} to {rounded(more.throughput)} samples/s"
+    if step.gain > IMPOSSIBLE_GAIN:
+        message = f"{step.gain:.3g} times linear: {text}. No cache explains that: one of the two rates is wrong"
         yield Diagnostic("speedup", message, Severity.ERROR, identity=identity)
-    elif above_linear(fewer, more):
-        yield Diagnostic("speedup", f"above linear: {step}. {_explanations(ABOVE_LINEAR)}", identity=identity)
-    if falls(fewer, more):
-        yield Diagnostic("throughput", f"falls: {step}. {_explanations(FALLING)}", identity=identity)
+    elif is_unexplained and step.log_ratio.mean > 0:
+        yield Diagnostic("speedup", f"above linear: {text}. {_explanations(ABOVE_LINEAR)}", identity=identity)
+    elif is_unexplained:
+        yield Diagnostic("throughput", f"falls: {text}. {_explanations(FALLING)}", identity=identity)
 
 
 def _explanations(explanations: tuple[str, ...]) -> str:

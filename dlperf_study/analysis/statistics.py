@@ -1,20 +1,26 @@
-"""Intervals over runs, and their coverage.
+"""Estimates over runs with their t intervals, and what may be said of the ratio or the difference of two.
 
-Follows Hoefler and Belli, "Scientific benchmarking of parallel computing systems" (SC'15), and Kalibera
-and Jones, "Quantifying performance changes with effect size confidence intervals" (2012) for ratios.
+A run is one value; the steps of a run are none, because they resemble each other more than runs do. Rates and ratios
+are estimated on their natural logarithms, times and other signed quantities as they are. Sources: Hoefler and Belli,
+"Scientific benchmarking of parallel computing systems" (SC'15); Welch, "The generalization of Student's problem when
+several different population variances are involved" (1947); Holm, "A simple sequentially rejective multiple test
+procedure" (1979); Schuirmann, "A comparison of the two one-sided tests procedure" (1987).
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from dlperf_study.arrays import Floats, Integers
+from dlperf_study.arrays import Floats
 
 CONFIDENCE = 0.95
+#: Fewer runs have no interval.
 MINIMUM_RUNS = 3
-RESAMPLES = 4000
+#: Degrees of freedom of an interval that was printed without its number of runs: those of a normal distribution.
+MANY = 1e6
 #: Of normal data: standard deviation / median absolute deviation, and standard error of a median / that of a mean.
 DEVIATIONS, MEDIAN_ERROR = 1.4826, 1.2533
 
@@ -23,53 +29,160 @@ Values = Sequence[float] | Floats
 
 @dataclass(frozen=True)
 class Interval:
-    """Two bounds, and the best chance that they hold the true value."""
+    """The two bounds of a 95 % interval."""
 
     low: float
     high: float
-    coverage: float
+
+    @property
+    def exponential(self) -> "Interval":
+        """The interval of a rate or a ratio, from that of its logarithm."""
+        return Interval(math.exp(self.low), math.exp(self.high))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over runs, its standard error and its degrees of freedom; without an error nothing is known but the mean.
+
+    That of a rate or a ratio is the mean of logarithms: ``factor`` and ``factor_interval`` are what it is of.
+    """
+
+    mean: float
+    error: float | None = None
+    freedom: float = MANY
+
+    @classmethod
+    def of(cls, values: Values) -> "Estimate":
+        """Return the mean of at least one value; below 3 values it has no error. The variance is their own."""
+        runs = np.asarray(values, dtype=np.float64)
+        if runs.size < MINIMUM_RUNS:
+            return cls(float(runs.mean()))
+        return cls(float(runs.mean()), float(runs.std(ddof=1) / np.sqrt(runs.size)), runs.size - 1)
+
+    @classmethod
+    def of_printed(cls, value: float, low: float, high: float, runs: int | None = None) -> "Estimate":
+        """Return the estimate of the logarithm of a rate, from its printed 95 % interval and its number of runs."""
+        freedom = runs - 1 if runs and runs >= MINIMUM_RUNS else MANY
+        return cls(math.log(value), math.log(high / low) / 2 / t_quantile((1 + CONFIDENCE) / 2, freedom), freedom)
+
+    @property
+    def factor(self) -> float:
+        """The rate or ratio of which this is the logarithm."""
+        return math.exp(self.mean)
+
+    def interval(self, confidence: float = CONFIDENCE) -> Interval | None:
+        """Return the t interval of the mean, or None without an error."""
+        if self.error is None:
+            return None
+        half_width = self.error * t_quantile((1 + confidence) / 2, self.freedom)
+        return Interval(self.mean - half_width, self.mean + half_width)
+
+    def factor_interval(self) -> Interval | None:
+        """Return the interval of the rate or ratio of which this is the logarithm, or None without an error."""
+        interval = self.interval()
+        return interval.exponential if interval else None
+
+    def p_value(self, null: float = 0.0) -> float | None:
+        """Return the two-sided p-value of a mean of ``null`` in a t test, or None without an error."""
+        if self.error is None:
+            return None
+        distance = abs(self.mean - null)
+        if self.error == 0:
+            return float(distance == 0)
+        return 2.0 * t_probability(-distance / self.error, self.freedom)
+
+    def minus(self, other: "Estimate") -> "Estimate":
+        """Return the difference of two independent means, with the degrees of freedom of Welch and Satterthwaite."""
+        mean = self.mean - other.mean
+        if self.error is None or other.error is None:
+            return Estimate(mean)
+        first, second = self.error**2, other.error**2
+        weights = first**2 / self.freedom + second**2 / other.freedom
+        freedom = (first + second) ** 2 / weights if weights else min(self.freedom, other.freedom)
+        return Estimate(mean, math.sqrt(first + second), freedom)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The value of each run of one configuration, and the round in which it was measured.
+
+    ``rounds`` [runs]: NaN for a run that was in no round. None: the runs are independent of all others, as those of
+    foreign logs and of publications are.
+    """
+
+    values: Floats
+    rounds: Floats | None = None
+
+    @property
+    def logarithms(self) -> "Sample":
+        """The same runs with the logarithms of their values."""
+        return Sample(np.log(self.values), self.rounds)
+
+    def minus(self, other: "Sample") -> Estimate:
+        """Return the difference of two means, as the runs were measured.
+
+        In rounds: the mean over common rounds of the differences within a round, so that what a round has in common
+        cancels. Independent: the difference of the two means, after Welch. With fewer than 3 common rounds, as of
+        configurations in blocks, the difference of the two means has no error: what happened between the runs of the
+        one and those of the other is in it and can't be told from the configurations.
+        """
+        if self.rounds is None or other.rounds is None:
+            return Estimate.of(self.values).minus(Estimate.of(other.values))
+        _, positions, other_positions = np.intersect1d(self.rounds, other.rounds, return_indices=True)
+        if positions.size < MINIMUM_RUNS:
+            return Estimate(float(self.values.mean() - other.values.mean()))
+        return Estimate.of(self.values[positions] - other.values[other_positions])
+
+
+def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
+    """Return the estimate of the logarithm of the ratio of two rates."""
+    return numerators.logarithms.minus(denominators.logarithms)
+
+
+@cache
+def t_quantile(probability: float, freedom: float) -> float:
+    """Return the quantile of Student's t distribution."""
+    # Importing it takes half a second, and the notebook of a configuration makes no interval.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, probability))
+
+
+def t_probability(quantile: float, freedom: float) -> float:
+    """Return the probability of at most ``quantile`` in Student's t distribution."""
+    from scipy.special import stdtr
+
+    return float(stdtr(freedom, quantile))
+
+
+def distinguishable(p_values: Sequence[float | None]) -> list[bool]:
+    """Return which of several hypotheses that are tested together are rejected, after Holm.
+
+    However many of them are true, one of those is rejected with a probability of at most 5 %. Without a p-value a
+    hypothesis is never rejected, and is none of those that are tested.
+    """
+    tested = sorted((p_value, position) for position, p_value in enumerate(p_values) if p_value is not None)
+    rejected = [False] * len(p_values)
+    for rank, (p_value, position) in enumerate(tested):
+        if p_value * (len(tested) - rank) > 1 - CONFIDENCE:
+            break
+        rejected[position] = True
+    return rejected
+
+
+def equal_within(log_ratio: Estimate) -> float | None:
+    """Return the share x within which two rates are equal: their ratio is between 1/(1+x) and 1+x.
+
+    The larger bound of the 90 % interval of the logarithm of the ratio, which two one-sided tests of 5 % make. None
+    without an error.
+    """
+    interval = log_ratio.interval(2 * CONFIDENCE - 1)
+    return math.expm1(max(abs(interval.low), abs(interval.high))) if interval else None
 
 
 def interval_columns(name: str, interval: Interval | None) -> dict[str, float]:
     """Return the bounds as the columns of a value hold them, ``<name>_low`` and ``<name>_high``; none without one."""
     return {f"{name}_low": interval.low, f"{name}_high": interval.high} if interval else {}
-
-
-def coverage(runs: int) -> float | None:
-    """Return the best chance that an interval of the median over that many runs holds the true median.
-
-    All runs fall on one side of the median with chance 2^(1−n), so not even their whole range covers it
-    more often than 1 − 2^(1−n) unless a distribution is assumed: 75 % for three runs. None below 3 runs.
-    """
-    return min(CONFIDENCE, 1 - 2.0 ** (1 - runs)) if runs >= MINIMUM_RUNS else None
-
-
-def median_interval(values: Values) -> Interval | None:
-    """Return the percentile-bootstrap interval of the median over runs, or None below 3 runs."""
-    covered = coverage(len(values))
-    return _interval(_resampled_medians(values), covered) if covered else None
-
-
-def ratio_interval(numerators: Values, denominators: Values) -> Interval | None:
-    """Return the interval of median(numerators) / median(denominators), the runs of both resampled.
-
-    None when either has fewer than 3 runs. Numerators and denominators must be different runs: the ratio
-    of a configuration to itself is 1 and has no interval to estimate.
-    """
-    return _interval_of_two(np.divide, numerators, denominators)
-
-
-def difference_interval(minuends: Values, subtrahends: Values) -> Interval | None:
-    """Return the interval of median(minuends) − median(subtrahends), the runs of both resampled.
-
-    None when either has fewer than 3 runs. As for a ratio, they must be different runs.
-    """
-    return _interval_of_two(np.subtract, minuends, subtrahends)
-
-
-def distinguishable(a: Interval | None, b: Interval | None) -> bool:
-    """Return whether two values may be ranked: both have an interval, and the intervals are disjoint."""
-    return a is not None and b is not None and (a.high < b.low or b.high < a.low)
 
 
 def median_deviation(values: Floats) -> float:
@@ -80,27 +193,3 @@ def median_deviation(values: Floats) -> float:
 def median_error(deviation: float, count: int) -> float:
     """Return the standard error of the median of ``count`` values with that standard deviation."""
     return MEDIAN_ERROR * deviation / float(np.sqrt(count))
-
-
-def _interval_of_two(combine: Callable[[Floats, Floats], Floats], a: Values, b: Values) -> Interval | None:
-    covered = coverage(min(len(a), len(b)))
-    if not covered:
-        return None
-    return _interval(combine(_resampled_medians(a), _resampled_medians(b, seed=1)), covered)
-
-
-def _interval(estimates: Floats, covered: float) -> Interval:
-    low, high = np.quantile(estimates, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Interval(float(low), float(high), covered)
-
-
-def _resampled_medians(values: Values, seed: int = 0) -> Floats:
-    """Return the medians of RESAMPLES draws with replacement; those of two seeds are independent of each other."""
-    draws: Floats = np.median(np.asarray(values, dtype=np.float64)[_draws(len(values), seed)], axis=1)
-    return draws
-
-
-@cache
-def _draws(runs: int, seed: int) -> Integers:
-    """Return indices [RESAMPLES, runs]; the same for every configuration with as many runs."""
-    return np.random.default_rng([seed, runs]).integers(0, runs, size=(RESAMPLES, runs))

@@ -1,49 +1,175 @@
-"""A test whether the measured window is steady.
+"""Whether the steps of a window are steady: yes, no, or too few to tell.
 
-The window passes if the medians of its three thirds agree: they may differ by TOLERATED_DRIFT of the step, or by what
-the spread of the steps explains (ALLOWED_ERRORS standard errors of a difference of two medians). The spread is taken
-within each third, so that a drift does not explain itself, and both are medians, so that a single slow step decides
-nothing. If the window fails, its beginning is cut off until the rest passes.
+Three differences of means are examined, in shares of the mean step: first half and second half, first quarter and
+rest, last quarter and rest. The window is
+
+* *steady* if each difference + EQUIVALENT standard errors is at most the tolerance: equivalence is shown;
+* *not steady* if one difference − DIFFERENT standard errors is above the tolerance;
+* otherwise these steps *can't tell*, and the number of further steps that would is computed.
+
+Noise therefore never makes a window steady. The standard error takes neighbouring steps that resemble each other into
+account, as a first-order autoregressive process: its variance and its correlation come from differences of steps
+one and two apart, which a drift and a change of level hardly enter. Single slow steps decide nothing.
 """
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
-from dlperf_study.analysis.statistics import DEVIATIONS, median_error
-from dlperf_study.arrays import Floats
+from dlperf_study.analysis.statistics import DEVIATIONS
+from dlperf_study.arrays import Floats, median, running_median
 
-TOLERATED_DRIFT = 0.03
-ALLOWED_ERRORS = 3.5
-#: A shorter window cannot be tested: a third must have three steps.
-MINIMUM_STEPS = 9
+#: By how much the parts of a window may differ where no precision is claimed.
+TOLERANCE = 0.05
+#: Standard errors: one-sided 95 % for equivalence; three comparisons, few steps, for a difference.
+EQUIVALENT, DIFFERENT = 1.7, 3.0
+#: Equivalence of steps without any difference is shown with a chance of 80 % at this many standard errors.
+SHOWN = EQUIVALENT + 1.3
+#: Shorter windows say nothing about the noise of their steps; a window should have ENOUGH_STEPS.
+MINIMUM_STEPS, ENOUGH_STEPS = 9, 50
+#: One of so many steps, at least one, is replaced by its neighbourhood if it exceeds it by OUTLYING deviations.
+STEPS_PER_SLOW_ONE, NEIGHBOURS, OUTLYING = 25, 5, 6.0
+#: Differences of steps count up to so many deviations: the one at a change of level is no noise.
+CLIPPED = 4.0
+LARGEST_CORRELATION = 0.9
+#: Longer windows are tested by the means of as many successive pieces at most.
+MOST_PIECES = 2048
 #: The beginning is cut off in this many pieces of the window, up to half of it.
 CUTS = 20
 
 
-def settled_at(step_seconds: Floats) -> int | None:
-    """Return the first step from which the window is steady: 0 if all of it is.
+class Answer(StrEnum):
+    """Whether a window is steady."""
 
-    None if less than half of it is steady, or it has fewer than 9 steps.
+    STEADY = "steady"
+    NOT_STEADY = "not steady"
+    CANT_TELL = "can't tell"
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """Whether a window is steady, and what further steps would help.
+
+    ``difference``: the largest of the three, a share of the mean step; NaN with fewer than MINIMUM_STEPS.
+    ``further_steps``: how many more would tell; 0 if it is steady, None if it is not, because more of them are no help.
     """
+
+    answer: Answer
+    difference: float
+    further_steps: int | None
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether equivalence is shown."""
+        return self.answer is Answer.STEADY
+
+
+def steadiness(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness:
+    """Return whether the steps of a window are steady.
+
+    Args:
+        step_seconds: every step in order, above 0; shape (steps,)
+        tolerance: by which share of the mean step the parts of a steady window may differ
+
+    """
+    if step_seconds.size < MINIMUM_STEPS:
+        return Steadiness(Answer.CANT_TELL, np.nan, ENOUGH_STEPS - step_seconds.size)
+    return _tested(_without_single_slow_steps(step_seconds), tolerance)
+
+
+def steadiness_of_usual(step_seconds: Floats, tolerance: float = TOLERANCE) -> Steadiness:
+    """Return what ``steadiness`` returns, of steps without slow ones: these were left out already."""
+    if step_seconds.size < MINIMUM_STEPS:
+        return Steadiness(Answer.CANT_TELL, np.nan, ENOUGH_STEPS - step_seconds.size)
+    return _tested(step_seconds, tolerance)
+
+
+def settled_at(step_seconds: Floats, tolerance: float = TOLERANCE) -> int | None:
+    """Return the first step from which the window is steady: 0 if all of it is, None if less than half of it is."""
     count = step_seconds.size
     for piece in range(CUTS // 2 + 1):
         cut = count * piece // CUTS
-        if is_steady(step_seconds[cut:]):
+        if steadiness(step_seconds[cut:], tolerance).is_steady:
             return cut
     return None
 
 
-def is_steady(step_seconds: Floats) -> bool:
-    """Return whether the medians of the three thirds of a window agree."""
-    if step_seconds.size < MINIMUM_STEPS:
-        return False
-    size = step_seconds.size // 3
-    thirds = step_seconds[-3 * size :].reshape(3, size)
-    medians = np.median(thirds, axis=1)
-    drift = np.ptp(medians)
-    if drift <= TOLERATED_DRIFT * medians[1]:
-        return True
-    # The smallest deviation of each third is (nearly) that of the median from itself. With few steps it would make the
-    # spread look much too small.
-    deviations = np.sort(np.abs(thirds - medians[:, None]), axis=1)[:, 1:]
-    error = median_error(DEVIATIONS * float(np.median(deviations)), size)
-    return bool(drift <= ALLOWED_ERRORS * np.sqrt(2) * error)
+def noise(values: Floats) -> tuple[float, float]:
+    """Return the standard deviation of the noise of a series, and the correlation of neighbouring values, 0 or more.
+
+    For a first-order autoregressive process the variance of differences of values k apart is 2 σ² (1 − ρᵏ).
+    """
+    next_variance, second_variance = _variance(np.diff(values)), _variance(values[2:] - values[:-2])
+    if not next_variance:
+        return 0.0, 0.0
+    correlation = min(max(second_variance / next_variance - 1, 0.0), LARGEST_CORRELATION)
+    return math.sqrt(next_variance / (2 * (1 - correlation))), correlation
+
+
+def mean_error_factor(correlation: float) -> float:
+    """Return how many times larger correlated neighbours make the standard error of a mean."""
+    return math.sqrt((1 + correlation) / (1 - correlation))
+
+
+def _tested(step_seconds: Floats, tolerance: float) -> Steadiness:
+    values = _means_of_pieces(step_seconds)
+    deviation, correlation = noise(values)
+    mean = values.mean()
+    differences, errors = _differences(values / mean)
+    errors *= deviation / mean * mean_error_factor(correlation)
+    largest = float(differences.max())
+    if (differences + EQUIVALENT * errors <= tolerance).all():
+        return Steadiness(Answer.STEADY, largest, 0)
+    if (differences - DIFFERENT * errors > tolerance).any():
+        return Steadiness(Answer.NOT_STEADY, largest, None)
+    return Steadiness(Answer.CANT_TELL, largest, _further_steps(step_seconds.size, errors.max() / tolerance))
+
+
+def _differences(values: Floats) -> tuple[Floats, Floats]:
+    """Return the three differences of means, and the standard error of each for uncorrelated noise of deviation 1."""
+    count, quarter, half = values.size, values.size // 4, values.size // 2
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    first = np.array([sums[half], sums[quarter], sums[count - quarter]])
+    sizes = np.array([half, quarter, count - quarter])
+    others = count - sizes
+    return np.abs(first / sizes - (sums[-1] - first) / others), np.sqrt(1 / sizes + 1 / others)
+
+
+def _further_steps(steps: int, error: float) -> int:
+    """Return how many more steps would probably show that a window is steady, if it is; at least as many again.
+
+    ``error``: the standard error in tolerances, which falls with the square root of the steps. Two digits are given.
+    """
+    further = max(steps * (SHOWN * error) ** 2 - steps, steps, ENOUGH_STEPS - steps)
+    unit = 10.0 ** max(0, int(np.log10(further)) - 1)
+    return int(np.ceil(further / unit) * unit)
+
+
+def _without_single_slow_steps(step_seconds: Floats) -> Floats:
+    """Return the steps with the few that are far slower than their neighbours replaced by these."""
+    level = running_median(step_seconds, NEIGHBOURS)
+    excess = step_seconds - level
+    slow = np.flatnonzero(excess > OUTLYING * DEVIATIONS * np.median(np.abs(excess)))
+    most = max(1, step_seconds.size // STEPS_PER_SLOW_ONE)
+    slow = slow[np.argsort(-excess[slow], kind="stable")[:most]]
+    usual = step_seconds.copy()
+    usual[slow] = level[slow]
+    return usual
+
+
+def _means_of_pieces(values: Floats) -> Floats:
+    """Return the means of MOST_PIECES successive pieces of a long series; the values themselves of a short one."""
+    size = values.size // MOST_PIECES
+    if size < 2:
+        return values
+    pieces: Floats = values[values.size % size :].reshape(-1, size).mean(axis=1)
+    return pieces
+
+
+def _variance(differences: Floats) -> float:
+    """Return the variance of differences around their median; those at changes of level are clipped."""
+    deviations = differences - median(differences)
+    limit = CLIPPED * DEVIATIONS * median(np.abs(deviations))
+    return float(np.square(np.minimum(np.abs(deviations), limit)).mean())

@@ -3,8 +3,13 @@
 import numpy as np
 
 from dlperf_study.arrays import Floats
-from dlperf_study.evidence.rank_log import TRAINING, WARMUP, Window
+from dlperf_study.evidence.rank_agreement import ALL_REDUCE, NO_EXCHANGE, PUSH_PULL
+from dlperf_study.evidence.rank_log import RankLog, Window
+from dlperf_study.evidence.rank_log_writer import TRAINING, WARMUP
 from dlperf_study.evidence.run import Run
+
+#: The percentiles of the step times.
+PERCENTILES = (50, 95, 99)
 
 
 def throughput_of(run: Run) -> dict[str, float | None]:
@@ -12,9 +17,11 @@ def throughput_of(run: Run) -> dict[str, float | None]:
     window = slowest_training(run)
     return {
         "throughput": throughput(run),
+        "sum_of_rank_rates": sum_of_rank_rates(run),
         "mean_of_rates": mean_of_rates(run),
-        "step_seconds": window.mean_seconds,
+        "step_seconds": makespan_seconds(run) / window.steps,
         "step_variation": step_variation(window.step_seconds),
+        **step_percentiles(run),
         "mfu": model_flops_utilisation(run),
         "drain_seconds": drain_seconds(run),
         "warmup_slowdown": warmup_slowdown(run),
@@ -23,14 +30,34 @@ def throughput_of(run: Run) -> dict[str, float | None]:
 
 
 def slowest_training(run: Run) -> Window:
-    """Return the training window of the rank that took longest; every completed run has one."""
-    return max(run.windows(TRAINING), key=lambda window: window.seconds)
+    """Return the training window of the rank whose updates were done last; every completed run has one."""
+    return max(run.ranks, key=rank_seconds).windows[TRAINING]
+
+
+def rank_seconds(log: RankLog) -> float:
+    """Return the seconds a rank took until its updates were done: its training window and its drain."""
+    return log.windows[TRAINING].seconds + float(log.end["drain_seconds"])
+
+
+def makespan_seconds(run: Run) -> float:
+    """Return the seconds until all updates of the training window were done: the slowest rank's."""
+    return max(map(rank_seconds, run.ranks))
 
 
 def throughput(run: Run) -> float:
-    """Return samples/s of the whole job: global batch × measured steps / slowest rank's window."""
-    window = slowest_training(run)
-    return run.configuration.global_batch * window.steps / window.seconds
+    """Return samples/s of the whole job: global batch × measured steps / makespan."""
+    return run.configuration.global_batch * slowest_training(run).steps / makespan_seconds(run)
+
+
+def sum_of_rank_rates(run: Run) -> float | None:
+    """Return the sum of the rates of asynchronous trainers, in samples/s: what the servers apply while all train.
+
+    None where ranks wait for each other in each step: then their rates are one rate.
+    """
+    if run.ranks[0].facts["exchange"] != PUSH_PULL:
+        return None
+    batch = run.configuration.batch_per_device
+    return sum(batch * log.windows[TRAINING].steps / rank_seconds(log) for log in run.ranks)
 
 
 def mean_of_rates(run: Run) -> float:
@@ -46,6 +73,23 @@ def step_variation(step_seconds: Floats) -> float | None:
     return float(step_seconds.std(ddof=1) / step_seconds.mean()) if step_seconds.size > 1 else None
 
 
+def step_percentiles(run: Run) -> dict[str, float | None]:
+    """Return the median, the 95th and the 99th percentile of the job's step times, in seconds.
+
+    Where ranks exchange with each other a step of the job takes as long as that of its slowest rank; with a server no
+    rank waits for another, and the steps of all ranks count. Linear between the two nearest steps. None where a window
+    has fewer steps than it takes for one of them to be beyond: 20 for the 95th, 100 for the 99th.
+    """
+    windows = [window.step_seconds for window in run.windows(TRAINING)]
+    is_synchronous = run.ranks[0].facts["exchange"] in (NO_EXCHANGE, ALL_REDUCE)
+    steps = np.max(windows, axis=0) if is_synchronous else np.concatenate(windows)
+    columns: dict[str, float | None] = {}
+    for percentile in PERCENTILES:
+        is_known = steps.size * (100 - percentile) >= 100
+        columns[f"step_p{percentile}_seconds"] = float(np.percentile(steps, percentile)) if is_known else None
+    return columns
+
+
 def model_flops_utilisation(run: Run) -> float | None:
     """Return throughput × FLOPs per sample / (devices × peak), or None if FLOPs or peak are unknown.
 
@@ -58,8 +102,13 @@ def model_flops_utilisation(run: Run) -> float | None:
 
 
 def drain_seconds(run: Run) -> float:
-    """Return the longest time a rank waited for pending updates after its window."""
+    """Return the longest time that updates of a rank were certainly pending after its window."""
     return max(float(log.end["drain_seconds"]) for log in run.ranks)
+
+
+def drain_resolution_seconds(run: Run) -> float:
+    """Return by how much a drain may have been longer than its rank could see."""
+    return max(float(log.end["drain_resolution_seconds"]) for log in run.ranks)
 
 
 def warmup_slowdown(run: Run) -> float | None:

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from dlperf_study.analysis.scaling import MARGIN
 from dlperf_study.audit.limits import Peak, Work, required_flops
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Rate, Results
 from dlperf_study.columns import PRODUCTS
 from dlperf_study.diagnostic import Severity
+
+#: Runs of one configuration that are further apart are a warning.
+FAR_APART = 0.03
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,11 @@ def step_phrase(fewer: Rate, more: Rate) -> str:
     )
 
 
-def error_phrase(*rates: Rate) -> str:
-    """Return what bounds the errors of some rates, as the subject of a sentence."""
-    if all(rate.has_interval for rate in rates):
-        return "the intervals of their runs"
-    return f"errors of {MARGIN:.0%}, assumed where no runs are listed,"
+def chance_phrase(is_certain: bool, *rates: Rate) -> str:
+    """Return whether chance explains what was found, as far as the runs of some rates tell."""
+    if not all(rate.has_interval for rate in rates):
+        return "without runs of both, chance may explain it"
+    return f"the spread of their runs {'does not' if is_certain else 'may'} explain it"
 
 
 def texts_phrase(cells: Iterable[ResultCell]) -> str:

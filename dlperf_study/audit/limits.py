@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from dlperf_study.audit.result_cell import ResultCell
-from dlperf_study.study.configuration import canonical_precision
+from dlperf_study.study.precision import canonical_precision
 
 _DATA = Path(__file__).parent / "data"
 _FROM_TABLE = "as the table says"

@@ -86,6 +86,8 @@ def integer_quotient(numerator: int, denominator: PrintedNumber) -> tuple[Fracti
 
 
 THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency", "relative_throughput"
+#: The estimator of our own rates.
+GEOMETRIC_MEAN = "geometric mean"
 #: Columns that are equal for two numbers of the same configuration: our parameters, and those of publications.
 CONFIGURATION = (
     *FIELD_NAMES,

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.analysis.scaling import series_factors
-from dlperf_study.audit.result_cell import CONFIGURATION, SIZES, THROUGHPUT, PrintedNumber, ResultCell
+from dlperf_study.audit.result_cell import CONFIGURATION, GEOMETRIC_MEAN, SIZES, THROUGHPUT, PrintedNumber, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.dataset.dataset import Dataset
@@ -40,9 +40,9 @@ _BASELINES = {
 _NO_CONDITIONS = {
     *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
     *("repetition", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series", "identity"),
-    *(*SIZES, *METRIC_COLUMNS),
+    *(*SIZES, *METRIC_COLUMNS, "measured_rounds"),
 }
-#: Conditions among our columns, besides the parameters of a configuration.
+#: Conditions among the dataset's columns, besides the parameters of a configuration.
 _OUR_CONDITIONS = (
     *("source", "table", "library", "library_version", "cpu_model", "exchange", "log_format"),
     *("flops_per_sample", "device_peak_flops"),
@@ -64,19 +64,24 @@ def results_of_dataset(dataset: Dataset) -> Results:
         device_peak_flops=rows["identity"].map(peaks),
         # The numbers of devices and the global batches always agree with their factors.
         inferred=", ".join(PRODUCTS),
+        measured_rounds=rows["identity"].map(_measured_rounds(dataset.runs)),
     )
     summaries = long_frame(configurations, dataset.plan.study)
-    return results_of_frame(pd.concat([summaries, _study_runs(dataset, summaries)], ignore_index=True))
-
-
-def _study_runs(dataset: Dataset, summaries: pd.DataFrame) -> pd.DataFrame:
-    """Return the throughput of each completed run, with the conditions of its configuration."""
+    summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC] == THROUGHPUT)
     completed = dataset.runs[dataset.runs["outcome"] == Outcome.COMPLETED]
-    runs = completed[["identity", "repetition", THROUGHPUT]].rename(columns={THROUGHPUT: VALUE})
+    runs = completed[["identity", "repetition", "order", THROUGHPUT]].rename(columns={THROUGHPUT: VALUE})
+    # Each run has the conditions of its configuration.
     rates = summaries[summaries[METRIC] == THROUGHPUT].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
-    joined = runs.merge(rates, on="identity")
-    key = joined["cell"] + "/" + joined["repetition"].astype(str)
-    return joined.assign(estimator="run", runs_of=joined["cell"], cell=key)
+    runs = runs.merge(rates, on="identity")
+    key = runs["cell"] + "/" + runs["repetition"].astype(str)
+    runs = runs.assign(estimator="run", runs_of=runs["cell"], cell=key)
+    return results_of_frame(pd.concat([summaries, runs], ignore_index=True))
+
+
+def _measured_rounds(runs: pd.DataFrame) -> pd.Series:
+    """Return the rounds of the completed runs of each configuration, as text; empty where there are none."""
+    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    return completed.groupby("identity")["round"].agg(lambda rounds: ", ".join(map(str, sorted(rounds.dropna()))))
 
 
 def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -133,7 +138,7 @@ def _without_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _is_condition(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column separates curves; most of our columns hold other measurements and do not."""
+    """Return whether a column separates curves; most columns of the dataset hold other measurements and do not."""
     if name in _NO_CONDITIONS:
         return False
     if name == "batch_per_device":

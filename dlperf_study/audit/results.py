@@ -8,9 +8,12 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, TypeVar
 
-from dlperf_study.analysis.scaling import CurvePoint, point
-from dlperf_study.analysis.statistics import median_interval
+import numpy as np
+
+from dlperf_study.analysis.scaling import CurvePoint, CurveStep, unexplained_steps
+from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate
 from dlperf_study.audit.result_cell import CONFIGURATION, EFFICIENCY, SIZES, SPEEDUP, THROUGHPUT, ResultCell
+from dlperf_study.study.turn import ROUNDS
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -18,11 +21,16 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class Rate:
-    """A throughput as a point of a scaling curve; ``has_interval``: its bounds are an interval, no assumed margin."""
+    """A throughput as a point of a scaling curve, and the estimate of its logarithm."""
 
     cell: ResultCell
     point: CurvePoint
-    has_interval: bool
+    logarithm: Estimate
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether its runs or its interval are in the table."""
+        return self.logarithm.error is not None
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,18 @@ class Results:
         return grouped(self._summaries, lambda cell: (cell.metric, *cell.point))
 
     @cached_property
+    def _by_estimator(self) -> dict[tuple[Any, ...], list[ResultCell]]:
+        return grouped(self._summaries, lambda cell: (cell.metric, *cell.point, cell.get("estimator")))
+
+    @cached_property
+    def _by_row(self) -> dict[tuple[Any, ...], list[ResultCell]]:
+        return grouped(self._summaries, lambda cell: (cell.metric, *cell.point, cell.get("estimator"), cell.get("row")))
+
+    @cached_property
+    def _by_table(self) -> dict[tuple[Any, ...], list[ResultCell]]:
+        return grouped(self._summaries, lambda cell: (cell.metric, cell.table))
+
+    @cached_property
     def _by_configuration(self) -> dict[tuple[str, ...], list[ResultCell]]:
         return grouped(self._summaries, lambda cell: (cell.metric, *cell.configuration))
 
@@ -71,10 +91,13 @@ class Results:
 
         Of several cells, return the one with the same estimator, or else the one in the same row.
         """
-        matches = self._by_point.get((metric, *cell.point), [])
-        for name in ("estimator", "row"):
-            if len(matches) > 1:
-                matches = [match for match in matches if match.get(name) == cell.get(name)]
+        key = (metric, *cell.point)
+        matches = self._by_point.get(key, [])
+        if len(matches) > 1:
+            key = (*key, cell.get("estimator"))
+            matches = self._by_estimator.get(key, [])
+        if len(matches) > 1:
+            matches = self._by_row.get((*key, cell.get("row")), [])
         return matches[0] if len(matches) == 1 else None
 
     def pairs(self, metric: str, second_metric: str) -> Iterator[tuple[ResultCell, ResultCell]]:
@@ -92,9 +115,9 @@ class Results:
         """
         if ratio.baseline:
             return self.by_key.get(ratio.baseline)
-        unit_ratios = self._unit_ratios(ratio)
-        if unit_ratios:
-            return _common_rate([self.at_same_point(unit, THROUGHPUT) for unit in unit_ratios])
+        curve = (ratio.metric, ratio.series)
+        if self._unit_ratios[curve]:
+            return self._unit_rates[curve]
         if ratio.metric != EFFICIENCY:
             return None
         rates = self._by_series.get((THROUGHPUT, ratio.series), [])
@@ -107,7 +130,7 @@ class Results:
             return baseline.world_size
         if ratio.baseline:
             return None
-        sizes = {unit.world_size for unit in self._unit_ratios(ratio)}
+        sizes = {unit.world_size for unit in self._unit_ratios[ratio.metric, ratio.series]}
         return sizes.pop() if len(sizes) == 1 else None
 
     def separating_conditions(self, ratio: ResultCell) -> list[str]:
@@ -115,9 +138,8 @@ class Results:
 
         Empty if its curve has a ratio of 1, or the table has none.
         """
-        curve = self._by_series.get((ratio.metric, ratio.series), [])
-        unit_ratios = [cell for cell in self.of(ratio.metric) if cell.value == 1 and cell.table == ratio.table]
-        if not unit_ratios or any(cell in curve for cell in unit_ratios if cell is not ratio):
+        unit_ratios = [cell for cell in self._by_table[ratio.metric, ratio.table] if cell.value == 1]
+        if not unit_ratios or any(cell.series == ratio.series for cell in unit_ratios if cell is not ratio):
             return []
         separating = []
         for name in (*CONFIGURATION, *ratio.extra_conditions):
@@ -126,17 +148,32 @@ class Results:
                 separating.append(name)
         return separating
 
-    def _unit_ratios(self, ratio: ResultCell) -> list[ResultCell]:
-        """Return the ratios of 1 on the curve of a ratio; of several, those at the fewest devices of the curve."""
-        curve = self._by_series[ratio.metric, ratio.series]
-        unit_ratios = [cell for cell in curve if cell.value == 1]
-        fewest = min(cell.world_size or math.inf for cell in curve)
-        at_fewest = [cell for cell in unit_ratios if cell.world_size == fewest]
-        return at_fewest if at_fewest and ratio.metric in (SPEEDUP, EFFICIENCY) else unit_ratios
+    @cached_property
+    def _unit_ratios(self) -> dict[tuple[str, str], list[ResultCell]]:
+        """The ratios of 1 on each curve, by metric and series; of several, those at the fewest devices of the curve."""
+        unit_ratios = {}
+        for (metric, series), curve in self._by_series.items():
+            units = [cell for cell in curve if cell.value == 1]
+            fewest = min(cell.world_size or math.inf for cell in curve)
+            at_fewest = [cell for cell in units if cell.world_size == fewest]
+            unit_ratios[metric, series] = at_fewest if at_fewest and metric in (SPEEDUP, EFFICIENCY) else units
+        return unit_ratios
+
+    @cached_property
+    def _unit_rates(self) -> dict[tuple[str, str], ResultCell | None]:
+        """The rate that the ratios of 1 on each curve have in common, by metric and series."""
+        rates = {}
+        for curve, units in self._unit_ratios.items():
+            rates[curve] = _common_rate([self.at_same_point(unit, THROUGHPUT) for unit in units])
+        return rates
+
+    @cached_property
+    def _finest_steps(self) -> dict[tuple[Any, ...], Fraction]:
+        return {key: min(cell.printed.step for cell in cells) for key, cells in self._by_table.items()}
 
     def finest_step(self, ratio: ResultCell) -> Fraction:
         """Return one unit of the last digit of the ratios of a table with most digits."""
-        return min(cell.printed.step for cell in self.of(ratio.metric) if cell.table == ratio.table)
+        return self._finest_steps[ratio.metric, ratio.table]
 
     def curves(self) -> Iterator[list[Rate]]:
         """Yield the throughputs of each series with at least two points, by number of devices.
@@ -147,8 +184,7 @@ class Results:
         rates = []
         for cell in self.of(THROUGHPUT, SPEEDUP):
             has_rates = cell.metric == SPEEDUP and (THROUGHPUT, cell.series) in self._by_series
-            estimators = {match.estimator for match in self._by_point[cell.metric, *cell.point]}
-            has_median = cell.estimator == "mean" and "median" in estimators
+            has_median = cell.estimator == "mean" and (cell.metric, *cell.point, "median") in self._by_estimator
             if cell.world_size and cell.world_size > 0 and cell.printed.is_positive and not (has_rates or has_median):
                 rates.append(self.rate(cell))
         rates.sort(key=lambda rate: (rate.cell.series, rate.cell.estimator, rate.point.devices))
@@ -164,18 +200,53 @@ class Results:
                 if more.point.devices > fewer.point.devices:
                     yield fewer, more
 
+    @cached_property
+    def unexplained(self) -> set[tuple[str, str]]:
+        """The steps of curves, by the keys of their rates, whose rise above linear or whose fall is not by chance.
+
+        All steps of one source are judged together; a rate without runs and without an interval supports no statement.
+        """
+        unexplained = set()
+        for steps in grouped(self.steps(), lambda step: str(step[0].cell.get("source"))).values():
+            decisions = unexplained_steps([curve_step(*step) for step in steps])
+            for (fewer, more), is_unexplained in zip(steps, decisions, strict=True):
+                if is_unexplained:
+                    unexplained.add((fewer.cell.key, more.cell.key))
+        return unexplained
+
     def rate(self, cell: ResultCell) -> Rate:
-        """Return a throughput with its interval: that of its runs, else the printed one, else an assumed margin."""
-        interval = median_interval([run.value for run in self.runs_of(cell)])
-        low, high = (interval.low, interval.high) if interval else (cell.get("low"), cell.get("high"))
-        return Rate(cell, point(cell.world_size or 0, cell.value, low, high), low is not None)
+        """Return a positive throughput with the estimate of its runs, else of the printed interval, else without.
+
+        Runs of ours that were measured in blocks or by hand can't be compared with others, and have none.
+        """
+        return Rate(cell, CurvePoint(cell.world_size or 0, cell.value), self._logarithm(cell))
+
+    def _logarithm(self, cell: ResultCell) -> Estimate:
+        run_cells = self.runs_of(cell)
+        runs = [run.value for run in run_cells]
+        if any(run.get("order") not in (None, ROUNDS) for run in run_cells):
+            return Estimate(math.log(cell.value))
+        if len(runs) >= MINIMUM_RUNS and min(runs) > 0:
+            return Estimate.of(np.log(runs))
+        low, high = cell.get("low"), cell.get("high")
+        if low is None or high is None or not 0 < low <= high:
+            return Estimate(math.log(cell.value))
+        return Estimate.of_printed(cell.value, low, high, cell.get("runs_completed") or cell.get("runs"))
 
     def runs_of(self, cell: ResultCell) -> list[ResultCell]:
         """Return the runs of a summary, also if they are listed for another summary of the same source."""
-        for summary in (cell, *self.same_configuration(cell, cell.metric)):
-            if summary.get("source") == cell.get("source") and summary.key in self.runs:
-                return self.runs[summary.key]
-        return []
+        own_runs = self.runs.get(cell.key)
+        key = (cell.get("source"), cell.metric, *cell.configuration)
+        return own_runs or self._runs_of_configuration.get(key, [])
+
+    @cached_property
+    def _runs_of_configuration(self) -> dict[tuple[Any, ...], list[ResultCell]]:
+        """The runs of the first summary of each configuration that has runs, by source, metric and configuration."""
+        runs: dict[tuple[Any, ...], list[ResultCell]] = {}
+        for summary in self._summaries:
+            if summary.key in self.runs:
+                runs.setdefault((summary.get("source"), summary.metric, *summary.configuration), self.runs[summary.key])
+        return runs
 
     def run_lists(self) -> Iterator[list[ResultCell]]:
         """Yield the repetitions of each configuration, also of those whose summary is in no table."""
@@ -197,6 +268,11 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
+
+
+def curve_step(fewer: Rate, more: Rate) -> CurveStep:
+    """Return the step from one rate to that of more devices; the two are independent."""
+    return CurveStep(fewer.point, more.point, more.logarithm.minus(fewer.logarithm))
 
 
 def device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:

@@ -27,6 +27,8 @@ NO_NUMBERS = ("-", "–", "—", "n/a", "na", "nan", "none", "null")
 #: A number with commas before every three digits; with one comma and no point it may be a decimal comma as well.
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 #: The column with the line number of a row; the header is line 1.
+#: How many characters of a field a message shows.
+LONGEST_FIELD = 40
 _LINE = "line of the file"
 _RESOLUTION = "resolution"
 #: Columns of numbers that the registry of columns does not define.
@@ -111,7 +113,9 @@ def _read_fields(path: Path, errors: TableErrors) -> pd.DataFrame:
             lines = [(reader.line_num, fields) for fields in reader if fields]
     except (csv.Error, UnicodeDecodeError) as error:
         raise TableError(f"not a CSV table: {error}") from None
-    header = lines[0][1] if lines else []
+    if not lines:
+        raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
+    header = lines[0][1]
     _check_header(header)
 
     def named_fields(line: tuple[int, list[str]]) -> dict[str, Any]:
@@ -130,19 +134,19 @@ def _check_header(header: list[str]) -> None:
         raise TableError(f"a column appears twice; the columns are {', '.join(header)}")
     rate_names = [name for name in header if _RATE_NAMES.search(name)]
     if rate_names and not {THROUGHPUT, METRIC} & {*header}:
-        raise TableError(f"{rate_names[0]} is not one of our metrics: call it throughput if it is of all devices")
+        raise TableError(f"{rate_names[0]} is no known metric: call it throughput if it is of all devices")
     if METRIC not in header and not set(METRIC_COLUMNS) & set(header):
         hint = ""
         for separator, noun in _OTHER_SEPARATORS.items():
             if not hint and separator in "".join(header):
                 hint = f"; its fields seem to be separated by {noun}, and must be separated by commas"
         raise TableError(
-            f"there is no column metric and no column of a metric; the columns are {', '.join(header) or 'none'}, "
-            f"the metrics {', '.join(METRIC_COLUMNS)}{hint}"
+            f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
+            f"the metrics are {', '.join(METRIC_COLUMNS)}{hint}"
         )
     device_names = [name for name in header if _DEVICE_NAMES.fullmatch(name)]
     if device_names and not {"world_size", "nodes"} & {*header}:
-        raise TableError(f"{device_names[0]} is not one of our columns: call it world_size if it counts all devices")
+        raise TableError(f"{device_names[0]} is no known column: call it world_size if it counts all devices")
 
 
 def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
@@ -192,9 +196,10 @@ def _value_columns(fields: Mapping[str, str], line: str) -> dict[str, Any]:
         unit = "%" if field.endswith("%") else ""
         digits = without_commas(field.removesuffix("%").strip())
         try:
-            return {VALUE: value_of(digits, unit), _RESOLUTION: resolution_of(digits, unit), "printed": field}
+            value, resolution = value_of(digits, unit), resolution_of(digits, unit)
         except PublishedError:
             return {VALUE: finite(field), "printed": field}
+        return {VALUE: _checked_finite(value, field), _RESOLUTION: resolution, "printed": field}
 
 
 def is_no_number(field: str) -> bool:
@@ -208,8 +213,13 @@ def finite(field: str) -> float:
         value = float(without_commas(field))
     except ValueError:
         raise TableError(f"{field!r}, which is not a number; where there is none, write {NO_NUMBERS[0]}") from None
+    return _checked_finite(value, field)
+
+
+def _checked_finite(value: float, field: str) -> float:
     if not math.isfinite(value):
-        raise TableError(f"{field!r}, which is not finite; where there is no number, write {NO_NUMBERS[0]}")
+        shown = field if len(field) <= LONGEST_FIELD else f"{field[:LONGEST_FIELD]}…"
+        raise TableError(f"{shown!r}, which is not finite; where there is no number, write {NO_NUMBERS[0]}")
     return value
 
 

@@ -21,6 +21,7 @@ class Cluster:
     ``idle_wait_seconds`` how long to wait for that.
     ``hosts`` has the names of the nodes where the launcher needs them. ``network_interface`` is "" where libraries
     choose, ``work_folder`` where each node's temporary folder is used.
+    ``available_devices`` is how many devices this machine has, where it is the one node; None: only a check can tell.
     ``container`` is the command prefix of every task. ``settings`` is the section of the launcher: an instance of the
     launcher's own class. ``is_this_machine``: its one node is the machine that drives the study.
     """
@@ -45,6 +46,7 @@ class Cluster:
     container: tuple[str, ...] = ()
     settings: Any = None
     is_this_machine: bool = False
+    available_devices: int | None = None
 
     @property
     def title(self) -> str:
@@ -64,6 +66,11 @@ class Cluster:
         """Yield each reason why the configuration needs more than there is."""
         if configuration.nodes > self.nodes or configuration.devices_per_node > self.devices_per_node:
             yield f"needs {_size(configuration)}; cluster {self.title} has {_size(self)}"
+        elif self.available_devices is not None and configuration.devices_per_node > self.available_devices:
+            available = counted(self.available_devices, "core" if self.device == "cpu" else "GPU")
+            needed = counted(configuration.devices_per_node, "device")
+            count_in_file = f"the cluster file says devices_per_node: {self.devices_per_node}"
+            yield f"needs {needed} on a node; this machine has {available}, but {count_in_file}"
         threads = configuration.devices_per_node * configuration.threads_per_device
         # With one thread per device, too many threads are the same reason as too many devices.
         if self.device == "cpu" and configuration.threads_per_device > 1 and threads > self.devices_per_node:

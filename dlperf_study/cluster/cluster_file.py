@@ -11,7 +11,7 @@ from dlperf_study.cluster.sections import AUTO, FILE, ClusterFile, cluster_file_
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
 from dlperf_study.study.validation import Section, validate
-from dlperf_study.wording import unknown_name
+from dlperf_study.wording import as_yaml, unknown_name
 
 #: The keys whose values a cluster has unchanged.
 SAME_IN_CLUSTER = ("launcher", "device_peak_flops", "link", "network_interface", "work_folder", "environment")
@@ -51,6 +51,10 @@ def read_cluster(name_or_path: str | Path, launchers: Launchers) -> Cluster:
     if errors := list(contradictions(file, launchers)):
         raise StudyFileError("\n".join(f"{display_path(path)}: {error}" for error in errors))
     facts = launchers[file.launcher]
+    python = {framework: str(Path(interpreter).expanduser()) for framework, interpreter in file.python.items()}
+    if facts.uses_images:
+        # In an image the default is the one on the PATH, not that of this machine.
+        python = {DEFAULT: "python", **python}
     # The name under which the cluster is found again.
     has_short_name = path.resolve().parent == (PARAMS / "clusters").resolve()
     return Cluster(
@@ -59,13 +63,13 @@ def read_cluster(name_or_path: str | Path, launchers: Launchers) -> Cluster:
         nodes=file.nodes or len(file.hosts),
         idle_max_busy_cores=file.idle.max_busy_cores,
         idle_wait_seconds=file.idle.wait_seconds,
-        python=_pythons(file, facts),
+        python=python,
         pass_environment=tuple(file.pass_environment),
         container=tuple(file.container),
         shared_files=bool(file.shared_files) if facts.shared_files is None else facts.shared_files,
         settings=_settings(file, facts, path),
         is_this_machine=facts.is_this_machine,
-        **_devices(file, display_path(path)),
+        **_devices(file, facts, display_path(path)),
         **{name: getattr(file, name) for name in SAME_IN_CLUSTER},
     )
 
@@ -94,7 +98,8 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
     if facts.shared_files is None and file.shared_files is None:
         yield "shared_files is missing; is outputs/ the same folder on every node (true or false)?"
     if facts.shared_files is not None and file.shared_files is (not facts.shared_files):
-        yield f"shared_files is {file.shared_files}; with launcher {file.launcher} it is always {facts.shared_files}"
+        given, always = as_yaml(file.shared_files), as_yaml(facts.shared_files)
+        yield f"shared_files is {given}; with launcher {file.launcher} it is always {always}"
     if file.work_folder and not file.work_folder.startswith("/"):
         # Guards on different nodes start in different folders.
         yield f"work_folder is {file.work_folder!r}; it must be an absolute path"
@@ -112,6 +117,7 @@ def _sections(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
 
 def _hosts(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
     """Yield what is wrong with the number of nodes and their names."""
+    facts_of_launcher = launchers[file.launcher]
     with_hosts = [name for name, facts in launchers.items() if facts.needs_hosts]
     if file.launcher in with_hosts and not file.hosts:
         yield f"hosts is missing; launcher {file.launcher} needs one name per node"
@@ -119,15 +125,17 @@ def _hosts(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
         yield f"hosts is for launcher {', '.join(with_hosts)}; launcher {file.launcher} finds its nodes itself"
     elif file.nodes is None and not file.hosts:
         yield "nodes is missing"
+    elif facts_of_launcher.is_this_machine and file.nodes != 1:
+        yield f"nodes is {file.nodes}; launcher {file.launcher} has one node, this machine"
     elif file.hosts and (file.nodes or 0) > len(file.hosts):
         yield f"nodes is {file.nodes}, but hosts has {len(file.hosts)}"
     if repeated := sorted({host for host in file.hosts if file.hosts.count(host) > 1}):
         yield f"hosts has {', '.join(repeated)} twice"
 
 
-def _devices(file: ClusterFile, source: str) -> dict[str, Any]:
-    """Return the devices of each node, detected on this machine where the file says ``auto``."""
-    gpus = gpu_names() if AUTO in (file.device, file.device_name) or file.devices_per_node is None else []
+def _devices(file: ClusterFile, facts: LauncherFacts, source: str) -> dict[str, Any]:
+    """Return the devices of each node, detected where the file says ``auto``, which only this machine can have."""
+    gpus = gpu_names() if facts.is_this_machine and file.device != "cpu" else []
     device = file.device if file.device != AUTO else "gpu" if gpus else "cpu"
     count = file.devices_per_node or (usable_cpus() if device == "cpu" else len(gpus))
     if not count:
@@ -135,7 +143,10 @@ def _devices(file: ClusterFile, source: str) -> dict[str, Any]:
     name = file.device_name
     if name == AUTO:
         name = cpu_name() if device == "cpu" else ", ".join(dict.fromkeys(gpus))
-    return {"device": device, "devices_per_node": count, "device_name": name}
+    available = None
+    if facts.is_this_machine:
+        available = usable_cpus() if device == "cpu" else len(gpus)
+    return {"device": device, "devices_per_node": count, "device_name": name, "available_devices": available}
 
 
 def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> Section | None:
@@ -152,9 +163,3 @@ def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> Section | 
                 key = f"{file.launcher}.{name}"
                 raise StudyFileError(f"{display_path(path)}: {key} is {value!r}; there is no file {paths[name]}")
     return section.model_copy(update=paths)
-
-
-def _pythons(file: ClusterFile, facts: LauncherFacts) -> dict[str, str]:
-    """Return the named Pythons; in an image the default is the one on the PATH, not that of this machine."""
-    named = {framework: str(Path(python).expanduser()) for framework, python in file.python.items()}
-    return {DEFAULT: "python", **named} if facts.uses_images else named

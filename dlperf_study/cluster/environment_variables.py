@@ -18,7 +18,9 @@ COMMON_DECIDED_VARIABLES = (DEVICE_ORDER, VISIBLE_DEVICES, "MKL_NUM_THREADS", "O
 WITHHELD = "(not recorded)"
 #: A shorter value can't be a secret, and is part of many words.
 SHORTEST_SECRET = 4
-_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_SECRET_NAME = re.compile("AUTH|CRED|KEY|PASS|PWD|SECRET|TOKEN|URL", re.IGNORECASE)
+#: A URL with a user and a password.
+_SECRET_VALUE = re.compile(r"://[^/\s@]+@")
 
 
 def passed_environment(environment: Mapping[str, str] = os.environ, further: Sequence[str] = ()) -> dict[str, str]:
@@ -39,13 +41,13 @@ def travelling_environment(environment: Mapping[str, str], further: Sequence[str
 
 def recorded_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return variables as evidence may show them: with their values where these can't be secrets."""
-    return {name: value if _is_harmless(name) else WITHHELD for name, value in environment.items()}
+    return {name: value if _is_harmless(name, value) else WITHHELD for name, value in environment.items()}
 
 
 def without_secrets(text: str, environment: Mapping[str, str]) -> str:
     """Return a text without the values of these variables that evidence withholds."""
     for name, value in environment.items():
-        if not _is_harmless(name) and len(value) >= SHORTEST_SECRET:
+        if not _is_harmless(name, value) and len(value) >= SHORTEST_SECRET:
             text = text.replace(value, WITHHELD)
     return text
 
@@ -68,6 +70,8 @@ def decided_variables() -> tuple[str, ...]:
     return tuple(variables)
 
 
-def _is_harmless(name: str) -> bool:
-    is_passed = name in PASSED_VARIABLES or name.startswith(passed_prefixes())
-    return is_passed and not _SECRET.search(name)
+def _is_harmless(name: str, value: str) -> bool:
+    """Return whether a variable is known, and neither its name nor its value looks like a secret."""
+    if name in PASSED_VARIABLES:
+        return True
+    return name.startswith(passed_prefixes()) and not (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))

@@ -40,9 +40,9 @@ def _number_or_auto(value: Any) -> int | None:
 
 String = Annotated[str, Field(min_length=1)]
 FilePath = Annotated[str, FILE]
-#: Does not start with a dash, so that no command takes it for an option.
+#: Neither host nor user starts with a dash, so that no command takes it for an option.
 HostName = Annotated[
-    str, matching(r"(?:[\w.-]+@)?[A-Za-z0-9][\w.-]*", "a host name, an address, or a name of the ssh configuration")
+    str, matching(r"(?:\w[\w.-]*@)?[A-Za-z0-9][\w.-]*", "a host name, an address, or a name of the ssh configuration")
 ]
 VariableName = Annotated[str, matching(r"[A-Za-z_]\w*", "the name of an environment variable")]
 Interface = Annotated[str, matching(r"[\w.:-]{0,15}", "the name of a network interface, as `ip link` shows it")]

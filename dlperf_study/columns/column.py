@@ -1,10 +1,10 @@
 """What a column of the dataset is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
-class Table(StrEnum):
+class TableName(StrEnum):
     """The tables of a study's dataset, and that of the published figures."""
 
     RUNS = "runs"
@@ -15,7 +15,7 @@ class Table(StrEnum):
 
 
 #: The tables that ``collect`` writes for a study.
-DATASET_TABLES = (Table.RUNS, Table.STEPS, Table.CONFIGURATIONS, Table.DIAGNOSTICS)
+DATASET_TABLES = (TableName.RUNS, TableName.STEPS, TableName.CONFIGURATIONS, TableName.DIAGNOSTICS)
 
 
 class Dtype(StrEnum):
@@ -39,30 +39,40 @@ class Column:
     unit: str
     dtype: Dtype
     definition: str
-    tables: tuple[Table, ...]
+    tables: tuple[TableName, ...]
 
     @property
     def is_number(self) -> bool:
         """Whether it holds numbers."""
         return self.dtype in (Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.FLOAT)
 
-    def dtype_in(self, table: Table) -> Dtype:
+    def dtype_in(self, table: TableName) -> Dtype:
         """Return its type in a table; strings repeat on every step, and publications leave numbers out."""
-        if table is Table.STEPS and self.dtype is Dtype.STRING:
+        if table is TableName.STEPS and self.dtype is Dtype.STRING:
             return Dtype.CATEGORY
-        if table is Table.PUBLISHED and self.dtype is Dtype.INTEGER:
+        if table is TableName.PUBLISHED and self.dtype is Dtype.INTEGER:
             return Dtype.OPTIONAL_INTEGER
         return self.dtype
 
 
 #: Short names, so that a line of the registry stays a line.
-R, C = (Table.RUNS,), (Table.CONFIGURATIONS,)
-RC = (Table.RUNS, Table.CONFIGURATIONS)
-RS = (Table.RUNS, Table.STEPS)
-PUBLISHED = (Table.PUBLISHED,)
-RP, RCP = (Table.RUNS, *PUBLISHED), (*RC, *PUBLISHED)
+R, C = (TableName.RUNS,), (TableName.CONFIGURATIONS,)
+RC = (TableName.RUNS, TableName.CONFIGURATIONS)
+RS = (TableName.RUNS, TableName.STEPS)
+P = (TableName.PUBLISHED,)
+RP, RCP = (TableName.RUNS, *P), (*RC, *P)
 ALL = DATASET_TABLES
-S = (Table.STEPS,)
-P = (Table.DIAGNOSTICS,)
+S = (TableName.STEPS,)
+D = (TableName.DIAGNOSTICS,)
 STRING, INT, MAYBE_INT, FLOAT = Dtype.STRING, Dtype.INTEGER, Dtype.OPTIONAL_INTEGER, Dtype.FLOAT
 FLAG, MAYBE_FLAG = Dtype.FLAG, Dtype.OPTIONAL_FLAG
+
+
+def with_interval(column: Column, of: str = "of the mean over runs") -> tuple[Column, ...]:
+    """Return a measured column and the columns of its 95 % interval, which configurations have; ``of`` explains it."""
+    columns = [column]
+    for bound, end in (("low", "lower"), ("high", "upper")):
+        name, label = f"{column.name}_{bound}", f"{column.label}, {bound}"
+        definition = f"{end} bound of the 95 % interval {of}"
+        columns.append(replace(column, name=name, label=label, definition=definition, tables=C))
+    return tuple(columns)

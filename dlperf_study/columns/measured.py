@@ -1,20 +1,56 @@
 """Columns on what was measured, and on which hardware and software."""
 
-from dlperf_study.columns.column import FLOAT, INT, MAYBE_FLAG, MAYBE_INT, RC, RCP, RP, STRING, C, Column, P, R, S
+from dlperf_study.columns.column import (
+    FLOAT,
+    INT,
+    MAYBE_FLAG,
+    MAYBE_INT,
+    RC,
+    RCP,
+    RP,
+    STRING,
+    C,
+    Column,
+    D,
+    R,
+    S,
+    with_interval,
+)
 
-_RATIO_INTERVAL = "the ratio's interval, runs of both resampled"
+_RATIO = "of the ratio: from ratios within common rounds, of independent runs from the runs of both"
+
+
+def _equal_within(name: str, label: str, role: str) -> Column:
+    """Return the column on how far a configuration may be from its baseline or reference at most."""
+    definition = (
+        f"x: the throughput is between 1/(1+x) and 1+x times that of the declared {role}, by two one-sided tests of 5 %"
+    )
+    return Column(f"{name}_equal_within", f"{label}, equal within", "", FLOAT, definition, C)
+
+
+def _factor(part: str, definition: str) -> tuple[Column, ...]:
+    """Return the columns of one of the three factors of an efficiency."""
+    name, label = f"{part}_factor", f"{part.capitalize()} factor"
+    return with_interval(
+        Column(name, label, "", FLOAT, f"{definition}; one of three factors of the efficiency", C), _RATIO
+    )
+
+
+def _verdict(name: str, label: str, role: str) -> Column:
+    """Return the column on what may be said of a configuration and its baseline or reference."""
+    definition = (
+        f"faster or slower than the declared {role}, after Holm over all that have the same one; else equal, if equal "
+        "within what the study's precision is, by default 5 %; else not distinguishable; missing without an interval"
+    )
+    return Column(name, label, "", STRING, definition, C)
 
 
 def _difference(part: str, label: str, meaning: str) -> tuple[Column, ...]:
     """Return the columns on how much longer a configuration takes than its reference."""
     name, label = f"{part}_difference_seconds", f"{label}, difference"
-    median = f"{meaning} − {meaning} of the declared reference, medians of both; negative is faster"
-    interval = "the difference's interval, runs of both resampled"
-    return (
-        Column(name, label, "s", FLOAT, median, C),
-        Column(f"{name}_low", f"{label}, low", "s", FLOAT, f"lower end of {interval}", C),
-        Column(f"{name}_high", f"{label}, high", "s", FLOAT, f"upper end of {interval}", C),
-    )
+    definition = f"{meaning} − {meaning} of the declared reference, mean over common rounds; negative is faster"
+    interval = "of the difference: from differences within common rounds"
+    return with_interval(Column(name, label, "s", FLOAT, definition, C), interval)
 
 
 OUTCOME = (
@@ -22,6 +58,16 @@ OUTCOME = (
     Column("reason", "Reason", "", STRING, "why it ended so", R),
     Column("started", "Started", "UTC", STRING, "when the run started", R),
     Column("run_seconds", "Run time", "s", FLOAT, "life of the training processes", R),
+    Column("order", "Order", "", STRING, "order of the study's runs: rounds, blocks, or by hand", R),
+    Column(
+        "round",
+        "Round",
+        "",
+        MAYBE_INT,
+        "runs of one round were measured in turn, each configuration once; missing unless measured in its round",
+        R,
+    ),
+    Column("position", "Position", "", MAYBE_INT, "place of the run in its round, from 1", R),
     Column("ranks_expected", "Ranks expected", "", INT, "rank logs that a complete run leaves", R),
     Column("ranks_seen", "Ranks seen", "", INT, "rank logs that are complete", R),
     Column("fingerprint", "Fingerprint", "", STRING, "of configuration, measuring code and library versions", R),
@@ -30,62 +76,80 @@ OUTCOME = (
 )
 
 RATES = (
-    Column(
-        "throughput",
-        "Throughput",
-        "samples/s",
-        FLOAT,
-        "global batch × measured steps / slowest rank's window, whole job; of ingested logs, samples / seconds of the "
-        "steady part of what the program printed",
-        RC,
+    *with_interval(
+        Column(
+            "throughput",
+            "Throughput",
+            "samples/s",
+            FLOAT,
+            "global batch × measured steps / makespan: the slowest rank's window with its drain, whole job; of "
+            "ingested logs, samples / seconds of the steady part of what the program printed",
+            RC,
+        )
     ),
-    Column("throughput_low", "Throughput, low", "samples/s", FLOAT, "lower end of the throughput's interval", C),
-    Column("throughput_high", "Throughput, high", "samples/s", FLOAT, "upper end of the throughput's interval", C),
-    Column(
-        "interval_coverage",
-        "Coverage",
-        "",
-        FLOAT,
-        "best chance that the interval holds the true median: min(0.95, 1 − 2^(1−runs)); missing below 3 runs",
-        C,
+    *with_interval(
+        Column(
+            "sum_of_rank_rates",
+            "Sum of trainers",
+            "samples/s",
+            FLOAT,
+            "of asynchronous trainers: sum of their own rates, which the servers sustain while all train",
+            RC,
+        )
     ),
-    Column(
-        "mean_of_rates",
-        "Mean of rates",
-        "samples/s",
-        FLOAT,
-        "arithmetic mean of the slowest rank's per-step rates, of ingested logs of the printed rates that count; for "
-        "comparison with published numbers only",
-        RC,
+    *with_interval(
+        Column(
+            "mean_of_rates",
+            "Mean of rates",
+            "samples/s",
+            FLOAT,
+            "arithmetic mean of the slowest rank's per-step rates, of ingested logs of the printed rates that count; "
+            "for comparison with published numbers only",
+            RC,
+        )
     ),
-    Column("baseline_throughput", "Baseline throughput", "samples/s", FLOAT, "throughput of the declared baseline", C),
-    Column("baseline_low", "Baseline throughput, low", "samples/s", FLOAT, "lower end of the baseline's interval", C),
-    Column("baseline_high", "Baseline throughput, high", "samples/s", FLOAT, "upper end of the baseline's interval", C),
-    Column("speedup", "Speedup", "×", FLOAT, "throughput / throughput of the declared baseline", C),
-    Column("speedup_low", "Speedup, low", "×", FLOAT, f"lower end of {_RATIO_INTERVAL}", C),
-    Column("speedup_high", "Speedup, high", "×", FLOAT, f"upper end of {_RATIO_INTERVAL}", C),
-    Column("efficiency", "Efficiency", "", FLOAT, "speedup × baseline devices / devices", C),
-    Column("efficiency_low", "Efficiency, low", "", FLOAT, "speedup_low × baseline devices / devices", C),
-    Column("efficiency_high", "Efficiency, high", "", FLOAT, "speedup_high × baseline devices / devices", C),
+    *with_interval(
+        Column(
+            "baseline_throughput", "Baseline throughput", "samples/s", FLOAT, "throughput of the declared baseline", C
+        ),
+        "of the baseline",
+    ),
+    *with_interval(
+        Column("speedup", "Speedup", "×", FLOAT, "throughput / throughput of the declared baseline", C), _RATIO
+    ),
+    *with_interval(Column("efficiency", "Efficiency", "", FLOAT, "speedup × baseline devices / devices", C), _RATIO),
+    *_factor("computation", "mean computation per sample and device of the baseline / of this configuration"),
+    *_factor("balance", "mean / slowest rank's computation, relative to the baseline's"),
+    *_factor("communication", "slowest rank's computation / step, relative to the baseline's"),
+    _verdict("baseline_verdict", "Against baseline", "baseline"),
+    _equal_within("speedup", "Speedup", "baseline"),
 )
 
 COMPARISON = (
-    Column(
-        "reference_throughput", "Reference throughput", "samples/s", FLOAT, "throughput of the declared reference", C
+    *with_interval(
+        Column(
+            "reference_throughput",
+            "Reference throughput",
+            "samples/s",
+            FLOAT,
+            "throughput of the declared reference",
+            C,
+        ),
+        "of the reference",
     ),
-    Column(
-        "relative_throughput", "Relative throughput", "×", FLOAT, "throughput / throughput of the declared reference", C
+    *with_interval(
+        Column(
+            "relative_throughput",
+            "Relative throughput",
+            "×",
+            FLOAT,
+            "throughput / throughput of the declared reference",
+            C,
+        ),
+        _RATIO,
     ),
-    Column("relative_throughput_low", "Relative throughput, low", "×", FLOAT, f"lower end of {_RATIO_INTERVAL}", C),
-    Column("relative_throughput_high", "Relative throughput, high", "×", FLOAT, f"upper end of {_RATIO_INTERVAL}", C),
-    Column(
-        "verdict",
-        "Against reference",
-        "",
-        STRING,
-        "faster or slower than the declared reference; not distinguishable where the ratio's interval holds 1",
-        C,
-    ),
+    _verdict("verdict", "Against reference", "reference"),
+    _equal_within("relative_throughput", "Relative throughput", "reference"),
     *_difference("step", "Step", "step"),
     *_difference("computation", "Computation", "computation"),
     *_difference("exposed", "Exposed", "exposed communication"),
@@ -94,80 +158,11 @@ COMPARISON = (
         "Lies in",
         "",
         STRING,
-        "part of the step that makes it faster or slower: computation or exchange, if its interval excludes 0 and is "
-        "beyond the other's; both, if both exclude 0; else undecided; missing without a verdict or an interval",
+        "part of the step that makes it faster or slower: computation or exchange, if the interval of its difference "
+        "excludes 0 and that of its excess over the other difference too; both, if both differences exclude 0; else "
+        "undecided; missing unless faster or slower",
         C,
     ),
-)
-
-TIMES = (
-    Column("step_seconds", "Step", "s", FLOAT, "slowest rank's window / measured steps", RC),
-    Column(
-        "step_variation",
-        "Step variation",
-        "",
-        FLOAT,
-        "coefficient of variation of the slowest rank's steps: standard deviation / mean",
-        R,
-    ),
-    Column(
-        "computation_seconds",
-        "Computation",
-        "s",
-        FLOAT,
-        "slowest rank's computation-only window / its steps; the step itself where nothing is exchanged",
-        RC,
-    ),
-    Column("exposed_seconds", "Exposed communication", "s", FLOAT, "step − computation, never below 0", RC),
-    Column("exchange_seconds", "Pure communication", "s", FLOAT, "slowest rank's exchange-only window / exchanges", RC),
-    Column("traced_step_seconds", "Traced step", "s", FLOAT, "a step of the traced run, which tracing slows", C),
-    Column(
-        "negotiation_seconds",
-        "Negotiation",
-        "s",
-        FLOAT,
-        "time of a traced step in which some gradient waited until all ranks had it; Horovod's timeline, rank 0",
-        C,
-    ),
-    Column(
-        "all_reduce_seconds",
-        "All-reduce",
-        "s",
-        FLOAT,
-        "time of a traced step in which some gradient was copied or reduced; Horovod's timeline, rank 0",
-        C,
-    ),
-    Column(
-        "computation_to_communication",
-        "Computation : communication",
-        "",
-        FLOAT,
-        "computation / exposed communication; missing where none is exposed",
-        C,
-    ),
-    Column("overlap", "Overlap", "", FLOAT, "1 − exposed / pure communication", RC),
-    Column(
-        "bus_bandwidth",
-        "Bus bandwidth",
-        "bytes/s",
-        FLOAT,
-        "bytes / pure communication × 2(n−1)/n; all-reduce on n > 1 devices only",
-        RC,
-    ),
-    Column("load_balance", "Load balance", "", FLOAT, "mean / maximum over ranks of the computation time", RC),
-    Column("mfu", "MFU", "", FLOAT, "throughput × FLOPs per sample / (devices × device peak); missing if unknown", RC),
-    Column("drain_seconds", "Drain", "s", FLOAT, "longest wait of a rank for late updates after its window", R),
-    Column("warmup_slowdown", "First step", "×", FLOAT, "first warm-up step / median measured step, slowest rank", R),
-    Column(
-        "settled_at_step",
-        "Settled at step",
-        "",
-        MAYBE_INT,
-        "first measured step from which the window is steady; missing if it never is or is too short to tell; of "
-        "ingested logs, steps count from the start",
-        R,
-    ),
-    Column("final_loss", "Final loss", "", FLOAT, "loss of the last measured step, mean over ranks", R),
 )
 
 #: Columns of ingested logs alone.
@@ -177,22 +172,52 @@ INGESTED = (
     Column("printed_lines", "Printed", "lines", MAYBE_INT, "of ingested logs: number of rates of the whole job", R),
     Column("steady_lines", "Steady", "lines", MAYBE_INT, "of ingested logs: how many of these rates count", R),
     Column("steady_window", "Left out", "", STRING, "of ingested logs: which of these rates do not count, and why", R),
-    Column("fixed_window", "Fixed window", "", STRING, "of ingested logs: the steps that DLPerf took of such logs", R),
     Column(
-        "fixed_window_throughput",
-        "Throughput, fixed window",
-        "samples/s",
-        FLOAT,
-        "of ingested logs: samples / seconds of the steps that DLPerf took, whatever they hold",
-        RC,
+        "behaviour",
+        "Behaviour",
+        "",
+        STRING,
+        "of ingested logs, without stalls: flat; warm-up, the last level of the rate is the fastest; slow-down, it is "
+        "not; or no steady state, it is too short or not steady; missing where there are too few lines to tell",
+        R,
     ),
     Column(
-        "fixed_window_mean_of_rates",
-        "Mean of rates, fixed window",
+        "rate_levels",
+        "Rate levels",
+        "",
+        STRING,
+        "of ingested logs with several levels, without stalls and start-up: the rate of each and its steps",
+        R,
+    ),
+    Column(
+        "wall_throughput",
+        "Throughput by the clock",
         "samples/s",
         FLOAT,
-        "of ingested logs: arithmetic mean of the rates printed at the steps that DLPerf took; what it published",
-        RC,
+        "of ingested logs whose lines have times: samples / seconds from the end of the start-up to the last line, "
+        "stalls included; missing if the times are too coarse or don't fit the printed rates",
+        R,
+    ),
+    Column("fixed_window", "Fixed window", "", STRING, "of ingested logs: the steps that DLPerf took of such logs", R),
+    *with_interval(
+        Column(
+            "fixed_window_throughput",
+            "Throughput, fixed window",
+            "samples/s",
+            FLOAT,
+            "of ingested logs: samples / seconds of the steps that DLPerf took, whatever they hold",
+            RC,
+        )
+    ),
+    *with_interval(
+        Column(
+            "fixed_window_mean_of_rates",
+            "Mean of rates, fixed window",
+            "samples/s",
+            FLOAT,
+            "of ingested logs: arithmetic mean of the rates printed at the steps that DLPerf took; what it published",
+            RC,
+        )
     ),
 )
 
@@ -221,6 +246,7 @@ ENVIRONMENT = (
     Column("memory_bytes", "Memory", "bytes", MAYBE_INT, "memory of the host", R),
     Column("python_version", "Python", "", STRING, "version of Python", R),
     Column("library_settings", "Variables", "", STRING, "variables of the environment that set libraries", R),
+    Column("measuring_code", "Measuring code", "", STRING, "digest of the measuring code", R),
     Column("git_commit", "Commit", "", STRING, "commit of the measuring code", R),
     Column("git_dirty", "Uncommitted", "", MAYBE_FLAG, "files of the checkout, changed or new, were in no commit", R),
 )
@@ -232,8 +258,8 @@ STEPS = (
         "Window",
         "",
         STRING,
-        "warmup, training, computation or exchange; of ingested logs, training counts, warmup comes before it, and "
-        "left_out is within",
+        "warmup, computation_before, training, computation_after, exchange_<bytes> or exchange; of ingested logs, "
+        "training counts, warmup comes before it, and left_out is within",
         S,
     ),
     Column("step", "Step", "", INT, "number of the step in its window, from 0; of ingested logs, since the start", S),
@@ -242,7 +268,14 @@ STEPS = (
 )
 
 DIAGNOSTICS = (
-    Column("subject", "Subject", "", STRING, "what the diagnostic is about: a column, a file or a window", P),
-    Column("severity", "Severity", "", STRING, "warning: read with care; error: the number is missing or wrong", P),
-    Column("message", "Diagnostic", "", STRING, "what was measured, and what may explain it", P),
+    Column("subject", "Subject", "", STRING, "what the diagnostic is about: a column, a file or a window", D),
+    Column(
+        "severity",
+        "Severity",
+        "",
+        STRING,
+        "error: the number is missing or wrong; warning: read with care; note: worth knowing",
+        D,
+    ),
+    Column("message", "Diagnostic", "", STRING, "what was measured, and what may explain it", D),
 )

@@ -1,10 +1,10 @@
 """Columns on published numbers: what others measured and printed."""
 
-from dlperf_study.columns.column import FLOAT, INT, PUBLISHED, STRING, Column
+from dlperf_study.columns.column import FLOAT, INT, STRING, Column, P
 
 
 def _string(name: str, label: str, definition: str) -> Column:
-    return Column(name, label, "", STRING, definition, PUBLISHED)
+    return Column(name, label, "", STRING, definition, P)
 
 
 #: Where a number is printed. A cell of a table may hold several; each has a row of its own.
@@ -27,7 +27,7 @@ NUMBER = (
         "",
         FLOAT,
         "the printed number in the metric's unit; per cent are fractions, a : b is a / b",
-        PUBLISHED,
+        P,
     ),
     _string("unit", "Unit", "unit of the value"),
     Column(
@@ -36,12 +36,12 @@ NUMBER = (
         "",
         FLOAT,
         "what one unit of the last printed digit is worth in the value; of a : b, one unit of b",
-        PUBLISHED,
+        P,
     ),
     _string("scope", "Scope", "what the number is of: job (all devices) or rank (one worker)"),
     _string("role", "Role", "result, or working: run lists, profiles, sums, and what repeats a result"),
     _string("estimator", "Estimator", "median, mean, run (of one repetition), one value, or not stated"),
-    Column("runs", "Runs", "", INT, "published repetitions of this cell's number; 0 where none is printed", PUBLISHED),
+    Column("runs", "Runs", "", INT, "published repetitions of this cell's number; 0 where none is printed", P),
     _string("runs_of", "Run of", "cell of the table that summarises the run; missing where no table does"),
     _string("baseline", "Baseline cell", "cell of the number that a speedup or an efficiency is relative to"),
     _string("series", "Line", "what may be compared by devices: same source, table, program and configuration"),
@@ -52,14 +52,14 @@ WHO = (
     _string("extra", "Besides", "what else tells it from programs of the same name, in the source's words"),
     _string("mode", "Mode", "way to exchange gradients, in the source's words"),
     _string("scaling", "Scaling", "weak: batch per device fixed; strong: global batch fixed"),
-    Column("sequence_length", "Sequence length", "tokens", INT, "tokens of one sample", PUBLISHED),
+    Column("sequence_length", "Sequence length", "tokens", INT, "tokens of one sample", P),
     Column(
         "samples_per_task",
         "Samples per task",
         "samples",
         INT,
         "samples that a worker of ElasticDL fetches at once",
-        PUBLISHED,
+        P,
     ),
     _string("instance", "Instance", "machine of a cloud, by its name there"),
     _string("hardware", "Hardware", "machines as the source describes them"),
@@ -72,7 +72,7 @@ COUNTERPARTS = (
     _string("our_framework", "Our framework", "framework of ours that exchanges gradients the same way"),
     _string("our_strategy", "Our strategy", "strategy of ours that exchanges gradients the same way"),
     *(
-        Column(f"our_{name}", f"Our {words}", "", INT, f"{words} with which ours asks the same question", PUBLISHED)
+        Column(f"our_{name}", f"Our {words}", "", INT, f"{words} with which ours asks the same question", P)
         for name, words in (
             ("nodes", "nodes"),
             ("devices_per_node", "devices per node"),

@@ -7,17 +7,23 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.comparison import (
-    Ratio,
+    RATIOS,
     Throughputs,
+    Verdict,
     differences,
     explaining_part,
+    larger_part,
+    of_itself,
+    rounds_of,
+    sample_of,
     throughput_ratio,
-    verdict,
+    verdicts,
+    widest_equality,
 )
-from dlperf_study.analysis.scaling import scaling_columns
-from dlperf_study.analysis.statistics import coverage, interval_columns, median_interval
+from dlperf_study.analysis.scaling import efficiency_factors, scaling_columns
+from dlperf_study.analysis.statistics import Estimate, interval_columns
 from dlperf_study.arrays import Floats
-from dlperf_study.columns import Table
+from dlperf_study.columns import TableName
 from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import BaselineError
@@ -25,16 +31,22 @@ from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
 
-#: Columns of the runs whose median over the completed runs is a column of the same name in this table.
-MEDIANS = [
+#: Rates of the runs: this table has the exponential of the mean of their logarithms, with its interval.
+RATES = (
     *("throughput", "mean_of_rates", "fixed_window_throughput", "fixed_window_mean_of_rates"),
-    *("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds", "overlap", "bus_bandwidth"),
-    *("load_balance", "mfu", "parameters", "gradient_bytes", "flops_per_sample"),
-]
-#: Medians that are counts: rounded to integers, also between two runs that disagree.
-COUNTS = {"parameters": 0, "gradient_bytes": 0}
-#: The column of the ratio to a baseline or reference.
-RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
+    *("bus_bandwidth", "exchange_bandwidth", "sum_of_rank_rates", "mfu"),
+)
+#: Other columns of the runs: this table has their mean, with its interval.
+MEANS = (
+    *("step_seconds", "computation_seconds", "exposed_seconds", "jitter_seconds"),
+    *("exchange_seconds", "exchange_latency_seconds"),
+    *("step_p50_seconds", "step_p95_seconds", "step_p99_seconds"),
+    *("overlap", "load_balance"),
+)
+#: Facts of the network. All runs must have the same; where they don't, the median stands for them.
+FACTS = {"parameters": 0, "gradient_bytes": 0, "flops_per_sample": 9}
+#: The column of what may be said of the ratio to a baseline or reference.
+VERDICTS: dict[Denominator, str] = {"baseline": "baseline_verdict", "reference": "verdict"}
 
 
 def configurations_table(
@@ -46,48 +58,84 @@ def configurations_table(
     rank computed much slower than the others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
-    medians, throughputs = _medians(completed), throughputs_of(completed)
+    measurements, throughputs = _measurements(completed), throughputs_of(runs, plan)
     speedups, missing_baselines = _ratios(plan.entries, "baseline", throughputs)
     relative_throughputs, missing_references = _ratios(plan.entries, "reference", throughputs)
+    baseline_verdicts = _verdicts(plan, "baseline", speedups)
+    reference_verdicts = _verdicts(plan, "reference", relative_throughputs)
+    parts = _StepParts(completed, rounds_of(completed, plan), uneven)
     devices = {entry.configuration.identity: entry.configuration.world_size for entry in plan.entries}
     rows = []
     for entry in plan.entries:
         identity = entry.configuration.identity
-        row = _planned_columns(entry)
-        row |= _measured_columns(medians.get(identity, {}), throughputs.get(identity, np.empty(0)))
+        row = _planned_columns(entry) | measurements.get(identity, {"runs_completed": 0})
         if identity in speedups:
             speedup, baseline_devices = speedups[identity], devices[entry.baseline_identity]
-            row["baseline_throughput"] = speedup.denominator_throughput
-            row |= interval_columns("baseline", speedup.denominator_interval)
-            row |= scaling_columns(speedup.value, speedup.interval, devices[identity], baseline_devices)
+            row |= _denominator_columns("baseline_throughput", measurements[entry.baseline_identity])
+            row |= scaling_columns(speedup.factor, speedup.factor_interval(), devices[identity], baseline_devices)
+            row |= _verdict_columns("baseline", baseline_verdicts.get(identity))
+            row |= _ratio_columns(parts.factors(entry))
         if identity in relative_throughputs:
-            row |= _comparison_columns(entry, relative_throughputs[identity], completed, uneven)
+            verdict = reference_verdicts.get(identity)
+            row |= _denominator_columns("reference_throughput", measurements[str(entry.reference_identity)])
+            row |= _ratio_columns({"relative_throughput": relative_throughputs[identity]})
+            row |= _verdict_columns("reference", verdict)
+            row |= parts.columns(entry, verdict.word if verdict else None)
         rows.append(row | traces.get(identity, {}))
-    return frame_of_rows(Table.CONFIGURATIONS, rows), [*missing_baselines, *missing_references]
+    return frame_of_rows(TableName.CONFIGURATIONS, rows), [*missing_baselines, *missing_references]
 
 
-def throughputs_of(completed: pd.DataFrame) -> Throughputs:
+def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     """Return the throughputs of the completed runs, in samples/s, by identity."""
+    completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    rounds = rounds_of(completed, plan)
     groups = completed.groupby("identity")["throughput"]
-    return {str(identity): rates.to_numpy(np.float64) for identity, rates in groups}
+    return {str(identity): sample_of(rates, rounds) for identity, rates in groups}
 
 
-def _medians(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:
-    """Return the medians of the runs by identity; of the overlap only if every run with an exchange window has one.
+def _measurements(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:
+    """Return the number of runs, and means of measured columns with their intervals, by identity.
 
-    Runs without an overlap are those that hid the most, so a median of the others would be too low.
+    The mean of the overlap only if every run with an exchange window has one: runs without an overlap are those that
+    hid the most, so a mean of the others would be too low.
     """
-    runs = completed.groupby("identity")
-    medians, counts = runs[MEDIANS].median().round(COUNTS), runs[["overlap", "exchange_seconds"]].count()
-    medians["overlap"] = medians["overlap"].where(counts["overlap"] == counts["exchange_seconds"])
-    by_identity: dict[Any, dict[Any, Any]] = medians.to_dict("index")
+    by_identity: dict[Any, dict[Any, Any]] = {}
+    names = [*RATES, *MEANS, *FACTS]
+    numbers = completed[names].to_numpy(np.float64, na_value=np.nan)
+    for identity, positions in completed.groupby("identity").indices.items():
+        values = dict(zip(names, numbers[positions].T, strict=True))
+        known = {name: column[~np.isnan(column)] for name, column in values.items()}
+        columns: dict[Any, Any] = {"runs_completed": len(positions)}
+        for name in (*RATES, *MEANS):
+            is_partial = name == "overlap" and known[name].size < known["exchange_seconds"].size
+            if known[name].size and not is_partial:
+                columns |= _mean_columns(name, known[name])
+        for name, decimals in FACTS.items():
+            columns[name] = round(float(np.median(known[name])), decimals) if known[name].size else None
+        computation, exposed = columns.get("computation_seconds"), columns.get("exposed_seconds")
+        columns["computation_to_communication"] = (
+            computation / exposed if computation and exposed and exposed > 0 else None
+        )
+        by_identity[identity] = columns
     return by_identity
+
+
+def _mean_columns(name: str, values: Floats) -> dict[str, float]:
+    """Return the mean of a column with its interval; that of a rate from the logarithms."""
+    if name in RATES:
+        rate = Estimate.of(np.log(values))
+        return {name: rate.factor, **interval_columns(name, rate.factor_interval())}
+    estimate = Estimate.of(values)
+    return {name: estimate.mean, **interval_columns(name, estimate.interval())}
 
 
 def _ratios(
     entries: Iterable[Entry], role: Denominator, throughputs: Throughputs
-) -> tuple[dict[str, Ratio], list[Diagnostic]]:
-    """Return the ratios of the measured entries by identity, and a diagnostic where the denominator has no runs."""
+) -> tuple[dict[str, Estimate], list[Diagnostic]]:
+    """Return the logarithms of the ratios of the measured entries, and a diagnostic where the denominator has no runs.
+
+    The ratios are by identity.
+    """
     ratios, diagnostics = {}, []
     for entry in entries:
         identity = entry.configuration.identity
@@ -98,6 +146,19 @@ def _ratios(
         except BaselineError as error:
             diagnostics.append(Diagnostic(RATIOS[role], str(error), Severity.ERROR, identity))
     return ratios, diagnostics
+
+
+def _verdicts(plan: Plan, role: Denominator, ratios: Mapping[str, Estimate]) -> dict[str, Verdict]:
+    """Return the verdicts by identity; all those on one baseline or reference are made together."""
+    compared: dict[str | None, dict[str, Estimate]] = {}
+    for entry in plan.entries:
+        identity, denominator_identity = entry.configuration.identity, entry.denominator(role)
+        if identity in ratios and identity != denominator_identity:
+            compared.setdefault(denominator_identity, {})[identity] = ratios[identity]
+    decided: dict[str, Verdict] = {}
+    for log_ratios in compared.values():
+        decided |= verdicts(log_ratios, widest_equality(plan))
+    return decided
 
 
 def _planned_columns(entry: Entry) -> dict[str, Any]:
@@ -116,34 +177,50 @@ def _planned_columns(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _measured_columns(medians: Mapping[Any, Any], rates: Floats) -> dict[str, Any]:
-    computation, exposed = medians.get("computation_seconds"), medians.get("exposed_seconds")
-    return {
-        **medians,
-        "computation_to_communication": computation / exposed if computation and exposed else None,
-        "runs_completed": rates.size,
-        "interval_coverage": coverage(rates.size),
-        **interval_columns("throughput", median_interval(rates)),
-    }
+def _denominator_columns(name: str, measurements: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the throughput of a baseline or reference with its interval."""
+    suffixes = ("", "_low", "_high")
+    return {f"{name}{suffix}": measurements.get(f"throughput{suffix}") for suffix in suffixes}
 
 
-def _comparison_columns(
-    entry: Entry, ratio: Ratio, completed: pd.DataFrame, uneven: Collection[str | None]
-) -> dict[str, Any]:
-    identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
-    runs = completed[completed["identity"] == identity]
-    parts = differences(runs, completed[completed["identity"] == reference_identity])
-    decided = None if entry.is_reference else verdict(ratio.interval)
-    is_uneven = identity in uneven or reference_identity in uneven
-    columns = {
-        "reference_throughput": ratio.denominator_throughput,
-        "relative_throughput": ratio.value,
-        **interval_columns("relative_throughput", ratio.interval),
-        "verdict": decided,
-        "difference_lies_in": explaining_part(decided, parts, is_uneven),
-    }
-    for part, difference in parts.items():
-        name = part.replace("_seconds", "_difference_seconds")
-        columns[name] = difference.seconds
-        columns |= interval_columns(name, difference.interval)
+def _verdict_columns(role: Denominator, verdict: Verdict | None) -> dict[str, Any]:
+    if verdict is None:
+        return {}
+    return {VERDICTS[role]: verdict.word, f"{RATIOS[role]}_equal_within": verdict.equal_within}
+
+
+def _ratio_columns(log_ratios: Mapping[str, Estimate]) -> dict[str, Any]:
+    """Return ratios with their intervals, from their logarithms by column."""
+    columns: dict[str, Any] = {}
+    for name, log_ratio in log_ratios.items():
+        columns |= {name: log_ratio.factor, **interval_columns(name, log_ratio.factor_interval())}
     return columns
+
+
+class _StepParts:
+    """How much longer the parts of a step take than those of the reference, and what they make of an efficiency."""
+
+    def __init__(self, completed: pd.DataFrame, rounds: pd.Series | None, uneven: Collection[str | None]) -> None:
+        self._runs = {str(identity): runs for identity, runs in completed.groupby("identity")}
+        self._rounds, self._uneven = rounds, uneven
+
+    def factors(self, entry: Entry) -> dict[str, Estimate]:
+        """Return the factors of the efficiency of a configuration; those of a baseline are 1."""
+        runs, baseline_runs = self._runs[entry.configuration.identity], self._runs[entry.baseline_identity]
+        factors = efficiency_factors(runs, baseline_runs, self._rounds)
+        return dict.fromkeys(factors, of_itself(len(runs))) if entry.is_baseline else factors
+
+    def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
+        """Return the differences with their intervals, and which of them explains the verdict."""
+        identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
+        runs, reference_runs = self._runs[identity], self._runs[reference_identity]
+        parts = differences(runs, reference_runs, self._rounds)
+        if entry.is_reference:
+            parts = dict.fromkeys(parts, of_itself(len(runs)))
+        excess = larger_part(runs, reference_runs, self._rounds) if parts else None
+        is_uneven = identity in self._uneven or reference_identity in self._uneven
+        columns: dict[str, Any] = {"difference_lies_in": explaining_part(decided, parts, excess, is_uneven)}
+        for part, difference in parts.items():
+            name = part.replace("_seconds", "_difference_seconds")
+            columns |= {name: difference.mean, **interval_columns(name, difference.interval())}
+        return columns

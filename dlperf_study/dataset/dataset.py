@@ -8,9 +8,11 @@ import pandas as pd
 
 from dlperf_study.analysis.comparison import network_diagnostics
 from dlperf_study.analysis.scaling import curve_diagnostics
-from dlperf_study.columns import DATASET_TABLES, Table
+from dlperf_study.analysis.steady_state import TOLERANCE
+from dlperf_study.columns import DATASET_TABLES, TableName
 from dlperf_study.dataset import tables
-from dlperf_study.dataset.configuration_table import configurations_table
+from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
+from dlperf_study.dataset.precision import precision_diagnostics
 from dlperf_study.dataset.run_diagnostics import UNEVEN, run_diagnostics
 from dlperf_study.dataset.run_table import StepColumns, run_row
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
@@ -62,15 +64,16 @@ def collect(paths: StudyPaths) -> Dataset:
     if plan.ingested_from:
         source = plan.ingested_from
         raise EvidenceError(f"{paths.folder}: was not measured but ingested; `python -m dlperf_study ingest {source}`")
-    evidence = _Evidence()
+    evidence = _Evidence(plan.precision or TOLERANCE)
     for entry in plan.entries:
         identity = entry.configuration.identity
         for run_paths in paths.configuration(identity).runs():
             evidence.read(identity, run_paths)
-    runs = tables.frame_of_rows(Table.RUNS, evidence.rows)
+    runs = tables.frame_of_rows(TableName.RUNS, evidence.rows)
     traces = read_traces(plan, paths, runs)
     uneven = {diagnostic.identity for diagnostic in evidence.diagnostics if diagnostic.subject == UNEVEN}
     configurations, ratio_diagnostics = configurations_table(plan, runs, traces.columns, uneven)
+    throughputs = throughputs_of(runs, plan)
     diagnostics = [
         *evidence.diagnostics,
         *_unplanned_configurations(paths, plan),
@@ -78,7 +81,8 @@ def collect(paths: StudyPaths) -> Dataset:
         *study_diagnostics(plan, runs),
         *ratio_diagnostics,
         *network_diagnostics(configurations),
-        *curve_diagnostics(configurations, plan.scaling),
+        *curve_diagnostics(configurations, throughputs, plan.scaling),
+        *precision_diagnostics(plan, runs, throughputs),
     ]
     dataset = Dataset(plan, runs, evidence.steps.frame(), configurations, diagnostics_table(diagnostics))
     dataset.write(paths)
@@ -87,8 +91,12 @@ def collect(paths: StudyPaths) -> Dataset:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What the tables need of the runs that were read so far; a run itself may be large."""
+    """What the tables need of the runs that were read so far; a run itself may be large.
 
+    ``tolerance``: by how much the parts of a steady window may differ.
+    """
+
+    tolerance: float
     rows: list[dict[str, Any]] = field(default_factory=list)
     steps: StepColumns = field(default_factory=StepColumns)
     duplicates: DuplicateRuns = field(default_factory=DuplicateRuns)
@@ -104,14 +112,14 @@ class _Evidence:
             message = f"not counted: {reason}"
             self.diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, identity, repetition))
             return
-        self.rows.append(run_row(run))
+        self.rows.append(run_row(run, self.tolerance))
         self.steps.add(run)
-        self.diagnostics.extend(run_diagnostics(run))
+        self.diagnostics.extend(run_diagnostics(run, self.tolerance))
 
 
 def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
     """Return the table of diagnostics."""
-    return tables.frame_of_rows(Table.DIAGNOSTICS, [vars(diagnostic) for diagnostic in diagnostics])
+    return tables.frame_of_rows(TableName.DIAGNOSTICS, [vars(diagnostic) for diagnostic in diagnostics])
 
 
 def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -129,7 +137,7 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
         steps.add(run)
     if not rows:
         raise EvidenceError(f"{paths.folder}: no run yet")
-    return tables.frame_of_rows(Table.RUNS, rows), steps.frame()
+    return tables.frame_of_rows(TableName.RUNS, rows), steps.frame()
 
 
 def _unplanned_configurations(paths: StudyPaths, plan: Plan) -> Iterator[Diagnostic]:

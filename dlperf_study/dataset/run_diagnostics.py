@@ -6,27 +6,36 @@ from dataclasses import replace
 import numpy as np
 
 from dlperf_study.analysis.communication import (
-    computation_windows,
+    ERRORS,
     exchange_kind,
-    exposed_noise_seconds,
+    exposed_error_seconds,
+    exposed_seconds,
     overlap,
+    rank_computations,
     rank_waiting_seconds,
-    unclipped_exposed_seconds,
+    shared_cores,
     unexplained_waiting_seconds,
 )
-from dlperf_study.analysis.steady_state import MINIMUM_STEPS, settled_at
-from dlperf_study.analysis.throughput import drain_seconds, model_flops_utilisation, slowest_training
+from dlperf_study.analysis.steady_state import TOLERANCE, Answer, settled_at, steadiness
+from dlperf_study.analysis.throughput import (
+    drain_resolution_seconds,
+    drain_seconds,
+    makespan_seconds,
+    model_flops_utilisation,
+    slowest_training,
+)
 from dlperf_study.dataset.run_table import hosts_of
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.evidence.rank_agreement import NO_EXCHANGE
-from dlperf_study.evidence.rank_log import COMPUTATION, EXCHANGE, TRAINING
+from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, TRAINING
 from dlperf_study.evidence.run import Run
+from dlperf_study.study.turn import ROUNDS
 from dlperf_study.wording import counted
 
 #: The subject of a diagnostic about a straggler, which makes the computation of a configuration uneven among ranks.
 UNEVEN = "load_balance"
-#: A rank is a straggler when its computation takes this many times the median of the other ranks'.
-STRAGGLER = 1.2
+#: A rank is a straggler when its computation takes this many times the median of the other ranks', and not by chance.
+STRAGGLER = 1.05
 #: Cores that other processes may keep busy before a run is diagnosed.
 BUSY_CORES = 0.25
 #: Share of the window that late updates may take after it.
@@ -36,12 +45,14 @@ WAITING = "waiting for a slower rank counts as communication here, and can expla
 OVERHEAD = "no slower rank explains that; hooks, copies and contention may, which the exchange alone does not have"
 
 
-def run_diagnostics(run: Run) -> list[Diagnostic]:
-    """Return every diagnostic about a run, those of its record first."""
+def run_diagnostics(run: Run, tolerance: float = TOLERANCE) -> list[Diagnostic]:
+    """Return every diagnostic about a run, those of its record first; ``tolerance``: see ``steadiness``."""
     checks = (*EVERY_RUN, *COMPLETED_RUN) if run.completed else EVERY_RUN
     diagnostics = list(run.diagnostics)
     for check in checks:
         diagnostics.extend(check(run))
+    if run.completed:
+        diagnostics.extend(unsteady(run, tolerance))
     return [replace(diagnostic, identity=run.identity, repetition=run.repetition) for diagnostic in diagnostics]
 
 
@@ -63,6 +74,13 @@ def busy_machine(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("survivors_ended", f"ended before it, left by earlier runs: {', '.join(survivors)}")
 
 
+def out_of_round(run: Run) -> Iterator[Diagnostic]:
+    """The run was measured in rounds, but after its own: then no other configuration saw the same machine."""
+    if run.facts["order"] == ROUNDS and run.facts["round"] is None:
+        message = "measured after its round, when later rounds were done; ratios leave it out"
+        yield Diagnostic("round", f"{message}. One more repeat adds a round that all configurations share")
+
+
 def too_few_cores(run: Run) -> Iterator[Diagnostic]:
     """Trainers and servers share cores, so that adding devices adds no computing power."""
     cores = run.facts["environment"].get("hardware", {}).get("cores")
@@ -75,60 +93,69 @@ def too_few_cores(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("cores", f"{processes:g} processes of {threads} on {counted(cores, 'core')}")
 
 
-def unsteady(run: Run) -> Iterator[Diagnostic]:
-    """The measured window has not settled, or is too short to tell."""
+def unsteady(run: Run, tolerance: float) -> Iterator[Diagnostic]:
+    """The measured window is not steady; one that is too short to tell is a note of the study."""
     window = slowest_training(run)
-    settled = settled_at(window.step_seconds)
-    if window.steps < MINIMUM_STEPS:
-        message = f"{window.steps} measured steps are too few to test for a steady state; {MINIMUM_STEPS} would do"
-        yield Diagnostic("settled_at_step", message)
-    elif settled is None:
-        yield Diagnostic("settled_at_step", "the step time never settles; more steps would show whether it does")
-    elif settled:
-        message = f"the step time settles only at step {settled} of {window.steps}; more warm-up steps would help"
-        yield Diagnostic("settled_at_step", message)
+    result = steadiness(window.step_seconds, tolerance)
+    if result.answer is not Answer.NOT_STEADY:
+        return
+    message = f"parts of the window differ by {100 * result.difference:.0f} % of a step"
+    settled = settled_at(window.step_seconds, tolerance)
+    if settled is None:
+        message += ", and its second half is not shown to be steady either"
+        yield Diagnostic("steadiness", f"{message}: what else did the machine do?")
+    else:
+        remedy = f"it is steady only from step {settled} of {window.steps} on: a longer warm-up would help"
+        yield Diagnostic("steadiness", f"{message}; {remedy}")
 
 
 def stragglers(run: Run) -> Iterator[Diagnostic]:
-    """A rank computes much slower than the others, which wait for it in every step."""
-    seconds = np.array([window.mean_seconds for window in computation_windows(run)])
+    """A rank computes slower than the others by more than chance, and they wait for it in every step."""
+    computations = rank_computations(run)
+    seconds = np.array([computation.mean for computation in computations])
+    errors = np.array([computation.error for computation in computations])
     for rank in range(seconds.size if seconds.size > 1 else 0):
-        factor = seconds[rank] / np.median(np.delete(seconds, rank))
-        if factor > STRAGGLER:
-            host = run.ranks[rank].facts["host"]
-            yield Diagnostic(UNEVEN, f"rank {rank} on {host} computes {factor:.2f} times as long as the others")
+        usual = float(np.median(np.delete(seconds, rank)))
+        error = float(np.hypot(errors[rank], np.delete(errors, rank).max()))
+        if seconds[rank] > STRAGGLER * usual and seconds[rank] - usual > ERRORS * error:
+            host, factor = run.ranks[rank].facts["host"], seconds[rank] / usual
+            yield Diagnostic(UNEVEN, f"straggler: rank {rank} on {host} computes {factor:.2f} times as long as others")
 
 
 def negative_communication(run: Run) -> Iterator[Diagnostic]:
     """The step was faster than its computation alone, by more than the spread of the steps explains."""
-    exposed = unclipped_exposed_seconds(run)
-    if exposed is not None and exposed < -exposed_noise_seconds(run):
-        message = f"the step takes {-exposed:.3g} s less than its computation alone; shown as 0"
-        yield Diagnostic("exposed_seconds", f"{message}. The machine may have slowed down between the windows")
+    exposed = exposed_seconds(run)
+    if exposed is not None and exposed < -ERRORS * exposed_error_seconds(run):
+        message = f"the step takes {-exposed:.3g} s less than its computation alone"
+        yield Diagnostic("exposed_seconds", f"{message}. The machine may have been slower in the windows around it")
 
 
 def negative_overlap(run: Run) -> Iterator[Diagnostic]:
     """The step waits longer for the exchange than the exchange takes alone."""
     overlapped = overlap(run)
-    if overlapped is not None and overlapped < 0:
+    exchange = run.slowest(EXCHANGE)
+    if overlapped is None or exchange is None:
+        return
+    if overlapped < -ERRORS * exposed_error_seconds(run) / exchange.mean_seconds:
         message = f"the step waits {1 - overlapped:.2f} times as long for the exchange as it takes alone"
         waits_for_ranks = rank_waiting_seconds(run) >= unexplained_waiting_seconds(run)
         yield Diagnostic("overlap", f"{message}: {WAITING if waits_for_ranks else OVERHEAD}")
 
 
-def unknown_overlap(run: Run) -> Iterator[Diagnostic]:
-    """The step was not longer than its computation alone, so its overlap is unknown."""
-    exposed = unclipped_exposed_seconds(run)
-    if exposed is not None and exposed < 0 and run.windows(EXCHANGE):
-        message = f"the step takes {-exposed:.3g} s less than its computation alone"
-        yield Diagnostic("overlap", f"not known: {message}, so none of the exchange was seen in it")
+def meaningless_overlap(run: Run) -> Iterator[Diagnostic]:
+    """Computation and exchange share cores, so that what one hides it takes from the other."""
+    reason = shared_cores(run)
+    if exposed_seconds(run) is not None and run.windows(EXCHANGE) and reason:
+        yield Diagnostic("overlap", f"not given: {reason}, so what is hidden slows the computation", Severity.NOTE)
 
 
 def unmeasured_parts(run: Run) -> Iterator[Diagnostic]:
     """A window of the configuration was not measured."""
     configuration = run.configuration
+    before, after = configuration.computation_halves(slowest_training(run).steps)
     parts = (
-        ("computation_seconds", "computation-only", COMPUTATION, configuration.computation_steps),
+        ("computation_seconds", "first computation-only", COMPUTATION_BEFORE, before),
+        ("computation_seconds", "second computation-only", COMPUTATION_AFTER, after),
         ("exchange_seconds", "exchange-only", EXCHANGE, configuration.exchange_steps),
     )
     for column, kind, name, steps in parts:
@@ -154,22 +181,25 @@ def infinite_loss(run: Run) -> Iterator[Diagnostic]:
 
 
 def late_updates(run: Run) -> Iterator[Diagnostic]:
-    """Asynchronous updates were pending when the clock stopped, so the throughput counts work that was not done."""
-    drain = drain_seconds(run)
-    window = slowest_training(run).seconds
-    if drain > DRAIN_SHARE * window:
-        message = f"late updates took {drain:.3g} s after a window of {window:.3g} s"
-        yield Diagnostic("drain_seconds", f"{message}; the throughput counts them as done")
+    """Asynchronous updates were pending when the clock stopped; how long is known to a resolution only."""
+    drain, resolution, makespan = drain_seconds(run), drain_resolution_seconds(run), makespan_seconds(run)
+    if drain > DRAIN_SHARE * makespan:
+        message = f"late updates took {drain:.3g} s of the {makespan:.3g} s that count"
+        yield Diagnostic("drain_seconds", f"{message}: the servers are slower than the trainers")
+    if resolution > DRAIN_SHARE * makespan:
+        message = f"late updates may have taken {resolution:.2g} s more than could be seen"
+        share = f"{100 * resolution / makespan:.0f} % of what counts"
+        yield Diagnostic("drain_seconds", f"{message}, {share}: a longer window makes that negligible")
 
 
 EVERY_RUN = (failed, busy_machine)
 COMPLETED_RUN = (
+    out_of_round,
     too_few_cores,
-    unsteady,
     stragglers,
     negative_communication,
     negative_overlap,
-    unknown_overlap,
+    meaningless_overlap,
     unmeasured_parts,
     impossible_utilisation,
     infinite_loss,

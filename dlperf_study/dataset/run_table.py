@@ -7,19 +7,23 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.communication import communication_of
-from dlperf_study.analysis.steady_state import settled_at
+from dlperf_study.analysis.steady_state import TOLERANCE, settled_at, steadiness
 from dlperf_study.analysis.throughput import slowest_training, throughput_of
 from dlperf_study.arrays import Floats, Integers
-from dlperf_study.columns import Table
+from dlperf_study.columns import TableName
 from dlperf_study.dataset.tables import frame
+from dlperf_study.evidence.rank_log_writer import WARMUP
 from dlperf_study.evidence.run import Run
 
 #: Environment variables of the locale: they do not change a library.
 _LOCALE_VARIABLES = ("LANG", "LC_ALL", "TZ")
 
 
-def run_row(run: Run) -> dict[str, Any]:
-    """Return the columns of one run; a run that didn't complete has no measurements."""
+def run_row(run: Run, tolerance: float = TOLERANCE) -> dict[str, Any]:
+    """Return the columns of one run; a run that didn't complete has no measurements.
+
+    ``tolerance``: by how much the parts of a steady window may differ, a share of a step.
+    """
     configuration, facts = run.configuration, run.facts
     row = {
         "identity": run.identity,
@@ -31,6 +35,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "reason": run.reason,
         "started": facts["started"],
         "run_seconds": facts["seconds"],
+        **{name: facts[name] for name in ("order", "round", "position")},
         "ranks_expected": facts["ranks_expected"],
         "ranks_seen": len(facts["ranks_seen"]),
         "fingerprint": facts["fingerprint"],
@@ -38,7 +43,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "waited_seconds": facts["load"].get("waited_seconds"),
         **_environment_columns(run),
     }
-    return row | _measured_columns(run) if run.completed else row
+    return row | _measured_columns(run, tolerance) if run.completed else row
 
 
 def hosts_of(run: Run) -> list[str]:
@@ -61,21 +66,41 @@ def _environment_columns(run: Run) -> dict[str, Any]:
         "addresses": ", ".join(addresses) or None,
         "python_version": environment.get("software", {}).get("python"),
         "library_settings": "; ".join(settings) or "none",
+        "measuring_code": run.facts["code"],
         "git_commit": git.get("commit"),
         "git_dirty": git.get("dirty"),
     }
 
 
-def _measured_columns(run: Run) -> dict[str, Any]:
+def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
     facts = run.ranks[0].facts
     described = ("parameters", "gradient_bytes", "flops_per_sample", "exchange", "library", "library_version")
     return {
         "host": ", ".join(hosts_of(run)),
         **{name: facts.get(name) for name in described},
+        **_window_columns(run),
         **throughput_of(run),
         **communication_of(run),
-        "settled_at_step": settled_at(slowest_training(run).step_seconds),
+        **_steadiness_columns(slowest_training(run).step_seconds, tolerance),
     }
+
+
+def _steadiness_columns(step_seconds: Floats, tolerance: float) -> dict[str, str | int | None]:
+    result = steadiness(step_seconds, tolerance)
+    return {
+        "steadiness": str(result.answer),
+        "further_steps": result.further_steps,
+        "settled_at_step": settled_at(step_seconds, tolerance),
+    }
+
+
+def _window_columns(run: Run) -> dict[str, Any]:
+    """Return how many steps the windows have, the same number on every rank, and why the warm-up ended."""
+    columns: dict[str, Any] = {"steps_measured": slowest_training(run).steps}
+    warmup = run.slowest(WARMUP)
+    if warmup and warmup.ended_by:
+        columns |= {"steps_warmed_up": warmup.steps, "warmup_end": str(warmup.ended_by)}
+    return columns
 
 
 class StepColumns:
@@ -115,7 +140,7 @@ class StepColumns:
             "seconds": _joined(self._seconds),
             "loss": _joined(self._losses),
         }
-        return frame(Table.STEPS, columns)
+        return frame(TableName.STEPS, columns)
 
 
 def _repeated(strings: Sequence[str], counts: Integers) -> pd.Series:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.statistics import median_deviation
+from dlperf_study.analysis.steady_state import TOLERANCE, Answer
 from dlperf_study.arrays import Floats
-from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.plan.plan import Plan
 from dlperf_study.study.job import Outcome
@@ -40,6 +40,7 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
         *mixed_environments(completed),
         *mixed_hosts(completed),
         *uncommitted(completed),
+        *short_windows(completed, plan.precision or TOLERANCE),
     ]
 
 
@@ -52,7 +53,7 @@ def number_of_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
         if count < planned:
             severity = Severity.WARNING if count else Severity.ERROR
             yield Diagnostic("runs_completed", f"{count} of {planned} runs completed", severity, identity)
-        if count > planned:
+        if count > (plan.max_repeats or planned):
             message = f"{counted(count, 'run')} counted, but planned: {planned}"
             yield Diagnostic("runs_completed", message, identity=identity)
 
@@ -60,16 +61,17 @@ def number_of_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
 def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """A repetition is far from the others of its configuration."""
     repetitions = {identity: runs.tolist() for identity, runs in completed.groupby("identity")["repetition"]}
-    for identity, rates in throughputs_of(completed).items():
+    for identity, throughputs in completed.groupby("identity")["throughput"]:
+        rates = throughputs.to_numpy(np.float64)
         far = list(far_from_other_runs(rates))
         if far and rates.size == 2:
             message = f"its two runs reach {' and '.join(map(rounded, rates))} samples/s"
             message += "; only a third can say which is odd"
-            yield Diagnostic("throughput", message, identity=identity)
+            yield Diagnostic("throughput", message, identity=str(identity))
             continue
         for position, median in far:
             message = f"{rounded(rates[position])} samples/s, but the median of the other runs is {rounded(median)}"
-            yield Diagnostic("throughput", message, identity=identity, repetition=repetitions[identity][position])
+            yield Diagnostic("throughput", message, identity=str(identity), repetition=repetitions[identity][position])
 
 
 def far_from_other_runs(rates: Floats) -> Iterator[tuple[int, float]]:
@@ -109,3 +111,18 @@ def uncommitted(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     if count:
         message = f"{count} of {len(completed)} runs were measured with files, changed or new, that are in no commit"
         yield Diagnostic("git_dirty", f"{message}: nobody else can repeat them")
+
+
+def short_windows(completed: pd.DataFrame, tolerance: float) -> Iterator[Diagnostic]:
+    """Windows are too short to tell whether they are steady: the study's design, not the runs, must change."""
+    short = completed[completed["steadiness"] == Answer.CANT_TELL]
+    further = short.loc[short["measured_steps"].notna(), "further_steps"].dropna().sort_values().tolist()
+    if not further:
+        return
+    share = f"{len(further)} of {counted(len(completed), 'run')}"
+    message = f"in {share} the window is too short to tell whether it is steady within {100 * tolerance:g} %"
+    for_half, for_all = further[(len(further) - 1) // 2], further[-1]
+    remedy = f"{for_all} more steps would probably tell"
+    if for_half < for_all:
+        remedy = f"{for_half} more steps would probably tell for half of them, {for_all} for all"
+    yield Diagnostic("steadiness", f"{message}: raise measured_steps or measured_seconds; {remedy}", Severity.NOTE)

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import csv, parquet
+from pyarrow import compute, csv, parquet
 
-from dlperf_study.columns import Table, columns_of
+from dlperf_study.columns import TableName, columns_of
 from dlperf_study.errors import EvidenceError
 
 Row = Mapping[str, Any]
@@ -23,7 +23,7 @@ LONGEST_CSV = (1 << 20) - 1
 #: Where more than this share of the first values differ, Parquet would look for equal ones in vain.
 SAMPLE, DISTINCT_SHARE = 1 << 12, 0.5
 #: Tables that older versions wrote under another name: those files are removed when the table is written.
-FORMER_NAMES = {Table.DIAGNOSTICS: "complaints"}
+FORMER_NAMES = {TableName.DIAGNOSTICS: "complaints"}
 
 _CSV = csv.WriteOptions(quoting_style="needed")
 
@@ -31,15 +31,16 @@ _CSV = csv.WriteOptions(quoting_style="needed")
 RepeatedText = tuple[NDArray[np.integer[Any]], Sequence[str]]
 
 
-def frame_of_rows(table: Table, rows: Sequence[Row]) -> pd.DataFrame:
+def frame_of_rows(table: TableName, rows: Sequence[Row]) -> pd.DataFrame:
     """Return a frame with every column of the table; a column that a row does not have is missing there."""
     values = {}
     for column in columns_of(table):
         values[column.name] = [row.get(column.name) for row in rows]
-    return frame(table, values)
+    # The copy keeps columns of one type together: pandas warns of more than a hundred that are kept apart.
+    return frame(table, values).copy()
 
 
-def frame(table: Table, values: Mapping[str, Any]) -> pd.DataFrame:
+def frame(table: TableName, values: Mapping[str, Any]) -> pd.DataFrame:
     """Return a frame from one array or list per column of the table."""
     series = {}
     for column in columns_of(table):
@@ -50,7 +51,7 @@ def frame(table: Table, values: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(series, copy=False)
 
 
-def rows_of(table: Table, values: Mapping[str, NDArray[Any] | RepeatedText]) -> pa.Table:
+def rows_of(table: TableName, values: Mapping[str, NDArray[Any] | RepeatedText]) -> pa.Table:
     """Return rows of a table that grows, from one array per column; NaN stands for a missing value."""
     arrays = {}
     for column in columns_of(table):
@@ -64,7 +65,7 @@ def rows_of(table: Table, values: Mapping[str, NDArray[Any] | RepeatedText]) -> 
     return pa.table(arrays)
 
 
-def write(table: Table, content: pd.DataFrame, folder: Path) -> None:
+def write(table: TableName, content: pd.DataFrame, folder: Path) -> None:
     """Write a table as Parquet, and as CSV where it is not too long for one; a missing value is empty there."""
     with closing(_Files(table, folder)) as files:
         files.write(pa.Table.from_pandas(content, preserve_index=False))
@@ -73,7 +74,7 @@ def write(table: Table, content: pd.DataFrame, folder: Path) -> None:
 class GrowingTable:
     """A table that is written in pieces, so that at most ROWS_AT_ONCE of its rows are in memory."""
 
-    def __init__(self, table: Table, folder: Path) -> None:
+    def __init__(self, table: TableName, folder: Path) -> None:
         self._files = _Files(table, folder)
         self._empty = pa.Table.from_pandas(frame_of_rows(table, []), preserve_index=False)
         self._pieces: list[pa.Table] = []
@@ -101,7 +102,7 @@ class GrowingTable:
 class _Files:
     """The files of a table. Parquet keeps each value of a column once where its first ones repeat each other."""
 
-    def __init__(self, table: Table, folder: Path) -> None:
+    def __init__(self, table: TableName, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._file, self._csv_file = _file(table, folder), folder / f"{table}.csv"
         self._csv_file.unlink(missing_ok=True)
@@ -133,10 +134,23 @@ class _Files:
                 csv.CSVWriter(self._csv_file, rows.schema_arrow, write_options=_CSV) as csv_writer,
             ):
                 for batch in rows.iter_batches():
-                    csv_writer.write_batch(batch)
+                    csv_writer.write_batch(_without_formulas(batch))
 
 
-def read(table: Table, folder: Path) -> pd.DataFrame:
+def _without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows whose strings no spreadsheet runs as a formula: an apostrophe before them makes them text."""
+    for index, column in enumerate(batch.columns):
+        is_dictionary = pa.types.is_dictionary(column.type)
+        strings = column.dictionary if is_dictionary else column
+        if not (pa.types.is_string(strings.type) or pa.types.is_large_string(strings.type)):
+            continue
+        text = compute.replace_substring_regex(strings, pattern=r"^([=+@\t\r])", replacement=r"'\1")
+        column = pa.DictionaryArray.from_arrays(column.indices, text) if is_dictionary else text
+        batch = batch.set_column(index, batch.schema.field(index), column)
+    return batch
+
+
+def read(table: TableName, folder: Path) -> pd.DataFrame:
     """Read a table; raises EvidenceError when it has not been written."""
     file = _file(table, folder)
     if not file.exists():
@@ -145,5 +159,5 @@ def read(table: Table, folder: Path) -> pd.DataFrame:
     return pd.read_parquet(file)
 
 
-def _file(table: Table, folder: Path) -> Path:
+def _file(table: TableName, folder: Path) -> Path:
     return folder / f"{table}.parquet"

@@ -12,7 +12,7 @@ from dlperf_study.dataset.study_diagnostics import SAME
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.horovod_timeline import LIBRARY, TracedRun, read_timeline
-from dlperf_study.evidence.rank_log import TRAINING
+from dlperf_study.evidence.rank_log_writer import TRAINING, WARMUP
 from dlperf_study.evidence.run import Run, read_run
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.plan.plan import Plan
@@ -59,7 +59,7 @@ def _read_trace(identity: str, paths: RunPaths, counted_runs: pd.DataFrame, trac
         if not run.completed:
             raise EvidenceError(f"{paths.folder}: the traced run is no evidence: {run.outcome}: {run.reason}")
         parameters = int(run.ranks[0].facts["parameters"])
-        traced_run = TracedRun(run.configuration.warmup_steps, longest_steps(run), parameters)
+        traced_run = TracedRun(run.windows(WARMUP)[0].steps, longest_steps(run), parameters)
         timeline = read_timeline(paths.timeline, traced_run)
     except EvidenceError as error:
         traces.diagnostics.append(Diagnostic("trace", str(error), Severity.ERROR, identity))

@@ -6,24 +6,17 @@ from itertools import chain
 from typing import Any
 
 from dlperf_study.errors import EvidenceError
-from dlperf_study.evidence.rank_log import (
-    CLOCK_TOLERANCE,
-    COMPUTATION,
-    EXCHANGE,
-    TRAINING,
-    WARMUP,
-    RankLog,
-    read_rank_log,
-)
+from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, RankLog, read_rank_log
+from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, TRAINING, WARMUP
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.wording import counted
 
-#: How gradients travel: not at all, or by averaging among the ranks.
-NO_EXCHANGE, ALL_REDUCE = "none", "all_reduce"
+#: How gradients travel: not at all, by averaging among the ranks, or to servers and back as parameters.
+NO_EXCHANGE, ALL_REDUCE, PUSH_PULL = "none", "all_reduce", "push_pull"
 #: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank has the complete network.
 EQUAL_FACTS, REPLICATED_FACTS = (
-    ("exchange", "gradient_bytes", "library", "library_version", "code"),
+    ("exchange", "exchange_threads", "gradient_bytes", "library", "library_version", "code"),
     ("parameters", "flops_per_sample"),
 )
 #: Bytes of one element of a gradient on the link: parameters are kept as float32.
@@ -50,12 +43,22 @@ def check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Con
         if log.facts["run"] != run:
             raise EvidenceError(f"{source}: is the log of run {log.facts['run']}, not of {run}")
         _check_rank_log(log, rank, configuration, source)
-    if len({tuple(log.windows) for log in logs}) > 1:
-        raise EvidenceError(f"{paths.folder}: the ranks measured different windows")
+    _check_windows(logs, str(paths.folder))
     extra_files = {*paths.folder.glob("rank-*.jsonl")} - {paths.rank_log(log.rank) for log in logs}
     if extra_files:
         names = ", ".join(sorted(file.name for file in extra_files))
         raise EvidenceError(f"{paths.folder}: {names} belongs to no rank; the run has {configuration.world_size}")
+
+
+def _check_windows(logs: Sequence[RankLog], source: str) -> None:
+    """Check that all ranks measured the same windows, and agreed on their steps."""
+    if len({tuple(log.windows) for log in logs}) > 1:
+        raise EvidenceError(f"{source}: the ranks measured different windows")
+    for name in logs[0].windows:
+        windows = [log.windows[name] for log in logs]
+        if len({(window.steps, window.ended_by) for window in windows}) > 1:
+            steps = ", ".join(f"{window.steps} {window.ended_by or ''}".strip() for window in windows)
+            raise EvidenceError(f"{source}: the ranks did not agree on the steps of window {name} ({steps})")
 
 
 def _check_rank_log(log: RankLog, rank: int, configuration: Configuration, source: str) -> None:
@@ -68,26 +71,34 @@ def _check_rank_log(log: RankLog, rank: int, configuration: Configuration, sourc
     if (log.facts["node"], log.facts["local_rank"]) != (node, local_rank):
         actual = f"local rank {log.facts['local_rank']} of node {log.facts['node']}"
         raise EvidenceError(f"{source}: is {actual}; rank {rank} is local rank {local_rank} of node {node}")
+    _check_steps(log, configuration, source)
+
+
+def _check_steps(log: RankLog, configuration: Configuration, source: str) -> None:
+    """Check that each window has the requested steps; a window by time may have more."""
+    by_time = {WARMUP: configuration.max_warmup_seconds > 0, TRAINING: configuration.measured_seconds > 0}
+    before, after = configuration.computation_halves(log.windows[TRAINING].steps)
     requested = {
         WARMUP: configuration.warmup_steps,
         TRAINING: configuration.measured_steps,
-        COMPUTATION: configuration.computation_steps,
-        EXCHANGE: configuration.exchange_steps,
+        COMPUTATION_BEFORE: before,
+        COMPUTATION_AFTER: after,
     }
     for name, window in log.windows.items():
-        if window.steps != requested.get(name):
-            raise EvidenceError(
-                f"{source}: window {name} has {window.steps} steps; requested were {requested.get(name)}"
-            )
+        steps = configuration.exchange_steps if name.startswith(EXCHANGE) else requested.get(name)
+        may_have_more = by_time.get(name, False)
+        if steps is None or window.steps < steps or (window.steps > steps and not may_have_more):
+            least = "at least " if may_have_more else ""
+            raise EvidenceError(f"{source}: window {name} has {window.steps} steps; requested were {least}{steps}")
 
 
 def disagreement(
-    logs: Sequence[RankLog], configuration: Configuration, device: str, seconds: float | None, driver_code: str = ""
+    logs: Sequence[RankLog], configuration: Configuration, device: str, seconds: float | None, driver_code: str
 ) -> str:
     """Return how the ranks of a run contradict the cluster, the configuration or each other, or nothing.
 
     ``seconds`` is the life of the training processes, None if nobody saw its end. ``driver_code`` is the digest of the
-    measuring code that the driver ran; it and those of the ranks are empty in older evidence.
+    measuring code that the driver ran.
     """
     devices_and_facts = _different_devices_or_facts(logs, configuration, device, driver_code)
     exchange = _contradictory_exchange(logs[0].facts, configuration)
@@ -108,12 +119,11 @@ def _different_devices_or_facts(
             yield f"the ranks of node {node} ran on {', '.join(sorted(hosts))}: a node is one host"
     names = EQUAL_FACTS if configuration.classifier == "sharded" else (*EQUAL_FACTS, *REPLICATED_FACTS)
     for name in names:
-        values = dict.fromkeys(log.facts.get(name) for log in logs)
+        values = dict.fromkeys(log.facts[name] for log in logs)
         if len(values) > 1:
             listed = ", ".join(map(str, values))
             yield f"the ranks have different values of {name} ({listed}): they did not train the same"
-    rank_code = logs[0].facts.get("code")
-    if rank_code and driver_code and rank_code != driver_code:
+    if logs[0].facts["code"] != driver_code:
         yield "the ranks ran other measuring code than the driver of the study"
 
 

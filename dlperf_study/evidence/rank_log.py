@@ -18,22 +18,25 @@ from dlperf_study.evidence.json_fields import (
     object_of,
     text_of,
 )
-from dlperf_study.evidence.rank_log_writer import FORMAT
+from dlperf_study.evidence.rank_log_writer import EXCHANGE, FORMAT, TRAINING, WARMUP, WarmupEnd, part_of_exchange
 
-TRAINING, COMPUTATION, EXCHANGE, WARMUP = "training", "computation", "exchange", "warmup"
 #: By how much the steps of a window may exceed it: the clocks of a device and of its host differ a little.
 CLOCK_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
 class Window:
-    """Measured steps of one kind. ``step_seconds`` has one value per step; ``losses`` too, or none."""
+    """Measured steps of one kind. ``step_seconds`` has one value per step; ``losses`` too, or none.
+
+    ``bytes`` is of an exchange only, ``ended_by`` of the warm-up only.
+    """
 
     name: str
     seconds: float
     step_seconds: Floats
     losses: Floats
     bytes: int | None
+    ended_by: WarmupEnd | None
 
     @property
     def steps(self) -> int:
@@ -81,15 +84,13 @@ def read_rank_log(path: Path) -> RankLog:
 
 def _rank_log(lines: list[Object], source: str) -> RankLog:
     facts, *window_lines, end = lines
-    check_types(facts, source, **_RANK_KEYS)
     check_format(facts, source)
-    if "code" in facts:  # it is missing in older logs
-        check_types(facts, source, code=str)
+    check_types(facts, source, **_RANK_KEYS)
     check_types(end, source, **_END_KEYS)
     check_types(facts["wall_anchor"], f"{source}: wall_anchor", unix_ns=int, clock_ns=int)
     check_positive(facts, source, "flops_per_sample", "parameters")
-    check_not_negative(facts, source, "gradient_bytes")
-    check_not_negative(end, source, "drain_seconds")
+    check_not_negative(facts, source, "gradient_bytes", "exchange_threads")
+    check_not_negative(end, source, "drain_seconds", "drain_resolution_seconds")
     if end["windows"] != len(window_lines):
         raise EvidenceError(f"{source}: truncated, it has {len(window_lines)} of {end['windows']} windows")
     windows: dict[str, Window] = {}
@@ -98,11 +99,21 @@ def _rank_log(lines: list[Object], source: str) -> RankLog:
         windows[window.name] = window
     if len(windows) < len(window_lines) or TRAINING not in windows:
         raise EvidenceError(f"{source}: needs one {TRAINING} window and no window twice, has {', '.join(windows)}")
-    exchanged = windows.get(EXCHANGE)
-    if exchanged and not 0 < facts["gradient_bytes"] == exchanged.bytes:
-        sizes = f"{exchanged.bytes} bytes, but the gradients have {facts['gradient_bytes']}"
-        raise EvidenceError(f"{source}: window {EXCHANGE} exchanged {sizes}")
+    for window in windows.values():
+        _check_bytes(window, facts["gradient_bytes"], source)
     return RankLog(facts["rank"], facts, windows, end)
+
+
+def _check_bytes(window: Window, gradient_bytes: int, source: str) -> None:
+    """Check that an exchange moved all gradients, or the part of them after which its window is named."""
+    if not window.name.startswith(EXCHANGE):
+        return
+    size = gradient_bytes if window.name == EXCHANGE else window.bytes
+    if type(window.bytes) is not int or window.bytes != size or not 0 < size <= gradient_bytes:
+        sizes = f"{window.bytes} bytes, but the gradients have {gradient_bytes}"
+        raise EvidenceError(f"{source}: window {window.name} exchanged {sizes}")
+    if window.name not in (EXCHANGE, part_of_exchange(size)):
+        raise EvidenceError(f"{source}: window {window.name} exchanged {size} bytes, so that is not its name")
 
 
 def _window(line: Object, source: str) -> Window:
@@ -112,7 +123,8 @@ def _window(line: Object, source: str) -> Window:
         losses = np.asarray(line["losses"], dtype=np.float64)
     except (ValueError, TypeError) as error:
         raise EvidenceError(f"{source}: window {line['name']}: {error}") from error
-    window = Window(line["name"], float(line["seconds"]), step_seconds, losses, line.get("bytes"))
+    seconds, ended_by = float(line["seconds"]), _warmup_end(line, source)
+    window = Window(line["name"], seconds, step_seconds, losses, line.get("bytes"), ended_by)
     steps = line["steps"]
     if window.step_seconds.shape != (steps,) or window.losses.shape not in ((steps,), (0,)):
         raise EvidenceError(f"{source}: window {window.name} does not have one time and one loss for each step")
@@ -126,15 +138,27 @@ def _window(line: Object, source: str) -> Window:
     return window
 
 
+def _warmup_end(line: Object, source: str) -> WarmupEnd | None:
+    """Return why the warm-up ended, which each warm-up says and no other window."""
+    ended_by = line.get("ended_by")
+    if line["name"] == WARMUP and ended_by in list(WarmupEnd):
+        return WarmupEnd(ended_by)
+    if line["name"] == WARMUP or ended_by is not None:
+        choices = f"only a {WARMUP} has that, one of {', '.join(WarmupEnd)}"
+        raise EvidenceError(f"{source}: window {line['name']}: ended_by is {ended_by!r}; {choices}")
+    return None
+
+
 def check_format(facts: Object, source: str) -> None:
-    """Check that a record or a log is of the format that this program reads."""
+    """Check that a record or a log is of the format that this program reads, before anything else is looked at."""
+    check_types(facts, source, format=int)
     if facts["format"] != FORMAT:
         raise EvidenceError(f"{source}: format is {facts['format']}; this program reads format {FORMAT}")
 
 
 _RANK_KEYS: dict[str, Types] = {
-    "format": int,
     "run": str,
+    "code": str,
     "rank": int,
     "world_size": int,
     "node": int,
@@ -149,10 +173,12 @@ _RANK_KEYS: dict[str, Types] = {
     "gradient_bytes": int,
     "flops_per_sample": (int, float, type(None)),
     "exchange": str,
+    "exchange_threads": int,
 }
 _END_KEYS: dict[str, Types] = {
     "windows": int,
     "parameter_checksum": str,
     "initial_checksum": str,
     "drain_seconds": (int, float),
+    "drain_resolution_seconds": (int, float),
 }

@@ -5,6 +5,7 @@ import os
 import socket
 import time
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +14,24 @@ from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import Configuration
 
 #: The format of the record and the logs of a run, as ``docs/evidence.md`` describes it.
-FORMAT = 1
+FORMAT = 2
+#: The names of windows. Computation alone is measured before and after training, the exchange of all gradients alone
+#: last; an exchange of a part of them is named after its bytes.
+WARMUP, TRAINING, EXCHANGE = "warmup", "training", "exchange"
+COMPUTATION_BEFORE, COMPUTATION_AFTER = "computation_before", "computation_after"
+
+
+class WarmupEnd(StrEnum):
+    """Why a warm-up ended: its steps were alike, its time was over, or only a number of steps was requested."""
+
+    STEADY = "steady"
+    LIMIT = "limit"
+    STEPS = "steps"
+
+
+def part_of_exchange(size: int) -> str:
+    """Return the name of the window in which ``size`` bytes of the gradients are exchanged."""
+    return f"{EXCHANGE}_{size}"
 
 
 class Rank(Protocol):
@@ -24,14 +42,30 @@ class Rank(Protocol):
     exchange_kind: str
 
 
+class Drain(Protocol):
+    """How long updates of a rank were pending after training: at least ``seconds``, and at most that much longer."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds in which updates were certainly pending."""
+
+    @property
+    def resolution_seconds(self) -> float:
+        """How much longer they may have been."""
+
+
 @dataclass(frozen=True)
 class TimedWindow:
-    """Measured steps of one kind: ``step_seconds`` and ``losses`` hold one value per step."""
+    """Measured steps of one kind: ``step_seconds`` and ``losses`` hold one value per step.
+
+    ``ended_by`` is of the warm-up only.
+    """
 
     name: str
     step_seconds: list[float]
     losses: list[float]
     bytes: int | None = None
+    ended_by: WarmupEnd | None = None
 
     @property
     def seconds(self) -> float:
@@ -66,13 +100,25 @@ class RankLogWriter:
             "step_seconds": window.step_seconds,
             "losses": window.losses,
         }
-        self._add("window", values | ({} if window.bytes is None else {"bytes": window.bytes}))
+        if window.bytes is not None:
+            values["bytes"] = window.bytes
+        if window.ended_by:
+            values["ended_by"] = window.ended_by
+        self._add("window", values)
 
-    def end(self, initial_checksum: str, parameter_checksum: str, drain_seconds: float) -> None:
-        """Add the ``end`` line, without which a log counts as truncated."""
+    def end(
+        self,
+        initial_checksum: str,
+        parameter_checksum: str,
+        drain: Drain,
+        planted: dict[str, float] | None = None,
+    ) -> None:
+        """Add the ``end`` line, without which a log counts as truncated; ``planted`` is of the self-test only."""
         windows = sum(line["kind"] == "window" for line in self._lines)
         checksums = {"initial_checksum": initial_checksum, "parameter_checksum": parameter_checksum}
-        self._add("end", {"windows": windows, "drain_seconds": drain_seconds} | checksums)
+        pending = {"drain_seconds": drain.seconds, "drain_resolution_seconds": drain.resolution_seconds}
+        waits = {} if planted is None else {"planted": planted}
+        self._add("end", {"windows": windows} | pending | checksums | waits)
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or complete."""

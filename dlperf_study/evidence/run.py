@@ -20,6 +20,7 @@ from dlperf_study.evidence.rank_log import RankLog, Window, check_format
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome, TaskRole
+from dlperf_study.study.turn import BY_HAND, ORDERS, ROUNDS
 from dlperf_study.wording import counted
 
 
@@ -60,7 +61,7 @@ def read_run(paths: RunPaths) -> Run:
         EvidenceError: ``run.json`` is missing, unreadable, or belongs to a different run.
 
     """
-    facts = _run_facts(paths.run_file)
+    facts = run_facts(paths.run_file)
     configuration = _configuration(facts, paths)
     outcome, reason = Outcome(facts["outcome"]), facts["reason"] or ""
     ranks: tuple[RankLog, ...] = ()
@@ -78,7 +79,7 @@ def _consistent_logs(paths: RunPaths, facts: Object, configuration: Configuratio
     """Return the logs of a run that completed; raises EvidenceError when they contradict its record or each other."""
     logs = rank_logs(paths, configuration)
     expected, logged, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(configuration.world_size))
-    device, seconds, code = facts["cluster"]["device"], facts["seconds"], facts.get("code", "")
+    device, seconds, code = facts["cluster"]["device"], facts["seconds"], facts["code"]
     failed_trainers: list[str] = []
     for task, exit_code in facts["exit_codes"].items():
         # Servers are ended, not awaited.
@@ -116,11 +117,14 @@ _LOAD_KEYS: dict[str, Types] = {
     "busy_cores_during": (int, float, type(None)),
 }
 _RUN_KEYS: dict[str, Types] = {
-    "format": int,
     "configuration": dict,
     "configuration_identity": str,
     "repetition": int,
+    "order": str,
+    "round": (int, type(None)),
+    "position": (int, type(None)),
     "fingerprint": str,
+    "code": str,
     "outcome": str,
     "reason": (str, type(None)),
     "started": (str, type(None)),
@@ -135,16 +139,14 @@ _RUN_KEYS: dict[str, Types] = {
 }
 
 
-def _run_facts(path: Path) -> Object:
+def run_facts(path: Path) -> Object:
+    """Return the record of a run; raises EvidenceError where it is missing or not as ``docs/evidence.md`` says."""
     facts = object_of(text_of(path), str(path))
-    if "complaints" in facts:  # the key of the diagnostics in older records of this format
-        facts = {**facts, "diagnostics": facts["complaints"]}
-    check_types(facts, str(path), **_RUN_KEYS)
-    if "code" in facts:  # it is missing in older records
-        check_types(facts, str(path), code=str)
     check_format(facts, str(path))
+    check_types(facts, str(path), **_RUN_KEYS)
     if facts["outcome"] not in list(Outcome):
         raise EvidenceError(f"{path}: outcome is {facts['outcome']!r}; the outcomes are {', '.join(Outcome)}")
+    _check_turn(facts, path)
     if facts["started"] is not None or facts["outcome"] == Outcome.COMPLETED:
         check_types(facts, str(path), started=str)
         check_past_time(facts, str(path), "started")
@@ -161,6 +163,17 @@ def _run_facts(path: Path) -> Object:
     return facts
 
 
+def _check_turn(facts: Object, path: Path) -> None:
+    """Refuse an unknown order, and a place in a round without the other half of it or outside of rounds."""
+    order, turn = facts["order"], {name: facts[name] for name in ("round", "position")}
+    if order not in (*ORDERS, BY_HAND):
+        raise EvidenceError(f"{path}: order is {order!r}; the orders are {', '.join((*ORDERS, BY_HAND))}")
+    given = [value for value in turn.values() if value is not None]
+    if given and (order != ROUNDS or len(given) < len(turn)):
+        raise EvidenceError(f"{path}: order is {order!r}, but round is {turn['round']} and position {turn['position']}")
+    check_positive(turn, str(path), *turn)
+
+
 class DuplicateRuns:
     """Finds runs whose logs were copied: no process measures two runs."""
 
@@ -170,12 +183,10 @@ class DuplicateRuns:
     def checked(self, run: Run) -> Run:
         """Return the run, or, if a process of an earlier run wrote one of its logs, the run as failed."""
         for log in run.ranks:
-            if original := self._runs.get(log.process):
+            if earlier := self._runs.get(log.process):
                 host, pid, _ = log.process
                 process = f"rank {log.rank} is the same process (pid {pid} on {host}, begun in the same nanosecond)"
-                reason = (
-                    f"its {process} as in run {original.repetition} of {original.identity}: a copy is no repetition"
-                )
+                reason = f"its {process} as in run {earlier.repetition} of {earlier.identity}: a copy is no repetition"
                 return replace(run, outcome=Outcome.FAILED, reason=reason, ranks=())
         for log in run.ranks:
             self._runs[log.process] = run

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,11 @@ from dlperf_study.evidence.failure_reason import explained, last_log_lines
 from dlperf_study.evidence.rank_agreement import check_rank_logs, disagreement
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.evidence.rank_log_writer import FORMAT
-from dlperf_study.evidence.run import read_run
+from dlperf_study.evidence.run import read_run, run_facts
 from dlperf_study.paths import PROJECT, RunPaths, write_atomically
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.turn import Turn
 
 #: What a reader of numbers must know of a cluster file; the rest is about how to reach the cluster.
 CLUSTER_FACTS = (
@@ -38,7 +39,7 @@ class RequestedRun:
     """One run that a study requests, and where its evidence goes.
 
     ``fingerprint`` is a digest of everything besides the machine that its numbers depend on. ``variables`` are added to
-    the environment of its processes: they make a traced run of a measured one.
+    the environment of its processes: they make a traced run of a measured one. ``turn``: when it is measured.
     """
 
     configuration: Configuration
@@ -46,6 +47,7 @@ class RequestedRun:
     fingerprint: str
     paths: RunPaths
     variables: Mapping[str, str] = field(default_factory=dict)
+    turn: Turn = field(default_factory=Turn)
 
     @property
     def is_completed(self) -> bool:
@@ -75,6 +77,7 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
         "configuration": configuration.as_dict(),
         "configuration_identity": configuration.identity,
         "repetition": requested.repetition,
+        **asdict(requested.turn),
         "fingerprint": requested.fingerprint,
         "code": measuring_code(),
         "outcome": result.outcome,
@@ -100,12 +103,11 @@ def write(facts: dict[str, Any], paths: RunPaths) -> None:
 
 
 def read(paths: RunPaths) -> dict[str, Any] | None:
-    """Return a run's record, or None if there is none that is complete."""
+    """Return a run's record, or None if there is none that is complete and valid."""
     try:
-        facts = json.loads(paths.run_file.read_bytes())
-    except (OSError, ValueError):
+        return dict(run_facts(paths.run_file))
+    except EvidenceError:
         return None
-    return facts if isinstance(facts, dict) else None
 
 
 def _read_logs(requested: RequestedRun, cluster: Cluster, seconds: float | None) -> tuple[list[RankLog], str]:

@@ -1,21 +1,21 @@
-"""A whole study: one execution of the notebook per configuration, in order, resumed where it stopped."""
+"""A whole study: one execution of the notebook per configuration and round, in order, resumed where it stopped."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.evidence.run_record import RequestedRun
 from dlperf_study.execution.gate import study_lock
+from dlperf_study.execution.pending import Pending, PendingExecution, added_round, pending_of
+from dlperf_study.execution.progress import Progress, earlier_run_seconds
 from dlperf_study.execution.repetitions import missing_runs
 from dlperf_study.execution.support import load_cluster, unsupported_here
 from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.plan import Plan, build_plan
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.study import Study
 from dlperf_study.study.study_file import load_study
 from dlperf_study.supervision.processes import end_survivors
-from dlperf_study.terminal import progress_display
 from dlperf_study.wording import counted
 
 if TYPE_CHECKING:
@@ -25,11 +25,18 @@ if TYPE_CHECKING:
 POLL_SECONDS = 1.0
 
 Say = Callable[[str], None]
+#: Returns the identities of the configurations that need a further round for the precision of the plan.
+TooWide = Callable[[Plan], Collection[str]]
+
+
+def no_precision(plan: Plan) -> Collection[str]:
+    """Return no configuration: none needs more rounds than the plan has."""
+    return ()
 
 
 @dataclass
 class StudyResult:
-    """What a call did: how many runs it measured, how many were measured before, and the configurations that failed."""
+    """What a call did: how many runs it measured, how many were measured before, and the executions that failed."""
 
     measured: int = 0
     already_measured: int = 0
@@ -39,35 +46,35 @@ class StudyResult:
 def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cluster]:
     """Return the plan of a study on a cluster, and that cluster."""
     cluster = load_cluster(cluster_name)
-    study = load_study(study_name, quick)
+    return plan_study(load_study(study_name, quick), cluster), cluster
+
+
+def plan_study(study: Study, cluster: Cluster) -> Plan:
+    """Return the plan of a study on a cluster."""
 
     def unsupported(configuration: Configuration) -> str | None:
-        return unsupported_here(configuration, cluster, study.source)
+        return unsupported_here(configuration, cluster, study.locate)
 
-    return build_plan(study, cluster, unsupported), cluster
+    return build_plan(study, cluster, unsupported)
 
 
-def run_study(plan: Plan, cluster: Cluster, say: Say) -> StudyResult:
-    """Measure every run of the plan that is not measured yet.
+def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_precision) -> StudyResult:
+    """Measure every run of the plan that is not measured yet, in the plan's order.
 
-    A configuration that fails is recorded and reported, and the rest of the study runs.
+    A run that fails is recorded and reported, and the rest of the study runs. Then rounds are added as long as
+    ``too_wide`` names configurations, within the limits of the plan.
 
     Raises:
         BusyError: another study measures on this machine, or another driver runs this study.
 
     """
     plan.write(StudyPaths.of(plan.study).plan_file)
-    result = StudyResult()
-    missing: list[tuple[Configuration, list[RequestedRun]]] = []
-    for configuration in (entry.configuration for entry in plan.runnable):
-        runs = missing_runs(configuration, cluster)
-        missing_repetitions = [run for run in runs if run.configuration == configuration]
-        result.already_measured += configuration.repeats - len(missing_repetitions)
-        if runs:
-            missing.append((configuration, runs))
-    if missing:
+    pending = pending_of(plan, cluster)
+    requested = sum(entry.configuration.repeats for entry in plan.runnable)
+    result = StudyResult(already_measured=requested - sum(execution.repetitions for execution in pending.executions))
+    if pending.executions or too_wide(plan):
         with study_lock(plan.study, cluster):
-            _measure(missing, cluster, result, say)
+            _measure(plan, cluster, pending, too_wide, result, say)
     return result
 
 
@@ -81,24 +88,75 @@ def execute(configuration: Configuration, cluster: Cluster) -> None:
             pass
 
 
-def _measure(
-    missing: Sequence[tuple[Configuration, list[RequestedRun]]], cluster: Cluster, result: StudyResult, say: Say
-) -> None:
-    """Measure the missing runs of these configurations, and count them in ``result``."""
+def _measure(plan: Plan, cluster: Cluster, pending: Pending, too_wide: TooWide, result: StudyResult, say: Say) -> None:
+    """Measure what is pending, then the rounds that the precision asks for; count the runs in ``result``."""
     # Papermill takes a second to import: only a call that has something to measure pays for it.
     from dlperf_study.execution.measurement import Measurements
 
     for survivor in end_survivors():
         say(f"ended what an earlier study left running: {survivor}")
-    counts = {configuration.identity: len(runs) for configuration, runs in missing}
-    with Progress(counts, say) as progress, Measurements(cluster) as measurements:
-        for configuration, runs in missing:
-            progress.start(configuration.identity)
-            measurements.start(configuration, runs)
-            while measurements.are_enough:
-                _follow(measurements, progress, result)
-        while measurements.running:
+    with Progress(pending.executions, say) as progress, Measurements(cluster) as measurements:
+        _measure_all(pending.executions, measurements, progress, result)
+        for executions in _added_rounds(plan, cluster, pending, too_wide, progress, say):
+            progress.add(executions)
+            _measure_all(executions, measurements, progress, result)
+
+
+def _measure_all(
+    executions: Sequence[PendingExecution], measurements: "Measurements", progress: Progress, result: StudyResult
+) -> None:
+    """Measure the runs of these executions, and wait for the end of all."""
+    for execution in executions:
+        while measurements.must_wait(execution.configuration):
             _follow(measurements, progress, result)
+        progress.start(execution)
+        measurements.start(execution.configuration, execution.runs)
+    while measurements.running:
+        _follow(measurements, progress, result)
+
+
+def _added_rounds(
+    plan: Plan, cluster: Cluster, pending: Pending, too_wide: TooWide, progress: Progress, say: Say
+) -> Iterator[list[PendingExecution]]:
+    """Yield rounds of the configurations with an interval that is too wide, until there is none or a limit is reached.
+
+    What is too wide is decided anew after each round.
+    """
+    planned_rounds = max(entry.configuration.repeats for entry in plan.runnable)
+    first = max(planned_rounds + 1, pending.last_measured[0])
+    for round_number in range(first, (plan.max_repeats or 0) + 1):
+        identities = too_wide(plan)
+        if not identities:
+            return
+        executions = added_round(plan, cluster, identities, round_number, pending.last_measured)
+        if not executions:
+            continue
+        seconds = progress.elapsed_seconds + _seconds_of_round(plan, executions, progress)
+        if plan.time_budget_minutes is not None and seconds > 60 * plan.time_budget_minutes:
+            configurations = counted(len(identities), "configuration")
+            say(f"no further round: {configurations} too imprecise, but the time budget is used up")
+            return
+        configurations = counted(len(executions), "configuration")
+        say(f"round {round_number} is added for {configurations}, because intervals are too wide")
+        yield executions
+    if identities := too_wide(plan):
+        configurations = counted(len(identities), "configuration")
+        say(f"after {plan.max_repeats} rounds {configurations} too imprecise; the report says what more would take")
+
+
+def _seconds_of_round(plan: Plan, executions: Sequence[PendingExecution], progress: Progress) -> float:
+    """Return how long a round will take, by the runs of this call or, before its first, by those of earlier calls.
+
+    A configuration that has no recorded time may take all that it is allowed to.
+    """
+    if (expected := progress.expected_seconds(executions)) is not None:
+        return expected
+    earlier = earlier_run_seconds(plan)
+    seconds = 0.0
+    for execution in executions:
+        configuration = execution.configuration
+        seconds += earlier.get(configuration.identity, configuration.timeout_seconds)
+    return seconds
 
 
 def _follow(measurements: "Measurements", progress: "Progress", result: StudyResult) -> None:
@@ -114,52 +172,3 @@ def _follow(measurements: "Measurements", progress: "Progress", result: StudyRes
         if summary.is_failure:
             result.failures.append(f"{done.configuration.identity}: {summary.message}")
         progress.end(done.configuration.identity, summary.message)
-
-
-class Progress:
-    """Prints each step with the time left, estimated from the runs done so far; a terminal shows a bar as well.
-
-    Several configurations may run at once. A line about one begins with its name, unless it follows the line with
-    which that configuration started.
-    """
-
-    def __init__(self, runs: Mapping[str, int], say: Say) -> None:
-        self._left = dict(runs)
-        self._total = len(runs)
-        self._started = self._done = 0
-        self._last_name = ""
-        self._say = say
-        self._start = time.monotonic()
-        self._display = progress_display("runs")
-        self._task = self._display.add_task("measuring", total=sum(runs.values()))
-
-    def __enter__(self) -> "Progress":
-        self._display.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._display.stop()
-
-    def start(self, name: str) -> None:
-        """Print that a configuration starts."""
-        self._started += 1
-        self._last_name = name
-        self._say(f"[{self._started}/{self._total}] {name}: {counted(self._left[name], 'run')} …")
-
-    def report(self, name: str, message: str) -> None:
-        """Print news of a configuration that has started."""
-        self._say("    " + (message if name == self._last_name else f"{name}: {message}"))
-        self._last_name = name
-
-    def end(self, name: str, summary: str) -> None:
-        """Print how a configuration ended, and the time left."""
-        runs = self._left.pop(name)
-        self._done += runs
-        self._display.advance(self._task, runs)
-        elapsed = time.monotonic() - self._start
-        left = elapsed / self._done * sum(self._left.values())
-        self.report(name, f"{summary} ({_clock(elapsed)} elapsed, about {_clock(left)} left)")
-
-
-def _clock(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

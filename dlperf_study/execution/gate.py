@@ -8,7 +8,7 @@ from pathlib import Path
 from dlperf_study import launchers
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.paths import StudyPaths
-from dlperf_study.supervision.locks import lock
+from dlperf_study.supervision.locks import lock, runtime_folder
 from dlperf_study.supervision.processes import DRIVER_MARK
 
 
@@ -34,8 +34,13 @@ def machine_lock(purpose: str) -> Iterator[None]:
 
     Raises BusyError when another process measures here; the message names it, and what it measures.
     """
-    with _held_by_drivers(_lock_file(), purpose, "would spoil each other"):
+    with _held_by_drivers(machine_lock_file(), purpose, "would spoil each other"):
         yield
+
+
+def machine_lock_file() -> Path:
+    """Return one file for the whole machine; ``TMPDIR`` may be different in every shell."""
+    return runtime_folder() / "dlperf_study.lock"
 
 
 @contextmanager
@@ -46,8 +51,3 @@ def _held_by_drivers(path: Path, purpose: str, why: str) -> Iterator[None]:
         return
     with lock(path, f"measuring {purpose}", why):
         yield
-
-
-def _lock_file() -> Path:
-    """Return one file for the whole machine; ``TMPDIR`` may be different in every shell."""
-    return Path("/tmp") / f"dlperf_study-{os.getuid()}.lock"

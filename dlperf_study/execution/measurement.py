@@ -1,4 +1,4 @@
-"""One configuration being measured: its notebook in a separate process, and the records of its runs afterwards."""
+"""Runs of one configuration being measured: its notebook in a separate process, and their records afterwards."""
 
 import time
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from dlperf_study import launchers
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity
 from dlperf_study.evidence.run_record import RequestedRun, read, record, write
-from dlperf_study.execution.repetitions import paths_of
+from dlperf_study.execution.repetitions import REQUEST_VARIABLE, driver_request, paths_of, run_names
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
@@ -27,7 +27,7 @@ NOTEBOOK_SECONDS, RUN_SECONDS = 300.0, 180.0
 
 @dataclass(frozen=True)
 class MeasurementSummary:
-    """How the runs of a configuration ended; ``completed`` counts the measured ones that completed."""
+    """How the runs of an execution ended; ``completed`` counts the measured ones that completed."""
 
     message: str
     completed: int
@@ -35,7 +35,7 @@ class MeasurementSummary:
 
 
 class Measurement:
-    """The running notebook of a configuration, started to perform its missing runs.
+    """The running notebook of a configuration, started to perform these missing runs of one turn.
 
     Always call ``finish`` or ``abandon``: then none of its processes is left.
     """
@@ -48,8 +48,9 @@ class Measurement:
         self._paths.folder.mkdir(parents=True, exist_ok=True)
         self._started = datetime.now(UTC).isoformat()
         self._reported_states = self._job_states()
+        self._reported_waits: set[tuple[Path, str]] = set()
         self._deadline = time.monotonic() + self.allotted_seconds
-        environment = {DRIVER_CODE_VARIABLE: code_identity()}
+        environment = {DRIVER_CODE_VARIABLE: code_identity(), REQUEST_VARIABLE: driver_request(missing)}
         parameters = configuration.as_dict()
         self.process = NotebookProcess(
             Execution(NOTEBOOK, self._paths.notebook, parameters, self._paths.failure, environment)
@@ -61,7 +62,7 @@ class Measurement:
         run_seconds = self.configuration.timeout_seconds + self._cluster.idle_wait_seconds + RUN_SECONDS
         queue = launchers.load(self._cluster.launcher).queue(self._cluster)
         queue_seconds = queue.start_within_seconds if queue else 0.0
-        return NOTEBOOK_SECONDS + queue_seconds + (self.configuration.repeats + 1) * run_seconds
+        return NOTEBOOK_SECONDS + queue_seconds + len(self._missing) * run_seconds
 
     @property
     def is_late(self) -> bool:
@@ -69,11 +70,17 @@ class Measurement:
         return time.monotonic() > self._deadline
 
     def news(self) -> list[str]:
-        """Return how the states of its jobs in a queue changed since the last call."""
+        """Return how the states of its jobs changed since the last call, and which busy nodes its runs wait for."""
         states = self._job_states()
         new_states = states[len(self._reported_states) :]
         self._reported_states = states
-        return [state.partition(" ")[2] for state in new_states]
+        news = [state.partition(" ")[2] for state in new_states]
+        for run in self._missing:
+            for line in _lines(run.paths.waiting):
+                if (run.paths.waiting, line) not in self._reported_waits:
+                    self._reported_waits.add((run.paths.waiting, line))
+                    news.append(line)
+        return news
 
     def finish(self) -> None:
         """End the notebook; record the runs that it began and could not record because its kernel died."""
@@ -107,7 +114,7 @@ class Measurement:
         traced_runs = [run for run in self._missing if run.configuration != self.configuration]
         records = [read(run.paths) for run in repetitions]
         completed = sum(map(_is_completed, records))
-        message = f"{completed} of {completed} runs completed"
+        message = f"{run_names(self._missing)} completed"
         if completed < len(repetitions):
             failed = next((facts for facts in records if facts and not _is_completed(facts)), None)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
@@ -116,7 +123,8 @@ class Measurement:
             facts = read(run.paths)
             if not _is_completed(facts):
                 reason = _ending(facts) if facts else self._last_failure_line()
-                return MeasurementSummary(f"{message}, but not the traced one: {reason}", completed, is_failure=True)
+                message = f"{run_names(repetitions)} completed, but not the traced one" if repetitions else "traced run"
+                return MeasurementSummary(f"{message}: {reason}", completed, is_failure=True)
         return MeasurementSummary(message, completed, is_failure=False)
 
     def _last_failure_line(self) -> str:
@@ -152,11 +160,14 @@ class Measurements:
         for measurement in self.running:
             measurement.abandon()
 
-    @property
-    def are_enough(self) -> bool:
-        """Whether one must end before the next may start."""
+    def must_wait(self, configuration: Configuration) -> bool:
+        """Return whether one must end before runs of this configuration may start.
+
+        A configuration has one execution at a time: two would write the same notebook.
+        """
         queue = launchers.load(self._cluster.launcher).queue(self._cluster)
-        return len(self.running) >= (queue.jobs_in_queue if queue else 1)
+        is_running = any(measurement.configuration == configuration for measurement in self.running)
+        return is_running or len(self.running) >= (queue.jobs_in_queue if queue else 1)
 
     def start(self, configuration: Configuration, missing: Sequence[RequestedRun]) -> None:
         """Start the notebook of a configuration."""

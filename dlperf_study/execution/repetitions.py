@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from dlperf_study import frameworks, launchers
@@ -12,15 +13,19 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity, measuring_code, require_code_of_driver
 from dlperf_study.errors import RunError
 from dlperf_study.evidence.failure_reason import disk_shortage
-from dlperf_study.evidence.run_record import RequestedRun, record, write
+from dlperf_study.evidence.run_record import RequestedRun, read, record, write
 from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.support import library_version, load_cluster, require_support
 from dlperf_study.guard.submission import Submission
 from dlperf_study.paths import ConfigurationPaths, StudyPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome
+from dlperf_study.study.turn import Turn
+from dlperf_study.wording import counted
 
 FAILURE_LOG_LINES = 5
+#: A driver sets it for the notebook that it executes: which runs are to be performed now, and at which turn.
+REQUEST_VARIABLE = "DLPERF_STUDY_REQUEST"
 
 
 def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
@@ -44,13 +49,14 @@ def paths_of(configuration: Configuration) -> ConfigurationPaths:
     return StudyPaths.of(configuration.study).configuration(configuration.identity)
 
 
-def requested_runs(configuration: Configuration, cluster: Cluster) -> list[RequestedRun]:
+def requested_runs(configuration: Configuration, cluster: Cluster, further: Collection[int] = ()) -> list[RequestedRun]:
     """Return every repetition of a configuration, then the run in which the library traces itself, if it has one.
 
-    The traced run is separate from those that are measured: tracing costs time.
+    ``further``: repetitions beyond its ``repeats``, which a precision asked for. The traced run is separate from those
+    that are measured: tracing costs time.
     """
     paths, digest = paths_of(configuration), fingerprint(configuration, cluster)
-    repetitions = range(1, configuration.repeats + 1)
+    repetitions = sorted({*range(1, configuration.repeats + 1), *further})
     runs = [RequestedRun(configuration, repetition, digest, paths.run(repetition)) for repetition in repetitions]
     tracing = frameworks.load(configuration.framework).tracing
     if tracing and configuration.trace_steps and configuration.world_size > 1:
@@ -65,10 +71,26 @@ def missing_runs(configuration: Configuration, cluster: Cluster) -> list[Request
     return [run for run in requested_runs(configuration, cluster) if not run.is_completed]
 
 
+def run_names(runs: Sequence[RequestedRun]) -> str:
+    """Return runs of one configuration as messages name them: ``run 2``, ``3 runs and the traced one``."""
+    repetitions = [run.repetition for run in runs if not run.variables]
+    if not repetitions:
+        return "the traced run"
+    names = f"run {repetitions[0]}" if len(repetitions) == 1 else counted(len(repetitions), "run")
+    return names if len(repetitions) == len(runs) else f"{names} and the traced one"
+
+
+def driver_request(runs: Sequence[RequestedRun]) -> str:
+    """Return the request of a driver that these runs of one turn, and no others, are performed now."""
+    measured = [run.repetition for run in runs if not run.variables]
+    return json.dumps({"repetitions": measured, "traced": len(measured) < len(runs), "turn": asdict(runs[0].turn)})
+
+
 class ConfigurationRuns:
     """The runs of one configuration on its cluster, as its notebook performs them.
 
-    The cluster file is read once, when this is made.
+    Under a driver, only the runs that it requests are performed; by hand, all. The cluster file is read once, when this
+    is made.
     Raises UnsupportedError when the configuration can't run there, and RunError when a driver started this process
     with other measuring code than its own.
     """
@@ -78,7 +100,16 @@ class ConfigurationRuns:
         self._cluster = load_cluster(configuration.cluster)
         require_support(configuration, self._cluster)
         self._configuration = configuration
-        self._requested = requested_runs(configuration, self._cluster)
+        if REQUEST_VARIABLE not in os.environ:
+            self._requested = self._now = requested_runs(configuration, self._cluster)
+            return
+        request = json.loads(os.environ[REQUEST_VARIABLE])
+        repetitions, turn = request["repetitions"], Turn(**request["turn"])
+        self._requested = requested_runs(configuration, self._cluster, repetitions)
+        self._now = []
+        for run in self._requested:
+            if request["traced"] if run.variables else run.repetition in repetitions:
+                self._now.append(replace(run, turn=turn))
 
     def submission_text(self) -> str:
         """Return what would be started for the first repetition, for people: scripts and manifests, then commands."""
@@ -88,16 +119,23 @@ class ConfigurationRuns:
         return "\n".join([*files, submission.as_json()])
 
     def perform(self) -> list[dict[str, Any]]:
-        """Perform every run that is not completed yet; return the records of all, in order.
+        """Perform the runs that are not completed yet; return the records of these and of those before, in order.
 
         A run that fails is recorded and does not keep the next from being tried. If nothing is missing, nothing is
         locked. Raises BusyError when somebody else measures.
         """
-        missing = [run for run in self._requested if not run.is_completed]
+        missing = [run for run in self._now if not run.is_completed]
         if missing:
             with study_lock(self._configuration.study, self._cluster):
                 _perform(missing, self._cluster, self._configuration.timeout_seconds)
-        return [json.loads(run.paths.run_file.read_bytes()) for run in self._requested]
+        last = self._now[-1].paths
+        count = 1 + [run.paths for run in self._requested].index(last)
+        records = []
+        for run in self._requested[:count]:
+            # An earlier execution may have been stopped before it began a run.
+            never_begun = {"outcome": Outcome.FAILED, "reason": "it was never begun", "tail": {}}
+            records.append(read(run.paths) or {"repetition": run.repetition, **never_begun})
+        return records
 
 
 def require_completed(records: Sequence[dict[str, Any]]) -> None:

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,9 @@ from dlperf_study.guard.submission import Node
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.wording import unknown_name
 
+#: The place of a value, given the name of its parameter, as messages name it: ``x.yaml: factors.model[0]``.
+Locate = Callable[[str, str], str]
+
 
 def load_cluster(name_or_path: str | Path) -> Cluster:
     """Return a cluster by its name in ``params/clusters`` or by the path of its file.
@@ -25,16 +28,19 @@ def load_cluster(name_or_path: str | Path) -> Cluster:
     return read_cluster(name_or_path, launchers.by_name())
 
 
-def check_names(configuration: Configuration, cluster: Cluster, source: str) -> None:
+def check_names(configuration: Configuration, cluster: Cluster, locate: Locate) -> None:
     """Refuse a name in a configuration, or a key of a cluster's ``python`` or ``images``, that doesn't exist.
 
-    Such a name is an error of the user, unlike one that exists and is not supported.
-    ``source`` is where messages locate the configuration.
+    Such a name is an error of the user, unlike one that exists and is not supported: a strategy may be one of another
+    framework, or refused with a reason.
     Raises StudyFileError with the most similar name, and the choices.
     """
-    _require(f"{source}: framework is", configuration.framework, "frameworks", frameworks.names())
-    _require(f"{source}: strategy is", configuration.strategy, "strategies", strategies())
-    _require(f"{source}: model is", configuration.model, "models", models.names())
+    framework, strategy, model = configuration.framework, configuration.strategy, configuration.model
+    _require(f"{locate('framework', framework)} is", framework, "frameworks", frameworks.names())
+    if strategy not in strategies():
+        kind, built = f"strategies of {framework}", frameworks.load(framework).strategies
+        _require(f"{locate('strategy', strategy)} is", strategy, kind, built)
+    _require(f"{locate('model', model)} is", model, "models", models.names())
     launcher = launchers.load(cluster.launcher)
     images = launcher.images(cluster) if launcher.images else {}
     for key, section in (("python", cluster.python), (f"{cluster.launcher}.images", images)):
@@ -55,14 +61,14 @@ def _require(where: str, name: str, kind: str, choices: Collection[str]) -> None
         raise StudyFileError(unknown_name(where, name, kind, choices))
 
 
-def unsupported_here(configuration: Configuration, cluster: Cluster, source: str = "") -> str | None:
+def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Locate | None = None) -> str | None:
     """Return every reason why this cluster's software can't run the configuration, in one line, or None.
 
-    ``source`` is where messages locate the configuration, if not in its study.
+    ``locate`` returns where a study file has a value; without it, messages name the study.
     Raises StudyFileError for a name that does not exist: it is misspelt, and not unsupported; and UnsupportedError
     when a Python can't be run or reached, so that its libraries are unknown.
     """
-    check_names(configuration, cluster, source or f"study {configuration.study}")
+    check_names(configuration, cluster, locate or (lambda name, _: f"study {configuration.study}: {name}"))
     framework = frameworks.load(configuration.framework)
     reasons: list[str] = []
     version: str | None = ""

@@ -12,6 +12,7 @@ from dlperf_study.errors import StudyFileError
 from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_of
 from dlperf_study.study.job import DEVICE_ORDER, PCI_BUS_ORDER, VISIBLE_DEVICES, Job
 from dlperf_study.study.parameter import Scalar, Scope
+from dlperf_study.wording import level
 
 CONFIGURATION_VARIABLE = "DLPERF_STUDY_CONFIGURATION"
 RUN_VARIABLE = "DLPERF_STUDY_RUN"
@@ -24,10 +25,18 @@ BUILT_LEVELS: Levels = {
     "optimizer": ("sgd", "momentum"),
     "classifier": ("replicated", "sharded"),
 }
-#: Settings of some libraries' exchange, each with the value that leaves it to the library: the only one that a
-#: framework without such a setting supports.
-LIBRARY_DEFAULTS = {
-    name: parameter.default for name, parameter in parameters_of(Scope.NETWORK).items() if not parameter.levels
+#: Parameters without levels that every framework reads, itself or by its model.
+READ_BY_ALL = frozenset(
+    (
+        *("image_size", "classes", "nodes", "devices_per_node", "servers", "batch_per_device", "sample_ratio"),
+        *("threads_per_device", "seed"),
+    )
+)
+#: All others without levels, each with its default: the only value that is supported where nothing reads it.
+DEFAULT_SETTINGS = {
+    name: parameter.default
+    for name, parameter in parameters_of(Scope.WORKLOAD, Scope.NETWORK).items()
+    if not parameter.levels and parameter.default is not None and name not in READ_BY_ALL
 }
 
 
@@ -56,6 +65,14 @@ class Stopwatch(Protocol):
         """Return the seconds between successive marks; waits until the work is done."""
 
 
+@dataclass(frozen=True)
+class Drain:
+    """How long a rank's updates were pending: at least ``seconds``, and at most ``resolution_seconds`` longer."""
+
+    seconds: float = 0.0
+    resolution_seconds: float = 0.0
+
+
 class Trainer(Protocol):
     """One rank of one run. Losses stay on the device until ``loss_value`` is called."""
 
@@ -72,14 +89,20 @@ class Trainer(Protocol):
     def computation_step(self) -> Any:
         """Do the same step without the exchange of gradients; return the loss."""
 
-    def exchange(self) -> None:
-        """Do the exchange alone: the same bytes, not overlapped with computation."""
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what exchanges the first ``size`` bytes of the gradients as a step does, with nothing to hide it.
+
+        Where gradients are pushed to servers, ``size`` is that of all gradients: a part of them can't be pushed alone.
+        """
 
     def local_updates(self) -> AbstractContextManager[None]:
-        """Switch the exchange of gradients off for a whole window."""
+        """Switch the exchange of gradients off for a whole window; then everything trained is as it was before."""
 
     def barrier(self) -> None:
         """Wait for all ranks, and for this rank's device."""
+
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all ranks, each of which must call it; never inside a window."""
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for this rank's device."""
@@ -87,8 +110,8 @@ class Trainer(Protocol):
     def loss_value(self, loss: Any) -> float:
         """Return a loss as a number; may wait for the device."""
 
-    def settle(self) -> float:
-        """Wait until all updates are applied everywhere; return the seconds it took."""
+    def settle(self) -> Drain:
+        """Wait until all updates are applied everywhere; return how long those of this rank were pending."""
 
     def parameter_checksum(self) -> str:
         """Return a digest of the parameters that must be equal on every rank."""
@@ -170,19 +193,21 @@ def unbuilt_levels(
 ) -> Iterator[str]:
     """Yield each level that a configuration requests and that no code here implements.
 
-    ``settings`` are those of ``LIBRARY_DEFAULTS`` that the framework has; ``refused`` are the strategies that it
+    ``settings`` are the names in ``DEFAULT_SETTINGS`` that the framework reads; ``refused`` are the strategies that it
     refuses for a specific reason.
     """
     framework = configuration.framework
     for name, built in levels.items():
         value = getattr(configuration, name)
         if value not in built:
-            choices = ", ".join(map(str, built))
-            yield refused.get(value) or f"{name} {value} is not built for {framework} (built: {choices})"
-    for name, default in LIBRARY_DEFAULTS.items():
+            choices = ", ".join(map(level, built))
+            yield refused.get(value) or f"{name} {level(value)} is not built for {framework} (built: {choices})"
+    model = configuration.model
+    read_by_model = models.load(model).settings if model in models.names() else ()
+    for name, default in DEFAULT_SETTINGS.items():
         value = getattr(configuration, name)
-        if name not in settings and value != default:
-            yield f"{name} is {value}, but {framework} has no such setting"
+        if value != default and name not in (*settings, *read_by_model):
+            yield f"{name} is {level(value)}, but {framework} has no such setting"
 
 
 def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]:

@@ -36,6 +36,20 @@ def checksum(arrays: list[Any]) -> str:
     return digest.hexdigest()
 
 
+def leading_counts(counts: list[int], elements: int) -> list[int]:
+    """Return how many elements of successive buffers are among the first ``elements``; buffers after them are left out.
+
+    ``counts`` are the numbers of elements of the buffers.
+    """
+    leading: list[int] = []
+    for count in counts:
+        taken = min(count, elements - sum(leading))
+        if taken <= 0:
+            break
+        leading.append(taken)
+    return leading
+
+
 def model_facts(configuration: Configuration) -> dict[str, Any]:
     """Return the fields of the rank log about the work of one sample."""
     model = models.load(configuration.model)

@@ -51,7 +51,9 @@ def build_layer(configuration: Configuration) -> Any:
     return models.load(configuration.model).builder("paddle")(configuration, rank, world_size)
 
 
-def description(configuration: Configuration, parameters: int, gradient_bytes: int) -> dict[str, Any]:
+def description(
+    configuration: Configuration, parameters: int, gradient_bytes: int, exchange_threads: int
+) -> dict[str, Any]:
     """Return the part of the ``rank`` line that is the same for every Paddle framework."""
     import paddle
 
@@ -63,4 +65,5 @@ def description(configuration: Configuration, parameters: int, gradient_bytes: i
         "device": "gpu" if on_gpu() else "cpu",
         "parameters": parameters,
         "gradient_bytes": gradient_bytes,
+        "exchange_threads": exchange_threads,
     } | model_facts(configuration)

@@ -1,6 +1,7 @@
 """A model as Paddle's static graph, with and without the exchange, and the connection to the parameter servers."""
 
 import ctypes
+from functools import cached_property
 from typing import Any
 
 from dlperf_study.frameworks import _common, _paddle_common
@@ -36,6 +37,12 @@ class Client:
         from paddle.distributed import fleet
 
         fleet.barrier_worker()
+
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all trainers; it travels among them, not over the servers."""
+        from paddle.distributed import fleet
+
+        return float(fleet.all_reduce(float(value), "max"))
 
     def stop(self) -> None:
         """Close the connection; the servers stay."""
@@ -99,8 +106,9 @@ class StaticProgram:
         """Return what the executor is fed at every step."""
         return {"images": images, "labels": labels.reshape(-1, 1)}
 
+    @cached_property
     def without_send(self) -> Any:
-        """Return the program with no ``send`` operator: forward and backward alone."""
+        """The program with no ``send`` operator: forward and backward alone."""
         program = self.main.clone()
         block = program.global_block()
         for index in reversed(range(len(block.ops))):

@@ -1,7 +1,8 @@
 """Shared by the PyTorch frameworks: the model on its device, one step of training, the stopwatch of a GPU."""
 
+import io
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from dlperf_study.frameworks import _common
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
+    Drain,
     EventStopwatch,
     HostStopwatch,
     Levels,
@@ -54,7 +56,12 @@ def environment(configuration: Configuration, cluster: ClusterView, node: int) -
 
 
 class TorchTrainer:
-    """One rank of a data-parallel run; each framework adds how gradients travel."""
+    """One rank of a data-parallel run; each framework adds how gradients travel.
+
+    ``exchange_threads``: how many threads of a process its library exchanges gradients with between CPUs.
+    """
+
+    exchange_threads: int
 
     def __init__(self, configuration: Configuration, rank: int, world_size: int, local_rank: int) -> None:
         self.rank, self.world_size = rank, world_size
@@ -80,12 +87,13 @@ class TorchTrainer:
             "device": "gpu" if self._device.type == "cuda" else "cpu",
             "parameters": sum(p.numel() for p in trainable_parameters(self._layer)),
             "gradient_bytes": sum(p.numel() for p in exchanged) * element_bytes,
+            "exchange_threads": self.exchange_threads if self.world_size > 1 else 0,
         } | _common.model_facts(self._configuration)
 
-    def settle(self) -> float:
-        """Return 0: under all-reduce a step ends with its update applied."""
+    def settle(self) -> Drain:
+        """Wait for the device; under all-reduce a step ends with its update applied, so nothing is pending."""
         self._synchronise()
-        return 0.0
+        return Drain()
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for this rank's device."""
@@ -102,6 +110,12 @@ class TorchTrainer:
     def parameter_checksum(self) -> str:
         """Return a digest of all parameters but those of a class shard, which belong to one rank."""
         return _common.checksum([p.detach().cpu().numpy() for p in replicated_parameters(self._layer)])
+
+    def _leading(self, buffers: list[Any], size: int) -> list[Any]:
+        """Return buffers, the last one cut, that hold the first ``size`` bytes of ``buffers``."""
+        counts = [buffer.numel() for buffer in buffers]
+        leading = _common.leading_counts(counts, size // ELEMENT_BYTES[self._configuration.gradient_compression])
+        return [buffer.flatten()[:count] for buffer, count in zip(buffers, leading, strict=False)]
 
     def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> "TrainingStep":
         batch = (self._images, self._labels)
@@ -143,6 +157,21 @@ class TrainingStep:
         self._update(self._optimizer, self._scaler)
         self._optimizer.zero_grad()
         return loss.detach()
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Take back, at the end, what steps change: parameters, statistics, and states of optimizer and loss scaling.
+
+        They are kept on the host, so that the device has no more in its memory than while it trains.
+        """
+        import torch
+
+        parts, states = (self._model, self._optimizer, self._scaler), io.BytesIO()
+        torch.save([part.state_dict() for part in parts], states)
+        yield
+        states.seek(0)
+        for part, state in zip(parts, torch.load(states, map_location="cpu"), strict=True):
+            part.load_state_dict(state)
 
 
 def plain_update(optimizer: Any, scaler: Any) -> None:

@@ -2,8 +2,8 @@
 
 import copy
 import os
-from collections.abc import Iterator, MutableMapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -78,6 +78,9 @@ def show_gpus_of_node(environment: MutableMapping[str, str]) -> None:
 class HorovodTrainer(TorchTrainer):
     """One rank under Horovod's optimizer; alone, the plain one."""
 
+    #: Horovod's own, and one of gloo that moves bytes.
+    exchange_threads = 2
+
     def __init__(self, configuration: Configuration) -> None:
         show_gpus_of_node(os.environ)
         import horovod.torch as hvd
@@ -92,6 +95,7 @@ class HorovodTrainer(TorchTrainer):
             names = self._layer.named_parameters()
             optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=names, compression=compression)
             self.train_step = self._step(self._layer, optimizer, update_when_exchanged)
+        self.computation_step = self.train_step
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log, with the versions of Horovod and PyTorch."""
@@ -101,23 +105,30 @@ class HorovodTrainer(TorchTrainer):
         version = f"{horovod.__version__} with torch {inherited['library_version']}"
         return inherited | {"library": "horovod", "library_version": version}
 
-    @cached_property
-    def computation_step(self) -> Any:
-        """A step of a copy of the model: Horovod's hooks, which can't be switched off, stay with the original."""
+    @contextmanager
+    def local_updates(self) -> Iterator[None]:
+        """Make computation steps train a copy of the model, which is dropped afterwards.
+
+        Horovod's hooks, which can't be switched off, stay with the original.
+        """
         layer = copy.deepcopy(self._layer)
-        return self._step(layer, _torch_common.optimizer(self._configuration, layer))
+        self.computation_step = self._step(layer, _torch_common.optimizer(self._configuration, layer))
+        yield
+        self.computation_step = self.train_step
 
-    def local_updates(self) -> AbstractContextManager[None]:
-        """Switch nothing: the steps without exchange have a separate model."""
-        return nullcontext()
-
-    def exchange(self) -> None:
-        """All-reduce buffers of the gradients' sizes; Horovod fuses them as it does in a step."""
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what all-reduces buffers of the gradients' sizes; Horovod fuses them as it does in a step."""
         import horovod.torch as hvd
 
-        handles = [hvd.allreduce_async_(buffer, name=f"exchange.{k}") for k, buffer in enumerate(self._buffers)]
-        for handle in handles:
-            hvd.synchronize(handle)
+        # A name belongs to one shape: Horovod remembers what was negotiated about it.
+        buffers = {f"exchange.{size}.{k}": buffer for k, buffer in enumerate(self._leading(self._buffers, size))}
+
+        def exchange() -> None:
+            handles = [hvd.allreduce_async_(buffer, name=name) for name, buffer in buffers.items()]
+            for handle in handles:
+                hvd.synchronize(handle)
+
+        return exchange
 
     def barrier(self) -> None:
         """Wait for all ranks, each with its device idle."""
@@ -125,6 +136,14 @@ class HorovodTrainer(TorchTrainer):
 
         self._synchronise()
         hvd.barrier()
+
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all ranks; an all-reduce would be one more tensor of the timeline."""
+        import horovod.torch as hvd
+        import torch
+
+        values = hvd.allgather(torch.tensor([value], dtype=torch.float64), name="agreed_maximum")
+        return float(values.max())
 
     def close(self) -> None:
         """Wait for the others, then stop Horovod's thread."""

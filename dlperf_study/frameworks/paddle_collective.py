@@ -1,14 +1,15 @@
 """Paddle, dynamic graph, gradients averaged by all-reduce: gloo between CPUs, NCCL between GPUs."""
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dlperf_study.frameworks import _common, _paddle_common
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
+    Drain,
     Framework,
     Stopwatch,
     common_environment,
@@ -27,6 +28,10 @@ STRATEGIES = ("all_reduce",)
 #: The files of the launcher: one per rank of the node.
 RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/workerlog\.(?P<rank>\d+)"
 LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
+#: Bytes of one element of a gradient: float32.
+ELEMENT_BYTES = 4
+#: Between CPUs, gloo moves bytes in a thread of its own, and reduces in that of the training.
+EXCHANGE_THREADS = 1
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
@@ -81,13 +86,13 @@ class CollectiveTrainer:
             self._model = paddle.DataParallel(self._layer, **fused)
         self._optimizer = _optimizer(configuration, trainable_parameters(self._layer))
         self._images, self._labels = (paddle.to_tensor(a) for a in _common.synthetic_batch(configuration, self.rank))
-        self._buffers = [paddle.zeros([elements]) for elements in self._bucket_elements()]
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
         parameters = sum(int(p.size) for p in trainable_parameters(self._layer))
-        gradient_bytes = sum(int(buffer.size) * buffer.element_size() for buffer in self._buffers)
-        return _paddle_common.description(self._configuration, parameters, gradient_bytes)
+        gradient_bytes = ELEMENT_BYTES * sum(self._bucket_elements())
+        threads = EXCHANGE_THREADS if self.world_size > 1 else 0
+        return _paddle_common.description(self._configuration, parameters, gradient_bytes, threads)
 
     def train_step(self) -> Any:
         """Do one step; the exchange runs inside ``backward``."""
@@ -99,16 +104,32 @@ class CollectiveTrainer:
 
     computation_step = train_step
 
-    def local_updates(self) -> AbstractContextManager[None]:
-        """Keep ``backward`` from exchanging gradients."""
-        return self._model.no_sync() if self.world_size > 1 else nullcontext()
+    @contextmanager
+    def local_updates(self) -> Iterator[None]:
+        """Keep ``backward`` from exchanging gradients; what the steps change is taken back.
 
-    def exchange(self) -> None:
-        """All-reduce buffers of the sizes that ``DataParallel`` fuses the gradients into."""
+        It is kept on the host, so that the device has no more in its memory than while it trains.
+        """
+        parts = (self._layer, self._optimizer)
+        states = [{name: tensor.numpy() for name, tensor in part.state_dict().items()} for part in parts]
+        with self._model.no_sync():
+            yield
+        for part, state in zip(parts, states, strict=True):
+            part.set_state_dict(state)
+
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what all-reduces buffers of the sizes that ``DataParallel`` fuses the gradients into."""
+        import paddle
         import paddle.distributed as dist
 
-        for buffer in self._buffers:
-            dist.all_reduce(buffer)
+        counts = _common.leading_counts(self._bucket_elements(), size // ELEMENT_BYTES)
+        buffers = [paddle.zeros([count]) for count in counts]
+
+        def exchange() -> None:
+            for buffer in buffers:
+                dist.all_reduce(buffer)
+
+        return exchange
 
     def barrier(self) -> None:
         """Wait for all ranks, each with its device idle."""
@@ -118,6 +139,16 @@ class CollectiveTrainer:
         if self.world_size > 1:
             dist.barrier()
 
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all ranks."""
+        import paddle
+        import paddle.distributed as dist
+
+        maximum = paddle.to_tensor([value], dtype="float64")
+        if self.world_size > 1:
+            dist.all_reduce(maximum, op=dist.ReduceOp.MAX)
+        return float(maximum.item())
+
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for this rank's device."""
         return _paddle_common.stopwatch()
@@ -126,10 +157,10 @@ class CollectiveTrainer:
         """Return a loss as a number."""
         return float(loss)
 
-    def settle(self) -> float:
-        """Return 0: under all-reduce a step ends with its update applied."""
+    def settle(self) -> Drain:
+        """Wait for the device; under all-reduce a step ends with its update applied, so nothing is pending."""
         _paddle_common.synchronise()
-        return 0.0
+        return Drain()
 
     def parameter_checksum(self) -> str:
         """Return a digest of all parameters but those of a class shard, which belong to one rank."""

@@ -15,14 +15,16 @@ What Paddle 3.0.0 does, according to the tables of the servers between steps:
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from dlperf_study.frameworks import _common, _paddle_common
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
+    Drain,
     Framework,
     Stopwatch,
     common_environment,
@@ -37,6 +39,8 @@ from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
 
 STRATEGIES = ("local", "async")
 LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
+#: Of the communicator and of brpc: so many computed while a trainer pushed and pulled.
+EXCHANGE_THREADS = 8
 #: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
 FIRST_WITHOUT_SERVERS = (3, 1)
 REFUSED_STRATEGIES = {
@@ -161,7 +165,8 @@ class ParameterServerTrainer:
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
         elements = sum(self._program.parameter_elements())
-        return _paddle_common.description(self._configuration, elements, 4 * elements if self._client else 0)
+        exchanged, threads = (4 * elements, EXCHANGE_THREADS) if self._client else (0, 0)
+        return _paddle_common.description(self._configuration, elements, exchanged, threads)
 
     def train_step(self) -> Any:
         """Compute and push the gradients, then pull the parameters; alone, update in place."""
@@ -176,23 +181,35 @@ class ParameterServerTrainer:
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:
-        """Take the ``send`` operator out of the program."""
-        program, self._running = self._running, self._program.without_send()
+        """Take the ``send`` operator out of the program; the servers, and so the parameters, stay as they are."""
+        program, self._running = self._running, self._program.without_send
         try:
             yield
         finally:
             self._running = program
 
-    def exchange(self) -> None:
-        """Push gradients of zeros, and pull the parameters: what a trainer waits for."""
-        if self._client:
-            self._executor.run(self._program.send_only)
-            self._client.pull()
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what pushes gradients of zeros, and pulls the parameters: what a trainer waits for.
+
+        A dense table takes the gradients of all its parameters at once, so there is no push of fewer bytes.
+        """
+        client, push = self._client, partial(self._executor.run, self._program.send_only)
+
+        def exchange() -> None:
+            if client:
+                push()
+                client.pull()
+
+        return exchange
 
     def barrier(self) -> None:
         """Wait for all trainers."""
         if self._client:
             self._client.barrier()
+
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all trainers."""
+        return self._client.agreed_maximum(value) if self._client else value
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for the CPU."""
@@ -204,16 +221,24 @@ class ParameterServerTrainer:
 
         return float(np.asarray(loss[0]).reshape(-1)[0])
 
-    def settle(self) -> float:
-        """Apply every pushed gradient, then pull: all trainers now hold the servers' parameters."""
+    def settle(self) -> Drain:
+        """Apply every pushed gradient, then pull: all trainers now hold the servers' parameters.
+
+        A flush looks every 100 ms whether gradients are pending, and not before the first of these. So a second one,
+        of nothing, is taken off, and it is how much longer they may have been pending.
+        """
         if not self._client:
-            return 0.0
-        start = time.perf_counter()
-        self._client.flush()
+            return Drain()
+        flushes = []
+        for _ in range(2):
+            start = time.perf_counter()
+            self._client.flush()
+            flushes.append(time.perf_counter() - start)
+        pending, empty = flushes
         self._client.barrier()
         self._client.pull()
         self._client.barrier()
-        return time.perf_counter() - start
+        return Drain(max(0.0, pending - empty), empty)
 
     def parameter_checksum(self) -> str:
         """Return a digest of the dense parameters."""

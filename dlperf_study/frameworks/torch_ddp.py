@@ -1,8 +1,8 @@
 """PyTorch's data parallelism, ``DistributedDataParallel``: gloo between CPUs, NCCL between GPUs."""
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
@@ -50,6 +50,9 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 class DataParallelTrainer(TorchTrainer):
     """One rank under ``DistributedDataParallel``; alone, the plain model."""
 
+    #: One that moves bytes and two that reduce.
+    exchange_threads = 3
+
     def __init__(self, configuration: Configuration) -> None:
         import torch
         import torch.distributed as dist
@@ -64,16 +67,23 @@ class DataParallelTrainer(TorchTrainer):
         self.train_step = self._step(self._model, _torch_common.optimizer(configuration, self._layer))
         self.computation_step = self.train_step
 
-    def local_updates(self) -> AbstractContextManager[None]:
-        """Keep ``backward`` from exchanging gradients."""
-        return self._model.no_sync() if self.world_size > 1 else nullcontext()
+    @contextmanager
+    def local_updates(self) -> Iterator[None]:
+        """Keep ``backward`` from exchanging gradients; what the steps change is taken back."""
+        with self.train_step.restored(), self._model.no_sync():
+            yield
 
-    def exchange(self) -> None:
-        """All-reduce buffers of the sizes that ``DistributedDataParallel`` fuses the gradients into."""
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what all-reduces buffers of the sizes that ``DistributedDataParallel`` fuses the gradients into."""
         import torch.distributed as dist
 
-        for buffer in self._buffers:
-            dist.all_reduce(buffer)
+        buffers = self._leading(self._buffers, size)
+
+        def exchange() -> None:
+            for buffer in buffers:
+                dist.all_reduce(buffer)
+
+        return exchange
 
     def barrier(self) -> None:
         """Wait for all ranks, each with its device idle."""
@@ -82,6 +92,17 @@ class DataParallelTrainer(TorchTrainer):
         self._synchronise()
         if self.world_size > 1:
             dist.barrier()
+
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all ranks."""
+        import torch
+        import torch.distributed as dist
+
+        if self.world_size == 1:
+            return value
+        maximum = torch.tensor([value], dtype=torch.float64, device=self._device)
+        dist.all_reduce(maximum, op=dist.ReduceOp.MAX)
+        return float(maximum)
 
     def close(self) -> None:
         """Wait for the others, so that no rank leaves while one still exchanges."""

@@ -16,7 +16,7 @@ from dlperf_study.guard.guards import Guards, NodeTimeout, RunFailed
 from dlperf_study.guard.installed_packages import version_mismatch
 from dlperf_study.guard.messages import Message
 from dlperf_study.guard.requests import ConductedRun, node_facts, prepare_request, start_requests
-from dlperf_study.guard.run_folder import begin, keep_rank_output, unpack
+from dlperf_study.guard.run_folder import begin, keep_rank_output, unpack, write_waiting
 from dlperf_study.guard.submission import Execute, Node, Submission
 from dlperf_study.study.job import JobResult, Outcome, TaskRole
 from dlperf_study.supervision.processes import new_mark
@@ -38,7 +38,12 @@ def coordinate(
     """
     begin(submission)
     run = ConductedRun(submission, tuple(nodes[: submission.nodes]), new_mark(), tuple(unrecorded))
-    with Guards(run.mark) as guards:
+
+    def note_waiting(node: str, busy_processes: str) -> None:
+        limit = f"at most {submission.idle_wait_seconds:.0f} s"
+        write_waiting(submission, f"waits until {node or 'this machine'} is quiet, {limit}; busy: {busy_processes}")
+
+    with Guards(run.mark, note_waiting) as guards:
         conclusion = _conduct(run, guards, timeout_seconds)
         reports = guards.end(ENDING_SECONDS if run.started_nodes else GIVING_UP_SECONDS)
     lost = sorted(run.started_nodes - reports.keys())

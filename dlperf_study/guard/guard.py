@@ -85,7 +85,9 @@ class _Guard:
 
     def prepare(self, request: Message) -> None:
         """Wait until this node is idle, and report what it has."""
-        load = wait_until_idle(request["idle_max_busy_cores"], request["idle_wait_seconds"], self._coordinator.check)
+        load = wait_until_idle(
+            request["idle_max_busy_cores"], request["idle_wait_seconds"], self._coordinator.check, self._report_waiting
+        )
         self._environment = passed_environment(further=request["pass_environment"]) | request["environment"]
         gpus = allowed_gpus(request["environment"])
         address, interface = own_address(request["network_interface"]) if request["has_peers"] else (LOOPBACK, "lo")
@@ -102,6 +104,9 @@ class _Guard:
             variables=recorded_environment(public),
             **installed_packages(request["python"]),
         )
+
+    def _report_waiting(self, busy_processes: str) -> None:
+        self._coordinator.send("waiting", busy_processes=busy_processes)
 
     def start(self, request: Message) -> None:
         """Start the commands of this node."""

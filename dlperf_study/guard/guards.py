@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 
@@ -36,10 +36,14 @@ class NodeTimeout(Exception):
 
 
 class Guards:
-    """One channel per node. As a context manager it leaves no guard running."""
+    """One channel per node. As a context manager it leaves no guard running.
 
-    def __init__(self, mark: str) -> None:
+    ``note_waiting`` gets the name of a node that is too busy to start at once, and what keeps it busy.
+    """
+
+    def __init__(self, mark: str, note_waiting: Callable[[str, str], None] | None = None) -> None:
         self._mark = mark
+        self._note_waiting = note_waiting
         self._channels: dict[int, Channel] = {}
         self._received: deque[tuple[Channel, Message]] = deque()
         self._last_heartbeat = time.monotonic()
@@ -81,6 +85,8 @@ class Guards:
                 task = message.get("task", "")
                 reason = channel.describe(message["reason"], task)
                 raise RunFailed(Outcome(message["outcome"]), reason, channel.node_index, task)
+            if message["kind"] == "waiting" and self._note_waiting:
+                self._note_waiting(channel.node.name, message["busy_processes"])
             if message["kind"] == kind:
                 messages[channel.node_index] = message
                 missing.discard(channel.node_index)
@@ -111,18 +117,14 @@ class Guards:
                 self._last_heartbeat = time.monotonic()
                 for channel in self._channels.values():
                     channel.send("heartbeat")
-            self._listen(min(remaining, HEARTBEAT_SECONDS))
+            channels = {channel.inbox: channel for channel in self._channels.values() if not channel.inbox.closed}
+            readable, _, _ = select.select(list(channels), [], [], min(remaining, HEARTBEAT_SECONDS))
+            for inbox in readable:
+                channel = channels[inbox]
+                self._received.extend((channel, message) for message in inbox.receive())
+                if inbox.closed:
+                    self._received.append((channel, channel.loss()))
         return self._received.popleft()
-
-    def _listen(self, seconds: float) -> None:
-        channels = {channel.inbox: channel for channel in self._channels.values() if not channel.inbox.closed}
-        readable, _, _ = select.select(list(channels), [], [], seconds)
-        for inbox in readable:
-            channel = channels[inbox]
-            for message in inbox.receive():
-                self._received.append((channel, message))
-            if inbox.closed:
-                self._received.append((channel, channel.loss()))
 
 
 class Channel:

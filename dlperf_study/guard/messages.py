@@ -1,7 +1,8 @@
 """Messages between a coordinator and its guards: one JSON object a line, after the mark of the run.
 
 Output of a login shell or a library into the same pipe has no mark, and is ignored. The coordinator sends the
-requests ``prepare``, ``start`` and ``end``; a guard sends ``ready``, ``done`` or ``failed``, and last its ``report``.
+requests ``prepare``, ``start`` and ``end``; a guard sends ``waiting`` while its node is too busy, ``ready``, ``done``
+or ``failed``, and last its ``report``.
 """
 
 import json

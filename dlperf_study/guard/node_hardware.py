@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
@@ -24,11 +25,12 @@ FLAGS = (
 
 def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
     """Return host, processor, cores, memory (bytes), the frequency governor, and the GPUs in this list, if any."""
-    flags = _cpu_flags()
+    flags = re.findall(r"^(?:flags|Features)\s*:(.*)", _read("/proc/cpuinfo") or "", re.MULTILINE)
+    flags_of_first_core = flags[0].split() if flags else []
     facts = {
         "host": socket.gethostname(),
         "cpu_model": cpu_name(),
-        "cpu_flags": " ".join(flag for flag in FLAGS if flag in flags),
+        "cpu_flags": " ".join(flag for flag in FLAGS if flag in flags_of_first_core),
         "cpu_cores_physical": psutil.cpu_count(logical=False),
         "cpu_cores_logical": psutil.cpu_count(),
         "cores": usable_cpus(),
@@ -118,14 +120,6 @@ def _named_addresses() -> list[str]:
         return socket.gethostbyname_ex(socket.gethostname())[2]
     except OSError:
         return []
-
-
-def _cpu_flags() -> set[str]:
-    for line in (_read("/proc/cpuinfo") or "").splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in ("flags", "Features"):
-            return set(value.split())
-    return set()
 
 
 def _read(path: str) -> str | None:

@@ -1,8 +1,10 @@
 """The load of a node by other processes: the wait until it is idle before a run, and the busy cores during it."""
 
+import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +13,10 @@ import psutil
 from dlperf_study.supervision.processes import end_survivors
 
 SAMPLE_SECONDS = 0.1
+#: A wait that lasts longer is reported, with the processes that were busy meanwhile.
+UNREPORTED_SECONDS = 1.0
+#: How many processes are named, and how many cores one must keep busy to be named.
+MOST_NAMED, NAMED_CORES = 3, 0.1
 
 
 @dataclass(frozen=True)
@@ -22,18 +28,41 @@ class Load:
     survivors_ended: tuple[str, ...]
 
 
-def wait_until_idle(max_busy_cores: float, wait_seconds: float, check: Callable[[], None]) -> Load:
+def wait_until_idle(
+    max_busy_cores: float, wait_seconds: float, check: Callable[[], None], report: Callable[[str], None]
+) -> Load:
     """End survivors, then wait until this node is idle, at most ``wait_seconds``; ``check`` may raise meanwhile.
 
-    A node that stays busy is measured all the same; the load is recorded and the report says so.
+    A wait that is not over at once is reported, once, with what keeps the node busy. A node that stays busy is measured
+    all the same; the load is recorded and the report says so.
     """
     survivors = end_survivors()
     start = time.monotonic()
+    seconds_before = _cpu_seconds_of_processes()
+    is_reported = False
     busy = cores_busy(SAMPLE_SECONDS)
-    while busy > max_busy_cores and time.monotonic() - start < wait_seconds:
+    while busy > max_busy_cores and (waited := time.monotonic() - start) < wait_seconds:
         check()
+        if waited > UNREPORTED_SECONDS and not is_reported:
+            report(busy_processes(seconds_before, waited))
+            is_reported = True
         busy = cores_busy(SAMPLE_SECONDS)
     return Load(time.monotonic() - start, busy, survivors)
+
+
+def busy_processes(seconds_before: Mapping[psutil.Process, float], elapsed_seconds: float) -> str:
+    """Return what keeps this node busy: the busiest processes by name, and how many cores each takes.
+
+    ``seconds_before``: the CPU seconds of each process ``elapsed_seconds`` ago.
+    """
+    cores: dict[str, float] = {}
+    for process, seconds in _cpu_seconds_of_processes().items():
+        busy = (seconds - seconds_before.get(process, 0.0)) / elapsed_seconds
+        if busy >= NAMED_CORES and process.pid != os.getpid():
+            with suppress(psutil.Error):
+                cores[f"{process.name()} (process {process.pid}, {busy:.1f} cores)"] = busy
+    busiest = sorted(cores, key=cores.__getitem__, reverse=True)
+    return ", ".join(busiest[:MOST_NAMED]) or "no process that can be seen from here"
 
 
 def cores_busy(seconds: float) -> float:
@@ -64,6 +93,16 @@ def _busy_seconds() -> float:
     """Return the seconds cores were busy or taken away: a virtual machine's host may give them to others."""
     times = psutil.cpu_times()
     return float(sum(getattr(times, kind, 0.0) for kind in ("user", "system", "irq", "softirq", "steal")))
+
+
+def _cpu_seconds_of_processes() -> dict[psutil.Process, float]:
+    """Return the CPU seconds that each process has used so far."""
+    used: dict[psutil.Process, float] = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            used[process] = times.user + times.system
+    return used
 
 
 def _children_seconds() -> float:

@@ -101,7 +101,12 @@ def main() -> None:
         ports = [first.getsockname()[1], second.getsockname()[1]]
         while not inbox.closed:
             for request in inbox.receive(60):
-                sys.stdout.buffer.write(line(mark, request["kind"], _answer(request, ports)))
+                answer: Message = {"unix_seconds": time.time()}
+                if request["kind"] == "facts":
+                    answer = facts(request) | {"ports": ports}
+                elif request["kind"] == "connect":
+                    answer = {"unreachable": unreachable(request["endpoints"])}
+                sys.stdout.buffer.write(line(mark, request["kind"], answer))
                 sys.stdout.buffer.flush()
 
 
@@ -111,14 +116,6 @@ def _listen_as_a_run() -> socket.socket:
         with suppress(OSError):
             return socket.create_server(("", port))
     raise RunError(f"none of {CANDIDATES} ports from {PORTS.start} to {PORTS.stop - 1} that were tried is free")
-
-
-def _answer(request: Message, ports: Sequence[int]) -> Message:
-    if request["kind"] == "facts":
-        return facts(request) | {"ports": ports}
-    if request["kind"] == "connect":
-        return {"unreachable": unreachable(request["endpoints"])}
-    return {"unix_seconds": time.time()}
 
 
 def facts(request: Message) -> dict[str, Any]:

@@ -8,21 +8,28 @@ import json
 import os
 import shlex
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dlperf_study.errors import RunError
+from dlperf_study.paths import write_atomically
 
 _SCRIPT = '#!/bin/sh\nexec {python} -m dlperf_study.guard.remote_shell {table} "$@"\n'
 
 
 def install(folder: Path, prefixes: Mapping[str, Sequence[str]]) -> None:
-    """Write a command ``ssh`` into a folder; ``prefixes`` are the command prefixes for a shell line, by address."""
+    """Write a command ``ssh`` into a folder; ``prefixes`` are the command prefixes for a shell line, by address.
+
+    Where nodes share the folder, each of their guards writes it: complete at once, because a shell that can't run the
+    command here runs the next of that name on its path, the real one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    table, script = folder / "prefixes.json", folder / "ssh"
-    table.write_text(json.dumps({address: list(prefix) for address, prefix in prefixes.items()}))
-    script.write_text(_SCRIPT.format(python=shlex.quote(sys.executable), table=shlex.quote(str(table))))
-    script.chmod(0o755)
+    table, unfinished = folder / "prefixes.json", folder / f".ssh.{uuid.uuid4().hex}"
+    write_atomically(table, json.dumps({address: list(prefix) for address, prefix in prefixes.items()}))
+    unfinished.write_text(_SCRIPT.format(python=shlex.quote(sys.executable), table=shlex.quote(str(table))))
+    unfinished.chmod(0o755)
+    unfinished.replace(folder / "ssh")
 
 
 def command(table: Mapping[str, Sequence[str]], arguments: Sequence[str]) -> list[str]:

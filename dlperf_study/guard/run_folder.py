@@ -31,6 +31,14 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(content)
 
 
+def write_waiting(submission: Submission, message: str) -> None:
+    """Write, for the driver of the study, what the run waits for before it starts."""
+    waiting = submission.paths.waiting
+    waiting.parent.mkdir(mode=0o700, exist_ok=True)
+    with open(waiting, "a", encoding="utf-8") as file:
+        file.write(f"{message}\n")
+
+
 def keep_rank_output(folder: Path, pattern: str) -> None:
     """Keep what the ranks printed; remove the rest of scratch: launchers write the whole environment there."""
     scratch = RunPaths(folder).scratch

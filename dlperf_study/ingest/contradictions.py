@@ -27,11 +27,8 @@ def contradictions(logs: Sequence[ParsedLog], metadata: LogMetadata) -> list[str
             size = log.integer_fact(name)
             if size is not None and size not in allowed:
                 expected = " or ".join(map(str, allowed))
-                messages.append(
-                    f"{log.source}: it states {name} {size}, but according to its identity it is {expected}"
-                )
+                messages.append(f"{log.source}: states {name} {size}, but its identity says {expected}")
         messages += _contradictory_parameters(log, metadata.parameters)
-        messages += _contradictory_data(log, metadata.parameters)
     return list(dict.fromkeys(messages))
 
 
@@ -40,7 +37,7 @@ def untrained(logs: Sequence[ParsedLog]) -> Iterator[str]:
     for log in logs:
         mode = log.facts.get("mode", "").lower()
         if "train" not in mode and any(part in mode for part in _UNTRAINED_MODES):
-            yield f"{log.source}: it states mode {mode}, in which nothing is trained"
+            yield f"{log.source}: states mode {mode}, in which nothing is trained"
 
 
 def unstated_data(logs: Sequence[ParsedLog], parameters: Mapping[str, Scalar]) -> Iterator[Diagnostic]:
@@ -73,30 +70,25 @@ def _allowed_sizes(metadata: LogMetadata) -> dict[str, list[int]]:
 
 
 def _contradictory_parameters(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
-    """Yield how precision, model and sample ratio differ between a log and its metadata."""
+    """Yield how precision, model, sample ratio and data differ between a log and its metadata."""
     precision = parameters["precision"]
     is_reduced = precision != "fp32"
     for name in _REDUCED_PRECISION:
         if log.switch(name) is (not is_reduced):
             value = log.facts[name].lower()
-            yield f"{log.source}: it states {name} {value}, but its identity says precision {precision}"
+            yield f"{log.source}: states {name} {value}, but its identity says precision {precision}"
     # Names of models differ from program to program; the depths in them, which are numbers, don't.
     log_model, model = log.facts.get("model", ""), str(parameters["model"])
     log_depths, depths = set(re.findall(r"\d+", log_model)), set(re.findall(r"\d+", model))
     if log_depths and depths and not log_depths & depths:
-        yield f"{log.source}: it states model {log_model}, but its identity says {model}"
+        yield f"{log.source}: states model {log_model}, but its identity says {model}"
     log_ratio, ratio = log.facts.get("sample_ratio"), parameters.get("sample_ratio")
     if log_ratio is not None and ratio is not None and float(log_ratio) != float(ratio):
-        yield f"{log.source}: it states sample_ratio {log_ratio}, but its identity says {ratio}"
-
-
-def _contradictory_data(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
+        yield f"{log.source}: states sample_ratio {log_ratio}, but its identity says {ratio}"
     data_source = str(parameters.get("data_source") or "")
-    if not data_source:
-        return
     kind = next((kind for kind in (SYNTHETIC, DALI) if data_source.startswith(kind)), READ)
     for statement, kinds in _data_sources(log):
-        if kind not in kinds:
+        if data_source and kind not in kinds:
             yield f"{log.source}: {statement}, but its identity says data_source {data_source}"
 
 
@@ -106,11 +98,11 @@ def _data_sources(log: ParsedLog) -> Iterator[tuple[str, frozenset[str]]]:
         yield f"{log.format.title} has synthetic data only", frozenset({SYNTHETIC})
     if dali := log.facts.get("use_dali"):
         is_off = log.switch("use_dali") is False
-        yield f"it states use_dali {dali}", frozenset({SYNTHETIC, READ} if is_off else {DALI})
+        yield f"states use_dali {dali}", frozenset({SYNTHETIC, READ} if is_off else {DALI})
     if backend := log.facts.get("data_backend"):
         # NVIDIA's names; the one of synthetic data is spelt ``syntetic``.
         name = backend.lower()
         kind = DALI if name.startswith("dali") else SYNTHETIC if name.startswith("syn") else READ
-        yield f"it states data_backend {backend}", frozenset({kind})
+        yield f"states data_backend {backend}", frozenset({kind})
     if dataset := log.facts.get("dataset"):
-        yield f"it states dataset {dataset}", frozenset({SYNTHETIC} if "(synthetic)" in dataset else {DALI, READ})
+        yield f"states dataset {dataset}", frozenset({SYNTHETIC} if "(synthetic)" in dataset else {DALI, READ})

@@ -133,7 +133,13 @@ def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata]
 
 
 def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetadata:
-    content = _read_json(file)
+    try:
+        with file.source.open() as opened:
+            content = json.loads(opened.read(), object_pairs_hook=_without_repeated_names)
+    except (OSError, *DAMAGE, ValueError, RecursionError) as error:
+        raise IdentityError(f"{file.source}: can't be read as JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise IdentityError(f"{file.source}: is a {type(content).__name__}; it must be an object of names and values")
     repetition = content.pop("repetition", None)
     if repetition is not None and (type(repetition) is not int or repetition < 1):
         raise IdentityError(f"{file.source}: repetition is {repetition!r}, which is not a whole number above 0")
@@ -145,17 +151,6 @@ def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetad
         number_in_name, printer = parse_name_below(log.parts[len(file.parts) - 1 :])
         repetitions[repetition or number_in_name or 1].append((printer, log))
     return replace(metadata, runs=runs_of_repetitions(repetitions, devices))
-
-
-def _read_json(file: LogFile) -> dict[str, Any]:
-    try:
-        with file.source.open() as opened:
-            content = json.loads(opened.read(), object_pairs_hook=_without_repeated_names)
-    except (OSError, *DAMAGE, ValueError, RecursionError) as error:
-        raise IdentityError(f"{file.source}: can't be read as JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise IdentityError(f"{file.source}: is a {type(content).__name__}; it must be an object of names and values")
-    return content
 
 
 def _without_repeated_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

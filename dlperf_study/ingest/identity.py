@@ -56,8 +56,8 @@ EXTRAS = tuple(field.name for field in fields(Extras))
 class LogMetadata:
     """The declared or inferred metadata of one configuration, and its runs.
 
-    ``parameters``: by the names of our columns; what is not in it is unstated. ``extras``: what helps to read the logs.
-    ``source``: where the metadata are from, for messages.
+    ``parameters``: by the names of the dataset's columns; what is not in it is unstated. ``extras``: what helps to
+    read the logs. ``source``: where the metadata are from, for messages.
     """
 
     parameters: Mapping[str, Scalar]
@@ -159,7 +159,7 @@ def _metadata_problems(metadata: LogMetadata) -> Iterator[str]:
         yield f"{metadata.source}: {', '.join(metadata.missing)} not stated"
         return
     if not metadata.runs:
-        yield f"{metadata.source}: it names no run"
+        yield f"{metadata.source}: names no run"
     devices = int(metadata.parameters["devices_per_node"])
     per_process = metadata.extras.devices_per_process or 1
     if devices % per_process:

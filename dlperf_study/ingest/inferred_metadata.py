@@ -10,8 +10,8 @@ from dlperf_study.ingest.identity import Extras, LogMetadata, LogRun
 from dlperf_study.ingest.log_files import LogFile, stem
 from dlperf_study.logs.blocks import Blocks
 from dlperf_study.logs.format_detection import detect_formats, only_format
-from dlperf_study.study.configuration import canonical_precision
 from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.precision import canonical_precision
 
 #: ``{N}n{G}g``: nodes, and GPUs of each; no cluster has a million of them.
 _CASE = re.compile(r"(?P<nodes>[1-9]\d{0,5})n(?P<devices_per_node>[1-9]\d{0,5})[gd]", re.IGNORECASE)

@@ -9,12 +9,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dlperf_study.analysis.rate_series import LONG_STARTUP
+from dlperf_study.analysis.steady_state import Answer
 from dlperf_study.analysis.throughput import step_variation
-from dlperf_study.columns import Table
+from dlperf_study.columns import TableName
 from dlperf_study.dataset.tables import RepeatedText, rows_of
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.ingest.identity import LogMetadata
-from dlperf_study.ingest.rates import Rates, windows_of
+from dlperf_study.ingest.rates import Rates, listed_levels, windows_of
 from dlperf_study.ingest.run_reader import PrintedRun
 from dlperf_study.plan.plan import Entry
 from dlperf_study.study.job import Outcome
@@ -55,6 +56,8 @@ def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str
         "printed_lines": rates.rate.size,
         "steady_lines": int(window.kept.sum()),
         "steady_window": "; ".join(window.reasons),
+        "behaviour": str(rates.steady.behaviour) if rates.steady.behaviour else None,
+        "rate_levels": listed_levels(rates.steady) if len(rates.steady.levels) > 1 else None,
         "fixed_window": f"{first} to {end - 1}",
     }
     if is_refused:
@@ -64,11 +67,14 @@ def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str
         **lines,
         "throughput": window.wall_rate,
         "mean_of_rates": window.mean_of_rates,
+        "wall_throughput": rates.wall.rate if rates.wall and not rates.wall.misfit else None,
         "fixed_window_throughput": rates.fixed.wall_rate,
         "fixed_window_mean_of_rates": rates.fixed.mean_of_rates,
         "step_seconds": global_batch / window.wall_rate,
         "step_variation": step_variation(global_batch / rates.rate[window.kept]),
-        "settled_at_step": int(rates.step[np.argmax(window.kept)]) if rates.steady.settled else None,
+        "steadiness": str(rates.steady.steadiness.answer),
+        "further_steps": rates.steady.steadiness.further_steps,
+        "settled_at_step": int(rates.step[np.argmax(window.kept)]) if rates.steady.steadiness.is_steady else None,
         "final_loss": float(losses[-1]) if losses.size else None,
     }
 
@@ -88,7 +94,7 @@ def step_rows(entry: Entry, run: PrintedRun) -> pa.Table:
         "seconds": entry.configuration.global_batch / rates.rate,
         "loss": rates.loss,
     }
-    return rows_of(Table.STEPS, columns)
+    return rows_of(TableName.STEPS, columns)
 
 
 def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
@@ -103,11 +109,16 @@ def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:
 
 
 def _rate_diagnostics(rates: Rates) -> Iterator[Diagnostic]:
-    if not rates.steady.settled:
-        yield Diagnostic("settled_at_step", f"no steady state: {'; '.join(rates.steady.window.reasons)}")
+    reasons = "; ".join(rates.steady.window.reasons)
+    if rates.steady.steadiness.answer is Answer.NOT_STEADY:
+        yield Diagnostic("steadiness", f"no steady state: {reasons}")
+    elif rates.steady.steadiness.answer is Answer.CANT_TELL:
+        yield Diagnostic("steadiness", f"can't tell whether there is a steady state: {reasons}")
     if rates.steady.startup > LONG_STARTUP * rates.rate.size:
         startup = f"{rates.steady.startup} of {rates.rate.size} lines left out as start-up"
-        yield Diagnostic("settled_at_step", f"{startup}: are the others representative of the run?")
+        yield Diagnostic("steadiness", f"{startup}: are the others representative of the run?")
+    if rates.wall and rates.wall.misfit:
+        yield Diagnostic("wall_throughput", f"no rate by the clock: {rates.wall.misfit}", Severity.NOTE)
     lines = int(rates.fixed.kept.sum())
     if not lines or not rates.fixed.is_full:
         message = f"DLPerf's window is not full: {rates.fixed.reasons[0]}"

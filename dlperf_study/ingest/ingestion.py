@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study.analysis.scaling import curve_diagnostics
-from dlperf_study.columns import Table
+from dlperf_study.columns import TableName
 from dlperf_study.dataset import tables
-from dlperf_study.dataset.configuration_table import configurations_table
+from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
 from dlperf_study.dataset.dataset import diagnostics_table
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import IdentityError
-from dlperf_study.ingest.cross_run_checks import DuplicateLogs, check_runs
 from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, LogMetadata
 from dlperf_study.ingest.ingested_rows import run_diagnostics, run_row, step_rows
 from dlperf_study.ingest.log_files import LogFile
-from dlperf_study.ingest.run_reader import PrintedRun, RunToRead, read_runs
+from dlperf_study.ingest.run_reader import DuplicateLogs, PrintedRun, RunToRead, check_runs, read_runs
 from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.plan import Entry, Plan, varying
 from dlperf_study.study.grid import format_values
@@ -61,7 +60,7 @@ def ingest(
     tasks = _runs_to_read(identity, files)
     plan = ingested_plan(identity, folder)
     paths.plan_file.unlink(missing_ok=True)
-    with closing(tables.GrowingTable(Table.STEPS, paths.dataset)) as steps:
+    with closing(tables.GrowingTable(TableName.STEPS, paths.dataset)) as steps:
         ingested = _IngestedTables(steps)
         _read_configurations(plan, tasks, ingested, report_bytes)
     unused = identity.without_run(files)
@@ -163,15 +162,15 @@ def _read_configurations(
 
 def _write(plan: Plan, ingested: _IngestedTables, paths: StudyPaths) -> None:
     """Write the tables except steps, and the plan last: without it there is no study."""
-    runs = tables.frame_of_rows(Table.RUNS, ingested.runs)
+    runs = tables.frame_of_rows(TableName.RUNS, ingested.runs)
     configurations, configuration_diagnostics = configurations_table(plan, runs, {})
     diagnostics = [
         *ingested.diagnostics,
         *study_diagnostics(plan, runs),
         *configuration_diagnostics,
-        *curve_diagnostics(configurations, plan.scaling),
+        *curve_diagnostics(configurations, throughputs_of(runs, plan), plan.scaling),
     ]
-    tables.write(Table.RUNS, runs, paths.dataset)
-    tables.write(Table.CONFIGURATIONS, configurations, paths.dataset)
-    tables.write(Table.DIAGNOSTICS, diagnostics_table(diagnostics), paths.dataset)
+    tables.write(TableName.RUNS, runs, paths.dataset)
+    tables.write(TableName.CONFIGURATIONS, configurations, paths.dataset)
+    tables.write(TableName.DIAGNOSTICS, diagnostics_table(diagnostics), paths.dataset)
     plan.write(paths.plan_file)

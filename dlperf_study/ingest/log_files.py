@@ -5,6 +5,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 from dlperf_study.errors import LogError
@@ -29,6 +30,12 @@ class LogFile:
         return _relative_path(self.parts)
 
     @property
+    def natural_order(self) -> list[tuple[int, str]]:
+        """A key that orders 2n8g before 10n8g."""
+        parts = re.split(r"(\d+)", self.relative_path)
+        return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+
+    @property
     def name(self) -> str:
         """Its name without folders."""
         return self.parts[-1]
@@ -46,25 +53,24 @@ def find_log_files(path: Path) -> list[LogFile]:
     path = path.resolve()
     if not path.exists():
         raise LogError(f"{path}: there is no such folder or file")
+
+    def refuse(error: OSError) -> None:
+        raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
+
+    files = [path] if path.is_file() else []
+    for folder, _, names in os.walk(path, onerror=refuse) if not files else []:
+        files += map(Path(folder).joinpath, names)
     log_files: list[LogFile] = []
-    for file in [path] if path.is_file() else _files_below(path):
+    for file in files:
         for log_file in _log_files_in(file, path):
             if not any(part.startswith(".") or part == "__MACOSX" for part in log_file.parts[1:]):
                 log_files.append(log_file)
-    return sorted(log_files, key=lambda file: _natural_order(file.relative_path))
+    return sorted(log_files, key=attrgetter("natural_order"))
 
 
 def stem(name: str) -> str:
     """Return a name without the suffixes that say how a log is stored."""
     return _STORAGE_SUFFIXES.sub("", name)
-
-
-def _files_below(path: Path) -> Iterator[Path]:
-    def refuse(error: OSError) -> None:
-        raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
-
-    for folder, _, names in os.walk(path, onerror=refuse):
-        yield from map(Path(folder).joinpath, names)
 
 
 def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
@@ -89,8 +95,3 @@ def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
 
 def _relative_path(parts: tuple[str, ...]) -> str:
     return "/".join(parts[1:]) or parts[0]
-
-
-def _natural_order(path: str) -> list[tuple[int, str]]:
-    """Return a key that orders 2n8g before 10n8g."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", path)]

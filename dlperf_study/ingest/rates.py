@@ -11,8 +11,9 @@ from dlperf_study.analysis.rate_series import (
     cumulative_steps,
     fixed_window,
     steady_part,
-    two_levels,
 )
+from dlperf_study.analysis.steady_state import Answer, Steadiness
+from dlperf_study.analysis.wall_rate import WallRate, wall_rate
 from dlperf_study.arrays import Floats, Integers, Mask
 from dlperf_study.errors import LogError
 from dlperf_study.ingest.identity import Extras
@@ -23,12 +24,16 @@ from dlperf_study.logs.rank_merge import JobSeries
 from dlperf_study.logs.records import index_steps, merge_records
 from dlperf_study.wording import counted
 
+#: Whether a running mean is steady can't be told, however many lines there are.
+_ONE_LINE = Steadiness(Answer.CANT_TELL, float("nan"), None)
+
 
 @dataclass(frozen=True)
 class Rates:
     """The job's rate in samples/s at each printed step, counted from the start; ``loss`` is NaN if none is printed.
 
-    ``rule``: how the rate was computed. ``steady``: which of them count. ``fixed``: those that DLPerf took, from the
+    ``rule``: how the rate was computed. ``steady``: which of them count. ``wall``: the rate by the times of
+    the lines, if they have any. ``fixed``: those that DLPerf took, from the
     first of ``fixed_steps`` to before the second.
     """
 
@@ -37,11 +42,12 @@ class Rates:
     rate: Floats
     loss: Floats
     steady: SteadyPart
+    wall: WallRate | None
     fixed: RateWindow
     fixed_steps: tuple[int, int]
 
 
-def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras) -> Rates:
+def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, global_batch: int) -> Rates:
     """Return the usable part of a series; raises LogError if it does not count samples, or has no rate above 0."""
     usable = _is_usable(series)
     if not usable.any():
@@ -50,12 +56,14 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras) -> Ra
     step = cumulative_steps(series.step[usable])
     devices = extras.devices_per_process or 1
     fixed_steps = logs[0].format.dlperf_steps
+    steady = _last_line(rate) if series.metric.cumulative else steady_part(step, rate)
     return Rates(
         rule=series.rule + (f"; a rank drives {devices} devices" if devices > 1 else ""),
         step=step,
         rate=rate,
         loss=_losses(logs, series)[usable],
-        steady=_last_line(rate) if series.metric.cumulative else steady_part(step, rate),
+        steady=steady,
+        wall=wall_rate(step, series.time_seconds[usable], steady, global_batch),
         fixed=fixed_window(step, rate, *fixed_steps),
         fixed_steps=fixed_steps,
     )
@@ -68,10 +76,13 @@ def why_not_counted(series: JobSeries, rates: Rates) -> Iterator[str]:
         steps = counted(series.rate.size, "step")
         reason = "the other steps may differ from all of them"
         yield f"at {unusable} of {steps} {series.metric.name} gives no rate above 0: {reason}"
-    levels = two_levels(rates.steady, rates.rate)
-    if levels:
-        second_step = rates.step[rates.steady.startup]
-        yield f"two levels, so no single rate: {levels[0]:.6g} and from step {second_step} on {levels[1]:.6g} samples/s"
+    if rates.steady.has_no_single_rate:
+        yield f"long parts at different levels, so no single rate: {listed_levels(rates.steady)}"
+
+
+def listed_levels(steady: SteadyPart) -> str:
+    """Return the rate of each level of a series with its steps."""
+    return ", ".join(map(str, steady.levels))
 
 
 def windows_of(rates: Rates) -> Iterator[tuple[str, Mask]]:
@@ -105,7 +116,9 @@ def _last_line(rate: Floats) -> SteadyPart:
     kept[-1] = True
     last = float(rate[-1])
     reason = "a running mean: the last line covers all before it, including the start-up"
-    return SteadyPart(RateWindow(kept, last, last, (reason,)), startup=0, stalls=(), settled=None)
+    return SteadyPart(
+        RateWindow(kept, last, last, (reason,)), startup=0, stalls=(), steadiness=_ONE_LINE, behaviour=None, levels=()
+    )
 
 
 def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:

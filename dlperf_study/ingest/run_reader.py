@@ -1,4 +1,4 @@
-"""Reads the logs of runs, several runs at a time, and merges what they print into the rates of each job.
+"""Reads the logs of runs, several at a time, merges what they print into the rates of each job, and compares the runs.
 
 Runs are yielded in order; the memory used does not grow with their number. No pandas: worker processes import this.
 """
@@ -7,11 +7,13 @@ import hashlib
 import multiprocessing
 import os
 import signal
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import LogError
@@ -19,11 +21,12 @@ from dlperf_study.ingest.contradictions import contradictions, unstated_data, un
 from dlperf_study.ingest.identity import LogMetadata, LogRun
 from dlperf_study.ingest.rates import Rates, rates_of, why_not_counted
 from dlperf_study.logs.blocks import why_no_text
-from dlperf_study.logs.completeness import ranks_seen, silent_ranks, truncated_ranks
+from dlperf_study.logs.completeness import ALLOWED_STEPS_APART, ranks_seen, silent_ranks, truncated_ranks
 from dlperf_study.logs.log_reader import read_log
 from dlperf_study.logs.log_source import LogSource
 from dlperf_study.logs.parsed_log import ParsedLog
 from dlperf_study.logs.rank_merge import job_series
+from dlperf_study.wording import counted
 
 #: With fewer bytes of logs, starting a pool of processes takes longer than reading.
 WORTH_A_POOL_BYTES = 64 << 20
@@ -81,7 +84,8 @@ def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRu
 def _read_in_processes(tasks: Sequence[RunToRead], processes: int) -> Iterator[tuple[RunToRead, PrintedRun]]:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([read_printed_run.__module__])
-    with ProcessPoolExecutor(processes, context, _ignore_interrupts) as pool:
+    # Interrupts are left to this process.
+    with ProcessPoolExecutor(processes, context, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
         queue: deque[tuple[RunToRead, Future[PrintedRun]]] = deque()
         try:
             for task in tasks:
@@ -97,11 +101,6 @@ def _read_in_processes(tasks: Sequence[RunToRead], processes: int) -> Iterator[t
 def _next_result(queue: "deque[tuple[RunToRead, Future[PrintedRun]]]") -> tuple[RunToRead, PrintedRun]:
     task, future = queue.popleft()
     return task, future.result()
-
-
-def _ignore_interrupts() -> None:
-    """Leave interrupts to the parent process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def read_printed_run(task: RunToRead) -> PrintedRun:
@@ -141,7 +140,8 @@ def _job_rates(task: RunToRead, logs: Sequence[ParsedLog]) -> tuple[Rates | None
     try:
         series = job_series(logs, task.metadata.job_size)
         diagnostics = series.diagnostics
-        rates = rates_of(logs, series, task.metadata.extras)
+        job = task.metadata.job_size
+        rates = rates_of(logs, series, task.metadata.extras, job.batch_per_device * job.world_size)
     except LogError as error:
         return None, diagnostics, [str(error)]
     return rates, diagnostics, list(why_not_counted(series, rates))
@@ -176,3 +176,71 @@ def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
             digest = hashlib.sha256(b"".join(column.tobytes() for column in columns)).digest()
             fingerprints[digest] = str(log.source)
     return fingerprints
+
+
+class DuplicateLogs:
+    """The logs of all configurations read so far, so that a log that is there twice is counted once."""
+
+    def __init__(self) -> None:
+        self._logs: dict[bytes, str] = {}
+
+    def checked(self, run: PrintedRun) -> PrintedRun:
+        """Return a run, refused if one of its logs prints the same numbers as a log of an earlier run."""
+        if run.refusal:
+            return run
+        for fingerprint in run.fingerprints:
+            if fingerprint in self._logs:
+                return _refuse(run, f"duplicate run: prints the same numbers as {self._logs[fingerprint]}")
+        self._logs.update(run.fingerprints)
+        return run
+
+
+def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[PrintedRun]:
+    """Return the runs of one configuration, refused if they do not fit the others.
+
+    A run is refused if it ends before or after the requested steps. If these are not stated, it is refused if it ends
+    before the last of the other runs that are not refused.
+    """
+    last_steps = [_last_step(run.rates) for run in runs if run.rates and not run.refusal]
+    expected = steps_planned or max(last_steps, default=0)
+    why_expected = f"{expected} were requested" if steps_planned else f"a different repetition has {expected}"
+    usual_logs = Counter(len(run.logs) for run in runs).most_common(1)[0][0] if runs else 0
+    mixed_formats = _mixed_formats(runs)
+    checked = []
+    for run in runs:
+        run = _refuse(run, mixed_formats) if mixed_formats else run
+        run = _check_last_step(run, expected, why_expected)
+        if len(runs) > 1 and len(run.logs) != usual_logs:
+            message = f"has {counted(len(run.logs), 'log')}, other repetitions have {usual_logs}: is one missing?"
+            run = replace(run, diagnostics=(*run.diagnostics, Diagnostic("logs", message)))
+        checked.append(run)
+    return checked
+
+
+def _mixed_formats(runs: Sequence[PrintedRun]) -> str:
+    """Return why no run counts if their logs have several formats; else an empty string."""
+    formats = {run.format: run for run in runs if run.format}
+    if len(formats) < 2:
+        return ""
+    examples = ", ".join(f"{name} ({run.logs[0]})" for name, run in sorted(formats.items()))
+    return f"mixed folder: this configuration has logs of several programs, {examples}: state which format to read"
+
+
+def _check_last_step(run: PrintedRun, expected: int, why_expected: str) -> PrintedRun:
+    if not run.rates or run.refusal:
+        return run
+    steps, last_step = run.rates.step, _last_step(run.rates)
+    usual_distance = float(np.median(np.diff(steps))) if steps.size > 1 else 1.0
+    if abs(last_step - expected) <= ALLOWED_STEPS_APART * usual_distance:
+        return run
+    prefix = "truncated: " if last_step < expected else ""
+    return _refuse(run, f"{prefix}ends at step {last_step}, but {why_expected}")
+
+
+def _refuse(run: PrintedRun, reason: str) -> PrintedRun:
+    """Return a run with one more reason why it can't be counted."""
+    return replace(run, refusal="; ".join(filter(None, [run.refusal, reason])))
+
+
+def _last_step(rates: Rates) -> int:
+    return int(rates.step[-1])

@@ -1,10 +1,11 @@
 """The few calls of the Kubernetes API that a run needs, by the official client. Objects are plain mappings."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from dlperf_study.errors import RunError, StudyFileError
-from dlperf_study.kubernetes.pods import Manifest
+from dlperf_study.kubernetes.manifests import Manifest
 from dlperf_study.kubernetes.settings import KubernetesSettings
 
 #: The path of each kind of object that a run consists of.
@@ -113,8 +114,10 @@ class Api:
         try:
             response = self._client.request(method, path, serialize=False, _request_timeout=REQUEST_SECONDS, **options)
         except ApiException as error:
-            message = f"Kubernetes: {method} {path}: {error.status} {_message(error.body)}"
-            raise KubernetesError(message, error.status) from error
+            message = error.body
+            with suppress(TypeError, ValueError, KeyError):
+                message = json.loads(error.body)["message"]
+            raise KubernetesError(f"Kubernetes: {method} {path}: {error.status} {message}", error.status) from error
         except HTTPError as error:
             raise KubernetesError(f"Kubernetes can't be reached: {method} {path}: {error}") from error
         return bytes(response.data)
@@ -138,11 +141,3 @@ def _connection(settings: KubernetesSettings) -> Any:
         # The kubeconfig wants it so; a warning at every request would bury everything else.
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     return client.ApiClient(configuration)
-
-
-def _message(body: Any) -> str:
-    """Return the message in the body of an error."""
-    try:
-        return str(json.loads(body)["message"])
-    except (TypeError, ValueError, KeyError):
-        return str(body)

@@ -10,17 +10,17 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from dlperf_study.cluster.software import measuring_code, software, training_libraries
 from dlperf_study.errors import RunError
 from dlperf_study.guard.coordinator import coordinate
 from dlperf_study.guard.submission import Node, Submission
+from dlperf_study.kubernetes.manifests import ENVIRONMENT_FILE, NODE_FOLDER, REQUEST_FILE, TOKEN_FILE
 from dlperf_study.kubernetes.pod_log import evidence_lines
-from dlperf_study.kubernetes.pods import ENVIRONMENT_FILE, NODE_FOLDER, REQUEST_FILE, TOKEN_FILE
 from dlperf_study.kubernetes.remote_exec import PORT
 from dlperf_study.study.job import JobResult, Outcome
 
@@ -98,8 +98,9 @@ def _wait_for_pods(pods: Sequence[str], seconds: float) -> list[Node]:
     while True:
         missing = [pod for pod in pods if pod not in addresses]
         for pod in missing:
-            if address := _answering_address(pod):
-                addresses[pod] = address
+            address = (pod, PORT)
+            with suppress(OSError), socket.create_connection(address, timeout=CONNECT_SECONDS) as connection:
+                addresses[pod] = str(connection.getpeername()[0])
         if len(addresses) == len(pods):
             return [Node(pod, (*REACH, addresses[pod]), address=addresses[pod]) for pod in pods]
         if time.monotonic() > deadline:
@@ -107,23 +108,10 @@ def _wait_for_pods(pods: Sequence[str], seconds: float) -> list[Node]:
         time.sleep(RETRY_SECONDS)
 
 
-def _answering_address(pod: str) -> str | None:
-    """Return the address of a pod if its server answers."""
-    try:
-        with socket.create_connection((pod, PORT), timeout=CONNECT_SECONDS) as connection:
-            return str(connection.getpeername()[0])
-    except OSError:
-        return None
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def main() -> None:
     """Coordinate the run, and print its evidence."""
     # The first process of a container has no signal handlers: without one, it would ignore SIGTERM.
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     request = RunRequest.from_json(Path(REQUEST_FILE).read_text(), json.loads(Path(ENVIRONMENT_FILE).read_text()))
     folder = Path(RUNS_FOLDER, Path(request.submission.folder).name)
     request = replace(request, submission=replace(request.submission, folder=str(folder)))

@@ -1,4 +1,4 @@
-"""The objects of one run: a Job per node and role, and what their pods need to find and to trust each other. Pure.
+"""The objects of one run: a Job per node and role, its pods, and what these need to find and to trust each other. Pure.
 
 The first object owns all others: when it goes, by hand, by its time to live or with its run, Kubernetes deletes them.
 """
@@ -6,21 +6,71 @@ The first object owns all others: when it goes, by hand, by its time to live or 
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any
 
-import yaml
-
+from dlperf_study.cluster import software
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.submission import Submission
-from dlperf_study.kubernetes.pods import RUN_LABEL, Manifest, Pod, PodRole, check_specification, specification
+from dlperf_study.study.job import Job, TaskRole
 
+Manifest = dict[str, Any]
+
+#: Where pods find the files of the run's Secret, and where they write.
+SECRET_FOLDER = "/run/dlperf-study/secret"
+NODE_FOLDER = "/run/dlperf-study/node"
+REQUEST_FILE = f"{SECRET_FOLDER}/request.json"
+TOKEN_FILE = f"{SECRET_FOLDER}/token"
+ENVIRONMENT_FILE = f"{SECRET_FOLDER}/environment.json"
+RUN_LABEL, ROLE_LABEL, NODE_LABEL = "dlperf-study/run", "dlperf-study/role", "dlperf-study/node"
+#: On the one pod that coordinates the run.
+COORDINATOR_LABEL = "dlperf-study/coordinator"
+GPU = "nvidia.com/gpu"
 #: How long a finished run stays that nobody deletes, because its driver died.
 KEPT_SECONDS = 3600
 #: One attempt only: a second one would be a different run.
 ONE_ATTEMPT = {"backoffLimit": 0, "ttlSecondsAfterFinished": KEPT_SECONDS}
 NAME_LABELS = {"app.kubernetes.io/name": "dlperf-study", "app.kubernetes.io/managed-by": "dlperf-study"}
 CONFIGURATION_LABEL = "dlperf-study/configuration"
+
+
+class PodRole(StrEnum):
+    """What the pod of one node is for; ``LAUNCHER``: only to coordinate the others."""
+
+    TRAINER = "trainer"
+    SERVER = "server"
+    LAUNCHER = "launcher"
+
+
+@dataclass(frozen=True)
+class Pod:
+    """One pod of a run: the trainers, or the servers, of one node of the configuration."""
+
+    role: PodRole
+    node: int = 0
+    coordinates: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its host name."""
+        return f"{self.role}-{self.node}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What distinguishes it from the other pods of the run."""
+        labels = {ROLE_LABEL: self.role.value, NODE_LABEL: str(self.node)}
+        return labels | ({COORDINATOR_LABEL: "true"} if self.coordinates else {})
+
+
+def pods_of(job: Job) -> tuple[Pod, ...]:
+    """Return the pods of a job: first one per node for its trainers, then one per node that has servers.
+
+    The first coordinates the run, next to what it trains.
+    """
+    trainers = [Pod(PodRole.TRAINER, node, coordinates=node == 0) for node in range(job.nodes)]
+    server_nodes = sorted({task.node for task in job.tasks if task.role is TaskRole.SERVER})
+    return (*trainers, *(Pod(PodRole.SERVER, node) for node in server_nodes))
 
 
 def run_manifests(submission: Submission, pods: Sequence[Pod], cluster: Cluster, image: str) -> list[Manifest]:
@@ -61,9 +111,13 @@ def mpi_manifests(submission: Submission, nodes: int, cluster: Cluster, image: s
 
 
 def check_job(name: str, cluster: Cluster, image: str) -> Manifest:
-    """Return a Job that prints what an image has installed."""
+    """Return a Job that prints what an image has installed, on a node and with resources as a pod of trainers."""
     labels = NAME_LABELS | {RUN_LABEL: name}
-    template = {"metadata": {"labels": labels}, "spec": check_specification(name, cluster, image)}
+    pod = specification(name, Pod(PodRole.TRAINER), cluster, image)
+    [container] = pod["containers"]
+    container["command"] = [cluster.guard_python, "-m", software.MODULE]
+    pod["volumes"], container["volumeMounts"] = _host_paths(cluster)
+    template = {"metadata": {"labels": labels}, "spec": pod}
     spec = {**ONE_ATTEMPT, "activeDeadlineSeconds": KEPT_SECONDS, "template": template}
     return _manifest("batch/v1", "Job", name, labels, spec=spec)
 
@@ -85,6 +139,9 @@ def pod_names(manifests: Sequence[Manifest]) -> tuple[str, ...]:
 
 def as_yaml(manifests: Sequence[Manifest]) -> str:
     """Return manifests as kubectl takes them."""
+    # Only the driver writes manifests; the images that read this module may have no YAML.
+    import yaml
+
     # By way of JSON: YAML would write a mapping that two manifests share as a reference.
     documents = [yaml.safe_dump(json.loads(json.dumps(each)), sort_keys=False, width=120) for each in manifests]
     return "---\n".join(documents)
@@ -119,3 +176,66 @@ def _manifest(version: str, kind: str, name: str, labels: dict[str, str], **cont
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
+    """Return the specification of a pod of the run with this name."""
+    settings = cluster.settings
+    host_volumes, _ = _host_paths(cluster)
+    affinity = {}
+    if pod.role is PodRole.TRAINER:
+        # No two pods of trainers share a machine: each is a node of the study.
+        trainers = {"matchLabels": {RUN_LABEL: run, ROLE_LABEL: pod.role.value}}
+        term = {"labelSelector": trainers, "topologyKey": "kubernetes.io/hostname"}
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return {
+        "restartPolicy": "Never",
+        "hostname": pod.name,
+        "subdomain": run,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "nodeSelector": dict(settings.node_selector),
+        "tolerations": [dict(toleration) for toleration in settings.tolerations],
+        "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
+        "affinity": affinity,
+        "containers": [_container(pod, cluster, image)],
+        "volumes": [
+            {"name": "secret", "secret": {"secretName": run}},
+            {"name": "node", "emptyDir": {}},
+            {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
+            *host_volumes,
+        ],
+    }
+
+
+def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
+    # A launcher takes next to nothing of its machine, trainers all its GPUs.
+    resources = {} if pod.role is PodRole.LAUNCHER else dict(cluster.settings.resources)
+    if cluster.device == "gpu" and pod.role is PodRole.TRAINER:
+        resources[GPU] = str(cluster.devices_per_node)
+    _, host_mounts = _host_paths(cluster)
+    program = ["remote_exec", "serve", TOKEN_FILE, "$(POD_IP)"]
+    if pod.coordinates:
+        program = ["coordinator_pod"]
+    return {
+        "name": pod.role.value,
+        "image": image,
+        "command": [cluster.guard_python, "-m", f"{__package__}.{program[0]}", *program[1:]],
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "resources": {"requests": resources, "limits": resources},
+        "volumeMounts": [
+            {"name": "secret", "mountPath": SECRET_FOLDER},
+            {"name": "node", "mountPath": NODE_FOLDER},
+            {"name": "shared-memory", "mountPath": "/dev/shm"},
+            *host_mounts,
+        ],
+    }
+
+
+def _host_paths(cluster: Cluster) -> tuple[list[Manifest], list[Manifest]]:
+    """Return the volumes and the read-only mounts of the machine's own folders."""
+    volumes, mounts = [], []
+    for index, path in enumerate(cluster.settings.host_paths):
+        volumes.append({"name": f"host-{index}", "hostPath": {"path": path}})
+        mounts.append({"name": f"host-{index}", "mountPath": path, "readOnly": True})
+    return volumes, mounts

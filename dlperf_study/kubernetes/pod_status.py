@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dlperf_study.kubernetes.pods import Manifest
+from dlperf_study.kubernetes.manifests import Manifest
 from dlperf_study.study.job import JobResult, Outcome
 
 #: Reasons for a pod's end that are not its own doing.
@@ -54,16 +54,20 @@ def failure_of(pod: Manifest) -> PodFailure | None:
 
 def waiting_reasons(pods: Sequence[Manifest]) -> str:
     """Return which pods have not started, and why; empty when all have."""
-    return "; ".join(f"pod {pod_title(pod)}: {_waiting_reason(pod)}" for pod in pods if _phase(pod) == "Pending")
-
-
-def _waiting_reason(pod: Manifest) -> str:
-    if waiting := _container_state(pod, "waiting"):
-        return _with_message(waiting.get("reason", "waiting"), waiting)
-    for condition in pod.get("status", {}).get("conditions", []):
-        if condition.get("status") == "False":
-            return _with_message(condition.get("reason", condition["type"]), condition)
-    return "no node has been found for it yet"
+    reasons = []
+    for pod in pods:
+        if _phase(pod) != "Pending":
+            continue
+        details, reason = _container_state(pod, "waiting"), "no node has been found for it yet"
+        conditions = pod.get("status", {}).get("conditions", [])
+        unmet = [condition for condition in conditions if condition.get("status") == "False"]
+        if details:
+            reason = details.get("reason", "waiting")
+        elif unmet:
+            details = unmet[0]
+            reason = details.get("reason", details["type"])
+        reasons.append(f"pod {pod_title(pod)}: {_with_message(reason, details)}")
+    return "; ".join(reasons)
 
 
 def _container_state(pod: Manifest, state: str) -> Manifest:

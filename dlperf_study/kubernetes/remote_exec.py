@@ -19,7 +19,6 @@ import time
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 PORT = 29400
@@ -39,22 +38,22 @@ def run(address: str, argv: list[str], token: str) -> int:
     Raises OSError when nothing answers at the address.
     """
     connection = Client((address, PORT))
+
+    def send_input() -> None:
+        with suppress(OSError):
+            while data := os.read(sys.stdin.fileno(), CHUNK_BYTES):
+                connection.send_bytes(data)
+            connection.send_bytes(b"")
+
     try:
         connection.send_bytes(json.dumps({"token": token, "argv": argv}).encode())
-        threading.Thread(target=_send_input, args=(connection,), daemon=True).start()
+        threading.Thread(target=send_input, daemon=True).start()
         while output := connection.recv_bytes():
             sys.stdout.buffer.write(output)
             sys.stdout.buffer.flush()
         return int(connection.recv_bytes()) % 256
     except (EOFError, ConnectionError):
         return LOST
-
-
-def _send_input(connection: Connection) -> None:
-    with suppress(OSError):
-        while data := os.read(sys.stdin.fileno(), CHUNK_BYTES):
-            connection.send_bytes(data)
-        connection.send_bytes(b"")
 
 
 class Server:
@@ -129,7 +128,7 @@ def main() -> None:
     token = Path(token_file).read_text()
     if program == "serve":
         # The first process of a container has no signal handlers: without one, it would ignore SIGTERM.
-        signal.signal(signal.SIGTERM, _terminate)
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         server = Server(token)
         with Listener((address, PORT), backlog=BACKLOG) as listener:
             server.serve(listener)
@@ -142,10 +141,6 @@ def main() -> None:
         print(f"the pod at {address} went away, or does not know the token", file=sys.stderr)
     # Not sys.exit: the thread that reads standard input may hold it for ever.
     os._exit(code)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

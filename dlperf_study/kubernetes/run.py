@@ -14,9 +14,9 @@ from dlperf_study.errors import EvidenceError
 from dlperf_study.guard.run_folder import begin
 from dlperf_study.kubernetes.api import Api, KubernetesError
 from dlperf_study.kubernetes.coordinator_pod import RunRequest
+from dlperf_study.kubernetes.manifests import COORDINATOR_LABEL, RUN_LABEL, Manifest
 from dlperf_study.kubernetes.pod_log import extract_evidence
 from dlperf_study.kubernetes.pod_status import PodFailure, failure_of, has_ended, pod_title, waiting_reasons
-from dlperf_study.kubernetes.pods import COORDINATOR_LABEL, RUN_LABEL, Manifest
 from dlperf_study.study.job import JobResult, Outcome
 
 POLL_SECONDS = 1.0
@@ -64,11 +64,14 @@ class KubernetesRun:
 
     def execute(self) -> JobResult:
         """Do the run, or follow it if an earlier driver has started it; no object of it is left."""
-        started = datetime.now(UTC).isoformat()
+        started, leftovers = datetime.now(UTC).isoformat(), ""
         try:
             result = self._result()
         finally:
-            leftovers = self._delete_objects()
+            try:
+                delete_objects(self.api, self.selector)
+            except KubernetesError as error:
+                leftovers = f"objects labelled {self.selector} may be left: {error}"
         if leftovers:
             reason = "; ".join(filter(None, (result.reason, leftovers)))
             result = replace(result, reason=reason, failed_task="")
@@ -85,32 +88,20 @@ class KubernetesRun:
         except (KubernetesError, EvidenceError) as error:
             return JobResult(Outcome.FAILED, str(error), seconds=None)
 
-    def _delete_objects(self) -> str:
-        """Delete the objects of the run; return what may be left, if that was not possible."""
-        try:
-            delete_objects(self.api, self.selector)
-        except KubernetesError as error:
-            return f"objects labelled {self.selector} may be left: {error}"
-        return ""
-
 
 def create_objects(run: KubernetesRun) -> None:
     """Create the objects that are missing; those of a different request for the same folder are deleted first."""
     first, *others = run.objects
     owner = run.api.find(first["kind"], first["metadata"]["name"])
-    if not (owner and _is_followed(owner, run.digest)):
+    metadata = owner["metadata"] if owner else {}
+    is_same_request = metadata.get("annotations", {}).get(DIGEST_ANNOTATION) == run.digest
+    if not is_same_request or metadata.get("deletionTimestamp"):
         delete_objects(run.api, run.selector)
         begin(run.request.submission)
         owner = run.api.create(_complete(first, run))
     for manifest in others:
         if not run.api.find(manifest["kind"], manifest["metadata"]["name"]):
             run.api.create(_complete(manifest, run, owner))
-
-
-def _is_followed(owner: Manifest, digest: str) -> bool:
-    """Return whether the first object of a run is there to stay, and has the request with this digest."""
-    metadata = owner["metadata"]
-    return metadata.get("annotations", {}).get(DIGEST_ANNOTATION) == digest and not metadata.get("deletionTimestamp")
 
 
 def _complete(manifest: Manifest, run: KubernetesRun, owner: Manifest | None = None) -> Manifest:

@@ -97,8 +97,11 @@ class Blocks:
     def _chunks(self) -> Iterator[bytes]:
         """Yield the content as far as it can be read, in an encoding that keeps ASCII, with newlines of Unix only."""
         content = self._read_chunk()
-        encoding = _utf16_encoding(content[:_ENCODING_BYTES])
-        decoder = codecs.getincrementaldecoder(encoding)("replace") if encoding else None
+        start, decoder = content[:_ENCODING_BYTES], None
+        # A text in which every second byte is 0, as some shells write it, is UTF-16.
+        for encoding, high_bytes in (("utf-16-be", start[0::2]), ("utf-16-le", start[1::2])):
+            if high_bytes.count(0) > len(high_bytes) * 0.8:
+                decoder = codecs.getincrementaldecoder(encoding)("replace")
         # A carriage return at the end of a chunk waits for the next one, which may begin with its newline.
         held = b""
         while content:
@@ -141,14 +144,6 @@ class Blocks:
             self.undecodable += len(undecodable)
         self.lines += block.ends.size
         return block
-
-
-def _utf16_encoding(start: bytes) -> str:
-    """Return the encoding of a text in which every second byte is 0, as some shells write it; else an empty string."""
-    for encoding, high_bytes in (("utf-16-le", start[1::2]), ("utf-16-be", start[0::2])):
-        if high_bytes.count(0) > len(high_bytes) * 0.8:
-            return encoding
-    return ""
 
 
 def why_no_text(source: LogSource) -> str:

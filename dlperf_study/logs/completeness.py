@@ -63,7 +63,7 @@ def _unplanned_end(log: ParsedLog) -> Iterator[str]:
     if steps.max() + usual < planned:
         yield f"truncated: its last step is {steps.max()} of {planned} planned ones"
     if steps.max() > planned + usual:
-        yield f"it has step {steps.max()} but planned {planned} steps: it contradicts itself"
+        yield f"contradicts itself: it has step {steps.max()}, but planned {planned} steps"
 
 
 def _missing_steps(log: ParsedLog) -> Iterator[Diagnostic]:

@@ -26,7 +26,8 @@ EXACT_DIGITS, EXACT_POWER = 15, 22
 _WORD_BYTES = 8
 #: How many layouts of one length are found by comparing all lines with the first.
 _ROUNDS = 8
-_NUMBER_PARTS = re.compile(rb"([-+]?)(\d*)(\.?)(\d*)(?:[eE]([-+]?)(\d+))?")
+#: Possessive, so that the digits are divided in one way only: trying all takes time quadratic in their number.
+_NUMBER_PARTS = re.compile(rb"([-+]?)(\d*+)(\.?)(\d*+)(?:[eE]([-+]?)(\d++))?")
 
 Bytes = NDArray[np.uint8]
 
@@ -47,7 +48,10 @@ def group_by_layout(block: Block, lines: Integers) -> list[Layout]:
     for index in np.flatnonzero(lengths > LONGEST_COMPARED):
         layouts.append(Layout(lines[index : index + 1], block.line(lines[index])))
     if is_short.any():
-        masked = _mask_digits(block.data)
+        # Every digit is a 0, padded by the width of the longest window.
+        masked = np.zeros(len(block.data) + LONGEST_COMPARED, dtype=np.uint8)
+        characters = np.subtract(np.frombuffer(block.data, np.uint8), ZERO, out=masked[: len(block.data)])
+        characters *= characters > 9
         lines, lengths = lines[is_short], lengths[is_short].astype(np.uint16)
         order = np.argsort(lengths, kind="stable")
         ends = np.flatnonzero(np.diff(lengths[order])) + 1
@@ -62,14 +66,6 @@ def byte_windows(data: Bytes, starts: Integers, width: int) -> Bytes:
     """Return the ``width`` bytes from each start on; shape (starts, width)."""
     all_windows = np.ndarray((data.size - width + 1,), f"V{width}", data, 0, (1,))
     return all_windows[starts].view(np.uint8).reshape(starts.size, width)
-
-
-def _mask_digits(data: bytes) -> Bytes:
-    """Return the bytes with every digit set to 0, padded by the width of the longest window."""
-    masked = np.zeros(len(data) + LONGEST_COMPARED, dtype=np.uint8)
-    characters = np.subtract(np.frombuffer(data, np.uint8), ZERO, out=masked[: len(data)])
-    characters *= characters > 9
-    return masked
 
 
 def _equal_texts(masked: Bytes, starts: Integers, length: int) -> Iterator[Integers]:

@@ -6,6 +6,7 @@ No diagnostic changes a number; one of severity error refuses the log.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -156,7 +157,7 @@ class _LogReader:
         ]
         for name, values in facts.items():
             if len(values) > 1:
-                messages.append(f"it states {name} as {', '.join(values)}: none of them is used")
+                messages.append(f"states {name} as {', '.join(values)}: none of them is used")
         messages += _impossible_numbers(log)
         if log.restarts.size:
             shown = ", ".join(map(str, log.restarts[:_SHOWN_LINES].tolist()))
@@ -208,18 +209,13 @@ def _facts_by_name(format_: Format, block: Block) -> Mapping[str, list[str]]:
             if not re.fullmatch(rb"\w\w", before):
                 values[fact.name][match[1].decode(errors="replace")] = None
     for line in format_.lines:
-        if isinstance(line, JsonLine):
-            for name, value in _json_facts(line, start):
-                values[name][value] = None
-    return {name: list(distinct) for name, distinct in values.items()}
-
-
-def _json_facts(line: JsonLine, block: Block) -> Iterator[tuple[str, str]]:
-    for index in lines_with(line.needles, block).tolist():
-        try:
-            yield from line.facts(parse_json_object(line.needles, block.line(index))).items()
-        except UNREADABLE:
+        if not isinstance(line, JsonLine):
             continue
+        for index in lines_with(line.needles, start).tolist():
+            with suppress(*UNREADABLE):
+                for name, value in line.facts(parse_json_object(line.needles, start.line(index))).items():
+                    values[name][value] = None
+    return {name: list(distinct) for name, distinct in values.items()}
 
 
 def _skipped_lines(blocks: Blocks) -> Iterator[str]:

@@ -93,7 +93,7 @@ def _refuse_wrong_batch(log: ParsedLog, rate: Metric, batch: int) -> None:
     allowed = _ALLOWED_ERROR + _rounding_error(rates) + _rounding_error(seconds)
     if not abs(printed_batch / batch - 1) <= allowed:
         product = f"its rate × seconds per step is {printed_batch:.6g} samples per step of one {rate.scope}"
-        raise LogError(f"{log.source}: {product}, but according to its identity it is {batch}")
+        raise LogError(f"{log.source}: {product}, but its identity says {batch}")
 
 
 def _rounding_error(values: Floats) -> float:

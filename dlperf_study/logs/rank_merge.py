@@ -36,12 +36,14 @@ from dlperf_study.logs.records import Records, StepIndex, index_steps, merge_rec
 class JobSeries:
     """The rate of the whole job at each printed step, in the order of the steps.
 
-    ``unit``: that of the rate. ``metric``: the printed metric that it was computed from, by ``rule``.
+    ``time_seconds``: when the last rank printed it, NaN if no rank says. ``unit``: that of the rate. ``metric``: the
+    printed metric that it was computed from, by ``rule``.
     """
 
     epoch: Integers
     step: Integers
     rate: Floats
+    time_seconds: Floats
     unit: str
     metric: Metric
     rule: str
@@ -70,7 +72,8 @@ def job_series(logs: Sequence[ParsedLog], job: JobSize) -> JobSeries:
     diagnostics = tuple(rank_diagnostics(logs, metric, values, steps, job))
     rule, rate = _merge_ranks(format_, metric, values, steps, job)
     unit = metric.unit if name.endswith("throughput") else "samples/s"
-    return JobSeries(steps.epoch, steps.step, rate, unit, metric, rule, diagnostics)
+    times = steps.latest(rows.time_seconds)
+    return JobSeries(steps.epoch, steps.step, rate, times, unit, metric, rule, diagnostics)
 
 
 def _without_repeated_lines(rows: Records) -> Records:

@@ -140,6 +140,15 @@ class StepIndex:
         ordered, starts = self.ordered(values)
         return ordered[starts], ordered[starts + self.counts - 1]
 
+    def latest(self, times: Floats) -> Floats:
+        """Return the largest of the values of each step that are not NaN, given one per row; NaN without any."""
+        if self.group.size == self.counts.size:
+            latest = np.empty_like(times)
+            latest[self.group] = times
+            return latest
+        ordered = times[np.argsort(self.group, kind="stable")]
+        return np.fmax.reduceat(ordered, np.cumsum(self.counts) - self.counts)
+
     def medians(self, values: Floats) -> Floats:
         """Return the median of the values of each step, given one per row."""
         ordered, starts = self.ordered(values)

@@ -179,8 +179,10 @@ def _make_records(
         if name in columns:
             position = columns[name].values
             positions[name] = np.where(position <= LARGEST_INTEGER, position, -1).astype(np.int64)
-    if "rank" not in positions:
-        positions["rank"] = _prefix_ranks(lines.block, lines.layouts)
+    rank_prefixes = [_RANK_PREFIX.match(layout.text) for layout in lines.layouts]
+    if "rank" not in positions and any(rank_prefixes):
+        ranks = _MatchedLines(lines.block, lines.layouts, rank_prefixes).numbers(2).values
+        positions["rank"] = np.where(np.isnan(ranks), -1, ranks).astype(np.int64)
     line_numbers = lines.block.first_line + lines.indices
     training = np.full(line_numbers.size, line.window == TRAINING)
     return make_records(line_numbers, values, training=training, time_seconds=times, **positions)
@@ -199,15 +201,6 @@ def _metric_values(pattern: LinePattern, columns: Mapping[str, NumberColumn]) ->
     return values
 
 
-def _prefix_ranks(block: Block, layouts: Sequence[Layout]) -> Integers:
-    """Return the rank in the prefix of each line, −1 if it names none."""
-    matches = [_RANK_PREFIX.match(layout.text) for layout in layouts]
-    if not any(matches):
-        return np.full(sum(layout.lines.size for layout in layouts), -1, dtype=np.int64)
-    ranks = _MatchedLines(block, layouts, matches).numbers(2).values
-    return np.where(np.isnan(ranks), -1, ranks).astype(np.int64)
-
-
 def _prefix_times(block: Block, layouts: Sequence[Layout]) -> Floats:
     """Return the time before each line in seconds since 1970, as if it were UTC; NaN if there is no date and time."""
     matches = [_TIME_PREFIX.search(layout.text, 0, _LONGEST_PREFIX) for layout in layouts]
@@ -219,14 +212,11 @@ def _prefix_times(block: Block, layouts: Sequence[Layout]) -> Floats:
         clock = weighted_digits(block, lines.group_starts(2)[has_time], _CLOCK_WEIGHTS)
         decimals = np.array([len(match[3] or b"") if match else 0 for match in matches])
         fraction = np.nan_to_num(lines.numbers(3).values) / 10.0 ** np.repeat(decimals, lines.counts)
-        seconds[has_time] = _days(dates) * 86400.0 + clock + fraction[has_time]
+        # A date is a number like 20211107; one that does not exist gives NaN.
+        year, month, day = dates // 10000, dates // 100 % 100, dates % 100
+        months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+        days = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
+        exists = (month >= 1) & (month <= 12) & (days.astype("datetime64[M]") == months)
+        days_since_1970 = np.where(exists, days.astype(np.float64), np.nan)
+        seconds[has_time] = days_since_1970 * 86400.0 + clock + fraction[has_time]
     return seconds
-
-
-def _days(dates: Floats) -> Floats:
-    """Return numbers like 20211107 as days since 1970; NaN for a date that does not exist."""
-    year, month, day = dates // 10000, dates // 100 % 100, dates % 100
-    months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
-    days = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
-    exists = (month >= 1) & (month <= 12) & (days.astype("datetime64[M]") == months)
-    return np.where(exists, days.astype(np.float64), np.nan)

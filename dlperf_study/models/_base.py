@@ -93,7 +93,8 @@ class Model:
 
     ``image_size`` and ``classes`` are those of its publication. ``parameters`` counts the trainable
     parameters, by number of classes. ``forward_macs`` maps image size and classes to the
-    multiply-accumulates of one sample's forward pass, in convolutions and fully connected layers.
+    multiply-accumulates of one sample's forward pass, in convolutions and fully connected layers. ``settings`` are
+    parameters that this network reads and others do not.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Model:
     builders: Mapping[str, Builder]
     classifiers: tuple[str, ...] = ("replicated",)
     smallest_image_size: int = 1
+    settings: tuple[str, ...] = ()
 
     def flops_per_sample(self, image_size: int, classes: int, sample_ratio: float = 1.0) -> float | None:
         """Return the FLOPs of one sample's forward and backward pass, or None if unknown.

@@ -121,7 +121,11 @@ def _centers(library: Tensors, shard: Shard, embedding: int, seed: int, sharded:
 
 def _loss(head: Any, features: Any, labels: Any, library: Tensors, shard: Shard, sample_ratio: float) -> Any:
     # Logits reach 64, where neighbours in bfloat16 are 0.25 apart: the softmax is in float32 whatever the backbone's.
-    features = _gather_features(library, library.float32(features), shard)
+    features = _gather(library, library.float32(features), shard)
+    if shard.ranks > 1:
+        # Each shard holds a part of the gradient that flows to the features of this rank, so it is summed over the
+        # ranks, then multiplied by their number because the caller averages what the backbone makes of it.
+        features.register_hook(lambda gradient: library.all_reduced(gradient, "SUM") * shard.ranks)
     # A static program gives labels as [N, 1].
     labels = _gather(library, labels.flatten(), shard)
     # The class numbers [C] that take part in this step, and their centers [C, embedding].
@@ -157,20 +161,8 @@ def _cross_entropy(library: Tensors, logits: Any, is_label: Any, shard: Shard) -
     return (normalizer.log() - target).mean()
 
 
-def _gather_features(library: Tensors, features: Any, shard: Shard) -> Any:
-    """Return the features of all ranks [ranks x N, embedding]; the gradient flows to those of this rank.
-
-    Each shard holds a part of that gradient, so it is summed over the ranks, then multiplied by their
-    number because the caller averages what the backbone makes of it.
-    """
-    if shard.ranks == 1:
-        return features
-    gathered = _gather(library, features, shard)
-    gathered.register_hook(lambda gradient: library.all_reduced(gradient, "SUM") * shard.ranks)
-    return gathered
-
-
 def _gather(library: Tensors, tensor: Any, shard: Shard) -> Any:
+    """Return a tensor [N, ...] of all ranks [ranks x N, ...]; a gradient flows to the part of this rank."""
     return tensor if shard.ranks == 1 else library.all_gathered(tensor, shard.rank, shard.ranks)
 
 

@@ -1,7 +1,7 @@
-"""The plan of a study on one cluster: its configurations in order, as JSON and as text for the command line."""
+"""The plan of a study on one cluster: its configurations in order, and as JSON."""
 
 import json
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,11 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
-from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
+from dlperf_study.study.grid import Denominator, Point
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.study import Study
-from dlperf_study.terminal import text_table
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,9 @@ class Plan:
     """What will be run, in order; ``factors`` are the names of the parameters that vary.
 
     ``published`` are the names of the published sources whose numbers are shown next to the measured ones.
+    ``order`` and ``order_seed``: in which order the runs are measured; empty and 0 for what is ingested.
+    ``precision``: the wanted half-width of every interval as a share of its value, for which rounds are added to
+    ``repeats``, up to ``max_repeats`` in all and within ``time_budget_minutes``; None: none are added.
     ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
     """
 
@@ -72,6 +74,11 @@ class Plan:
     published: tuple[str, ...]
     quick: bool
     entries: tuple[Entry, ...]
+    order: str = ""
+    order_seed: int = 0
+    precision: float | None = None
+    max_repeats: int | None = None
+    time_budget_minutes: float | None = None
     ingested_from: str = ""
 
     @property
@@ -127,8 +134,9 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
             devices = configuration.world_size
             obstacles.insert(0, f"global_batch {point['global_batch']} can't be shared equally by {devices} devices")
         reasons.append("; ".join(filter(None, obstacles)) or None)
-    baselines = _denominators("baseline", study, points, cluster)
-    references = _denominators("reference", study, points, cluster) if study.reference else [None] * len(points)
+    identities = {frozenset(point.items()): each.identity for point, each in zip(points, configurations, strict=True)}
+    baselines = _denominators("baseline", study, points, identities)
+    references = _denominators("reference", study, points, identities) if study.reference else [None] * len(points)
     return Plan(
         study=study.name,
         cluster=cluster.name,
@@ -140,18 +148,25 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
         published=study.published,
         quick=study.quick,
         entries=tuple(map(Entry, configurations, baselines, reasons, references)),
+        order=study.order,
+        order_seed=study.order_seed,
+        precision=study.precision,
+        max_repeats=study.rounds_at_most if study.precision else None,
+        time_budget_minutes=study.time_budget_minutes,
     )
 
 
-def _denominators(kind: Denominator, study: Study, points: Sequence[Point], cluster: Cluster) -> list[str]:
-    """Return the identity of each point's baseline or reference, which must be one of the points."""
-    identities = []
+def _denominators(
+    kind: Denominator, study: Study, points: Sequence[Point], identities: Mapping[frozenset[Any], str]
+) -> list[str]:
+    """Return the identity of each point's baseline or reference; ``identities`` has those of all points, by values."""
+    denominators = []
     for point in points:
-        denominator = study.denominator_of(point, kind)
-        if denominator not in points:
+        denominator = frozenset(study.denominator_of(point, kind).items())
+        if denominator not in identities:
             raise study.missing_denominator(point, kind)
-        identities.append(study.configuration(denominator, cluster.name).identity)
-    return identities
+        denominators.append(identities[denominator])
+    return denominators
 
 
 def _check_all_different(study: Study, points: Sequence[Point], configurations: Sequence[Configuration]) -> None:
@@ -189,44 +204,3 @@ def _entry_from_json(entry: dict[str, Any], path: Path) -> Entry:
         reference_identity=entry["reference_identity"],
         unstated=tuple(entry.get("unstated", ())),
     )
-
-
-#: What a configuration has no value of where its baseline or reference can't run.
-_COMPARED = {"baseline": "speedup", "reference": "comparison"}
-
-
-def describe(plan: Plan) -> str:
-    """Return the plan as text: what will run and against what, then what can't run here and why."""
-    runs = sum(entry.configuration.repeats for entry in plan.runnable)
-    parts = [
-        f"{plan.title}\n"
-        f"Study {plan.study} on cluster {plan.cluster}, {plan.scaling} scaling: "
-        f"{len(plan.runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs."
-    ]
-    if plan.runnable:
-        runnable = {entry.configuration.identity for entry in plan.runnable}
-        rows = []
-        for position, entry in enumerate(plan.entries, start=1):
-            if entry.unsupported is None:
-                rows.append((str(position), *_levels(plan, entry), _roles(entry, runnable)))
-        parts.append(text_table(("#", *plan.factors, ""), rows))
-    if plan.unsupported:
-        rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in plan.unsupported]
-        parts.append("Can't run here:\n" + text_table((*plan.factors, "reason"), rows))
-    return "\n\n".join(parts)
-
-
-def _levels(plan: Plan, entry: Entry) -> tuple[str, ...]:
-    return tuple(str(getattr(entry.configuration, name)) for name in plan.factors)
-
-
-def _roles(entry: Entry, runnable: Container[str]) -> str:
-    """Return whether others are compared with an entry, and whether its own baseline or reference can't run."""
-    roles: list[str] = []
-    for kind in DENOMINATORS:
-        denominator = entry.denominator(kind)
-        if denominator == entry.configuration.identity:
-            roles.append(kind)
-        elif denominator is not None and denominator not in runnable:
-            roles.append(f"no {_COMPARED[kind]}: its {kind} can't run here")
-    return "; ".join(roles)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.columns import Table, columns_of
+from dlperf_study.columns import TableName, columns_of
 from dlperf_study.published.source import FACTS, PublishedSource, read_source
 from dlperf_study.published.source_lines import read_lines
 from dlperf_study.study.study import SOURCES_FOLDER, source_names
@@ -24,7 +24,7 @@ _SERIES_FACTS = tuple(name for name in FACTS if name not in (*ALONG_SERIES, "sco
 
 
 def load(names: Iterable[str] | None = None) -> pd.DataFrame:
-    """Return the numbers of some sources, or of all, with the columns of ``Table.PUBLISHED``.
+    """Return the numbers of some sources, or of all, with the columns of ``TableName.PUBLISHED``.
 
     Raises:
         PublishedError: a source is unknown, or one of its files is invalid.
@@ -34,9 +34,9 @@ def load(names: Iterable[str] | None = None) -> pd.DataFrame:
     for name in source_names() if names is None else names:
         lines.extend(_source_lines(name))
     columns = {}
-    for column in columns_of(Table.PUBLISHED):
+    for column in columns_of(TableName.PUBLISHED):
         values = [line.get(column.name) for line in lines]
-        columns[column.name] = pd.Series(values, dtype=str(column.dtype_in(Table.PUBLISHED)))
+        columns[column.name] = pd.Series(values, dtype=str(column.dtype_in(TableName.PUBLISHED)))
     return pd.DataFrame(columns)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from dlperf_study.columns import COLUMNS, Table, columns_of
+from dlperf_study.columns import COLUMNS, TableName, columns_of
 from dlperf_study.columns.published import CELL, NUMBER
 from dlperf_study.errors import PublishedError, StudyFileError
 from dlperf_study.study.parameter import Scalar
@@ -55,7 +55,7 @@ FACTS = (
     "scope",
     "role",
     "estimator",
-    *(c.name for c in columns_of(Table.PUBLISHED) if c not in (*CELL, *NUMBER) and c.name != "repetition"),
+    *(c.name for c in columns_of(TableName.PUBLISHED) if c not in (*CELL, *NUMBER) and c.name != "repetition"),
 )
 
 

@@ -20,7 +20,7 @@ _CHOICES = {"metric": tuple(METRICS), "estimator": ESTIMATORS, "scope": SCOPES, 
 #: What is printed where there is no number.
 NO_NUMBER = "-"
 #: How many of a printed unit are one unit of the metric; any other printed unit is that of the metric.
-PARTS = {"%": 100, "ms": 1000, "TFLOP/s": 1e-12}
+UNIT_FACTORS = {"%": 100, "ms": 1000, "TFLOP/s": 1e-12}
 _NUMBER = re.compile(r"\d+(?:\.(\d+))?")
 _RATIO = re.compile(r"(\d+) ?: ?(0*[1-9]\d*)")
 
@@ -88,7 +88,7 @@ def value_of(printed: str, unit: str = "") -> float:
         return math.nan
     if terms := terms_of(printed):
         return terms[0] / terms[1]
-    return float(_match_number(printed)[0]) / PARTS.get(unit, 1)
+    return float(_match_number(printed)[0]) / UNIT_FACTORS.get(unit, 1)
 
 
 def resolution_of(printed: str, unit: str = "") -> float:
@@ -102,7 +102,7 @@ def resolution_of(printed: str, unit: str = "") -> float:
     if terms := terms_of(printed):
         return terms[0] / terms[1] ** 2
     decimals = len(_match_number(printed)[1] or "")
-    return float(10.0**-decimals / PARTS.get(unit, 1))
+    return float(10.0**-decimals / UNIT_FACTORS.get(unit, 1))
 
 
 def terms_of(printed: str) -> tuple[int, int] | None:

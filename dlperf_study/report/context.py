@@ -9,7 +9,7 @@ import pandas as pd
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.formatting import display_name, is_missing, listed, percent
+from dlperf_study.report.formatting import display_name, is_missing, listed
 from dlperf_study.report.series import measured_rows
 from dlperf_study.study.configuration import PARAMETERS, parameters_of
 from dlperf_study.study.job import Outcome
@@ -74,11 +74,10 @@ _INGESTED = PageWording(
 #: The data source of which no step reads anything.
 NOTHING_READ = "synthetic_device"
 NO_SOURCES = "The study names no published source."
-MEDIANS = "Values are medians over completed runs."
-_OF_RATIOS = (
-    " Those of speedups, ratios and differences are made from the runs of both; no such bound is known for them, and "
-    "nothing better is to be expected."
-)
+MEANS = "Values are means over completed runs, of rates the geometric mean."
+_OF_ROUNDS = " Those of ratios and differences are of runs of the same round."
+_OF_BOTH = " Those of ratios are of the runs of both."
+_NOT_IN_ROUNDS = " Ratios and differences have none, because the runs were not measured in rounds."
 #: Parameters that a caption names in any case, or that tables name in its place.
 _ALWAYS_NAMED = (
     *("framework", "strategy", "model", "image_size", "classes", "nodes", "devices_per_node", "servers"),
@@ -133,14 +132,17 @@ def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
 
 
 def repetition(dataset: Dataset, ratios: bool = False) -> str:
-    """Return the caption's sentence on medians, intervals and their coverage; of ratios too where some are shown."""
-    coverages = measured(dataset)[["runs_completed", "interval_coverage"]].dropna().drop_duplicates()
-    if coverages.empty:
-        return f"{MEDIANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
-    by_runs = sorted(coverages.itertuples(index=False))
-    shares = listed([f"{percent(coverage)} with {runs} runs" for runs, coverage in by_runs])
-    covers = "Intervals of throughputs, in brackets or as bars, cover the true median with a probability of at most"
-    return f"{MEDIANS} {covers} {shares}.{_OF_RATIOS if ratios else ''}"
+    """Return the caption's sentence on means and their intervals; on those of ratios too where some are shown."""
+    if (measured(dataset)["runs_completed"] < MINIMUM_RUNS).all():
+        return f"{MEANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
+    return f"{MEANS} In brackets, or as bars: 95 % t intervals over runs.{_on_ratios(dataset) if ratios else ''}"
+
+
+def _on_ratios(dataset: Dataset) -> str:
+    """Return what the intervals of ratios are made of, or why there are none."""
+    if not page_wording(dataset).is_measured:
+        return _OF_BOTH
+    return _OF_ROUNDS if completed_runs(dataset)["round"].notna().any() else _NOT_IN_ROUNDS
 
 
 def merging(dataset: Dataset) -> str:

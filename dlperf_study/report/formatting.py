@@ -96,9 +96,11 @@ def ratio(first_to_second: float) -> str:
     return f"10 : {10 / first_to_second:.2g}" if first_to_second > 0 else MISSING
 
 
-def percent(share: float) -> str:
-    """Format a share in per cent, without decimals, as in "coverage 75 %"."""
-    return f"{100 * share:.0f}{THIN_SPACE}%"
+def percent_at_most(share: float) -> str:
+    """Format a bound of a share in per cent, with two significant digits, rounded up so that it stays a bound."""
+    unit = 10.0 ** -_decimals(100 * share, WIDTH_DIGITS)
+    rounded_up = math.ceil(100 * share / unit - 1e-9) * unit
+    return f"{_rounded(rounded_up, max(0, _decimals(rounded_up, WIDTH_DIGITS)))}{THIN_SPACE}%"
 
 
 def with_interval(value: float, low: float, high: float, decision: float | None = None) -> tuple[str, str]:
@@ -115,6 +117,11 @@ def with_interval(value: float, low: float, high: float, decision: float | None 
     if decision is not None:
         decimals = max(_separating_decimals(end, decision, decimals) for end in (low, high))
     return _rounded(value, decimals), f"[{_rounded(low, decimals)}, {_rounded(high, decimals)}]"
+
+
+def with_digits_of_interval(value: float, low: Any = None, high: Any = None) -> str:
+    """Return a value as it is printed next to its interval, also where that is not shown; it may have none."""
+    return plain(value) if is_missing(low) or is_missing(high) else with_interval(value, low, high)[0]
 
 
 def _decimals(value: float, digits: int) -> int:

@@ -64,10 +64,14 @@ class SubmittedJob:
             write_atomically(self.paths.job_id, f"{job_id}\n")
         return self.paths.job_id.read_text().strip() if self.paths.job_id.exists() else ""
 
-    def index_of(self, submission: Submission) -> int | None:
-        """Return which of the job's runs this is, if any: the same folder, measured by the same code."""
+    def open_index(self, submission: Submission) -> int | None:
+        """Return which of the job's runs this is, if its result is not recorded and the job has done it or still may.
+
+        The same run has the same folder, and is measured by the same code.
+        """
         for index, run in enumerate(self.submissions):
-            if (run.folder, run.fingerprint) == (submission.folder, submission.fingerprint):
+            is_same = (run.folder, run.fingerprint) == (submission.folder, submission.fingerprint)
+            if is_same and not self.is_recorded(index) and (self.result(index) or self.is_alive):
                 return index
         return None
 
@@ -149,15 +153,19 @@ class Watch:
 
     def result(self, index: int) -> JobResult:
         """Wait for one run of the job; return how it ended."""
+        first_seen = None
         while True:
             # First the job's own result, then Slurm: to a run that Slurm interrupts, that looks like a failure.
-            result = self._job.result(index)
+            result, now = self._job.result(index), time.monotonic()
             if result and result.outcome is Outcome.COMPLETED:
                 return result
             self._update()
-            if result and self._queued.state != "COMPLETING":
-                return with_slurm_reason(result, self._queued)
-            if self._failure:
+            if result:
+                first_seen = first_seen or now
+                has_answered = self._last_answer >= now
+                if self._failure or (has_answered and has_decided(self._queued, result, now - first_seen)):
+                    return with_slurm_reason(result, self._queued)
+            elif self._failure:
                 end(self._job)
                 return JobResult(*self._failure, seconds=None)
             time.sleep(self._poll_seconds)
@@ -214,6 +222,21 @@ def failure(job: QueuedJob, phase_seconds: float, patience: Patience) -> Failure
     if job.phase is Phase.RUNNING and phase_seconds > patience.run_seconds:
         return Outcome.FAILED, f"{description}: still after {phase_seconds:.0f} s"
     return None
+
+
+def has_decided(job: QueuedJob, result: JobResult, seconds: float) -> bool:
+    """Return whether the state of a job shows why a run of it failed; ``seconds`` is since its result appeared.
+
+    Slurm ends processes before it shows that it ends their job: for a while a run that it kills is a failed task of a
+    job that still runs.
+    """
+    if job.phase is Phase.OVER or job.state == "COMPLETING":
+        return job.phase is Phase.OVER
+    # Ended by a signal: -9 in Python, above 128 where a program reports it of a process that it started.
+    is_killed = any(code < 0 or code > 128 for code in filter(None, result.exit_codes.values()))
+    # Without a failed task a node may have been lost.
+    may_change = is_killed or not result.failed_task
+    return not may_change or seconds > SETTLE_SECONDS
 
 
 def with_slurm_reason(result: JobResult, job: QueuedJob) -> JobResult:

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -168,7 +169,11 @@ def job(job_id: str) -> QueuedJob:
     except Refused as error:
         if "Invalid job id" not in str(error):
             raise Unreachable(str(error)) from error
-        queued = _accounting(job_id) or QueuedJob("FORGOTTEN")
+        queued = QueuedJob("FORGOTTEN")
+        options = ("--noheader", "--parsable2", "--allocations", "--format=State,Reason,NodeList")
+        # There may be no accounting, or it has never heard of the job.
+        with suppress(RunError):
+            queued = parse_accounting(_command("sacct", *options, "--jobs", job_id)) or queued
     queued = replace(queued, job_id=job_id)
     if queued.state != "NODE_FAIL":
         return queued
@@ -190,19 +195,6 @@ def cancel_named(name: str) -> None:
 def host_names(node_list: str) -> list[str]:
     """Return the nodes in Slurm's notation: ``h[1-3]`` are three."""
     return _command("scontrol", "show", "hostnames", node_list).split()
-
-
-def _accounting(job_id: str) -> QueuedJob | None:
-    """Return what the accounting remembers; None when there is none, or it has never heard of the job."""
-    try:
-        return parse_accounting(
-            _command(
-                *("sacct", "--noheader", "--parsable2", "--allocations"),
-                *("--jobs", job_id, "--format=State,Reason,NodeList"),
-            )
-        )
-    except RunError:
-        return None
 
 
 def _command(*argv: str, environment: Mapping[str, str] | None = None) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from dlperf_study.cluster.sections import DAY_SECONDS, MAX_SECONDS
+from dlperf_study.cluster.sections import DAY_SECONDS, MAX_SECONDS, matching
 from dlperf_study.study.validation import Section
 
 #: The options that the sbatch script sets itself, by sbatch's long and short names.
@@ -21,20 +21,23 @@ def _option(text: str) -> str:
         raise ValueError("it must be one option of sbatch, as --constraint=v100")
     name = re.split(r"[=\s]", text, maxsplit=1)[0]
     for option in SCRIPT_OPTIONS:
-        # The value may follow a short name at once: -N2.
-        if name == option or (len(option) == 2 and name.startswith(option)):
+        is_short = len(option) == 2
+        # The value may follow a short name at once (-N2), and a long name may be abbreviated (--outp=log).
+        if name.startswith(option) if is_short else option.startswith(name) and name.startswith("--"):
             raise ValueError(f"{option} is set by this package")
     return text
 
 
 SbatchOption = Annotated[str, AfterValidator(_option)]
+#: Stands in a line of the sbatch script, which a shell reads.
+QueueName = Annotated[str, matching(r"[\w.,:+-]*", "a name of Slurm: letters, digits and _ . , : + -")]
 
 
 class SlurmSettings(Section):
     """How jobs are put into the queue; only with launcher slurm."""
 
-    partition: str = Field(default="", description="left out: Slurm's default")
-    account: str = Field(default="", description="left out: your default")
+    partition: QueueName = Field(default="", description="left out: Slurm's default")
+    account: QueueName = Field(default="", description="left out: your default")
     options: list[SbatchOption] = Field(default=[], description="further options of sbatch, one each")
     jobs_in_queue: int = Field(default=1, ge=1, le=1000, description="configurations in the queue at once")
     start_within_seconds: float = Field(

@@ -9,12 +9,15 @@ from pathlib import PurePath
 from typing import Any
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.parameter import Parameter, Scalar, Scope, declared, parameter, parameter_of
+from dlperf_study.paths import is_selftest
+from dlperf_study.study.parameter import Parameter, Scalar, Scope, declared, parameter, parameter_of, typed
 
-PLAN, NETWORK, MEASUREMENT = Scope.PLAN, Scope.NETWORK, Scope.MEASUREMENT
+PLAN, NETWORK, MEASUREMENT, SELFTEST = Scope.PLAN, Scope.NETWORK, Scope.MEASUREMENT, Scope.SELFTEST
 #: Far above what is built: a number beyond these is a typing error, which would otherwise fill a disk, a memory or a
 #: week before anybody notices.
 MAX_NODES, MAX_DEVICES_PER_NODE, MAX_STEPS = 10_000, 4_096, 1_000_000
+MAX_WINDOW_SECONDS = 24 * 3600
+SELFTEST_ONLY = "for studies of the [self-test](selftest.md) only"
 DATA_SOURCES = ("synthetic_device", "synthetic_host", "python_queue", "python_dataset", "zmq", "files", "dali")
 
 
@@ -171,30 +174,77 @@ class Configuration:
         1, "Threads per device", "CPU threads of a training process", bounds=(1, MAX_DEVICES_PER_NODE), published=True
     )
     seed: int = parameter(0, "Seed", "seed of parameters and data", bounds=(0, 2**32 - 1))
+    replica: int = parameter(
+        0,
+        "Replica",
+        "another name of the same configuration",
+        scope=SELFTEST,
+        bounds=(0, 1_000),
+        note=SELFTEST_ONLY,
+    )
+    planted_slowdown: float = parameter(
+        0.0,
+        "Planted slowdown",
+        "busy wait after each step, as a share of the step",
+        scope=SELFTEST,
+        bounds=(0, 10),
+        note=SELFTEST_ONLY,
+    )
+    slowed_rank: int = parameter(
+        -1,
+        "Slowed rank",
+        "the rank with the planted slowdown; -1: all ranks",
+        scope=SELFTEST,
+        bounds=(0, MAX_NODES * MAX_DEVICES_PER_NODE),
+        note=SELFTEST_ONLY,
+    )
     warmup_steps: int = parameter(
-        5, "Warm-up steps", "steps before the measured window", scope=MEASUREMENT, unit="steps", bounds=(1, MAX_STEPS)
+        5,
+        "Warm-up steps",
+        "least steps before the measured window",
+        scope=MEASUREMENT,
+        unit="steps",
+        bounds=(1, MAX_STEPS),
+    )
+    max_warmup_seconds: float = parameter(
+        10.0,
+        "Longest warm-up",
+        "time within which further warm-up steps follow until steps are alike; 0: the warm-up steps alone",
+        scope=MEASUREMENT,
+        unit="s",
+        bounds=(0, MAX_WINDOW_SECONDS),
     )
     measured_steps: int = parameter(
         20,
         "Measured steps",
-        "steps of the measured window",
+        "least steps of the measured window",
         scope=MEASUREMENT,
         unit="steps",
         bounds=(1, MAX_STEPS),
-        note="fewer than 9 can't be tested for a steady state",
+        note="fewer than 9 can't be tested for a steady state, and fewer than 50 rarely show one",
+    )
+    measured_seconds: float = parameter(
+        0.0,
+        "Measured time",
+        "time for which the measured window has steps enough; 0: the measured steps alone",
+        scope=MEASUREMENT,
+        unit="s",
+        bounds=(0, MAX_WINDOW_SECONDS),
+        note="the ranks agree on the number of steps at the pace of the last warm-up steps",
     )
     computation_steps: int = parameter(
-        10,
+        -1,
         "Computation steps",
-        "steps of the window without exchange; 0: not measured",
+        "steps without exchange, half before and half after the measured window; -1: as many as it has; 0: none",
         scope=MEASUREMENT,
         unit="steps",
         bounds=(0, MAX_STEPS),
+        note="fewer than the measured steps make what is exposed less certain",
     )
     exchange_steps: int = parameter(
         10,
         "Exchange steps",
-        "exchanges of the window without computation; 0: not measured",
+        "exchanges of each window without computation; 0: not measured",
         scope=MEASUREMENT,
         unit="exchanges",
         bounds=(0, MAX_STEPS),
@@ -218,7 +268,7 @@ class Configuration:
         bounds=(1, 1_000),
         in_identity=False,
         always_known=True,
-        note="an interval needs 3, for 95 % coverage 6",
+        note="an interval needs 3",
     )
     timeout_seconds: int = parameter(
         600,
@@ -235,7 +285,8 @@ class Configuration:
         """Build one from names and values.
 
         Raises:
-            StudyFileError: a name is unknown or missing, or a value is of a wrong type; the message names ``source``.
+            StudyFileError: a name is unknown or missing, a value is of a wrong type, or a study that is none of the
+                self-test uses a parameter of the self-test; the message names ``source``.
 
         """
         unknown = sorted(set(values) - set(PARAMETERS))
@@ -244,7 +295,12 @@ class Configuration:
         missing = [name for name in REQUIRED if name not in values]
         if missing:
             raise StudyFileError(f"{source}: missing {', '.join(missing)}")
-        return cls(**{name: _typed(source, PARAMETERS[name], value) for name, value in values.items()})
+        configuration = cls(**{name: typed(source, PARAMETERS[name], value) for name, value in values.items()})
+        if not is_selftest(configuration.study):
+            for name, value in configuration.selftest_values().items():
+                study = f"study {configuration.study!r} is none of it"
+                raise StudyFileError(f"{source}: {name} is {value}, which is for the self-test only, and {study}")
+        return configuration
 
     @property
     def world_size(self) -> int:
@@ -270,7 +326,13 @@ class Configuration:
     @property
     def traced(self) -> "Configuration":
         """The run in which the library traces what it does: its steps are never counted."""
-        return replace(self, measured_steps=self.trace_steps, computation_steps=0, exchange_steps=0, trace_steps=0)
+        training = replace(self, measured_steps=self.trace_steps, measured_seconds=0.0, trace_steps=0)
+        return replace(training, computation_steps=0, exchange_steps=0)
+
+    def computation_halves(self, measured_steps: int) -> tuple[int, int]:
+        """Return the steps without exchange before and after a measured window of ``measured_steps``."""
+        steps = measured_steps if self.computation_steps < 0 else self.computation_steps
+        return steps // 2, steps - steps // 2
 
     def as_dict(self) -> dict[str, Scalar]:
         """Return the parameters in order of declaration."""
@@ -278,7 +340,13 @@ class Configuration:
 
     def identifying_values(self) -> dict[str, Scalar]:
         """Return the parameters without those that change how often and how long is measured, but not what."""
-        return {name: value for name, value in self.as_dict().items() if PARAMETERS[name].in_identity}
+        always = [name for name, entry in PARAMETERS.items() if entry.in_identity and entry.scope is not SELFTEST]
+        return {name: getattr(self, name) for name in always} | self.selftest_values()
+
+    def selftest_values(self) -> dict[str, Scalar]:
+        """Return the parameters of the self-test that do not have their defaults; none in any other study."""
+        values: dict[str, Scalar] = {name: getattr(self, name) for name in parameters_of(SELFTEST)}
+        return {name: value for name, value in values.items() if value != PARAMETERS[name].default}
 
     def displayed_values(self) -> dict[str, Scalar]:
         """Return the parameters as pages show them: the cluster without the folder of its file."""
@@ -309,9 +377,9 @@ def parameters_of(*scopes: Scope) -> dict[str, Parameter]:
 
 
 def study_parameters() -> dict[str, Parameter]:
-    """Return what a study may fix or vary, by name: of workload and network, and the global batch."""
+    """Return what a study may fix or vary, by name: of workload, network and self-test, and the global batch."""
     parameters = {}
-    for name, entry in parameters_of(Scope.WORKLOAD, Scope.NETWORK).items():
+    for name, entry in parameters_of(Scope.WORKLOAD, Scope.NETWORK, SELFTEST).items():
         parameters[name] = entry
         if name == "batch_per_device":
             parameters[GLOBAL_BATCH.name] = GLOBAL_BATCH
@@ -321,22 +389,3 @@ def study_parameters() -> dict[str, Parameter]:
 def cluster_title(name: str) -> str:
     """Return what pages call a cluster: the name of its file, and not the folder where a user keeps it."""
     return PurePath(name).stem if "/" in name else name
-
-
-#: Names of precisions elsewhere, in lower case, and the level here.
-_PRECISIONS = {"fp16": "amp_fp16", "amp": "amp_fp16", "bf16": "amp_bf16"}
-
-
-def canonical_precision(precision: str) -> str:
-    """Return the level of ``precision`` that another program's name for it means; unknown names stay as they are."""
-    return _PRECISIONS.get(precision.lower(), precision)
-
-
-def _typed(source: str, parameter: Parameter, value: Any) -> Any:
-    """Return ``value`` as the parameter's type; an int may be given for a float, nothing else is converted."""
-    if parameter.type is float and type(value) is int:
-        return float(value)
-    if type(value) is not parameter.type:
-        expected = parameter.type.__name__
-        raise StudyFileError(f"{source}: {parameter.name} is {value!r}, which is not of type {expected}")
-    return value

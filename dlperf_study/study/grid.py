@@ -9,6 +9,7 @@ from itertools import product
 from typing import Literal, get_args
 
 from dlperf_study.study.parameter import Scalar
+from dlperf_study.wording import level
 
 Point = dict[str, Scalar]
 Levels = Mapping[str, Sequence[Scalar]]
@@ -51,9 +52,9 @@ def matches(point: Point, where: Levels) -> bool:
 
 def format_values(values: Mapping[str, object]) -> str:
     """Return names and values as messages show them: ``nodes 2, servers 0``."""
-    return ", ".join(f"{name} {value}" for name, value in values.items())
+    return ", ".join(f"{name} {level(value)}" for name, value in values.items())
 
 
 def format_condition(where: Levels) -> str:
     """Return a condition as messages show it: ``nodes 3 or 5, servers 0``."""
-    return format_values({name: " or ".join(map(str, values)) for name, values in where.items()})
+    return format_values({name: " or ".join(map(level, values)) for name, values in where.items()})

@@ -1,7 +1,7 @@
 """What is declared of a parameter, once; everything else that knows parameters is derived from it.
 
 Derived are the types of study files (``parameter_types.py``) and their JSON schema, the columns of the dataset
-(``columns/planned.py``), the tables of ``docs/study-files.md``, the ``parameters`` cell of
+(``columns/__init__.py``), the tables of ``docs/study-files.md``, the ``parameters`` cell of
 ``run_configuration.ipynb``, the captions of the report and what a framework refuses until it has built it.
 Standard library only: every training process imports this.
 """
@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
+
+from dlperf_study.errors import StudyFileError
 
 Scalar = str | int | float | bool
 Value = TypeVar("Value", str, int, float, bool)
@@ -24,6 +26,7 @@ class Scope(StrEnum):
     WORKLOAD = "workload"
     NETWORK = "network"
     MEASUREMENT = "measurement"
+    SELFTEST = "selftest"
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Parameter:
         bounds: the smallest and the largest number it may be. A default below them is valid too: with it the
             library chooses.
         above_bound: whether the smallest number itself is too small.
-        in_identity: whether another value makes another configuration, which is measured anew.
+        in_identity: whether another value makes another configuration, which is measured anew. Of a parameter of the
+            self-test only a value that is not its default does, so that other configurations have names without it.
         always_known: whether it is known of every run, ingested ones included.
         published: whether the table of published numbers has it too.
         note: what ``docs/study-files.md`` adds to the meaning, in Markdown.
@@ -80,3 +84,18 @@ def parameter_of(declaration: "Field[Any]") -> Parameter:
     value_type: Any = declaration.type
     default = None if declaration.default is MISSING else declaration.default
     return replace(parameter, name=declaration.name, type=value_type, default=default)
+
+
+def typed(source: str, parameter: Parameter, value: Any) -> Any:
+    """Return ``value`` as the parameter's type; an int may be given for a float, nothing else is converted.
+
+    Raises:
+        StudyFileError: it is of another type; the message names ``source``.
+
+    """
+    if parameter.type is float and type(value) is int:
+        return float(value)
+    if type(value) is not parameter.type:
+        expected = parameter.type.__name__
+        raise StudyFileError(f"{source}: {parameter.name} is {value!r}, which is not of type {expected}")
+    return value

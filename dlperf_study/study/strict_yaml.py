@@ -1,4 +1,4 @@
-"""Read YAML files in which every error is a message with line and column.
+"""Read YAML files in which every error is a message with line, column and key.
 
 Plain values follow the core schema of YAML 1.2 (https://yaml.org/spec/1.2.2/#103-core-schema). PyYAML reads YAML 1.1,
 where ``010`` is 8, ``1:30`` is 90, ``1_000`` is a number, ``yes`` is true and ``1e3`` is a string. Integers with a
@@ -14,13 +14,18 @@ import yaml
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.paths import PROJECT
-from dlperf_study.wording import closest
+from dlperf_study.wording import as_yaml, closest
 
 PARAMS = PROJECT / "params"
 #: How deep lists and mappings may be nested, and how many values a file may have, repeated ones included.
 MAX_DEPTH, MAX_VALUES = 20, 10_000
+#: No study or cluster file is longer; PyYAML reads 2 MB a second.
+MAX_BYTES = 1 << 22
 #: No number of a study or a cluster has more; Python itself converts no more than 4300.
 MAX_DIGITS = 40
+
+#: The keys and indices that lead to a value.
+Location = list[str | int]
 
 _TAG = "tag:yaml.org,2002:"
 #: A key is a string, or ``<<``, which takes the keys of another mapping.
@@ -43,12 +48,16 @@ def read_mapping(path: Path) -> dict[str, Any]:
 
     Raises:
         StudyFileError: a syntax error, a tab, a duplicate key, a number that YAML 1.1 and 1.2 read differently, too
-            many or too deeply nested values, or anything but a mapping.
+            many bytes, too many or too deeply nested values, or anything but a mapping.
 
     """
     file = display_path(path)
+    with path.open("rb") as stream:
+        data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise StudyFileError(f"{file}: has more than {MAX_BYTES:,} bytes; no study or cluster file needs so many")
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=StrictLoader)
+        content = yaml.load(data.decode(), Loader=StrictLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -63,7 +72,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
         raise StudyFileError(f"{file}: not UTF-8: {error}") from None
     if not isinstance(content, dict):
         kinds = {list: "a list", str: "a string", type(None): "nothing"}
-        kind = kinds.get(type(content), f"a {type(content).__name__}")
+        kind = kinds.get(type(content), as_yaml(content))
         raise StudyFileError(f"{file}: holds {kind}; it must be a mapping of keys to values")
     return content
 
@@ -78,6 +87,11 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
     path = Path(name_or_path) if is_path else folder / f"{name_or_path}.yaml"
     if path.is_file():
         return path
+    if path.exists():
+        kind_of_path = "a folder" if path.is_dir() else "a device or a pipe"
+        raise StudyFileError(
+            f"{path} is {kind_of_path}, not a {kind} file; give the path of a file, or a name in params/{folder.name}"
+        )
     if is_path:
         files = map(str, path.parent.glob("*.y*ml")) if path.parent.is_dir() else ()
         suggestion = closest(str(path), files)
@@ -87,6 +101,11 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
         f"there is no {kind} {str(name_or_path)!r}; {closest(path.stem, names)}"
         f"params/{folder.name} has {', '.join(names) or 'none'}"
     )
+
+
+def key_path(location: Location) -> str:
+    """Return a location as messages name it: ``include[0].nodes``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
 def display_path(path: Path) -> str:
@@ -105,15 +124,23 @@ class StrictLoader(yaml.SafeLoader):
         super().__init__(stream)
         self._depth = self._values = 0
         self._values_of: dict[int, int] = {}
+        self._location: Location = []
+        self._keys: dict[int, str] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> Any:
         """Compose one value, unless it is too deep or one too many."""
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        values_before = self._values
+        values_before, location_of_parent = self._values, self._location
+        step = getattr(index, "value", index)
+        if isinstance(step, str | int):
+            self._location = [*location_of_parent, step]
         if getattr(event, "tag", None):
-            raise _error(event, f"a tag ({event.tag}); values are plain strings, numbers, true, false or null")
+            problem = f"a tag ({event.tag}); values are plain strings, numbers, true, false or null"
+            raise _error(event, problem, key_path(self._location))
         self._count(event, depth=1, values=1)
         node = super().compose_node(parent, index)
+        self._keys.setdefault(id(node), key_path(self._location))
+        self._location = location_of_parent
         if isinstance(event, yaml.AliasEvent):
             # The values of an anchor count again wherever it is named.
             if id(node) not in self._values_of:
@@ -139,22 +166,23 @@ class StrictLoader(yaml.SafeLoader):
         """Return a decimal, hexadecimal or octal integer."""
         digits = self._digits(node)
         if re.fullmatch(r"[-+]?0[0-9]+", digits):
-            raise _error(
-                node,
-                f"{digits} starts with a zero, so YAML 1.1 and 1.2 read it differently; remove it, or quote a string",
+            problem = (
+                f"{digits} starts with a zero, so YAML 1.1 and 1.2 read it differently; remove it, or quote a string"
             )
+            raise _error(node, problem, self._keys[id(node)])
         return int(digits, 0)
 
     def floating_point(self, node: yaml.ScalarNode) -> float:
         """Return a finite number."""
         value = float(self._digits(node).lower().replace(".inf", "inf").replace(".nan", "nan"))
         if not math.isfinite(value):
-            raise _error(node, f"{node.value} is not a finite number")
+            raise _error(node, f"{node.value} is not a finite number", self._keys[id(node)])
         return value
 
     def _digits(self, node: yaml.ScalarNode) -> str:
         if len(node.value) > MAX_DIGITS:
-            raise _error(node, f"a number of {len(node.value)} digits; the most are {MAX_DIGITS}")
+            problem = f"a number of {len(node.value)} digits; the most are {MAX_DIGITS}"
+            raise _error(node, problem, self._keys[id(node)])
         return str(node.value)
 
     def _count(self, event: yaml.Event, depth: int, values: int) -> None:
@@ -165,7 +193,9 @@ class StrictLoader(yaml.SafeLoader):
             raise _error(event, f"more than {MAX_VALUES} values, those that anchors repeat included")
 
 
-def _error(node_or_event: Any, problem: str) -> yaml.MarkedYAMLError:
+def _error(node_or_event: Any, problem: str, key: str = "") -> yaml.MarkedYAMLError:
+    """Return the error at a node or event; ``key`` is that of the value with the problem."""
+    problem = f"{key}: {problem}" if key else problem
     return yaml.constructor.ConstructorError(problem=problem, problem_mark=node_or_event.start_mark)
 
 

@@ -21,10 +21,19 @@ from dlperf_study.study.grid import (
     points_of,
 )
 from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.turn import ROUNDS
+from dlperf_study.wording import level
 
 #: The question that needs a declared reference, and the one that needs published sources.
 COMPARISON, PUBLISHED = "comparison", "published"
 SOURCES_FOLDER = PROJECT / "dlperf_study" / "published" / "sources"
+
+#: An interval needs so many runs; further ones are asked for where it is still too wide.
+REPEATS_OF_PRECISION = 3
+#: Rounds that a study with a precision may have where it does not say.
+DEFAULT_MAX_REPEATS = 10
+LARGEST_PRECISION = 0.5
+PRECISION_KEYS = ("precision", "max_repeats", "time_budget_minutes")
 
 #: The batch that stays the same as devices are added, and the one that follows from it and can't be given.
 BATCH_OF_SCALING = {"weak": ("batch_per_device", GLOBAL_BATCH.name), "strong": (GLOBAL_BATCH.name, "batch_per_device")}
@@ -53,7 +62,10 @@ def source_names() -> tuple[str, ...]:
 class Study:
     """One study, or its quick variant; ``source`` is the file that messages name.
 
-    ``scaling`` is ``weak`` (batch per device fixed) or ``strong`` (global batch fixed).
+    ``scaling`` is ``weak`` (batch per device fixed) or ``strong`` (global batch fixed). ``order`` is ``rounds`` or
+    ``blocks``, and ``order_seed`` shuffles the rounds. ``precision`` is the wanted half-width of every interval, as a
+    share of its value: rounds are added, up to ``max_repeats`` of them and within ``time_budget_minutes``, until it is
+    reached; None: only the requested repeats are measured.
     Raises StudyFileError when its parts contradict each other.
     """
 
@@ -71,10 +83,16 @@ class Study:
     include: tuple[Levels, ...] = ()
     exclude: tuple[Levels, ...] = ()
     measurement: Mapping[str, int] = field(default_factory=dict)
+    order: str = ROUNDS
+    order_seed: int = 0
+    precision: float | None = None
+    max_repeats: int | None = None
+    time_budget_minutes: float | None = None
     quick: bool = False
 
     def __post_init__(self) -> None:
         self._check_factors()
+        self._check_precision()
         self._check_batch()
         for index, included in enumerate(self.include):
             missing = [name for name in self.factors if name not in included]
@@ -83,6 +101,11 @@ class Study:
         self._check_question(COMPARISON, "reference", bool(self.reference), "what to compare with")
         self._check_all_different("duplicate source in published", self.published)
         self._check_question(PUBLISHED, "published", bool(self.published), "the sources to show")
+
+    @property
+    def rounds_at_most(self) -> int:
+        """How many rounds a study with a precision may have."""
+        return DEFAULT_MAX_REPEATS if self.max_repeats is None else self.max_repeats
 
     def points(self) -> list[Point]:
         """Return the grid, then the included points, without the excluded ones: complete and all different.
@@ -142,6 +165,18 @@ class Study:
             "which is not in the study; add it to factors or include"
         )
 
+    def locate(self, name: str, value: Scalar) -> str:
+        """Return where the study file has a level of a parameter, as messages name it: ``x.yaml: factors.model[0]``."""
+        key = name
+        for index, included in enumerate(self.include):
+            if value in included.get(name, ()):
+                key = f"include[{index}].{name}"
+        if value in self.factors.get(name, ()):
+            key = f"factors.{name}[{list(self.factors[name]).index(value)}]"
+        elif self.fixed.get(name) == value:
+            key = f"fixed.{name}"
+        return f"{self.source}: {key}"
+
     def _declared(self, point: Point, kind: Denominator) -> Point:
         denominator = denominator_by(self.rules(kind), point)
         if denominator is None:
@@ -174,7 +209,9 @@ class Study:
         self._check_all_different("duplicate in questions", self.questions)
         for name, levels in self.factors.items():
             if name in self.fixed:
-                raise self._error(f"{name} is in fixed ({self.fixed[name]}) and in factors; it can only be one of them")
+                raise self._error(
+                    f"{name} is in fixed ({level(self.fixed[name])}) and in factors; it can only be one of them"
+                )
             self._check_all_different(f"duplicate level in factors.{name}", levels)
         for name, parameter in study_parameters().items():
             if parameter.default is None and name != GLOBAL_BATCH.name and not self._gives(name):
@@ -190,19 +227,36 @@ class Study:
         if self.scaling == "strong" and not self._gives(fixed_batch):
             raise self._error(f"{fixed_batch} is missing, because scaling is strong; give it in fixed or in factors")
 
+    def _check_precision(self) -> None:
+        """Refuse limits of a precision that is not asked for, and a precision that can't be reached or known."""
+        if self.precision is None:
+            for name in PRECISION_KEYS[1:]:
+                if getattr(self, name) is not None:
+                    raise self._error(f"{name} is given, but precision is not; give the precision or leave it out")
+            return
+        if self.order != ROUNDS:
+            raise self._error(f"precision needs order: {ROUNDS}, because blocks have no interval of a ratio")
+        repeats = self.measurement.get("repeats", REPEATS_OF_PRECISION)
+        if repeats < REPEATS_OF_PRECISION:
+            raise self._error(
+                f"measurement.repeats is {repeats}; with precision it must be at least {REPEATS_OF_PRECISION}"
+            )
+        if self.rounds_at_most < repeats:
+            raise self._error(f"max_repeats is {self.rounds_at_most}; it must be at least repeats, which is {repeats}")
+
     def _check_question(self, question: str, key: str, is_given: bool, needed: str) -> None:
         """Refuse a question without the key that it needs, and the key without its question."""
-        is_asked = question in self.questions
-        if is_asked and not is_given:
+        is_requested = question in self.questions
+        if is_requested and not is_given:
             raise self._error(f"{key} is missing, because questions has {question}; give {needed}")
-        if is_given and not is_asked:
+        if is_given and not is_requested:
             raise self._error(
                 f"{key} is given, but questions does not contain {question}; add the question or leave it out"
             )
 
     def _check_all_different(self, problem: str, values: Sequence[Scalar]) -> None:
         if len(set(values)) < len(values):
-            raise self._error(f"{problem}: {', '.join(map(str, values))}")
+            raise self._error(f"{problem}: {', '.join(map(level, values))}")
 
     def _gives(self, name: str) -> bool:
         return name in self.fixed or name in self.factors

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from dlperf_study.errors import StudyFileError
+from dlperf_study.paths import SELFTEST, is_selftest
 from dlperf_study.study.configuration import parameters_of, study_parameters
 from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.parameter_types import Choices, Factors, Measurement, Values
 from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
-from dlperf_study.study.study import Study, question_names, source_names
+from dlperf_study.study.study import LARGEST_PRECISION, PRECISION_KEYS, Study, question_names, source_names
 from dlperf_study.study.validation import Section, validate
 from dlperf_study.wording import closest
 
@@ -57,6 +58,22 @@ Question = Annotated[
 SourceName = Annotated[str, _one_of("published sources", source_names)]
 
 
+def _share(given: object) -> object:
+    """Return a percentage, ``2 %``, as the share that it is; anything else as it was given."""
+    if not isinstance(given, str):
+        return given
+    percentage = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
+    if not percentage:
+        raise ValueError("write a percentage, as in precision: 2 %")
+    return float(percentage[1]) / 100
+
+
+#: Wider intervals than the largest decide nothing.
+Precision = Annotated[
+    float, BeforeValidator(_share, json_schema_input_type=float | str), Field(ge=0.0001, le=LARGEST_PRECISION)
+]
+
+
 class QuickSection(Section):
     """What the quick variant changes: mappings key by key, lists as a whole."""
 
@@ -90,6 +107,18 @@ class StudyFile(Section):
         default=[], description="sources whose numbers are shown next to the measured ones; for the question published"
     )
     measurement: Measurement = Field(default={}, description="how each configuration is measured")
+    order: Literal["rounds", "blocks"] = Field(
+        default="rounds",
+        description="rounds: each configuration once a round, shuffled; blocks: all runs of one, then of the next",
+    )
+    order_seed: int = Field(default=0, ge=0, lt=2**32, description="shuffles the rounds")
+    precision: Precision | None = Field(
+        default=None, description="wanted half-width of the interval of every throughput and ratio: 2 %"
+    )
+    max_repeats: int | None = Field(default=None, ge=1, le=1000, description="most runs that precision may ask for")
+    time_budget_minutes: float | None = Field(
+        default=None, gt=0, description="precision asks for no round that would end later, from the start of the call"
+    )
     quick: QuickSection = Field(default=QuickSection(), description="what the short variant changes")
 
 
@@ -120,6 +149,8 @@ def _check_name(path: Path) -> None:
     name, file = path.stem, display_path(path)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise StudyFileError(f"{file}: a study's name is made of lower-case letters, digits and underscores")
+    if is_selftest(name) and path.resolve().parent != PARAMS / SELFTEST:
+        raise StudyFileError(f"{file}: a name that begins with {SELFTEST} is one of the self-test's; rename it")
     ours = PARAMS / "studies" / f"{name}.yaml"
     if ours.is_file() and ours != path.resolve():
         raise StudyFileError(
@@ -144,6 +175,11 @@ def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Stud
         include=tuple(file.include),
         exclude=tuple(file.exclude),
         measurement=file.measurement,
+        order=file.order,
+        order_seed=file.order_seed,
+        precision=file.precision,
+        max_repeats=file.max_repeats,
+        time_budget_minutes=file.time_budget_minutes,
         quick=quick,
     )
 
@@ -153,8 +189,11 @@ def _rules(sections: list[RuleSection]) -> Rules:
 
 
 def _merged(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content with what ``quick`` changes: mappings key by key, everything else as a whole."""
-    merged = {key: value for key, value in content.items() if key != "quick"}
+    """Return the content with what ``quick`` changes: mappings key by key, everything else as a whole.
+
+    A quick variant is measured as often as its ``repeats`` say, whatever its precision is.
+    """
+    merged = {key: value for key, value in content.items() if key not in ("quick", *PRECISION_KEYS)}
     for key, change in content.get("quick", {}).items():
         both = isinstance(change, dict) and isinstance(merged.get(key), dict)
         merged[key] = {**merged[key], **change} if both else change

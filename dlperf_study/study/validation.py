@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.wording import closest
+from dlperf_study.study.strict_yaml import Location, key_path
+from dlperf_study.wording import as_yaml, closest
 
 #: What a message says after the key, by pydantic's type of error.
 MESSAGES = {
@@ -31,7 +32,6 @@ MESSAGES = {
 MAX_ERRORS, MAX_CHARACTERS = 20, 200
 
 M = TypeVar("M", bound=BaseModel)
-Location = list[str | int]
 
 
 class Section(BaseModel):
@@ -61,13 +61,13 @@ def _message(error: Any, content: dict[str, Any], keys: Mapping[str, Collection[
     if error["type"] == "extra_forbidden":
         section = next((part for part in reversed(error["loc"][:-1]) if part in keys), "")
         suggestion = closest(str(location[-1]), keys[section])
-        return f"unknown key {_key(location)}; {suggestion}the keys are {', '.join(keys[section])}"
-    value = repr(error["input"])
+        return f"unknown key {key_path(location)}; {suggestion}the keys are {', '.join(keys[section])}"
+    value = as_yaml(error["input"])
     if len(value) > MAX_CHARACTERS:
         value = f"{value[:MAX_CHARACTERS]}…"
     message = MESSAGES.get(error["type"], "is {value}; pydantic says: {message}")
     details = {"value": value, "message": error["msg"], **error.get("ctx", {})}
-    return f"{_key(location)} {message.format(**details)}"
+    return f"{key_path(location)} {message.format(**details)}"
 
 
 def _location_in_file(location: tuple[str | int, ...], content: Any) -> Location:
@@ -79,8 +79,3 @@ def _location_in_file(location: tuple[str | int, ...], content: Any) -> Location
             content = content[part]
     is_index_of_single_value = isinstance(location[-1], int) and not isinstance(content, list)
     return in_file if is_index_of_single_value else [*in_file, location[-1]]
-
-
-def _key(location: Location) -> str:
-    """Return a location as messages name it: ``include[0].nodes``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")

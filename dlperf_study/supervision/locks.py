@@ -1,11 +1,13 @@
 """Locks that are released when the process that holds them dies, in whatever way."""
 
+import errno
 import fcntl
 import json
 import os
 import socket
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dlperf_study.errors import BusyError
@@ -18,19 +20,51 @@ def lock(path: Path, purpose: str, conflict: str) -> Iterator[None]:
     Raises BusyError when another process holds it; the message has its id and its purpose.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a+") as file:
+    with open(path, "r+", opener=_open_private) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            file.seek(0)
-            holder = json.loads(file.read() or "{}")
-            host = holder.get("host", socket.gethostname())
-            machine = "this machine" if host == socket.gethostname() else host
-            raise BusyError(
-                f"process {holder.get('pid', '?')} is {holder.get('doing', 'busy')} on {machine}; "
-                f"two at once {conflict}. Wait for it to end, or end it."
-            ) from None
+            raise BusyError(f"{_holder(file.read())}; two at once {conflict}. Wait for it to end, or end it.") from None
         file.truncate(0)
         file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "doing": purpose}))
         file.flush()
         yield
+
+
+def runtime_folder() -> Path:
+    """Return a folder that only this user can write, the same in every shell on this machine.
+
+    It is the one that systemd makes for a user who is logged in, otherwise one in the temporary folder.
+    Raises BusyError when another user owns a folder or a link of that name.
+    """
+    folder = Path("/run/user") / str(os.getuid())
+    if os.access(folder, os.W_OK):
+        return folder
+    folder = Path("/tmp") / f"dlperf_study-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        raise BusyError(f"{folder}: must be a folder of this user, for locks; remove it")
+    folder.chmod(0o700)
+    return folder
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a lock without following a link: another user may have put one there, to have its target overwritten."""
+    try:
+        return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise BusyError(f"{path}: a lock can't be a link; remove it") from None
+
+
+def _holder(text: str) -> str:
+    """Return who holds a lock, as its content says; a holder that has just opened it has not written it yet."""
+    try:
+        holder = json.loads(text)
+        pid, purpose, host = holder["pid"], holder["doing"], holder["host"]
+    except (ValueError, TypeError, KeyError):
+        return "a process that has not said what it does is busy on this machine"
+    return f"process {pid} is {purpose} on {'this machine' if host == socket.gethostname() else host}"

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,8 @@ class NotebookProcess:
     """A running execution. Always call ``end``: then no kernel is left, and no process of one."""
 
     def __init__(self, execution: Execution) -> None:
+        # It would be started with the server of notebooks, and unblock signals then.
+        resource_tracker.ensure_running()
         self.execution = execution
         self._mark = new_mark()
         lifeline, self._lifeline = _FORK.Pipe(duplex=False)
@@ -57,9 +60,14 @@ class NotebookProcess:
         self._sockets = tempfile.mkdtemp(prefix="dlperf")
         environment = {**os.environ, **execution.environment, DRIVER_MARK: self._mark, RUNTIME_VARIABLE: self._sockets}
         self._process = _FORK.Process(target=_execute, args=(execution, environment, lifeline))
-        with _interrupts_ignored():
-            self._process.start()
-        lifeline.close()
+        try:
+            with _interrupts_deferred():
+                self._process.start()
+        except KeyboardInterrupt:
+            self.end()
+            raise
+        finally:
+            lifeline.close()
 
     def wait(self, timeout_seconds: float) -> int | None:
         """Wait for the end; return the exit code, or None when it is still running."""
@@ -93,16 +101,24 @@ class NotebookProcess:
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C meanwhile: the server of notebooks, which the first of them starts, inherits that."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _interrupts_deferred() -> Iterator[None]:
+    """Let Ctrl-C wait meanwhile.
+
+    The server of notebooks, which the first of them starts, inherits the blocked signal: a Ctrl-C in the terminal is
+    not for it. Other threads may still receive it, and the main thread then handles it.
+    """
+    interrupts: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)) if is_main else None
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if is_main:
+            signal.signal(signal.SIGINT, handler)
+    if interrupts:
+        signal.raise_signal(signal.SIGINT)
 
 
 def first_done(processes: list[NotebookProcess], timeout_seconds: float) -> NotebookProcess | None:
@@ -122,6 +138,7 @@ def _execute(execution: Execution, environment: dict[str, str], lifeline: Connec
 
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     # The server has the environment of its start; the driver's may have changed since.
     os.environ.clear()
     os.environ.update(environment)

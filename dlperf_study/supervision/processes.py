@@ -99,7 +99,11 @@ def _is_orphan(process: psutil.Process, variable: str) -> bool:
     """
     mark = _variable(process, variable) or ""
     owner, host = mark.partition("-")[0], mark.rpartition("@")[2]
-    if host != socket.gethostname() or not _has_our_process_ids(process):
+    has_our_ids = False
+    with suppress(OSError):
+        # A container may share the name of our host.
+        has_our_ids = os.readlink(f"/proc/{process.pid}/ns/pid") == os.readlink("/proc/self/ns/pid")
+    if host != socket.gethostname() or not has_our_ids:
         if variable != RUN_MARK:
             return False
         argvs = [running.info["cmdline"] or [] for running in psutil.process_iter(["cmdline"])]
@@ -108,13 +112,6 @@ def _is_orphan(process: psutil.Process, variable: str) -> bool:
         return not _is_alive(psutil.Process(int(owner)))
     except (ValueError, psutil.NoSuchProcess):
         return True
-
-
-def _has_our_process_ids(process: psutil.Process) -> bool:
-    """Return whether a process is in our namespace of process ids; a container may share the name of our host."""
-    with suppress(OSError):
-        return os.readlink(f"/proc/{process.pid}/ns/pid") == os.readlink("/proc/self/ns/pid")
-    return False
 
 
 def _is_alive(process: psutil.Process) -> bool:

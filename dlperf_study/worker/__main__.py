@@ -6,12 +6,14 @@ from pathlib import Path
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.software import require_code_of_driver
-from dlperf_study.evidence.rank_log_writer import RankLogWriter
+from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, RankLogWriter
 from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.worker.windows import breakdown_windows, training_windows
+from dlperf_study.worker.planted import planted_wait, with_planted_slowdown
+from dlperf_study.worker.warmup import training_steps, warm_up
+from dlperf_study.worker.windows import computation_window, exchange_windows, settle_in, training_window
 
 
 def main() -> None:
@@ -35,19 +37,27 @@ def train(framework: Framework, configuration: Configuration, run: RunPaths) -> 
 
     After a failure, the windows measured before it are written too, without an ``end`` line.
     """
-    trainer = framework.trainer(configuration)
+    trainer = with_planted_slowdown(framework.trainer(configuration), configuration)
     log = RankLogWriter(run.rank_log(trainer.rank))
     try:
         description = trainer.description()
         log.begin(trainer, description, configuration)
         initial_checksum = trainer.parameter_checksum()
-        for window in training_windows(trainer, configuration):
+        warmup = warm_up(trainer, configuration)
+        log.window(warmup)
+        steps = training_steps(trainer, configuration, warmup)
+        before, after = configuration.computation_halves(steps)
+        for window in computation_window(trainer, COMPUTATION_BEFORE, before):
             log.window(window)
-        drain_seconds = trainer.settle()
+            settle_in(trainer.train_step)
+        log.window(training_window(trainer, steps))
+        drain = trainer.settle()
         checksum = trainer.parameter_checksum()
-        for window in breakdown_windows(trainer, configuration, description["gradient_bytes"]):
+        for window in computation_window(trainer, COMPUTATION_AFTER, after):
             log.window(window)
-        log.end(initial_checksum, checksum, drain_seconds)
+        for window in exchange_windows(trainer, description["gradient_bytes"], configuration.exchange_steps):
+            log.window(window)
+        log.end(initial_checksum, checksum, drain, planted_wait(trainer))
     finally:
         log.write()
     trainer.close()

@@ -1,14 +1,21 @@
 """The timed windows of a run, in the order they are measured."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from dlperf_study.evidence.rank_log_writer import TimedWindow
+from dlperf_study.evidence.rank_log_writer import (
+    EXCHANGE,
+    TRAINING,
+    TimedWindow,
+    part_of_exchange,
+)
 from dlperf_study.frameworks._base import Trainer
-from dlperf_study.study.configuration import Configuration
 
-#: Steps before the computation and the exchange window, so that neither includes a first call.
+#: Steps of a new mode before its window, so that the window includes no first call.
 SETTLING_STEPS = 2
+#: Bytes of the smallest exchange, about one packet, and how many sizes there are from it to all gradients.
+SMALLEST_EXCHANGE, EXCHANGE_SIZES = 4096, 5
 
 
 def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int) -> TimedWindow:
@@ -24,30 +31,51 @@ def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int) ->
     return TimedWindow(name, seconds, [trainer.loss_value(loss) for loss in losses if loss is not None])
 
 
-def training_windows(trainer: Trainer, configuration: Configuration) -> Iterator[TimedWindow]:
-    """Measure the warm-up and the training window."""
-    yield measure(trainer, "warmup", trainer.train_step, configuration.warmup_steps)
-    yield measure(trainer, "training", trainer.train_step, configuration.measured_steps)
+def training_window(trainer: Trainer, steps: int) -> TimedWindow:
+    """Measure steps of training, which begin with nothing pending: what is pending at their end belongs to them."""
+    trainer.settle()
+    return measure(trainer, TRAINING, trainer.train_step, steps)
 
 
-def breakdown_windows(trainer: Trainer, configuration: Configuration, exchanged_bytes: int) -> Iterator[TimedWindow]:
-    """Measure computation without exchange, and the exchange alone, when there is an exchange.
-
-    They come after the training window and the checksum: steps without exchange let the ranks drift apart.
-    A window of 0 steps is left out.
-    """
-    if trainer.exchange_kind == "none":
+def exchange_windows(trainer: Trainer, gradient_bytes: int, steps: int) -> Iterator[TimedWindow]:
+    """Measure the exchange alone, of parts of the gradients and of all, where there is one."""
+    if trainer.exchange_kind == "none" or not steps:
         return
-    if configuration.computation_steps:
-        with trainer.local_updates():
-            _settle(trainer.computation_step)
-            yield measure(trainer, "computation", trainer.computation_step, configuration.computation_steps)
-    if configuration.exchange_steps:
-        _settle(trainer.exchange)
-        exchange = measure(trainer, "exchange", trainer.exchange, configuration.exchange_steps)
-        yield TimedWindow(exchange.name, exchange.step_seconds, [], exchanged_bytes)
+    sizes = exchange_sizes(gradient_bytes) if trainer.exchange_kind == "all_reduce" else [gradient_bytes]
+    for size in sizes:
+        exchange = trainer.exchange(size)
+        settle_in(exchange)
+        name = EXCHANGE if size == gradient_bytes else part_of_exchange(size)
+        window = measure(trainer, name, exchange, steps)
+        yield replace(window, bytes=size)
 
 
-def _settle(step: Callable[[], Any]) -> None:
+def computation_window(trainer: Trainer, name: str, steps: int) -> Iterator[TimedWindow]:
+    """Measure steps without exchange, where there is one to leave out; they leave no trace in what is trained.
+
+    A half before the training window and a half after it: what drifts from one to the other has the same mean as what
+    drifts through the window between them.
+    """
+    if trainer.exchange_kind == "none" or not steps:
+        return
+    trainer.settle()
+    with trainer.local_updates():
+        settle_in(trainer.computation_step)
+        window = measure(trainer, name, trainer.computation_step, steps)
+    yield window
+
+
+def exchange_sizes(gradient_bytes: int) -> list[int]:
+    """Return sizes in bytes, in geometric progression from 4 KiB to all gradients; fewer for a few gradients.
+
+    All but the last are multiples of four bytes, so that no element of a gradient is cut.
+    """
+    factor = (gradient_bytes / SMALLEST_EXCHANGE) ** (1 / (EXCHANGE_SIZES - 1))
+    sizes = {4 * round(SMALLEST_EXCHANGE * factor**k / 4) for k in range(EXCHANGE_SIZES - 1)}
+    return [*sorted(size for size in sizes if size < gradient_bytes), gradient_bytes]
+
+
+def settle_in(step: Callable[[], Any]) -> None:
+    """Do a few steps of another kind than before, so that the window of them includes no first call."""
     for _ in range(SETTLING_STEPS):
         step()

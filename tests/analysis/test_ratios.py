@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from dlperf_study.analysis.comparison import throughput_ratio
-from dlperf_study.analysis.statistics import Interval
+from dlperf_study.analysis.comparison import throughput_ratio, verdicts
+from dlperf_study.analysis.statistics import Estimate, Interval, Sample
 from dlperf_study.errors import BaselineError
 from dlperf_study.plan.plan import Entry
 from dlperf_study.study.grid import DENOMINATORS
@@ -13,35 +13,64 @@ ENTRY = Entry(TWO, ONE.identity, reference_identity=OTHER.identity)
 
 
 def rates(*values):
-    return np.array(values)
+    return Sample(np.array(values, dtype=float), np.arange(1.0, len(values) + 1))
 
 
-def test_a_ratio_is_that_of_medians_and_carries_its_denominator():
-    found = throughput_ratio(ENTRY, "baseline", {TWO.identity: rates(150, 180, 190), ONE.identity: rates(90, 100, 120)})
-    assert found.value == pytest.approx(180 / 100)
-    assert (found.interval.low, found.interval.high) == pytest.approx((150 / 120, 190 / 90))
-    assert (found.denominator_throughput, found.denominator_interval) == (100, Interval(90, 120, 0.75))
+def test_a_ratio_is_that_of_geometric_means_within_rounds():
+    ratio = throughput_ratio(ENTRY, "baseline", {TWO.identity: rates(150, 180, 190), ONE.identity: rates(90, 100, 120)})
+    ratios = np.array([150 / 90, 180 / 100, 190 / 120])
+    assert ratio.factor == pytest.approx(ratios.prod() ** (1 / 3))
+    assert ratio.error == pytest.approx(np.log(ratios).std(ddof=1) / np.sqrt(3))
 
 
 def test_each_kind_has_its_denominator():
     known = {TWO.identity: rates(180), ONE.identity: rates(100), OTHER.identity: rates(90)}
-    assert [throughput_ratio(ENTRY, kind, known).denominator_throughput for kind in DENOMINATORS] == [100, 90]
+    assert [throughput_ratio(ENTRY, kind, known).factor for kind in DENOMINATORS] == pytest.approx([1.8, 2.0])
 
 
 def test_too_few_runs_give_a_ratio_without_interval():
-    found = throughput_ratio(ENTRY, "baseline", {TWO.identity: rates(180, 190), ONE.identity: rates(90, 100, 120)})
-    assert found.value == pytest.approx(1.85)
-    assert found.interval is None
+    ratio = throughput_ratio(ENTRY, "baseline", {TWO.identity: rates(180, 180), ONE.identity: rates(90, 90, 90)})
+    assert ratio.factor == pytest.approx(2.0)
+    assert ratio.interval() is None
 
 
 @pytest.mark.parametrize("kind", DENOMINATORS)
-@pytest.mark.parametrize("measured", [True, False])
-def test_without_a_measured_denominator_there_is_no_ratio(kind, measured):
+def test_without_a_measured_denominator_there_is_no_ratio(kind):
     denominator = ENTRY.denominator(kind)
     with pytest.raises(BaselineError, match=f"no run of its declared {kind} {denominator} completed"):
-        throughput_ratio(ENTRY, kind, {TWO.identity: rates(180)} | ({denominator: rates()} if measured else {}))
+        throughput_ratio(ENTRY, kind, {TWO.identity: rates(180)})
 
 
 def test_a_denominator_against_itself_is_exactly_one():
-    found = throughput_ratio(Entry(ONE, ONE.identity), "baseline", {ONE.identity: rates(90, 100, 120)})
-    assert (found.value, found.interval) == (1.0, Interval(1.0, 1.0, 0.75))
+    ratio = throughput_ratio(Entry(ONE, ONE.identity), "baseline", {ONE.identity: rates(90, 100, 120)})
+    assert ratio.mean == 0.0
+    assert ratio.factor_interval() == Interval(1.0, 1.0)
+
+
+#: Mean and standard error of the logarithm of a ratio, and what is said of it alone.
+ALONE = [
+    (0.10, 0.01, "faster"),
+    (-0.10, 0.01, "slower"),
+    (0.01, 0.01, "equal"),
+    (0.05, 0.03, "not distinguishable"),
+    (0.05, None, None),
+]
+
+
+@pytest.mark.parametrize(("mean", "error", "word"), ALONE)
+def test_a_ratio_is_ranked_called_equal_or_left_open(mean, error, word):
+    [verdict] = verdicts({"a": Estimate(mean, error, 9)}).values()
+    assert verdict.word == word
+    assert (verdict.equal_within is None) == (error is None)
+
+
+def test_what_is_equal_depends_on_how_near_is_wanted():
+    ratio = {"a": Estimate(0.01, 0.01, 9)}
+    assert verdicts(ratio, widest=0.01)["a"].word == "not distinguishable"
+
+
+def test_a_verdict_that_holds_alone_may_not_hold_among_many():
+    barely = Estimate(0.10, 0.04, 9)
+    assert verdicts({"a": barely})["a"].word == "faster"
+    many = {str(position): barely for position in range(5)}
+    assert {verdict.word for verdict in verdicts(many).values()} == {"not distinguishable"}

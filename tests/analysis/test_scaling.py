@@ -1,7 +1,18 @@
+import math
+from dataclasses import replace
+
 import pytest
 
-from dlperf_study.analysis.scaling import curve_diagnostics, efficiency, series_factors
-from dlperf_study.dataset.configuration_table import configurations_table
+from dlperf_study.analysis.scaling import (
+    CurvePoint,
+    CurveStep,
+    curve_diagnostics,
+    efficiency,
+    series_factors,
+    unexplained_steps,
+)
+from dlperf_study.analysis.statistics import Estimate
+from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.diagnostic import Severity
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
@@ -18,13 +29,18 @@ def measured(paths, *points, scaling="weak", runs=3):
     return collect(paths)
 
 
+def of_curves(dataset):
+    throughputs = throughputs_of(dataset.runs, dataset.plan)
+    return curve_diagnostics(dataset.configurations, throughputs, dataset.plan.scaling)
+
+
 def test_efficiency_is_against_the_devices_of_the_baseline():
     assert efficiency(3.0, 8, 2) == pytest.approx(0.75)
 
 
 def test_a_point_above_linear_is_diagnosed(paths):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.08))
-    (diagnostic,) = curve_diagnostics(dataset.configurations, "weak")
+    (diagnostic,) = of_curves(dataset)
     assert diagnostic.identity == dataset.configurations["identity"][1]
     assert "above linear: from 1 to 2 devices" in diagnostic.message
     assert "cache" in diagnostic.message
@@ -32,38 +48,55 @@ def test_a_point_above_linear_is_diagnosed(paths):
 
 def test_a_point_far_above_linear_is_an_error_without_excuse(paths):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.02))
-    (diagnostic,) = curve_diagnostics(dataset.configurations, "weak")
+    (diagnostic,) = of_curves(dataset)
     assert diagnostic.severity is Severity.ERROR
     assert diagnostic.message.startswith("5 times linear: from 1 to 2 devices")
     assert "innocent" not in diagnostic.message
 
 
-@pytest.mark.parametrize("runs", [1, 3])
-def test_a_point_that_falls_is_diagnosed_with_and_without_intervals(paths, runs):
-    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.3), runs=runs)
-    (diagnostic,) = curve_diagnostics(dataset.configurations, "weak")
+def test_a_point_that_falls_is_diagnosed(paths):
+    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.3))
+    (diagnostic,) = of_curves(dataset)
     assert "falls: from 1 to 2 devices" in diagnostic.message
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.06])
+def test_points_without_intervals_support_no_statement(paths, seconds):
+    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, seconds), runs=2)
+    assert list(of_curves(dataset)) == []
+
+
+def test_a_fall_that_the_runs_explain_is_not_diagnosed():
+    falling = CurveStep(CurvePoint(1, 100.0), CurvePoint(2, 95.0), Estimate(math.log(0.95), 0.03, 4))
+    assert unexplained_steps([falling]) == [False]
+    assert unexplained_steps([replace(falling, log_ratio=Estimate(math.log(0.95), 0.01, 4))]) == [True]
+
+
+def test_a_rise_between_none_and_linear_needs_no_explanation():
+    step = CurveStep(CurvePoint(1, 100.0), CurvePoint(2, 180.0), Estimate(math.log(1.8), 1e-6, 4))
+    assert unexplained_steps([step]) == [False]
+    assert unexplained_steps([replace(step, log_ratio=Estimate(math.log(2.1), 1e-6, 4))]) == [True]
 
 
 def test_ordinary_scaling_is_not_diagnosed(paths):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.11), ({"devices_per_node": 4}, 0.13))
-    assert list(curve_diagnostics(dataset.configurations, "weak")) == []
+    assert list(of_curves(dataset)) == []
 
 
 def test_what_was_repeated_unequally_often_lies_on_one_curve(paths):
     dataset = measured(paths, ({"repeats": 4}, 0.1), ({"devices_per_node": 2, "repeats": 3}, 0.08))
-    assert len(list(curve_diagnostics(dataset.configurations, "weak"))) == 1
+    assert len(list(of_curves(dataset))) == 1
 
 
 def test_points_of_different_series_are_not_compared(paths):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2, "model": "vgg16"}, 0.5))
-    assert list(curve_diagnostics(dataset.configurations, "weak")) == []
+    assert list(of_curves(dataset)) == []
 
 
 def test_under_strong_scaling_the_batch_per_device_changes_along_the_curve(paths):
     points = ({"batch_per_device": 32}, 0.1), ({"batch_per_device": 16, "devices_per_node": 2}, 0.2)
     dataset = measured(paths, *points, scaling="strong")
-    assert len(list(curve_diagnostics(dataset.configurations, "strong"))) == 1
+    assert len(list(of_curves(dataset))) == 1
     assert "batch_per_device" in series_factors(dataset.configurations, "weak")
     assert "batch_per_device" not in series_factors(dataset.configurations, "strong")
 
@@ -79,7 +112,7 @@ def test_under_strong_scaling_each_global_batch_is_a_curve_of_its_own(paths):
     factors = series_factors(dataset.configurations, "strong")
     curves = dataset.configurations.groupby(factors)["batch_per_device"].apply(list).tolist()
     assert curves == [[64, 32], [128, 64]]
-    assert list(curve_diagnostics(dataset.configurations, "strong")) == []
+    assert list(of_curves(dataset)) == []
 
 
 def test_servers_split_curves_only_where_they_vary_at_equal_devices(paths):

@@ -1,47 +1,135 @@
+"""Constructed steps: how often each answer is given, by simulation."""
+
+from collections import Counter
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from dlperf_study.analysis.steady_state import is_steady, settled_at
+from dlperf_study.analysis.steady_state import (
+    ENOUGH_STEPS,
+    Answer,
+    noise,
+    settled_at,
+    steadiness,
+    steadiness_of_usual,
+)
+from dlperf_study.arrays import Floats
+
+WINDOWS = 400
+AT_MOST = 0.05 * WINDOWS
+
+Steps = Callable[[np.random.Generator, int], Floats]
 
 
-def noisy(count, relative=0.02, seed=0):
-    return 0.1 * (1 + relative * np.random.default_rng(seed).standard_normal(count))
+def autoregressive(generator: np.random.Generator, count: int, deviation: float, correlation: float = 0.0) -> Floats:
+    """Return steps around 1 whose noise has this standard deviation and lag-1 correlation."""
+    innovations = np.sqrt(1 - correlation**2) * generator.standard_normal(count)
+    values = np.empty(count)
+    values[0] = generator.standard_normal()
+    for step in range(1, count):
+        values[step] = correlation * values[step - 1] + innovations[step]
+    return 1 + deviation * values
 
 
-@pytest.mark.parametrize("count", [9, 20, 100, 500])
-@pytest.mark.parametrize("relative", [0.0, 0.01, 0.1])
-def test_steps_without_a_trend_are_steady_from_the_first(count, relative):
-    steady = [settled_at(noisy(count, relative, seed)) == 0 for seed in range(100)]
-    assert np.mean(steady) > 0.9
+def answers(steps: Steps, count: int) -> Counter[Answer]:
+    generator = np.random.default_rng([11, count])
+    return Counter(steadiness(steps(generator, count)).answer for _ in range(WINDOWS))
 
 
-@pytest.mark.parametrize("count", [30, 100, 500])
-def test_a_drift_of_a_fifth_is_seen(count):
-    drift = np.linspace(1.2, 1.0, count)
-    assert not any(is_steady(noisy(count, seed=seed) * drift) for seed in range(50))
+def decaying(generator: np.random.Generator, count: int) -> Floats:
+    return autoregressive(generator, count, 0.03) + 0.3 * np.exp(-4 * np.arange(count) / count)
 
 
-def test_a_slow_beginning_is_cut_off_where_it_ends():
-    steps = noisy(100)
+def shifted_somewhere(generator: np.random.Generator, count: int) -> Floats:
+    shift = generator.integers(count // 4, count - count // 4 + 1)
+    return autoregressive(generator, count, 0.03) + 0.1 * (np.arange(count) >= shift)
+
+
+def shifted_correlated(generator: np.random.Generator, count: int) -> Floats:
+    return autoregressive(generator, count, 0.03, 0.5) + 0.1 * (np.arange(count) >= count // 2)
+
+
+@pytest.mark.parametrize("count", [9, 20, 50, 200])
+@pytest.mark.parametrize("steps", [decaying, shifted_somewhere, shifted_correlated])
+def test_a_warm_up_or_a_shift_of_a_tenth_is_hardly_ever_called_steady(steps: Steps, count: int) -> None:
+    assert answers(steps, count)[Answer.STEADY] <= AT_MOST
+
+
+@pytest.mark.parametrize("count", [9, 20, 50, 200])
+@pytest.mark.parametrize("deviation", [0.03, 0.1, 0.3])
+def test_correlated_steps_without_a_trend_are_hardly_ever_called_not_steady(deviation: float, count: int) -> None:
+    given = answers(lambda generator, count: autoregressive(generator, count, deviation, 0.5), count)
+    assert given[Answer.NOT_STEADY] <= AT_MOST
+
+
+def test_the_answers_are_not_always_that_nothing_can_be_told() -> None:
+    assert answers(lambda generator, count: autoregressive(generator, count, 0.01), 20)[Answer.STEADY] > 0.95 * WINDOWS
+    assert answers(lambda generator, count: autoregressive(generator, count, 0.03, 0.5), 200)[Answer.STEADY] > 350
+    assert answers(shifted_somewhere, 100)[Answer.NOT_STEADY] > 0.9 * WINDOWS
+    assert answers(decaying, 50)[Answer.NOT_STEADY] > 0.9 * WINDOWS
+
+
+def test_the_further_steps_would_tell() -> None:
+    generator = np.random.default_rng(5)
+    are_steady = []
+    for _ in range(200):
+        result = steadiness(autoregressive(generator, 30, 0.06))
+        if result.answer is Answer.CANT_TELL:
+            assert result.further_steps is not None
+            are_steady.append(steadiness(autoregressive(generator, 30 + result.further_steps, 0.06)).is_steady)
+    assert len(are_steady) > 150
+    assert np.mean(are_steady) > 0.75
+
+
+def test_a_wider_tolerance_is_shown_earlier() -> None:
+    steps = autoregressive(np.random.default_rng(3), 40, 0.03)
+    assert [steadiness(steps, tolerance).is_steady for tolerance in (0.01, 0.05)] == [False, True]
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.8])
+def test_noise_is_estimated_also_where_the_level_changes(correlation: float) -> None:
+    steps = autoregressive(np.random.default_rng(2), 4000, 0.02, correlation)
+    steps[1500:] += 0.5
+    assert noise(steps) == (pytest.approx(0.02, rel=0.1), pytest.approx(correlation, abs=0.05))
+
+
+def test_a_slow_beginning_is_not_steady_and_is_cut_off_where_it_ends() -> None:
+    steps = autoregressive(np.random.default_rng(1), 100, 0.02)
     steps[:40] *= 1.5
-    assert settled_at(steps) in range(20, 41)
-    assert is_steady(steps[40:])
+    result = steadiness(steps)
+    assert (result.answer, result.further_steps) == (Answer.NOT_STEADY, None)
+    assert result.difference > 0.3
+    assert settled_at(steps) in range(30, 41)
 
 
-def test_a_single_slow_step_decides_nothing():
-    steps = noisy(60)
-    steps[0] *= 30
-    assert settled_at(steps) == 0
+def test_single_slow_steps_decide_nothing() -> None:
+    steps = autoregressive(np.random.default_rng(1), 60, 0.02)
+    steps[[0, 40]] *= 30
+    assert steadiness(steps).is_steady
+    assert not steadiness_of_usual(steps).is_steady
 
 
-def test_steps_that_grow_to_the_end_never_settle():
-    assert settled_at(noisy(100) * np.linspace(1.0, 3.0, 100)) is None
+def test_slow_steps_of_which_one_half_has_many_are_not_steady() -> None:
+    steps = autoregressive(np.random.default_rng(1), 200, 0.02)
+    steps[100::5] *= 4
+    assert not steadiness(steps).is_steady
+
+
+def test_steps_that_grow_to_the_end_never_settle() -> None:
+    steps = autoregressive(np.random.default_rng(1), 100, 0.02) * np.linspace(1.0, 3.0, 100)
+    assert steadiness(steps).answer is Answer.NOT_STEADY
+    assert settled_at(steps) is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 8])
-def test_too_few_steps_say_nothing(count):
+def test_few_steps_tell_nothing(count: int) -> None:
+    result = steadiness(np.full(count, 0.1))
+    assert (result.answer, result.further_steps) == (Answer.CANT_TELL, ENOUGH_STEPS - count)
     assert settled_at(np.full(count, 0.1)) is None
 
 
-def test_equal_steps_are_steady():
-    assert settled_at(np.full(50, 0.1)) == 0
+@pytest.mark.parametrize("count", [9, 50, 100_000])
+def test_equal_steps_are_steady(count: int) -> None:
+    assert steadiness(np.full(count, 0.1)).is_steady
+    assert settled_at(np.full(count, 0.1)) == 0

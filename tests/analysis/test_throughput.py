@@ -8,6 +8,7 @@ from dlperf_study.analysis.throughput import (
     mean_of_rates,
     model_flops_utilisation,
     slowest_training,
+    step_percentiles,
     step_variation,
     throughput,
     throughput_of,
@@ -66,3 +67,16 @@ def test_drain_and_loss_are_taken_from_the_ranks(make_run):
     run = make_run(recipe=Recipe(drain_seconds=0.25, final_loss=1.5), devices_per_node=2)
     assert drain_seconds(run) == 0.25
     assert final_loss(run) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(("exchange", "median"), [("all_reduce", 1.5), ("push_pull", 1.0)])
+def test_the_median_step_is_that_of_the_slowest_rank_or_of_all_ranks_where_none_waits(hand_made_run, exchange, median):
+    run = hand_made_run(exchange, training=(0.5, 3.0, 1.0, 1.0))
+    assert step_percentiles(run)["step_p50_seconds"] == pytest.approx(median)
+
+
+@pytest.mark.parametrize(("steps", "known"), [(19, [50]), (20, [50, 95]), (99, [50, 95]), (100, [50, 95, 99])])
+def test_a_percentile_needs_a_step_beyond_it(make_run, steps, known):
+    percentiles = step_percentiles(make_run(measured_steps=steps, devices_per_node=2))
+    given = [name for name, seconds in percentiles.items() if seconds is not None]
+    assert given == [f"step_p{percentile}_seconds" for percentile in known]

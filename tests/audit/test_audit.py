@@ -45,7 +45,7 @@ def test_the_heaviest_comes_first():
     text = describe(audit(results(WRONG)))
     assert "error (ratios): 90 / 100 = 0.9, printed 1.90: it fits no rounding\n" in text
     assert "\n  cells: table/speedup/2; table/throughput/2; table/throughput/1\n  possible explanations: " in text
-    assert text.index("error (ratios)") < text.index("warning (falling)")
+    assert text.index("error (ratios)") < text.index("note (falling)")
     [line] = [line for line in text.splitlines() if line.startswith("ratios ")]
     assert re.split(" {2,}", line) == [
         "ratios",

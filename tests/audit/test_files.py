@@ -97,7 +97,7 @@ def test_digits_beyond_the_ninth_are_no_rounding(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "there is no column metric and no column of a metric; the columns are none"),
+        ("", "is empty: a header with the names of the columns was expected, and rows below it"),
         ("world_size,throughput\n", "there is no row below the header"),
         ("world_size,throughput\n1,1,000\n", "line 2 has 3 fields, and the header has 2"),
         ("world_size,throughput\n1,1\n\n2\n", "line 4 has 1 field, and the header has 2"),
@@ -105,8 +105,8 @@ def test_digits_beyond_the_ninth_are_no_rounding(write):
         (b"\xff\xfe\x00", "not a CSV table"),
         ('a,b\n1,"2\n', "not a CSV table"),
         ("devices,rate\n1,100\n", "there is no column metric and no column of a metric; the columns are devices, rate"),
-        ("GPUs,throughput\n1,100\n", "GPUs is not one of our columns: call it world_size if it counts all devices"),
-        ("throughput,num_gpus\n100,1\n", "num_gpus is not one of our columns"),
+        ("GPUs,throughput\n1,100\n", "GPUs is no known column: call it world_size if it counts all devices"),
+        ("throughput,num_gpus\n100,1\n", "num_gpus is no known column"),
         ("world_size,throughput\n1,100x\n", "throughput is '100x', which is not a number"),
         ("metric,value\nspedup,1\n", "line 2: metric is 'spedup'; did you mean speedup"),
         ("metric,value\n,1\n", "line 2: metric is ''"),
@@ -119,6 +119,7 @@ def test_digits_beyond_the_ninth_are_no_rounding(write):
             "line 3 has 3 fields, and the header has 2; line 2: world_size is 'x'",
         ),
         ("world_size,throughput\nx,1\n1,2,3\ny,inf\n", "line 4: throughput is 'inf', which is not finite; where there"),
+        (f"world_size,throughput\n1,{'9' * 400}\n", f"line 2: throughput is '{'9' * 40}…', which is not finite; where"),
         ("world_size,throughput\n" + "x,1\n" * 12, "; and 2 more"),
         ('world_size,throughput\n1,"1,000"\n', "throughput is '1,000', which may be 1000 or 1.000: write it without"),
         ('world_size,throughput\n1,"3 700,0"\n', "throughput is '3 700,0', which is not a number; where there is none"),
@@ -144,6 +145,15 @@ def test_a_column_that_parts_a_curve_is_named(write):
 
 @pytest.mark.parametrize("head", ["images/s", "Throughput (img/sec)", "train_samples_per_second", "Seq / s"])
 def test_a_column_of_rates_by_another_name_is_no_condition(write, head):
-    with pytest.raises(TableError, match="is not one of our metrics: call it throughput if it is of all devices"):
+    with pytest.raises(TableError, match="is no known metric: call it throughput if it is of all devices"):
         read_results(write(f"world_size,{head},speedup\n1,100,1.00\n4,370,3.90\n"))
     read_results(write(f"world_size,throughput,{head},speedup\n1,100,100,1.00\n"))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("ratio", ["1.0", "3.0"], ids=["all baselines", "all wrong"])
+def test_many_rows_of_one_configuration_take_no_longer_than_as_many_others(write, ratio):
+    """In time cubic in their number, these take minutes."""
+    rows = [f"resnet50,{8 if row else 1},32,1000,{ratio if row else 1}" for row in range(700)]
+    results = read_results(write("\n".join(("model,world_size,batch_per_device,throughput,speedup", *rows, ""))))
+    assert {one.name: one.examined for one in audit(results)}["ratios"] == 700

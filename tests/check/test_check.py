@@ -11,14 +11,14 @@ import pytest
 
 from dlperf_study import launchers
 from dlperf_study.__main__ import main
-from dlperf_study.check import nodes
+from dlperf_study.check import reachability
 from dlperf_study.check.result import CheckResult, CheckStatus, describe, missing, ok
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.guard.probe import unreachable
-from dlperf_study.kubernetes import check as kubernetes_check
 from dlperf_study.kubernetes.settings import KubernetesSettings
-from dlperf_study.slurm.check import allocation_argv, refusal
+from dlperf_study.launchers import kubernetes
+from dlperf_study.launchers.slurm import allocation_argv, refusal
 from dlperf_study.slurm.settings import SlurmSettings
 from tests.clusters.kubernetes import FakeKubernetes, Kubelet, fake_kubernetes
 from tests.command_line import CLUSTER, Workplace
@@ -47,9 +47,9 @@ def facts(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_node_that_has_all_is_ok_everywhere() -> None:
-    found = list(nodes.check_node(TWO, "one", facts()))
-    assert {result.status for result in found} == {CheckStatus.OK}
-    assert [result.subject for result in found] == [
+    results = list(reachability.check_node(TWO, "one", facts()))
+    assert {result.status for result in results} == {CheckStatus.OK}
+    assert [result.subject for result in results] == [
         f"one: {what}" for what in ("reached", "devices", "idle", "memory", "/scratch", "address")
     ]
 
@@ -71,22 +71,22 @@ def test_a_node_that_has_all_is_ok_everywhere() -> None:
 def test_what_a_node_lacks(
     cluster: Cluster, changes: dict[str, Any], subject: str, status: CheckStatus, words: str
 ) -> None:
-    found = {f.subject: f for f in nodes.check_node(cluster, "one", facts(**changes))}
-    result = found.pop(f"one: {subject}")
+    results = {f.subject: f for f in reachability.check_node(cluster, "one", facts(**changes))}
+    result = results.pop(f"one: {subject}")
     assert result.status is status
     assert words in f"{result.detail} {result.remedy}"
-    assert {other.status for other in found.values()} == {CheckStatus.OK}
+    assert {other.status for other in results.values()} == {CheckStatus.OK}
 
 
 def test_gpus_are_counted_and_named() -> None:
     hardware = {"host": "one", "cpu_model": "a CPU", "cores": 4, "gpu_names": "Tesla V100; " * 3 + "Tesla V100"}
-    found = {f.subject: f for f in nodes.check_node(GPUS, "one", facts(hardware=hardware))}
-    assert found["one: devices"] == ok("one: devices", "4 × Tesla V100")
+    results = {f.subject: f for f in reachability.check_node(GPUS, "one", facts(hardware=hardware))}
+    assert results["one: devices"] == ok("one: devices", "4 × Tesla V100")
 
 
 def together(**of_two: Any) -> dict[str, CheckResult]:
     told = {"one": facts(), "two": facts(**of_two)}
-    return {result.subject: result for result in nodes.check_together(TWO, told, {"one": 0.0, "two": 0.2})}
+    return {result.subject: result for result in reachability.check_together(TWO, told, {"one": 0.0, "two": 0.2})}
 
 
 def test_nodes_with_the_same_packages_are_ok_together() -> None:
@@ -105,13 +105,15 @@ def test_another_version_on_one_node_is_named() -> None:
 
 def test_a_python_that_is_named_and_lacks_its_library_is_missing() -> None:
     software = facts()["software"] | {"torch_ddp": {"code": "c0de", "software": {"system": "Linux"}}}
-    told = {"one": facts(software=software)}
+    facts_by_node = {"one": facts(software=software)}
     for python, status in (
         ({"torch_ddp": "/a/python"}, CheckStatus.MISSING),
         ({"default": "/a/python"}, CheckStatus.NOTE),
     ):
-        found = {f.subject: f for f in nodes.check_together(replace(TWO, python=python), told, {"one": 0.0})}
-        assert (found["torch_ddp"].status, found["torch_ddp"].detail) == (status, "not installed in /a/python")
+        results = {
+            f.subject: f for f in reachability.check_together(replace(TWO, python=python), facts_by_node, {"one": 0.0})
+        }
+        assert (results["torch_ddp"].status, results["torch_ddp"].detail) == (status, "not installed in /a/python")
 
 
 def test_other_code_on_one_node_is_named() -> None:
@@ -120,14 +122,14 @@ def test_other_code_on_one_node_is_named() -> None:
 
 def test_a_framework_that_is_nowhere_is_a_note_unless_it_is_the_last() -> None:
     nothing = {"code": "c0de", "software": {"system": "Linux"}}
-    told = {"one": facts(software=dict.fromkeys(facts()["software"], nothing))}
-    found = {f.subject: f.status for f in nodes.check_together(TWO, told, {"one": 0.0})}
-    assert (found["torch_ddp"], found["a framework"]) == (CheckStatus.NOTE, CheckStatus.MISSING)
+    facts_by_node = {"one": facts(software=dict.fromkeys(facts()["software"], nothing))}
+    statuses = {f.subject: f.status for f in reachability.check_together(TWO, facts_by_node, {"one": 0.0})}
+    assert (statuses["torch_ddp"], statuses["a framework"]) == (CheckStatus.NOTE, CheckStatus.MISSING)
 
 
 def test_a_clock_that_is_wrong_is_a_note() -> None:
-    found = {f.subject: f for f in nodes.check_together(TWO, {"one": facts()}, {"one": -7.04})}
-    assert (found["clocks"].status, found["clocks"].detail) == (CheckStatus.NOTE, "one -7.0 s")
+    results = {f.subject: f for f in reachability.check_together(TWO, {"one": facts()}, {"one": -7.04})}
+    assert (results["clocks"].status, results["clocks"].detail) == (CheckStatus.NOTE, "one -7.0 s")
 
 
 def test_a_port_that_nobody_listens_on_is_not_reached() -> None:
@@ -211,7 +213,7 @@ def kubelet() -> Kubelet:
 
 @pytest.fixture
 def api(kubelet: Kubelet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeKubernetes]:
-    monkeypatch.setattr(kubernetes_check, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(kubernetes, "POLL_SECONDS", 0.02)
     with fake_kubernetes(tmp_path, kubelet) as served:
         yield served
         assert served.objects == {}, "a check leaves nothing"

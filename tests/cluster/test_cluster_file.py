@@ -10,6 +10,8 @@ from dlperf_study.execution.support import load_cluster
 from dlperf_study.launchers.ssh import SshSettings
 from dlperf_study.paths import PROJECT
 from dlperf_study.slurm.settings import SlurmSettings
+from dlperf_study.wording import counted
+from tests.frameworks.launching import configuration
 from tests.study.examples import CLUSTER, KUBERNETES, LOCAL, SLURM, SSH, write
 
 
@@ -34,6 +36,18 @@ def test_local_is_this_machine():
     assert cluster.device == ("gpu" if gpus else "cpu")
     assert cluster.devices_per_node == (len(gpus) or usable_cpus())
     assert cluster.device_name == (gpus[0] if gpus else cpu_name())
+
+
+def test_this_machine_may_have_fewer_devices_than_its_cluster_file(tmp_path):
+    file = write(tmp_path, LOCAL.replace("device: gpu", "device: cpu").replace("auto", "4096"), "mine")
+    too_many = configuration(devices_per_node=usable_cpus() + 1)
+    reasons = list(load_cluster(file).obstacles(too_many))
+    cores = counted(usable_cpus(), "core")
+    assert reasons == [
+        f"needs {usable_cpus() + 1} devices on a node; this machine has {cores}, but the cluster file says "
+        "devices_per_node: 4096"
+    ]
+    assert not list(load_cluster(file).obstacles(configuration(devices_per_node=1)))
 
 
 def test_auto_counts_gpus(tmp_path, monkeypatch):

@@ -18,13 +18,13 @@ MISTAKES = [
     ),
     (
         ("wait_seconds", "wait"),
-        "unknown key idle.wait; the keys are max_busy_cores, wait_seconds",
+        "unknown key idle.wait; did you mean wait_seconds? the keys are max_busy_cores, wait_seconds",
     ),
     (("15.7e12", "fast"), "device_peak_flops is 'fast', which is not a number"),
     (("15.7e12", "0"), "device_peak_flops is 0; it must be at least 1000000.0"),
     (("15.7e12", "-15.7e12"), "device_peak_flops is -15700000000000.0; it must be at least 1000000.0"),
     (("15.7e12", "15.7"), "device_peak_flops is 15.7; it must be at least 1000000.0"),
-    (("15.7e12", "true"), "device_peak_flops is True, which is not a number"),
+    (("15.7e12", "true"), "device_peak_flops is true, which is not a number"),
     (("nodes: 4", "nodes: 1000000000"), "nodes is 1000000000; it must be at most 10000"),
     (("nodes: 4", "nodes: 1_000"), "nodes is '1_000', which is not an integer"),
     (("nodes: 4", "nodes: 1:30"), "nodes is '1:30', which is not an integer"),
@@ -69,7 +69,7 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
             SSH,
             ("launcher: ssh", "launcher: local"),
             "hosts is for launcher ssh; launcher local finds its nodes itself\n"
-            "{file}: shared_files is False; with launcher local it is always True",
+            "{file}: shared_files is false; with launcher local it is always true",
         ),
         (
             SSH,
@@ -99,10 +99,11 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
         ),
         (SSH, ("container:", "slurm: {}\ncontainer:"), "slurm is a section for launcher slurm; the launcher is ssh"),
         (CLUSTER, ("nodes: 4\n", ""), "nodes is missing"),
+        (LOCAL, ("nodes: 1", "nodes: 2"), "nodes is 2; launcher local has one node, this machine"),
         (
             CLUSTER,
             ("nodes: 4", "nodes: 4\nshared_files: false"),
-            "shared_files is False; with launcher slurm it is always True",
+            "shared_files is false; with launcher slurm it is always true",
         ),
         (
             SLURM,
@@ -111,6 +112,17 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
         ),
         (SLURM, ("--exclusive", "--nodes=2"), "slurm.options[0] is '--nodes=2'; --nodes is set by this package"),
         (SLURM, ("--exclusive", "-t5"), "slurm.options[0] is '-t5'; -t is set by this package"),
+        (
+            SLURM,
+            ("dgx", r'"dgx\nexit 0"'),
+            r"slurm.partition is 'dgx\nexit 0'; it must be a name of Slurm: letters, digits and _ . , : + -",
+        ),
+        (SLURM, ("--exclusive", "--outp=x"), "slurm.options[0] is '--outp=x'; --output is set by this package"),
+        (
+            SSH,
+            ("[node1,", "[-F@node1,"),
+            "hosts[0] is '-F@node1'; it must be a host name, an address, or a name of the ssh configuration",
+        ),
         (
             SLURM,
             ("partition", "partitoin"),

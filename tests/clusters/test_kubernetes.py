@@ -14,7 +14,7 @@ from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.submission import Submission
 from dlperf_study.kubernetes import run as run_module
-from dlperf_study.kubernetes.pods import NODE_FOLDER
+from dlperf_study.kubernetes.manifests import NODE_FOLDER
 from dlperf_study.kubernetes.settings import KubernetesSettings
 from dlperf_study.launchers import kubernetes as launcher
 from dlperf_study.study.configuration import Configuration

@@ -53,7 +53,8 @@ fixed: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2}
 factors: {nodes: [2], image_size: [32], classes: [10], batch_per_device: [4]}
 baseline: {nodes: 2}
 measurement:
-  {warmup_steps: 1, measured_steps: 2, computation_steps: 1, exchange_steps: 3, repeats: 1, timeout_seconds: 120}
+  {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 2, computation_steps: 1, exchange_steps: 3, repeats: 1,
+   timeout_seconds: 120}
 """
 CLUSTER = """\
 launcher: ssh

@@ -4,9 +4,10 @@ import sys
 import pandas as pd
 import pytest
 
-from dlperf_study.columns import DATASET_TABLES, Table, columns_of
+from dlperf_study.columns import DATASET_TABLES, TableName, columns_of
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.errors import EvidenceError
+from dlperf_study.evidence.run import read_run
 from dlperf_study.paths import StudyPaths
 from tests.evidence_factory import Planned, configuration, example_study, write_plan, write_run
 
@@ -48,7 +49,7 @@ def test_an_empty_study_has_empty_tables_of_the_same_types(paths, table):
     write_plan(paths, [Planned(ASKED)])
     frame = getattr(collect(paths), table)
     assert list(frame.columns) == [column.name for column in columns_of(table)]
-    assert len(frame) == {Table.CONFIGURATIONS: 1, Table.DIAGNOSTICS: 1}.get(table, 0)
+    assert len(frame) == {TableName.CONFIGURATIONS: 1, TableName.DIAGNOSTICS: 1}.get(table, 0)
 
 
 def test_the_csv_holds_the_same_numbers(paths):
@@ -67,6 +68,20 @@ def test_steps_are_in_order_and_sum_up_to_the_window(paths, measured):
     runs = Dataset.load(paths).runs.set_index("repetition")
     assert window <= runs.loc[2, "step_seconds"] * ASKED.measured_steps * (1 + 1e-9)
     assert steps[steps["window"] == "exchange"]["loss"].isna().all()
+
+
+def test_a_run_says_how_many_steps_its_windows_have_and_why_its_warmup_ended(paths, measured):
+    row = collect(paths).runs.iloc[0]
+    counted = (row.steps_warmed_up, row.warmup_end, row.steps_measured)
+    assert counted == (ASKED.warmup_steps, "steady", ASKED.measured_steps)
+
+
+def test_every_step_of_every_window_and_rank_is_kept(paths, measured):
+    dataset = collect(paths)
+    kept = dataset.steps.groupby(["repetition", "rank", "window"], observed=True).size()
+    for log in read_run(measured[0]).ranks:
+        for name, window in log.windows.items():
+            assert kept[(1, log.rank, name)] == window.steps
 
 
 def test_a_truncated_rank_log_is_an_error_and_its_run_is_not_counted(paths, measured):

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dlperf_study.columns import Table
+from dlperf_study.columns import TableName
 from dlperf_study.dataset import tables
 
 PIECE = 4
@@ -17,7 +17,7 @@ PIECE = 4
 
 def piece(identity: str, windows: tuple[str, ...]) -> pa.Table:
     return tables.rows_of(
-        Table.STEPS,
+        TableName.STEPS,
         {
             "identity": (np.zeros(PIECE, np.int32), [identity]),
             "repetition": np.full(PIECE, 1),
@@ -37,7 +37,7 @@ def pieces() -> Iterator[pa.Table]:
 
 
 def write(folder: Path) -> None:
-    with closing(tables.GrowingTable(Table.STEPS, folder)) as growing:
+    with closing(tables.GrowingTable(TableName.STEPS, folder)) as growing:
         for rows in pieces():
             growing.add(rows)
 
@@ -48,10 +48,10 @@ def test_a_table_written_in_pieces_is_read_as_one(
 ) -> None:
     monkeypatch.setattr(tables, "ROWS_AT_ONCE", rows_at_once)
     write(tmp_path)
-    read = tables.read(Table.STEPS, tmp_path)
+    read = tables.read(TableName.STEPS, tmp_path)
     assert read["identity"].tolist() == ["one"] * PIECE + ["two"] * PIECE + ["three"] * PIECE
     assert read["window"].tolist()[-PIECE:] == ["left_out", "training", "warmup", "left_out"]
-    assert dict(read.dtypes.astype(str)) == dict(tables.frame_of_rows(Table.STEPS, []).dtypes.astype(str))
+    assert dict(read.dtypes.astype(str)) == dict(tables.frame_of_rows(TableName.STEPS, []).dtypes.astype(str))
     assert read["loss"].isna().sum() == 2 * 3
 
 
@@ -63,9 +63,22 @@ def test_the_csv_of_a_table_holds_the_same_and_leaves_what_is_missing_empty(tmp_
     assert len(lines) == 1 + 3 * PIECE
 
 
+def test_no_cell_of_a_csv_is_a_formula(tmp_path: Path) -> None:
+    """Names of hosts, files and ingested configurations come from outside."""
+    with closing(tables.GrowingTable(TableName.STEPS, tmp_path)) as growing:
+        growing.add(piece('=HYPERLINK("http://x")', ("training",)))
+    columns = {"subject": ["@SUM(A1)", "loss"], "message": ["=1+1", "a = b"]}
+    diagnostics = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    tables.write(TableName.DIAGNOSTICS, tables.frame_of_rows(TableName.DIAGNOSTICS, diagnostics), tmp_path)
+    assert pd.read_csv(tmp_path / "steps.csv")["identity"].tolist() == ['\'=HYPERLINK("http://x")'] * PIECE
+    read = pd.read_csv(tmp_path / "diagnostics.csv")
+    assert (read["subject"].tolist(), read["message"].tolist()) == (["'@SUM(A1)", "loss"], ["'=1+1", "a = b"])
+    assert tables.read(TableName.STEPS, tmp_path)["identity"][0] == '=HYPERLINK("http://x")'
+
+
 def test_a_table_without_rows_is_a_table_too(tmp_path: Path) -> None:
-    tables.GrowingTable(Table.STEPS, tmp_path).close()
-    assert tables.read(Table.STEPS, tmp_path).empty
+    tables.GrowingTable(TableName.STEPS, tmp_path).close()
+    assert tables.read(TableName.STEPS, tmp_path).empty
     assert len((tmp_path / "steps.csv").read_text().splitlines()) == 1
 
 
@@ -77,11 +90,11 @@ def test_a_table_that_no_spreadsheet_opens_has_no_csv_and_keeps_no_older_one(
     monkeypatch.setattr(tables, "LONGEST_CSV", longest)
     write(tmp_path)
     assert (tmp_path / "steps.csv").exists() == has_csv
-    assert len(tables.read(Table.STEPS, tmp_path)) == 3 * PIECE
+    assert len(tables.read(TableName.STEPS, tmp_path)) == 3 * PIECE
 
 
 def test_a_whole_table_obeys_the_same_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pd.concat([one.to_pandas() for one in pieces()], ignore_index=True)
     monkeypatch.setattr(tables, "LONGEST_CSV", PIECE)
-    tables.write(Table.STEPS, rows, tmp_path)
+    tables.write(TableName.STEPS, rows, tmp_path)
     assert not (tmp_path / "steps.csv").exists()

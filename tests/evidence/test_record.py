@@ -9,12 +9,14 @@ import pytest
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.evidence.run import read_run
-from dlperf_study.evidence.run_record import RequestedRun, record, write
+from dlperf_study.evidence.run_record import RequestedRun, read, record, write
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.turn import Turn
 from tests.evidence_factory import configuration, write_run
 
 ASKED = configuration(devices_per_node=2)
+BY_HAND = Turn()
 NODE = {
     "node": 0,
     "name": "",
@@ -38,10 +40,10 @@ def run(tmp_path: Any) -> RunPaths:
     return paths
 
 
-def recorded(run: RunPaths, result: JobResult = WELL) -> dict[str, Any]:
+def recorded(run: RunPaths, result: JobResult = WELL, turn: Turn = BY_HAND) -> dict[str, Any]:
     device = json.loads(run.rank_log(0).read_text().splitlines()[0])["device"]
     cluster = Cluster("local", 1, 2, device=device, device_name="a device", launcher="local")
-    return record(RequestedRun(ASKED, 1, "f" * 64, run), cluster, result)
+    return record(RequestedRun(ASKED, 1, "f" * 64, run, turn=turn), cluster, result)
 
 
 def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 1) -> None:
@@ -61,6 +63,23 @@ def test_what_is_written_is_what_is_read(run: RunPaths) -> None:
         {"node-0": 0},
     )
     assert "tail" not in facts
+    assert (facts["order"], facts["round"], facts["position"]) == ("by hand", None, None)
+
+
+@pytest.mark.parametrize("wrong", [{"format": 0}, {"outcome": "fine"}, {"seconds": "12"}])
+def test_a_record_that_is_not_valid_is_none(run: RunPaths, wrong: Line) -> None:
+    facts = recorded(run)
+    write(facts, run)
+    assert read(run) == facts
+    write(facts | wrong, run)
+    assert read(run) is None
+
+
+def test_the_turn_of_a_run_is_recorded(run: RunPaths) -> None:
+    facts = recorded(run, turn=Turn("rounds", 1, 4))
+    write(facts, run)
+    facts = dict(read_run(run).facts)
+    assert (facts["order"], facts["round"], facts["position"]) == ("rounds", 1, 4)
 
 
 def test_a_run_that_nobody_saw_start_is_told_with_its_reason(run: RunPaths) -> None:

@@ -10,6 +10,10 @@ from dlperf_study.study.job import Outcome
 from tests.evidence_factory import Recipe, change, configuration, rank_lines, write_lines, write_run
 
 ASKED = configuration(devices_per_node=2)
+#: The windows of exchanges with their bytes: from 4 KiB to all gradients, each 5.6 times the one before.
+EXCHANGES = {f"exchange_{size}": size for size in (4096, 22896, 128000, 715540)} | {"exchange": 4_000_000}
+#: The lines of a log: the rank, the windows, of which the fourth is training, and the end.
+TRAINING, AFTER, PART, EXCHANGE, END = 3, 4, 5, 9, 10
 EMPTY = {"steps": 0, "seconds": 0.0, "step_seconds": [], "losses": []}
 
 
@@ -31,32 +35,34 @@ def test_a_complete_run_is_read(paths):
     run = read_run(paths)
     assert (run.identity, run.repetition, run.outcome) == (ASKED.identity, 1, Outcome.COMPLETED)
     assert [log.rank for log in run.ranks] == [0, 1]
-    assert list(run.ranks[0].windows) == ["warmup", "training", "computation", "exchange"]
+    computation = ["computation_before", "training", "computation_after"]
+    assert list(run.ranks[0].windows) == ["warmup", *computation, *EXCHANGES]
 
 
-def test_diagnostics_have_another_key_in_older_records(paths):
+def test_evidence_of_an_older_format_is_refused_as_that_and_not_for_what_it_lacks(paths, tmp_path):
     record = json.loads(paths.run_file.read_text())
-    assert record.pop("diagnostics") == []
-    record["complaints"] = [{"subject": "threads", "message": "bound to one core"}]
-    paths.run_file.write_text(json.dumps(record))
-    run = read_run(paths)
-    assert run.completed
-    assert [(diagnostic.subject, diagnostic.message) for diagnostic in run.diagnostics] == [
-        ("threads", "bound to one core")
-    ]
+    for key in ("order", "round", "position", "diagnostics"):
+        del record[key]
+    paths.run_file.write_text(json.dumps(record | {"format": 1, "complaints": []}))
+    with pytest.raises(EvidenceError, match="format is 1; this program reads format 2"):
+        read_run(paths)
+    first, *rest = lines()
+    del first["exchange_threads"]
+    with pytest.raises(EvidenceError, match="format is 1; this program reads format 2"):
+        read_rank_log(write_log(tmp_path / "log", [first | {"format": 1}, *rest]))
 
 
 def test_a_window_holds_the_numbers_of_its_line(tmp_path):
     written = lines()
     window = read_rank_log(write_log(tmp_path / "log", written)).windows["training"]
-    assert window.step_seconds.tolist() == written[2]["step_seconds"]
-    assert window.losses.tolist() == written[2]["losses"]
-    assert window.mean_seconds == pytest.approx(sum(written[2]["step_seconds"]) / ASKED.measured_steps)
+    assert window.step_seconds.tolist() == written[TRAINING]["step_seconds"]
+    assert window.losses.tolist() == written[TRAINING]["losses"]
+    assert window.mean_seconds == pytest.approx(sum(written[TRAINING]["step_seconds"]) / ASKED.measured_steps)
 
 
 def test_only_the_exchange_says_its_bytes(paths):
     windows = read_run(paths).ranks[0].windows
-    assert {name: window.bytes for name, window in windows.items() if window.bytes} == {"exchange": 4_000_000}
+    assert {name: window.bytes for name, window in windows.items() if window.bytes} == EXCHANGES
 
 
 @pytest.mark.parametrize(
@@ -64,23 +70,57 @@ def test_only_the_exchange_says_its_bytes(paths):
     [
         (lambda log_lines: log_lines[:-1], "truncated, it has no end line"),
         (lambda log_lines: [], "truncated, it has no end line"),
-        (lambda log_lines: log_lines[:2] + log_lines[3:], "has 3 of 4 windows"),
+        (lambda log_lines: log_lines[:2] + log_lines[3:], "has 8 of 9 windows"),
         (lambda log_lines: log_lines[1:], "its lines are window"),
-        (lambda log_lines: [log_lines[0], *[log_lines[1]] * 4, log_lines[-1]], "no window twice"),
+        (lambda log_lines: [log_lines[0], *[log_lines[1]] * 9, log_lines[-1]], "no window twice"),
         (
-            lambda log_lines: [*log_lines[:2], log_lines[2] | {"step_seconds": [0.1]}, *log_lines[3:]],
+            lambda log_lines: [
+                *log_lines[:TRAINING],
+                log_lines[TRAINING] | {"step_seconds": [0.1]},
+                *log_lines[TRAINING + 1 :],
+            ],
             "one time and one loss",
         ),
         (
-            lambda log_lines: [*log_lines[:2], log_lines[2] | {"seconds": 0.5}, *log_lines[3:]],
+            lambda log_lines: [
+                *log_lines[:TRAINING],
+                log_lines[TRAINING] | {"seconds": 0.5},
+                *log_lines[TRAINING + 1 :],
+            ],
             "lasts 0.5 s but its steps",
         ),
         (
-            lambda log_lines: [*log_lines[:2], log_lines[2] | {"step_seconds": [0.0] * 20}, *log_lines[3:]],
+            lambda log_lines: [
+                *log_lines[:TRAINING],
+                log_lines[TRAINING] | {"step_seconds": [0.0] * 20},
+                *log_lines[TRAINING + 1 :],
+            ],
             "step time that is not above 0",
         ),
-        (lambda log_lines: [*log_lines[:3], log_lines[3] | EMPTY, *log_lines[4:]], "window computation has no step"),
-        (lambda log_lines: [*log_lines[:2], log_lines[2] | {"losses": ["x"] * 20}, *log_lines[3:]], "window training"),
+        (
+            lambda log_lines: [log_lines[0], log_lines[1] | {"ended_by": "luck"}, *log_lines[2:]],
+            "window warmup: ended_by is 'luck'; only a warmup has that, one of steady, limit, steps",
+        ),
+        (
+            lambda log_lines: [
+                *log_lines[:TRAINING],
+                log_lines[TRAINING] | {"ended_by": "steady"},
+                *log_lines[TRAINING + 1 :],
+            ],
+            "window training: ended_by is 'steady'; only a warmup has that",
+        ),
+        (
+            lambda log_lines: [*log_lines[:AFTER], log_lines[AFTER] | EMPTY, *log_lines[AFTER + 1 :]],
+            "window computation_after has no step",
+        ),
+        (
+            lambda log_lines: [
+                *log_lines[:TRAINING],
+                log_lines[TRAINING] | {"losses": ["x"] * 20},
+                *log_lines[TRAINING + 1 :],
+            ],
+            "window training",
+        ),
         (lambda log_lines: [log_lines[0] | {"host": None}, *log_lines[1:]], "host is None"),
         (lambda log_lines: [*log_lines[:-1], log_lines[-1] | {"drain_seconds": "0"}], "drain_seconds is '0'"),
         (
@@ -101,7 +141,7 @@ def test_only_the_exchange_says_its_bytes(paths):
             "gradient_bytes is -4; it must be at least 0",
         ),
         (lambda log_lines: [log_lines[0] | {"rank": False}, *log_lines[1:]], "rank is False; its type must be int"),
-        (lambda log_lines: [log_lines[0] | {"format": 9}, *log_lines[1:]], "format is 9; this program reads format 1"),
+        (lambda log_lines: [log_lines[0] | {"format": 9}, *log_lines[1:]], "format is 9; this program reads format 2"),
     ],
 )
 def test_a_damaged_rank_log_is_refused(tmp_path, damage, message):
@@ -112,7 +152,7 @@ def test_a_damaged_rank_log_is_refused(tmp_path, damage, message):
 def test_a_log_cut_off_within_a_line_is_refused(tmp_path):
     path = write_log(tmp_path / "log", lines())
     path.write_text(path.read_text()[:-30])
-    with pytest.raises(EvidenceError, match="line 6: is not JSON"):
+    with pytest.raises(EvidenceError, match="line 11: is not JSON"):
         read_rank_log(path)
 
 
@@ -140,7 +180,13 @@ def test_a_log_of_another_rank_is_not_counted(paths):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"format": 2}, "format is 2; this program reads format 1"),
+        ({"format": 1}, "format is 1; this program reads format 2"),
+        ({"order": "random"}, "order is 'random'; the orders are rounds, blocks, by hand"),
+        ({"order": None}, "order is None; its type must be str"),
+        ({"round": 0}, "round is 0; it must be above 0"),
+        ({"round": "1"}, "round is '1'; its type must be int or null"),
+        ({"position": None}, "order is 'rounds', but round is 1 and position None"),
+        ({"order": "blocks"}, "order is 'blocks', but round is 1 and position 1"),
         ({"outcome": "fine"}, "outcome is 'fine'; the outcomes are completed, failed"),
         ({"load": None}, "load is None"),
         ({"repetition": 2}, "is run 2 of"),
@@ -179,12 +225,14 @@ def test_a_run_without_a_run_file_did_not_happen(paths):
 @pytest.mark.parametrize(
     ("line", "values", "message"),
     [
-        (4, {"bytes": 40_000_000}, "exchanged 40000000 bytes, but the gradients have 4000000"),
-        (4, {"bytes": "many"}, "exchanged many bytes"),
-        (2, {"seconds": 1e6}, "lasts 1000000.0 s but its steps"),
-        (2, {"seconds": float("inf")}, "lasts inf s but its steps"),
+        (EXCHANGE, {"bytes": 40_000_000}, "exchanged 40000000 bytes, but the gradients have 4000000"),
+        (EXCHANGE, {"bytes": "many"}, "exchanged many bytes"),
+        (PART, {"bytes": 8192}, "window exchange_4096 exchanged 8192 bytes, so that is not its name"),
+        (PART, {"steps": 1, "seconds": 0.01, "step_seconds": [0.01]}, "exchange_4096 has 1 steps; requested were 10"),
+        (TRAINING, {"seconds": 1e6}, "lasts 1000000.0 s but its steps"),
+        (TRAINING, {"seconds": float("inf")}, "lasts inf s but its steps"),
         (
-            3,
+            AFTER,
             {"steps": 1, "seconds": 0.08, "step_seconds": [0.08], "losses": [2.0]},
             "has 1 steps; requested were",
         ),
@@ -195,8 +243,8 @@ def test_a_run_without_a_run_file_did_not_happen(paths):
         (0, {"library": "torch"}, "different values of library (paddle, torch)"),
         (0, {"library_version": "2.0"}, "different values of library_version (3.0.0, 2.0)"),
         (0, {"parameters": 5}, "different values of parameters (1000000, 5)"),
-        (5, {"parameter_checksum": "other"}, "ended with different parameters"),
-        (5, {"parameter_checksum": "initial"}, "nothing was trained"),
+        (END, {"parameter_checksum": "other"}, "ended with different parameters"),
+        (END, {"parameter_checksum": "initial"}, "nothing was trained"),
     ],
 )
 def test_a_rank_that_contradicts_its_run_is_not_counted(paths, line, values, message):
@@ -206,6 +254,54 @@ def test_a_rank_that_contradicts_its_run_is_not_counted(paths, line, values, mes
     run = read_run(paths)
     assert run.outcome is Outcome.FAILED
     assert message in run.reason
+
+
+BY_TIME = {"devices_per_node": 2, "max_warmup_seconds": 10.0, "measured_seconds": 2.0}
+
+
+def with_steps(rank, name, steps, **values):
+    """Return the lines of a rank whose window of that name has other steps than the least that are requested."""
+    changed = lines(rank, configuration(**BY_TIME))
+    for line in changed:
+        if line.get("name") == name:
+            line |= {"steps": steps, "seconds": 0.1 * steps, "step_seconds": [0.1] * steps, "losses": [2.0] * steps}
+            line |= values
+    return changed
+
+
+@pytest.mark.parametrize(("name", "steps"), [("warmup", 12), ("training", 57)])
+def test_a_window_by_time_has_more_steps_and_all_of_them_are_kept(tmp_path, name, steps):
+    paths = write_run(StudyPaths(tmp_path), configuration(**BY_TIME), 1)
+    for rank in range(2):
+        write_lines(paths.rank_log(rank), with_steps(rank, name, steps))
+    run = read_run(paths)
+    assert run.completed, run.reason
+    assert [window.step_seconds.size for window in run.windows(name)] == [steps, steps]
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "values", "message"),
+    [
+        ("warmup", 4, {}, "window warmup has 4 steps; requested were at least 5"),
+        ("training", 19, {}, "window training has 19 steps; requested were at least 20"),
+        ("training", 21, {}, "the ranks did not agree on the steps of window training (20, 21)"),
+        ("warmup", 6, {}, "the ranks did not agree on the steps of window warmup (5 steady, 6 steady)"),
+        ("warmup", 5, {"ended_by": "limit"}, "did not agree on the steps of window warmup (5 steady, 5 limit)"),
+    ],
+)
+def test_ranks_agree_on_the_steps_of_a_window_by_time(tmp_path, name, steps, values, message):
+    paths = write_run(StudyPaths(tmp_path), configuration(**BY_TIME), 1)
+    write_lines(paths.rank_log(1), with_steps(1, name, steps, **values))
+    assert message in read_run(paths).reason
+
+
+def test_a_window_of_steps_has_no_more_than_requested(tmp_path):
+    fixed_steps = configuration(max_warmup_seconds=0.0)
+    paths = write_run(StudyPaths(tmp_path), fixed_steps, 1)
+    changed = rank_lines(fixed_steps, 0, 1, Recipe())
+    changed[1] |= {"steps": 6, "seconds": 0.6, "step_seconds": [0.1] * 6, "losses": [2.0] * 6}
+    write_lines(paths.rank_log(0), changed)
+    assert "window warmup has 6 steps; requested were 5" in read_run(paths).reason
 
 
 def test_a_copied_run_does_not_count_as_another_repetition(tmp_path):
@@ -281,8 +377,9 @@ def write_ranks(paths, asked, alter):
     for rank in range(asked.world_size):
         first, *others = rank_lines(asked, rank, 1, Recipe())
         first |= alter
-        exchanged = {"bytes": first["gradient_bytes"]}
-        write_lines(paths.rank_log(rank), [first, *(line | exchanged if "bytes" in line else line for line in others)])
+        for line in others:
+            line |= {"bytes": first["gradient_bytes"]} if line.get("name") == "exchange" else {}
+        write_lines(paths.rank_log(rank), [first, *others])
 
 
 @pytest.mark.parametrize(
@@ -299,7 +396,7 @@ def write_ranks(paths, asked, alter):
         ({}, {"gradient_bytes": 2_000_000}, "2000000, which doesn't fit 1000000 parameters of 4 bytes: 4000000"),
         ({"gradient_compression": "fp16"}, {"gradient_bytes": 4_000_000}, "doesn't fit 1000000 parameters of 2 bytes"),
         ({"classifier": "sharded"}, {"gradient_bytes": 4_000_004}, "doesn't fit"),
-        ({"classifier": "sharded"}, {"gradient_bytes": 400_000}, ""),
+        ({"classifier": "sharded"}, {"gradient_bytes": 800_000}, ""),
         ({"gradient_compression": "fp16"}, {}, ""),
     ],
 )
@@ -323,20 +420,17 @@ def test_windows_fit_into_the_life_of_their_run(paths):
     ("driver_code", "rank_codes", "reason"),
     [
         ("c0de", ("c0de", "c0de"), ""),
-        ("c0de", (None, None), ""),
-        (None, ("c0de", "c0de"), ""),
         ("c0de", ("c0de", "0ther"), "the ranks have different values of code (c0de, 0ther)"),
         ("c0de", ("0ther", "0ther"), "the ranks ran other measuring code than the driver of the study"),
     ],
 )
 def test_the_ranks_and_the_driver_ran_the_same_code(paths, driver_code, rank_codes, reason):
-    """Older evidence does not say which code it is of."""
     for rank, code in enumerate(rank_codes):
         lines = [json.loads(line) for line in paths.rank_log(rank).read_text().splitlines()]
-        lines[0] |= {"code": code} if code else {}
+        lines[0]["code"] = code
         write_lines(paths.rank_log(rank), lines)
-    if driver_code:
-        change(paths, code=driver_code)
+    facts = json.loads(paths.run_file.read_text())
+    paths.run_file.write_text(json.dumps(facts | {"code": driver_code}))
     run = read_run(paths)
     assert run.completed == (not reason)
     assert reason in run.reason

@@ -1,35 +1,127 @@
-from dlperf_study.execution.driver import Progress
+"""What the driver of a study prints, and what it starts at once."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.evidence.run_record import RequestedRun
+from dlperf_study.execution import measurement, progress
+from dlperf_study.execution.measurement import Measurement, Measurements
+from dlperf_study.execution.pending import PendingExecution
+from dlperf_study.execution.progress import Progress
+from dlperf_study.launchers import slurm
+from dlperf_study.paths import OUTPUTS_VARIABLE, RunPaths
+from dlperf_study.study.configuration import Configuration
+from tests.frameworks.launching import CLUSTER, configuration
+
+SMALL, LARGE = configuration(), configuration(devices_per_node=2)
 
 
-def test_what_is_said() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time in seconds, which passes when a test says so."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def execution(of: Configuration, *repetitions: int) -> PendingExecution:
+    runs = [RequestedRun(of, repetition, "", RunPaths(Path(str(repetition)))) for repetition in repetitions]
+    return PendingExecution(of, tuple(runs))
+
+
+def test_what_is_said(clock: list[float]) -> None:
     printed: list[str] = []
-    progress = Progress({"a": 1, "b": 3}, printed.append)
-    progress.start("a")
-    progress.end("a", "fine")
-    progress.start("b")
-    progress.end("b", "run 2 failed: why")
+    executions = [execution(SMALL, 2), execution(LARGE, 1, 2, 3)]
+    progress = Progress(executions, printed.append)
+    progress.start(executions[0])
+    clock[0] = 10
+    progress.end(SMALL.identity, "run 2 completed")
+    progress.start(executions[1])
+    clock[0] = 100
+    progress.end(LARGE.identity, "run 2 failed: why")
     assert printed == [
-        "[1/2] a: 1 run …",
-        "    fine (0:00 elapsed, about 0:00 left)",
-        "[2/2] b: 3 runs …",
-        "    run 2 failed: why (0:00 elapsed, about 0:00 left)",
+        f"[1/2] {SMALL.identity}: run 2 …",
+        "    run 2 completed (0:10 elapsed, about 0:30 left)",
+        f"[2/2] {LARGE.identity}: 3 runs …",
+        "    run 2 failed: why (1:40 elapsed, about 0:00 left)",
     ]
 
 
 def test_two_at_once_are_told_apart() -> None:
     printed: list[str] = []
-    progress = Progress({"a": 1, "b": 3}, printed.append)
-    progress.start("a")
-    progress.start("b")
-    progress.report("b", "waits")
-    progress.report("a", "runs")
-    progress.end("a", "fine")
-    progress.end("b", "fine")
+    executions = [execution(SMALL, 1), execution(LARGE, 1)]
+    progress = Progress(executions, printed.append)
+    progress.start(executions[0])
+    progress.start(executions[1])
+    progress.report(LARGE.identity, "waits")
+    progress.report(SMALL.identity, "runs")
+    progress.end(SMALL.identity, "fine")
+    progress.end(LARGE.identity, "fine")
     assert printed == [
-        "[1/2] a: 1 run …",
-        "[2/2] b: 3 runs …",
+        f"[1/2] {SMALL.identity}: run 1 …",
+        f"[2/2] {LARGE.identity}: run 1 …",
         "    waits",
-        "    a: runs",
+        f"    {SMALL.identity}: runs",
         "    fine (0:00 elapsed, about 0:00 left)",
-        "    b: fine (0:00 elapsed, about 0:00 left)",
+        f"    {LARGE.identity}: fine (0:00 elapsed, about 0:00 left)",
     ]
+
+
+def test_the_time_left_is_that_of_the_configurations_that_are_left(clock: list[float]) -> None:
+    """After a round, the durations of all are known: what is left of the second is the slow one."""
+    printed: list[str] = []
+    executions = [execution(SMALL, 1), execution(LARGE, 1), execution(SMALL, 2), execution(LARGE, 2)]
+    progress = Progress(executions, printed.append)
+    for execution_now, now in zip(executions, (10, 100, 110), strict=False):
+        progress.start(execution_now)
+        clock[0] = now
+        progress.end(execution_now.configuration.identity, "fine")
+    assert [line for line in printed if "fine" in line] == [
+        "    fine (0:10 elapsed, about 0:30 left)",
+        "    fine (1:40 elapsed, about 1:40 left)",
+        "    fine (1:50 elapsed, about 1:30 left)",
+    ]
+
+
+def test_what_goes_on_at_once_takes_less_time(clock: list[float]) -> None:
+    printed: list[str] = []
+    executions = [execution(SMALL, 1), execution(LARGE, 1), execution(SMALL, 2), execution(LARGE, 2)]
+    progress = Progress(executions, printed.append)
+    progress.start(executions[0])
+    progress.start(executions[1])
+    clock[0] = 60
+    progress.end(SMALL.identity, "fine")
+    progress.end(LARGE.identity, "fine")
+    assert printed[-1].endswith("fine (1:00 elapsed, about 1:00 left)")
+
+
+def test_a_configuration_is_executed_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue may hold several jobs, but two of one configuration would write the same notebook."""
+
+    class Started:
+        def __init__(self, configuration: Configuration, *_: object) -> None:
+            self.configuration = configuration
+
+    cluster = replace(CLUSTER, launcher="slurm", settings=slurm.SlurmSettings(jobs_in_queue=2))
+    monkeypatch.setattr(measurement, "Measurement", Started)
+    measurements = Measurements(cluster)
+    assert not measurements.must_wait(SMALL)
+    measurements.start(SMALL, ())
+    assert measurements.must_wait(SMALL)
+    assert not measurements.must_wait(LARGE)
+    measurements.start(LARGE, ())
+    assert measurements.must_wait(configuration(batch_per_device=8))
+
+
+def test_what_a_run_waits_for_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(measurement, "NotebookProcess", lambda execution: None)
+    run = RequestedRun(SMALL, 1, "", RunPaths(tmp_path / "runs" / "1"))
+    measured = Measurement(SMALL, CLUSTER, [run])
+    assert measured.news() == []
+    run.paths.waiting.parent.mkdir(parents=True)
+    run.paths.waiting.write_text("waits until this machine is quiet\n")
+    assert measured.news() == ["waits until this machine is quiet"]
+    assert measured.news() == []

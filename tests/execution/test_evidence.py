@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from dlperf_study.plan.order import planned_executions
+from dlperf_study.plan.plan import Plan
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
 from tests.conftest import SECRET
 
@@ -23,6 +25,16 @@ def test_a_run_leaves_what_the_documentation_says(measured: Workplace, part: str
     assert (facts["outcome"], facts["reason"]) == ("completed", "")
     assert facts["ranks_seen"] == list(range(facts["ranks_expected"]))
     assert json.loads((folder / "configuration.json").read_text()) == facts["configuration"]
+
+
+def test_runs_were_measured_in_the_order_of_the_plan(measured: Workplace) -> None:
+    plan = Plan.read(measured.study.plan_file)
+    records = [measured.run_facts(part) for part in (ONE, TWO, SERVED)]
+    assert {(facts["order"], facts["round"]) for facts in records} == {("rounds", 1)}
+    in_time = sorted(records, key=lambda facts: str(facts["started"]))
+    assert [facts["position"] for facts in in_time] == [1, 2, 3]
+    planned = [execution.configuration.identity for execution in planned_executions(plan)]
+    assert [facts["configuration_identity"] for facts in in_time] == planned
 
 
 def test_the_environment_is_recorded(measured: Workplace) -> None:
@@ -46,7 +58,7 @@ def test_the_command_says_what_it_does(measured: Workplace) -> None:
     lines = measured.first.stdout.splitlines()
     assert lines[0] == "study tiny: 3 configurations, 0 unsupported here"
     assert [line[:5] for line in lines if line.startswith("[")] == ["[1/3]", "[2/3]", "[3/3]"]
-    assert sum("1 of 1 runs completed" in line for line in lines) == 3
+    assert sum("run 1 completed" in line for line in lines) == 3
     assert measured.first.stderr == ""
 
 

@@ -1,39 +1,20 @@
 """How often the evidence and the files of one configuration are read while it is measured."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from dlperf_study import launchers
 from dlperf_study.evidence import rank_agreement, run_record
 from dlperf_study.execution import gate, repetitions, support
 from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, require_completed
-from dlperf_study.guard.submission import Submission
-from dlperf_study.launchers import local
-from dlperf_study.paths import OUTPUTS_VARIABLE, RunPaths
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import JobResult, Outcome
-from tests.command_line import CLUSTER
-from tests.evidence_factory import Recipe, rank_lines, write_lines
-from tests.frameworks.launching import configuration
 
 
 @pytest.fixture
-def three_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
-    """A configuration of two ranks and three repetitions, on a cluster of this test."""
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
-    file = tmp_path / "cluster.yaml"
-    file.write_text(CLUSTER)
-    return configuration(cluster=str(file), devices_per_node=2, repeats=3)
-
-
-@pytest.fixture
-def counts(three_runs: Configuration, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count the calls; the launcher writes rank logs instead of training."""
+def counts(constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the calls."""
     counter: Counter[str] = Counter()
 
     def count(module: Any, name: str) -> None:
@@ -45,17 +26,6 @@ def counts(three_runs: Configuration, monkeypatch: pytest.MonkeyPatch) -> Counte
 
         monkeypatch.setattr(module, name, counted)
 
-    def execute(submissions: list[Submission], *_: object) -> Iterator[JobResult]:
-        for submission in submissions:
-            paths = RunPaths(Path(submission.folder))
-            paths.folder.mkdir(parents=True)
-            for rank in range(three_runs.world_size):
-                write_lines(paths.rank_log(rank), rank_lines(three_runs, rank, int(paths.folder.name), Recipe()))
-            yield JobResult(Outcome.COMPLETED, "", 600.0, {"node-0": 0}, started="2024-05-01T00:00:00+00:00")
-
-    launcher = replace(local.LAUNCHER, execute=execute)
-    monkeypatch.setattr(launchers, "load", lambda _: launcher)
-    monkeypatch.setattr(gate, "_lock_file", lambda: Path(three_runs.cluster).with_name("lock"))
     for module, name in (
         (rank_agreement, "read_rank_log"),
         (run_record, "read_rank_log"),

@@ -8,11 +8,13 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.errors import StudyFileError, UnsupportedError
+from dlperf_study.execution.driver import make_plan
 from dlperf_study.execution.support import check_names, library_version, require_support, unsupported_here
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study_file import load_study
 from tests.frameworks.launching import CLUSTER, asynchronous, configuration
 from tests.shell_program import program
+from tests.study.examples import STUDY, write
 
 PADDLE = frameworks.load("paddle_collective")
 
@@ -27,12 +29,21 @@ def test_what_can_run_here() -> None:
     ("change", "message"),
     [
         ({"framework": "padle_ps"}, "study test: framework is 'padle_ps'; did you mean paddle_ps? the frameworks are "),
-        ({"model": "resnet5"}, "study test: model is 'resnet5'; did you mean resnet50? the models are "),
-        ({"strategy": "replicated"}, "study test: strategy is 'replicated'; "),
+        (
+            {"model": "resnet5"},
+            "study test: model is 'resnet5'; did you mean resnet50 or resnet50_convolution_biases? ",
+        ),
+        ({"framework": "paddle"}, "study test: framework is 'paddle'; did you mean paddle_collective or paddle_ps? "),
+        ({"strategy": "replicated"}, "study test: strategy is 'replicated'; the strategies of "),
+        (
+            {"framework": "paddle_ps", "strategy": "ring"},
+            "study test: strategy is 'ring'; the strategies of paddle_ps are local, async",
+        ),
         ({"framework": "caffe"}, "study test: framework is 'caffe'; the frameworks are "),
         (
             {"strategy": "all_redcue"},
-            "study test: strategy is 'all_redcue'; did you mean all_reduce? the strategies are ",
+            "study test: strategy is 'all_redcue'; did you mean all_reduce? the strategies of paddle_collective are "
+            "all_reduce",
         ),
     ],
 )
@@ -63,7 +74,22 @@ def test_a_python_for_a_framework_that_does_not_exist_is_a_mistake() -> None:
 def test_the_studies_here_name_nothing_unknown(file: Path) -> None:
     study = load_study(file)
     for point in study.points():
-        check_names(study.configuration(point, CLUSTER.name), CLUSTER, study.source)
+        check_names(study.configuration(point, CLUSTER.name), CLUSTER, study.locate)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "key"),
+    [
+        ("[resnet50, mobilenet_v2]", "[resnet50, vgg17]", "factors.model[1] is 'vgg17'"),
+        ("strategy: all_reduce", "strategy: ring", "fixed.strategy is 'ring'"),
+        ("\nbaseline", "\ninclude: [{model: vgg17, devices_per_node: 1}]\nbaseline", "include[0].model is 'vgg17'"),
+    ],
+)
+def test_the_place_of_a_wrong_name_is_said(tmp_path: Path, right: str, wrong: str, key: str) -> None:
+    file = write(tmp_path, STUDY.replace(right, wrong))
+    with pytest.raises(StudyFileError) as caught:
+        make_plan(str(file), "local", quick=False)
+    assert str(caught.value).startswith(f"{file}: {key}; ")
 
 
 def test_too_many_devices_are_an_error_with_the_configuration() -> None:

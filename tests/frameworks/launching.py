@@ -27,6 +27,7 @@ def configuration(**changes: Any) -> Configuration:
         "classes": 10,
         "batch_per_device": 4,
         "warmup_steps": 1,
+        "max_warmup_seconds": 0.0,
         "measured_steps": 3,
         **changes,
     }

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from dlperf_study import frameworks
-from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
+from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Trainer
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker.windows import exchange_sizes
 
 
 def main(steps: int) -> None:
@@ -19,17 +20,31 @@ def main(steps: int) -> None:
     for _ in range(steps):
         told["losses"].append(trainer.loss_value(trainer.train_step()))
         trainer.settle()
+    told["maximum"] = trainer.agreed_maximum(trainer.rank + 0.125)
     told["trained"] = trainer.parameter_checksum()
     with trainer.local_updates():
         trainer.computation_step()
+        told["computed"] = trainer.parameter_checksum()
     trainer.settle()
-    told["computed"] = trainer.parameter_checksum()
+    told["restored"] = trainer.parameter_checksum()
     if trainer.exchange_kind != "none":
-        trainer.exchange()
+        for size in sizes(trainer):
+            trainer.exchange(size)()
     trainer.settle()
+    # Nothing was pushed since.
+    told["drain"] = trainer.settle().__dict__
     told["exchanged"] = trainer.parameter_checksum()
+    trainer.train_step()
+    trainer.settle()
+    told["continued"] = trainer.parameter_checksum()
     trainer.close()
     (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(told))
+
+
+def sizes(trainer: Trainer) -> list[int]:
+    """Return the bytes that can be exchanged alone."""
+    gradient_bytes = int(trainer.description()["gradient_bytes"])
+    return exchange_sizes(gradient_bytes) if trainer.exchange_kind == "all_reduce" else [gradient_bytes]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """What each framework asks to be started, and why it refuses. Nothing is started here."""
 
+import inspect
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
@@ -9,8 +11,10 @@ from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import StudyFileError
 from dlperf_study.frameworks.horovod_torch import GPUS_OF_NODES, show_gpus_of_node
-from dlperf_study.study.configuration import Configuration
+from dlperf_study.paths import PROJECT
+from dlperf_study.study.configuration import Configuration, parameters_of
 from dlperf_study.study.job import TaskRole
+from dlperf_study.study.parameter import Parameter, Scope
 from tests.frameworks.launching import asynchronous, configuration
 from tests.golden_file import check
 
@@ -20,6 +24,10 @@ GPUS = replace(CPUS, device="gpu", device_name="a GPU")
 DDP, HOROVOD = configuration(framework="torch_ddp"), configuration(framework="horovod_torch")
 LOCAL = configuration(framework="paddle_ps", strategy="local")
 SHARDED = {"model": "arcface_resnet50", "classifier": "sharded"}
+WITH_A_DEFAULT = [
+    parameter for parameter in parameters_of(Scope.WORKLOAD, Scope.NETWORK).values() if parameter.default is not None
+]
+FOLDER = PROJECT / "dlperf_study"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +89,7 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
         (replace(DDP, strategy="async"), "strategy async is not built for torch_ddp (built: all_reduce)"),
         (replace(DDP, compiler="xla"), "compiler xla is not built for torch_ddp (built: none)"),
         (replace(DDP, fusion_mib=0), "DistributedDataParallel always fuses"),
-        (replace(DDP, hierarchical=True), "hierarchical is True, but torch_ddp has no such setting"),
+        (replace(DDP, hierarchical=True), "hierarchical is true, but torch_ddp has no such setting"),
         (replace(DDP, loss_scaling="dynamic"), "loss_scaling dynamic is for precision amp_fp16, not fp32"),
         (replace(HOROVOD, memory_format="nhwc"), "Horovod exchanges contiguous gradients only"),
         (replace(HOROVOD, hierarchical=True), "gloo, which exchanges between CPUs, ignores it"),
@@ -91,6 +99,20 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
 )
 def test_what_is_not_built_is_refused_with_a_reason(asked: Configuration, reason: str) -> None:
     assert reason in "; ".join(frameworks.load(asked.framework).obstacles(asked, CPUS, "3.0.0"))
+
+
+@pytest.mark.parametrize("framework", frameworks.names())
+@pytest.mark.parametrize("parameter", WITH_A_DEFAULT, ids=lambda entry: entry.name)
+def test_a_parameter_is_read_or_every_value_but_its_default_is_refused(framework: str, parameter: Parameter) -> None:
+    shared = [*FOLDER.glob("frameworks/_*.py"), *FOLDER.glob("models/*.py"), *FOLDER.glob("worker/*.py")]
+    # One that differs from another in a detail takes its trainer from it.
+    trainer = Path(inspect.getfile(frameworks.load(framework).trainer))
+    sources = [path.read_text() for path in (FOLDER / "frameworks" / f"{framework}.py", trainer, *shared)]
+    is_read = any(f"onfiguration.{parameter.name}" in source for source in sources)
+    different = "different" if parameter.type is str else parameter.type(parameter.default + 1)
+    changed = replace(configuration(framework=framework), **{parameter.name: different})
+    reasons = list(frameworks.load(framework).obstacles(changed, CPUS, "3.0.0"))
+    assert is_read or any(parameter.name in reason for reason in reasons)
 
 
 BUILT = [

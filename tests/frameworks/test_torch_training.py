@@ -11,6 +11,7 @@ from dlperf_study.evidence.horovod_timeline import TracedRun, read_timeline
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.evidence.run import read_run
 from dlperf_study.paths import RunPaths
+from dlperf_study.worker.windows import EXCHANGE_SIZES
 from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, finish, workplace
 from tests.conftest import left_over
 from tests.frameworks.launching import configuration, launch, tell
@@ -36,7 +37,11 @@ def logs_of(folder: Path, **asked: Any) -> list[RankLog]:
 def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     """What two ranks of each framework tell of three steps."""
     return {
-        name: tell(configuration(framework=name, devices_per_node=2), tmp_path_factory.mktemp(name), steps=3)
+        name: tell(
+            configuration(framework=name, devices_per_node=2, optimizer="momentum"),
+            tmp_path_factory.mktemp(name),
+            steps=3,
+        )
         for name in TORCH
     }
 
@@ -48,9 +53,14 @@ def test_two_ranks_stay_alike_while_they_exchange_and_only_then(told: Told, name
     assert one["losses"][0] != two["losses"][0]
 
 
+@pytest.mark.parametrize("name", TORCH)
+def test_all_ranks_agree_on_the_largest_number(told: Told, name: str) -> None:
+    assert [rank["maximum"] for rank in told[name]] == [1.125, 1.125]
+
+
 def test_an_exchange_alone_changes_no_parameter(told: Told) -> None:
     for one, two in told.values():
-        assert (one["computed"], two["computed"]) == (one["exchanged"], two["exchanged"])
+        assert (one["restored"], two["restored"]) == (one["exchanged"], two["exchanged"])
 
 
 def test_a_step_without_exchange_lets_ranks_drift_apart_or_leaves_the_model_alone(told: Told) -> None:
@@ -59,6 +69,13 @@ def test_a_step_without_exchange_lets_ranks_drift_apart_or_leaves_the_model_alon
     assert len({one["trained"], one["computed"], two["computed"]}) == 3
     for rank in told["horovod_torch"]:
         assert rank["computed"] == rank["trained"]
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_steps_without_exchange_leave_no_trace_in_what_ranks_train(told: Told, name: str) -> None:
+    one, two = told[name]
+    assert one["trained"] == one["restored"] == two["restored"]
+    assert one["trained"] != one["continued"] == two["continued"]
 
 
 def test_both_ways_to_exchange_train_the_same(told: Told) -> None:
@@ -70,7 +87,10 @@ def test_both_ways_to_exchange_train_the_same(told: Told) -> None:
 def test_a_run_of_two_ranks_has_all_windows(tmp_path: Path, machine: None, name: str) -> None:
     for log in logs_of(tmp_path, framework=name, devices_per_node=2):
         steps = {window: found.steps for window, found in log.windows.items()}
-        assert steps == {"warmup": 1, "training": 3, "computation": 2, "exchange": 2}
+        computation = {"computation_before": 1, "computation_after": 1}
+        exchange = {window: 2 for window in log.windows if window.startswith("exchange")}
+        assert steps == {"warmup": 1, "training": 3} | computation | exchange
+        assert len(exchange) == EXCHANGE_SIZES
         assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * PARAMETERS
         assert log.facts["parameters"] == PARAMETERS
 
@@ -98,19 +118,21 @@ def test_one_process_exchanges_nothing_and_follows_paddle(tmp_path: Path, machin
     assert losses[name][0] == pytest.approx(losses["paddle_collective"][0], abs=0.5)
 
 
+BY_TIME = {"max_warmup_seconds": 0.5, "measured_seconds": 0.5}
 SHARDED = {"model": "arcface_resnet50", "classifier": "sharded", "sample_ratio": 0.5}
 
 
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("torch_ddp", {"precision": "amp_bf16", "memory_format": "nhwc", "optimizer": "momentum"}),
+        ("torch_ddp", {"precision": "amp_bf16", "memory_format": "nhwc", "optimizer": "momentum"} | BY_TIME),
         ("torch_ddp", SHARDED),
-        ("horovod_torch", {"precision": "amp_bf16", "optimizer": "momentum", "cycle_time_ms": 2.5}),
+        ("horovod_torch", {"precision": "amp_bf16", "optimizer": "momentum", "cycle_time_ms": 2.5} | BY_TIME),
     ],
 )
 def test_other_levels_train_two_ranks_alike(tmp_path: Path, machine: None, name: str, changes: dict[str, Any]) -> None:
     one, two = logs_of(tmp_path, framework=name, devices_per_node=2, **changes)
+    assert [window.steps for window in one.windows.values()] == [window.steps for window in two.windows.values()]
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
 
 
@@ -126,8 +148,8 @@ def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path: Path, m
 OWN_STUDY = STUDY.split("include:", maxsplit=1)[0].replace("devices_per_node: [1, 2]", "devices_per_node: [2]")
 OWN_STUDY += (
     "baseline: {devices_per_node: 2}\n"
-    "measurement: {warmup_steps: 1, measured_steps: 3, computation_steps: 2, exchange_steps: 2, trace_steps: 2,"
-    " repeats: 1, timeout_seconds: 120}\n"
+    "measurement: {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, computation_steps: 2, exchange_steps: 2,"
+    " trace_steps: 2, repeats: 1, timeout_seconds: 120}\n"
 )
 
 

@@ -11,7 +11,7 @@ from tests.ingest.conftest import SAMPLES, Ingest, WriteLog, declare, reason
 @pytest.mark.parametrize(
     ("head", "message"),
     [
-        (("batch_size: 64",), "states batch_size 64, but according to its identity it is 128"),
+        (("batch_size: 64",), "states batch_size 64, but its identity says 128"),
         (("model : VGG16",), "states model VGG16, but its identity says r50"),
         (("use_fp16: True",), "states use_fp16 true, but its identity says precision fp32"),
     ],
@@ -29,12 +29,12 @@ def test_a_log_that_contradicts_its_metadata_is_refused(
 @pytest.mark.parametrize(
     ("sample", "data_source", "message"),
     [
-        ("nvidia_dll_pytorch_resnet50_real.log", "files", "it states data_backend dali-cpu, but its identity says"),
+        ("nvidia_dll_pytorch_resnet50_real.log", "files", "states data_backend dali-cpu, but its identity says"),
         ("nvidia_dll_pytorch_resnet50_real.log", "dali", ""),
-        ("tf_cnn_benchmarks_real.log", "files", "it states dataset imagenet (synthetic), but its identity says"),
+        ("tf_cnn_benchmarks_real.log", "files", "states dataset imagenet (synthetic), but its identity says"),
         ("tf_cnn_benchmarks_real.log", "synthetic_device", ""),
         ("horovod_synthetic_real.log", "dali", "Horovod synthetic benchmark has synthetic data only, but"),
-        ("paddle_resnet50_elapse_constructed.log", "dali", "it states use_dali 0, but its identity says"),
+        ("paddle_resnet50_elapse_constructed.log", "dali", "states use_dali 0, but its identity says"),
         ("paddle_resnet50_elapse_constructed.log", "files", ""),
     ],
 )
@@ -62,5 +62,5 @@ def test_declared_metadata_are_compared_with_the_facts_of_the_log(
 ) -> None:
     shutil.copy(SAMPLES / "plsc_2_2_complete_real.log.gz", folder / "run_1.log.gz")
     declare(folder, devices_per_node=8, precision="amp_fp16", model="some", **{name: declared})
-    expected = f"run_1.log.gz: it states {name} 0.1, but its identity says {declared}"
+    expected = f"run_1.log.gz: states {name} 0.1, but its identity says {declared}"
     assert reason(ingested(), 1, devices_per_node=8) == refused * expected

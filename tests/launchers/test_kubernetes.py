@@ -72,7 +72,7 @@ def begin_and_die(api: FakeKubernetes, folder: Path, monkeypatch: pytest.MonkeyP
 
     with monkeypatch.context() as dying:
         dying.setattr(run_module, "wait", die)
-        dying.setattr(run_module.KubernetesRun, "_delete_objects", lambda run: "")
+        dying.setattr(run_module, "delete_objects", lambda api, selector: None)
         with pytest.raises(Died):
             execute(api, folder)
     assert api.objects

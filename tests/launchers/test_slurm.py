@@ -13,10 +13,18 @@ from dlperf_study.errors import RunError
 from dlperf_study.execution.support import load_cluster
 from dlperf_study.guard.submission import Submission
 from dlperf_study.launchers import slurm as launcher
-from dlperf_study.paths import RunPaths
+from dlperf_study.paths import JobPaths, RunPaths
 from dlperf_study.slurm import queue
 from dlperf_study.slurm.allocation import allocated_nodes, srun
-from dlperf_study.slurm.job import SETTLE_SECONDS, Patience, failure, with_slurm_reason
+from dlperf_study.slurm.job import (
+    SETTLE_SECONDS,
+    Patience,
+    SubmittedJob,
+    Watch,
+    failure,
+    has_decided,
+    with_slurm_reason,
+)
 from dlperf_study.slurm.queue import (
     Partition,
     Phase,
@@ -158,9 +166,9 @@ def test_what_the_accounting_remembers(text: str, expected: QueuedJob | None) ->
     ],
 )
 def test_when_a_job_is_no_longer_waited_for(job: QueuedJob, since: float, outcome: Outcome | None, words: str) -> None:
-    found = failure(job, since, PATIENCE)
-    assert (found and found[0]) == outcome
-    assert words in (found[1] if found else "")
+    result = failure(job, since, PATIENCE)
+    assert (result and result[0]) == outcome
+    assert words in (result[1] if result else "")
 
 
 @pytest.fixture
@@ -204,6 +212,44 @@ def test_where_slurm_ended_a_run_that_is_why() -> None:
     assert (cut.seconds, cut.exit_codes, cut.failed_task) == (3.0, {"node-0": 1}, "")
     for state in ("RUNNING", "COMPLETED", "FAILED", "FORGOTTEN"):
         assert with_slurm_reason(result, QueuedJob(state)) == result
+
+
+def test_slurm_s_word_is_waited_for_when_a_task_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm ends processes first, and then shows that it ends their job; it may not answer, or show an older state."""
+    killed = JobResult(Outcome.FAILED, "node-0 was ended by signal SIGKILL", 3.0, {"node-0": -9}, failed_task="node-0")
+    job = SubmittedJob(JobPaths(tmp_path), (), 600, code="")
+    (tmp_path / "job_id.txt").write_text("7\n")
+    job.paths.result(0).write_text(killed.as_json())
+    answers = [Unreachable("Socket timed out"), *map(QueuedJob, ("RUNNING", "COMPLETING", "NODE_FAIL"))]
+
+    def answer(job_id: str) -> QueuedJob:
+        if isinstance(following := answers.pop(0), Unreachable):
+            raise following
+        return following
+
+    monkeypatch.setattr(queue, "job", answer)
+    result = Watch(job, SlurmSettings(poll_seconds=0.01)).result(0)
+    assert (result.outcome, result.reason) == (Outcome.FAILED, f"NODE_FAIL: {killed.reason}")
+    assert not answers
+
+
+@pytest.mark.parametrize(
+    ("state", "codes", "task", "seconds", "decided"),
+    [
+        ("RUNNING", {"node-0": 1}, "node-0", 0.0, True),
+        ("RUNNING", {"node-0": -9}, "node-0", 0.0, False),
+        ("RUNNING", {"node-0": 137}, "node-0", 0.0, False),
+        ("RUNNING", {"node-0": None}, "", 0.0, False),
+        ("RUNNING", {"node-0": -9}, "node-0", SETTLE_SECONDS + 1, True),
+        ("COMPLETING", {"node-0": 1}, "node-0", SETTLE_SECONDS + 1, False),
+        ("NODE_FAIL", {"node-0": -9}, "node-0", 0.0, True),
+    ],
+)
+def test_when_slurm_has_decided_why_a_run_failed(
+    state: str, codes: dict[str, int | None], task: str, seconds: float, decided: bool
+) -> None:
+    result = JobResult(Outcome.FAILED, "it failed", 3.0, codes, failed_task=task)
+    assert has_decided(QueuedJob(state), result, seconds) is decided
 
 
 def test_outside_of_a_job_there_are_no_nodes() -> None:

@@ -59,7 +59,7 @@ def test_a_last_line_that_is_cut_off_refuses_the_log(tmp_path: Path, removed: in
 
 def test_a_step_beyond_what_the_log_planned_contradicts_it(tmp_path: Path) -> None:
     text = "max_iter: 120\n" + "".join(map(elapse, (*range(118), 919)))
-    assert "it has step 919 but planned 120 steps" in errors(read_text(tmp_path, text))
+    assert "it has step 919, but planned 120 steps" in errors(read_text(tmp_path, text))
 
 
 @pytest.mark.parametrize(("last", "truncated"), [(119, False), (60, True)])

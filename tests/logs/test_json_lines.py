@@ -13,7 +13,7 @@ from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import JsonLine
 from dlperf_study.logs.formats import load
 from dlperf_study.logs.json_lines import read_json_lines
-from dlperf_study.logs.layouts import group_by_layout
+from dlperf_study.logs.layouts import group_by_layout, number_shape
 from dlperf_study.logs.records import COLUMNS, Matches
 from dlperf_study.logs.text_lines import lines_with
 
@@ -108,3 +108,10 @@ def test_many_lines_of_one_layout_are_read_by_trials(format_name: str, template:
     data = "".join(f"{template % ((k,) * template.count('%'))}\n" for k in range(10, 99)).encode()
     matches = read_as(JsonLine(line.needles, record, line.facts), data, worth_trials=json_lines.WORTH_TRIALS)
     assert (len(matches.records), record.call_count) == (89, json_lines.TRIALS)
+
+
+@pytest.mark.timeout(30)
+def test_digits_are_read_in_time_linear_in_their_number() -> None:
+    """Tried in every way, so many would take half an hour."""
+    text = b"1" * 300_000 + b"x"
+    assert number_shape(text) == text

@@ -136,7 +136,7 @@ def plsc(seconds: float, rate: float) -> str:
 def test_a_rate_and_a_time_that_do_not_make_the_batch_are_refused(tmp_path: Path) -> None:
     log = write_and_read(tmp_path, "0.log", plsc(0.10788, 9500))
     assert len(job_series([log], JobSize(1, 8, 128)).rate) == 20
-    with pytest.raises(LogError, match=r"is 1024.* samples per step of one job, but .* identity it is 2048"):
+    with pytest.raises(LogError, match=r"is 1024.* samples per step of one job, but its identity says 2048"):
         job_series([log], JobSize(2, 8, 128))
 
 

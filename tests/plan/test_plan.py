@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dlperf_study.errors import EvidenceError, StudyFileError
-from dlperf_study.plan.plan import Plan, build_plan, describe
+from dlperf_study.plan.plan import Plan, build_plan
 from dlperf_study.study.grid import DenominatorRule
 from tests.study.examples import anything_goes, cluster, study
 
@@ -163,6 +163,15 @@ def test_a_plan_is_read_as_it_was_written(tmp_path):
     assert [path.name for path in file.parent.iterdir()] == ["plan.json"]
 
 
+def test_a_plan_keeps_order_and_precision(tmp_path):
+    plan = plan_of(study(order_seed=3, precision=0.02, time_budget_minutes=30.0))
+    plan.write(tmp_path / "plan.json")
+    read = Plan.read(tmp_path / "plan.json")
+    assert (read.order, read.order_seed) == ("rounds", 3)
+    assert (read.precision, read.max_repeats, read.time_budget_minutes) == (0.02, 10, 30.0)
+    assert plan_of().max_repeats is None
+
+
 def test_a_plan_names_each_identity(tmp_path):
     plan = plan_of()
     plan.write(tmp_path / "plan.json")
@@ -177,8 +186,8 @@ def test_a_missing_plan_is_an_error(tmp_path):
 
 DAMAGES = {
     "truncated": (lambda text: text[:200], "not a plan"),
-    "other format": (lambda text: text.replace('"format": 3', '"format": 1'), "not a plan of format 3"),
-    "a list": (lambda text: "[]", "not a plan of format 3"),
+    "other format": (lambda text: text.replace('"format": 4', '"format": 1'), "not a plan of format 4"),
+    "a list": (lambda text: "[]", "not a plan of format 4"),
     "no title": (lambda text: text.replace('"title"', '"heading"'), "a damaged plan"),
     "no baseline": (lambda text: text.replace('"baseline_identity"', '"baseline"'), "a damaged plan"),
     "no reference": (lambda text: text.replace('"reference_identity"', '"reference"'), "a damaged plan"),
@@ -216,53 +225,3 @@ def test_processes_that_only_need_the_values_need_the_standard_library_alone():
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "['dlperf_study']"
-
-
-def test_a_plan_shows_what_runs_and_what_cannot():
-    def refuse(configuration):
-        return "xla is not built" if configuration.compiler == "xla" else None
-
-    example = study(
-        factors={"compiler": ["none", "xla"], "devices_per_node": [1, 2, 4]},
-        exclude=({"compiler": ["xla"], "devices_per_node": [4]},),
-        measurement={"repeats": 5},
-    )
-    assert describe(build_plan(example, cluster(1, 2), refuse)) == (
-        "An example\n"
-        "Study example on cluster example, weak scaling: 2 of 5 configurations can run here, in 10 runs.\n"
-        "\n"
-        "#  compiler  devices_per_node\n"
-        "1  none      1                 baseline\n"
-        "2  none      2\n"
-        "\n"
-        "Can't run here:\n"
-        "compiler  devices_per_node  reason\n"
-        "none      4                 needs 4 devices on 1 node; cluster example has 2 devices on 1 node\n"
-        "xla       1                 xla is not built\n"
-        "xla       2                 xla is not built"
-    )
-
-
-def test_a_configuration_whose_baseline_cannot_run_is_marked():
-    def refuse(configuration):
-        return "refused" if configuration.world_size == 1 else None
-
-    text = describe(build_plan(study(factors={"devices_per_node": [1, 2]}), cluster(), refuse))
-    assert "2  2                 no speedup: its baseline can't run here" in text.splitlines()
-
-
-def test_references_are_marked_and_so_are_those_that_cannot_run():
-    def refuse(configuration):
-        return "refused" if configuration.framework == "paddle_ps" and configuration.world_size == 2 else None
-
-    example = study(
-        questions=("comparison",),
-        fixed={"strategy": "all_reduce", "model": "resnet50"},
-        factors={"framework": ["paddle_ps", "torch_ddp"], "devices_per_node": [1, 2]},
-        baseline=(DenominatorRule({"devices_per_node": 1}),),
-        reference=(DenominatorRule({"framework": "paddle_ps"}),),
-    )
-    text = describe(build_plan(example, cluster(), refuse))
-    assert "1  paddle_ps  1                 baseline; reference" in text.splitlines()
-    assert "3  torch_ddp  1                 baseline" in text.splitlines()
-    assert "4  torch_ddp  2                 no comparison: its reference can't run here" in text.splitlines()

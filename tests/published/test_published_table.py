@@ -2,7 +2,7 @@ import statistics
 
 import pytest
 
-from dlperf_study.columns import Table, columns_of
+from dlperf_study.columns import TableName, columns_of
 from dlperf_study.errors import PublishedError
 from dlperf_study.paths import PROJECT
 from dlperf_study.published import load, load_source, read_source, source_names
@@ -24,7 +24,7 @@ def cell(cells, key):
 
 def test_the_frame_has_the_columns_and_types_of_the_registry(cells):
     assert {name: str(dtype) for name, dtype in cells.dtypes.items()} == {
-        column.name: str(column.dtype_in(Table.PUBLISHED)) for column in columns_of(Table.PUBLISHED)
+        column.name: str(column.dtype_in(TableName.PUBLISHED)) for column in columns_of(TableName.PUBLISHED)
     }
 
 

@@ -33,7 +33,11 @@ link: 100 Gbit/s InfiniBand
 idle: {wait_seconds: 60}
 python: {horovod_torch: /opt/horovod/bin/python}
 """
-LOCAL = CLUSTER.replace("slurm", "local").replace("devices_per_node: 8", "devices_per_node: auto")
+LOCAL = (
+    CLUSTER.replace("slurm", "local")
+    .replace("nodes: 4", "nodes: 1")
+    .replace("devices_per_node: 8", "devices_per_node: auto")
+)
 SSH = """\
 launcher: ssh
 hosts: [node1, admin@10.11.0.3]

@@ -3,8 +3,8 @@
 import pytest
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.configuration import canonical_precision
 from dlperf_study.study.parameter_types import MAX_POINTS
+from dlperf_study.study.precision import canonical_precision
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import STUDY, write
 
@@ -72,7 +72,7 @@ def test_a_grid_that_nobody_could_list_is_refused(tmp_path, place, text):
     with pytest.raises(StudyFileError) as caught:
         load_study(file)
     message = str(caught.value)
-    assert message.startswith(f"{file}: {place} is {{'nodes': [1, 2")
+    assert message.startswith(f"{file}: {place} is {{nodes: [1, 2")
     assert message.endswith(f"its levels give 10,648 points; the most are {MAX_POINTS:,}")
     assert len(message) < 500
 

@@ -19,6 +19,10 @@ BUILT = {
 }
 
 
+#: Windows by time: what was published has numbers of steps.
+BY_TIME = ("max_warmup_seconds", "measured_seconds")
+
+
 def refuse_unbuilt(configuration):
     for name, built in BUILT.items():
         if getattr(configuration, name) not in built:
@@ -67,6 +71,7 @@ def test_arcface_has_the_table_of_dlperf_paddlepaddle_plsc():
     assert entries("arcface", "nodes", "devices_per_node") == {(1, 1), (1, 4), (1, 8), (2, 8), (4, 8)}
     names = ("image_size", "classes", "batch_per_device", "precision", "warmup_steps", "measured_steps", "repeats")
     assert fixed("arcface", *names) == (112, 85742, 128, "fp32", 50, 100, 5)
+    assert fixed("arcface", *BY_TIME) == (0, 0)
     assert fixed("arcface", "model", "classifier", "sample_ratio") == ("arcface_resnet50", "sharded", 1.0)
 
 
@@ -85,6 +90,7 @@ def test_resnet50_has_the_four_tables_of_dlperf_and_three_of_them_with_synthetic
     names = ("precision", "loss_scaling", "batch_per_device", "data_source", "nodes", "devices_per_node")
     assert entries("resnet50", *names) == files | with_dali | added
     assert fixed("resnet50", "image_size", "classes", "warmup_steps", "measured_steps") == (224, 1000, 20, 100)
+    assert fixed("resnet50", *BY_TIME) == (0, 0)
 
 
 def test_allreduce_has_the_tables_of_elasticdls_allreduce_benchmark():
@@ -167,6 +173,7 @@ def test_a_quick_variant_runs_on_two_devices_in_about_a_minute(name):
     assert {c.world_size for c in configurations} == {1, 2}
     assert {(c.image_size, c.repeats, c.quick) for c in configurations} == {(32, 1, True)}
     assert max(c.warmup_steps + c.measured_steps + c.computation_steps for c in configurations) <= 12
+    assert {(c.max_warmup_seconds, c.measured_seconds) for c in configurations} == {(0, 0)}
     assert max(c.global_batch for c in configurations) <= 16
 
 
@@ -178,9 +185,24 @@ def test_in_a_quick_variant_every_baseline_can_run_that_something_is_compared_wi
     assert any(not entry.is_baseline for entry in plan.runnable)
 
 
-def test_quickstart_compares_each_framework_with_its_own_single_trainer():
+def test_quickstart_compares_all_reduce_with_its_own_process_and_the_server_with_none():
     plan = build_plan(load_study("quickstart"), cluster(1, 2), refuse_unbuilt)
-    assert len(plan.runnable) == len(plan.entries) == 8
+    assert len(plan.runnable) == len(plan.entries) == 6
     by_identity = {entry.configuration.identity: entry.configuration for entry in plan.entries}
     for entry in plan.entries:
-        assert by_identity[entry.baseline_identity] == replace(entry.configuration, devices_per_node=1)
+        alone = {"strategy": "local", "servers": 0} if entry.configuration.framework == "paddle_ps" else {}
+        assert by_identity[entry.baseline_identity] == replace(entry.configuration, devices_per_node=1, **alone)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_no_run_of_quickstart_needs_more_than_two_cores(quick):
+    plan = build_plan(load_study("quickstart", quick), cluster(1, 2), refuse_unbuilt)
+    threads = [c.world_size * c.threads_per_device + c.servers for c in (entry.configuration for entry in plan.entries)]
+    assert max(threads) == 2
+
+
+def test_quickstart_asks_for_intervals_within_six_minutes():
+    study = load_study("quickstart")
+    assert (study.precision, study.time_budget_minutes) == (0.1, 6)
+    plan = build_plan(study, cluster(1, 2), refuse_unbuilt)
+    assert {(c.repeats, c.measured_seconds) for c in (entry.configuration for entry in plan.entries)} == {(3, 4.0)}

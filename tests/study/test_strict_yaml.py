@@ -40,7 +40,9 @@ def test_what_only_yaml_1_1_takes_for_something_else_is_a_string(tmp_path, text)
 
 @pytest.mark.parametrize("text", ["010", "-010", "08", "00"])
 def test_a_number_with_a_leading_zero_is_refused(tmp_path, text):
-    with pytest.raises(StudyFileError, match=f"line 2, column 4: {text} starts with a zero, so YAML 1.1 and 1.2 read"):
+    with pytest.raises(
+        StudyFileError, match=f"line 2, column 4: b: {text} starts with a zero, so YAML 1.1 and 1.2 read"
+    ):
         read(tmp_path, f"a: 1\nb: {text}\n")
     assert read(tmp_path, f"a: '{text}'") == {"a": text}
 
@@ -61,7 +63,7 @@ def test_a_number_of_too_many_digits_is_refused(tmp_path, number):
     "text", ["!!int '8'", "!!set {b}", "!!timestamp x", "!!python/name:os.system", "! 5", "!!map {}"]
 )
 def test_tags_are_refused(tmp_path, text):
-    with pytest.raises(StudyFileError, match=r"line 1, column 4: a tag \(.*values are plain strings, numbers, true"):
+    with pytest.raises(StudyFileError, match=r"line 1, column 4: a: a tag \(.*values are plain strings, numbers, true"):
         read(tmp_path, f"a: {text}")
 
 
@@ -86,6 +88,12 @@ def test_values_nested_as_deeply_as_in_any_study_are_read(tmp_path):
 LAUGHS = "a0: &a0 [x]\n" + "".join(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]\n" for k in range(1, 10))
 MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{k}: &a{k} {{<<: [{', '.join([f'*a{k - 1}'] * 10)}]}}\n" for k in range(1, 10))
 WIDE = "a: [" + "1, " * MAX_VALUES + "]"
+
+
+@pytest.mark.timeout(20)
+def test_a_file_of_many_bytes_is_not_parsed(tmp_path):
+    with pytest.raises(StudyFileError, match="has more than 4,194,304 bytes"):
+        read(tmp_path, "title: " + "a " * (25 << 20))
 
 
 @pytest.mark.parametrize("text", [LAUGHS, MERGES, WIDE], ids=["aliases", "merges", "a long list"])

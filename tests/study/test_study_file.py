@@ -1,5 +1,7 @@
 """What a study file becomes: the study, its quick variant, and every study that comes with the package."""
 
+import pytest
+
 from dlperf_study.study.configuration import FIELD_NAMES, parameters_of, study_parameters
 from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.parameter import Scope
@@ -13,6 +15,26 @@ def test_a_valid_file_becomes_a_study(tmp_path):
     assert (study.name, study.scaling, study.quick, study.questions) == ("example", "weak", False, ("scaling",))
     assert study.factors == {"model": ["resnet50", "mobilenet_v2"], "devices_per_node": [1, 2]}
     assert study.baseline == (DenominatorRule({"devices_per_node": 1}),)
+
+
+def test_runs_are_measured_in_rounds_unless_the_file_says_blocks(tmp_path):
+    study = load_study(write(tmp_path))
+    assert (study.order, study.order_seed) == ("rounds", 0)
+    study = load_study(write(tmp_path, STUDY + "order: blocks\norder_seed: 7\n"))
+    assert (study.order, study.order_seed) == ("blocks", 7)
+
+
+@pytest.mark.parametrize(("given", "share"), [("2 %", 0.02), ("0.5%", 0.005), ("0.02", 0.02)])
+def test_a_precision_is_a_percentage_or_a_share(tmp_path, given, share):
+    study = load_study(write(tmp_path, STUDY + f"precision: {given}\nmax_repeats: 7\ntime_budget_minutes: 30\n"))
+    assert study.precision == pytest.approx(share)
+    assert (study.max_repeats, study.time_budget_minutes) == (7, 30.0)
+
+
+def test_a_quick_variant_has_no_precision(tmp_path):
+    text = STUDY + "precision: 2 %\nmax_repeats: 7\nquick: {measurement: {repeats: 1}}\n"
+    quick = load_study(write(tmp_path, text), quick=True)
+    assert (quick.precision, quick.max_repeats, quick.measurement) == (None, None, {"repeats": 1})
 
 
 def test_a_baseline_may_be_given_as_rules(tmp_path):

@@ -27,12 +27,14 @@ ERRORS = [
         ", line 5, column 1: duplicate key 'scaling'; it is already in line 4",
     ),
     ("not a mapping", (STUDY, "- a\n- b\n"), ": holds a list; it must be a mapping of keys to values"),
+    ("one value", (STUDY, "true\n"), ": holds true; it must be a mapping of keys to values"),
     ("empty", (STUDY, ""), ": holds nothing; it must be a mapping of keys to values"),
     (
         "unknown key",
         ("title:", "titel:"),
         ": title is missing\n{file}: unknown key titel; did you mean title? the keys are title, about, questions, "
-        "scaling, fixed, factors, include, exclude, baseline, reference, published, measurement, quick",
+        "scaling, fixed, factors, include, exclude, baseline, reference, published, measurement, order, "
+        "order_seed, precision, max_repeats, time_budget_minutes, quick",
     ),
     (
         "unknown factor",
@@ -54,9 +56,37 @@ ERRORS = [
         ("fixed:", "measurement: {steps: 5}\nfixed:"),
         f": unknown key measurement.steps; did you mean trace_steps? the keys are {MEASUREMENT}",
     ),
+    ("unknown order", ("fixed:", "order: random\nfixed:"), ": order is 'random'; the choices are 'rounds' or 'blocks'"),
+    ("negative order_seed", ("fixed:", "order_seed: -1\nfixed:"), ": order_seed is -1; it must be at least 0"),
+    (
+        "precision in words",
+        ("fixed:", "precision: high\nfixed:"),
+        ": precision is 'high'; write a percentage, as in precision: 2 %",
+    ),
+    ("precision above all", ("fixed:", "precision: 2\nfixed:"), ": precision is 2; it must be at most 0.5"),
+    (
+        "limit without precision",
+        ("fixed:", "max_repeats: 9\nfixed:"),
+        ": max_repeats is given, but precision is not; give the precision or leave it out",
+    ),
+    (
+        "precision of blocks",
+        ("fixed:", "precision: 2 %\norder: blocks\nfixed:"),
+        ": precision needs order: rounds, because blocks have no interval of a ratio",
+    ),
+    (
+        "precision of two runs",
+        ("fixed:", "precision: 2 %\nmeasurement: {repeats: 2}\nfixed:"),
+        ": measurement.repeats is 2; with precision it must be at least 3",
+    ),
+    (
+        "fewer than the repeats at most",
+        ("fixed:", "precision: 2 %\nmax_repeats: 4\nmeasurement: {repeats: 5}\nfixed:"),
+        ": max_repeats is 4; it must be at least repeats, which is 5",
+    ),
     ("a key that is not a string", ("title:", "7: x\ntitle:"), ", line 1, column 1: this key is not a string"),
     ("a list as key", ("title:", "? [a]\n: x\ntitle:"), ", line 1, column 3: this key is not a string"),
-    ("a section without content", ("{devices_per_node: 1}", ""), ": baseline is None, which is not a list"),
+    ("a section without content", ("{devices_per_node: 1}", ""), ": baseline is null, which is not a list"),
     (
         "wrong type",
         ("devices_per_node: [1, 2]", "devices_per_node: [1, two]"),
@@ -65,7 +95,19 @@ ERRORS = [
     (
         "a boolean is not a number",
         ("devices_per_node: [1, 2]", "devices_per_node: [true]"),
-        ": factors.devices_per_node[0] is True, which is not an integer",
+        ": factors.devices_per_node[0] is true, which is not an integer",
+    ),
+    ("a title without text", ("title: An example", "title:"), ": title is null, which is not a string"),
+    (
+        "a number that the versions of YAML read differently",
+        ("devices_per_node: [1, 2]", "devices_per_node: [1, 010]"),
+        ", line 8, column 25: factors.devices_per_node[1]: 010 starts with a zero, so YAML 1.1 and 1.2 read it "
+        "differently; remove it, or quote a string",
+    ),
+    (
+        "a boolean twice",
+        ("devices_per_node: [1, 2]", "devices_per_node: [1, 2]\n  hierarchical: [true, true]"),
+        ": duplicate level in factors.hierarchical: true, true",
     ),
     (
         "a level that is not a list",
@@ -213,6 +255,16 @@ def test_a_missing_file_is_named(tmp_path):
         StudyFileError, match=r"there is no file .*nowhere\.yaml; give a path, or a name in params/studies"
     ):
         load_study(tmp_path / "nowhere.yaml")
+
+
+def test_what_is_no_file_is_said_to_be_none(tmp_path):
+    with pytest.raises(StudyFileError) as caught:
+        load_study(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path} is a folder, not a study file; give the path of a file, or a name in params/studies"
+    )
+    with pytest.raises(StudyFileError, match=r"^/dev/null is a device or a pipe, not a study file; give the path"):
+        load_study("/dev/null")
 
 
 def test_messages_name_files_from_the_projects_folder():

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,3 +58,23 @@ def test_a_process_that_is_ended_before_it_could_say_anything_leaves_the_reason(
 ) -> None:
     process.end()
     assert process.errors() == "the notebook was still being executed, and was ended"
+
+
+#: Sends Ctrl-C to all of its terminal's processes while the server of notebooks starts, which takes a second.
+INTERRUPTED = """
+import os, signal, sys, threading
+from pathlib import Path
+from dlperf_study.supervision.notebook import Execution, NotebookProcess
+folder = Path(sys.argv[1])
+threading.Timer(0.2, os.killpg, (os.getpgrp(), signal.SIGINT)).start()
+try:
+    NotebookProcess(Execution(folder / "a.ipynb", folder / "b.ipynb", {}, folder / "failure.txt"))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_while_the_first_notebook_starts_is_not_lost(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
+    done = subprocess.run(command, start_new_session=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)

@@ -4,9 +4,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,18 @@ import pytest
 
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.rank_log import read_rank_log
-from dlperf_study.frameworks._base import Framework, HostStopwatch
+from dlperf_study.evidence.rank_log_writer import FORMAT
+from dlperf_study.frameworks._base import Drain, Framework, HostStopwatch
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job
 from dlperf_study.worker.__main__ import train
-from dlperf_study.worker.windows import SETTLING_STEPS, breakdown_windows, measure
+from dlperf_study.worker.windows import (
+    SETTLING_STEPS,
+    exchange_sizes,
+    exchange_windows,
+    measure,
+)
 
 ASKED = Configuration(
     study="example",
@@ -29,11 +36,15 @@ ASKED = Configuration(
     model="none",
     devices_per_node=2,
     warmup_steps=2,
+    max_warmup_seconds=0.0,
     measured_steps=3,
     computation_steps=4,
     exchange_steps=5,
 )
 STEP_SECONDS = 0.005
+GRADIENT_BYTES = 65536
+#: The bytes of each exchange: from 4 KiB to all gradients, each twice the one before.
+SIZES = [4096, 8192, 16384, 32768, 65536]
 
 
 class CountingTrainer:
@@ -48,8 +59,9 @@ class CountingTrainer:
         self._local = False
 
     def description(self) -> dict[str, Any]:
-        known = {"library": "none", "library_version": "0", "device": "cpu", "flops_source": ""}
-        return known | {"parameters": 1, "gradient_bytes": 4, "flops_per_sample": None}
+        known: dict[str, Any] = {"library": "none", "library_version": "0", "device": "cpu", "flops_source": ""}
+        known |= {"parameters": 16384, "gradient_bytes": GRADIENT_BYTES, "exchange_threads": 1}
+        return known | {"flops_per_sample": None}
 
     def train_step(self) -> float:
         assert not self._local
@@ -59,17 +71,22 @@ class CountingTrainer:
         assert self._local
         return self._step("compute")
 
-    def exchange(self) -> None:
-        self._step("exchange")
+    def exchange(self, size: int) -> Callable[[], None]:
+        return lambda: void(self._step(f"exchange {size}"))
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:
         self._local = True
+        self.diary.append("leave")
         yield
         self._local = False
+        self.diary.append("return")
 
     def barrier(self) -> None:
         self.diary.append("barrier")
+
+    def agreed_maximum(self, value: float) -> float:
+        return value
 
     def stopwatch(self) -> HostStopwatch:
         return HostStopwatch()
@@ -78,9 +95,9 @@ class CountingTrainer:
         self.diary.append("read loss")
         return loss
 
-    def settle(self) -> float:
+    def settle(self) -> Drain:
         self.diary.append("settle")
-        return 0.25
+        return Drain(0.25, 0.1)
 
     def parameter_checksum(self) -> str:
         self.diary.append("checksum")
@@ -97,39 +114,73 @@ class CountingTrainer:
         return float(len(self.diary))
 
 
-def measured(trainer: CountingTrainer, folder: Path) -> Path:
+def void(_: float) -> None:
+    """Return nothing: an exchange has no loss."""
+
+
+def measured(trainer: CountingTrainer, folder: Path, asked: Configuration = ASKED) -> Path:
     framework = Framework("counting", "none", (), (), lambda *_: None, lambda *_: Job(()), lambda _: trainer)
     run = RunPaths(folder)
-    train(framework, ASKED, run)
+    train(framework, asked, run)
     return run.rank_log(1)
 
 
 def test_the_log_is_what_the_reader_reads(tmp_path: Path) -> None:
     log = read_rank_log(measured(CountingTrainer(), tmp_path))
     steps = {name: window.steps for name, window in log.windows.items()}
-    assert steps == {"warmup": 2, "training": 3, "computation": 4, "exchange": 5}
+    computation = {"computation_before": 2, "training": 3, "computation_after": 2}
+    exchange = {**{f"exchange_{size}": 5 for size in SIZES[:-1]}, "exchange": 5}
+    assert steps == {"warmup": 2} | computation | exchange
     assert log.windows["training"].step_seconds.min() >= STEP_SECONDS
-    assert log.windows["exchange"].bytes == 4
+    assert [window.bytes for name, window in log.windows.items() if name in exchange] == SIZES
     assert log.windows["exchange"].losses.size == 0
     place = {name: log.facts[name] for name in ("rank", "world_size", "node", "local_rank", "exchange", "format")}
-    assert place == {"rank": 1, "world_size": 2, "node": 0, "local_rank": 1, "exchange": "all_reduce", "format": 1}
+    assert place == {"rank": 1, "world_size": 2, "node": 0, "local_rank": 1, "exchange": "all_reduce", "format": FORMAT}
 
 
-def test_the_parameters_are_compared_before_ranks_drift_apart(tmp_path: Path) -> None:
-    end = read_rank_log(measured(CountingTrainer(), tmp_path)).end
-    assert (end["initial_checksum"], end["parameter_checksum"], end["drain_seconds"]) == ("0", "5", 0.25)
+def test_the_parameters_are_compared_after_training_and_before_the_rest(tmp_path: Path) -> None:
+    trainer = CountingTrainer()
+    end = read_rank_log(measured(trainer, tmp_path)).end
+    trained = 2 + SETTLING_STEPS + 3
+    assert (end["initial_checksum"], end["parameter_checksum"]) == ("0", str(trained))
+    assert (end["drain_seconds"], end["drain_resolution_seconds"]) == (0.25, 0.1)
 
 
 def test_the_order_of_what_is_measured(tmp_path: Path) -> None:
+    """Computation before and after training; each window after steps of its own mode, with nothing pending."""
     trainer = CountingTrainer()
     measured(trainer, tmp_path)
-    expected = ["checksum"]
-    for steps in (2, 3):
-        expected += ["barrier", *["train"] * steps, *["read loss"] * steps]
-    expected += ["settle", "checksum", *["compute"] * SETTLING_STEPS]
-    expected += ["barrier", *["compute"] * 4, *["read loss"] * 4, *["exchange"] * SETTLING_STEPS]
-    expected += ["barrier", *["exchange"] * 5, "close"]
-    assert trainer.diary == expected
+    expected = ["checksum", *window("train", 2)]
+    expected += ["settle", "leave", *["compute"] * SETTLING_STEPS, *window("compute", 2), "return"]
+    expected += [*["train"] * SETTLING_STEPS, "settle", *window("train", 3), "settle", "checksum"]
+    expected += ["settle", "leave", *["compute"] * SETTLING_STEPS, *window("compute", 2), "return"]
+    for size in SIZES:
+        expected += [*[f"exchange {size}"] * SETTLING_STEPS, "barrier", *[f"exchange {size}"] * 5]
+    assert trainer.diary == [*expected, "close"]
+
+
+def window(step: str, steps: int) -> list[str]:
+    return ["barrier", *[step] * steps, *["read loss"] * steps]
+
+
+def test_computation_is_measured_for_as_many_steps_as_training(tmp_path: Path) -> None:
+    windows = read_rank_log(measured(CountingTrainer(), tmp_path, replace(ASKED, computation_steps=-1))).windows
+    assert (windows["computation_before"].steps, windows["computation_after"].steps) == (1, 2)
+
+
+def test_servers_take_all_gradients_at_once() -> None:
+    windows = exchange_windows(CountingTrainer("push_pull"), GRADIENT_BYTES, steps=2)
+    assert [(window.name, window.bytes) for window in windows] == [("exchange", GRADIENT_BYTES)]
+
+
+@pytest.mark.parametrize("gradient_bytes", [4, 4096, 5000, 2_236_682 * 2, 94_000_000, 553_430_176])
+def test_sizes_grow_by_a_factor_up_to_all_gradients(gradient_bytes: int) -> None:
+    sizes = exchange_sizes(gradient_bytes)
+    assert sizes == sorted(set(sizes))
+    assert (sizes[0], sizes[-1]) == (min(4096, gradient_bytes), gradient_bytes)
+    assert not any(size % 4 for size in sizes[:-1])
+    factors = [large / small for small, large in pairwise(sizes)]
+    assert factors == pytest.approx(factors[:1] * len(factors), rel=1e-3)
 
 
 def test_without_an_exchange_there_is_nothing_to_break_down(tmp_path: Path) -> None:
@@ -146,17 +197,17 @@ def test_losses_are_read_after_the_window(tmp_path: Path) -> None:
     assert window.seconds == pytest.approx(sum(window.step_seconds))
 
 
-def test_a_window_of_no_steps_is_left_out() -> None:
-    asked = replace(ASKED, computation_steps=0)
-    windows = list(breakdown_windows(CountingTrainer(), asked, exchanged_bytes=4))
-    assert [window.name for window in windows] == ["exchange"]
+def test_a_window_of_no_steps_is_left_out(tmp_path: Path) -> None:
+    windows = read_rank_log(measured(CountingTrainer(), tmp_path, replace(ASKED, computation_steps=0))).windows
+    assert list(windows)[:3] == ["warmup", "training", "exchange_4096"]
 
 
 def test_a_failure_keeps_what_was_measured_and_is_no_whole_log(tmp_path: Path) -> None:
     with pytest.raises(FloatingPointError):
-        measured(CountingTrainer(fails_at=4), tmp_path)
+        measured(CountingTrainer(fails_at=6), tmp_path)
     log = RunPaths(tmp_path).rank_log(1)
-    assert [json.loads(line)["kind"] for line in log.read_text().splitlines()] == ["rank", "window"]
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line.get("name") for line in lines] == [None, "warmup", "computation_before"]
     with pytest.raises(EvidenceError, match="no end line"):
         read_rank_log(log)
 

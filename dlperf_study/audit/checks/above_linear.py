@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.analysis.scaling import ABOVE_LINEAR, IMPOSSIBLE_GAIN, above_linear, gain
-from dlperf_study.audit.audit_check import AuditDiagnostic, Check, error_phrase, step_phrase
-from dlperf_study.audit.results import Results
+from dlperf_study.analysis.scaling import ABOVE_LINEAR, IMPOSSIBLE_GAIN
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, chance_phrase, step_phrase
+from dlperf_study.audit.results import Results, curve_step
 from dlperf_study.diagnostic import Severity
 
 #: A smaller excess is ignored: of 95 published lists of runs half have a coefficient of variation above 0.4 %.
@@ -15,7 +15,7 @@ _DIFFERENT_CONDITIONS: tuple[str, ...] = ("the two rates may be of different con
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every step to more devices."""
     for fewer, more in results.steps():
-        excess = gain(fewer.point, more.point) - 1
+        excess = curve_step(fewer, more).gain - 1
         lowest, highest = more.cell.printed.bounds()[0], fewer.cell.printed.bounds()[1]
         if excess < NOISE or lowest <= highest * more.point.devices / fewer.point.devices:
             yield None
@@ -23,9 +23,9 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
         computation = f"{step_phrase(fewer, more)}, {excess:.1%} above linear"
         severity, explanations = Severity.ERROR, _DIFFERENT_CONDITIONS
         if excess <= IMPOSSIBLE_GAIN - 1:
-            is_certain = above_linear(fewer.point, more.point)
+            is_certain = (fewer.cell.key, more.cell.key) in results.unexplained
             severity, explanations = Severity.WARNING if is_certain else Severity.NOTE, ABOVE_LINEAR
-            computation += f"; {error_phrase(fewer, more)} {'do not' if is_certain else 'may'} explain it"
+            computation += f"; {chance_phrase(is_certain, fewer, more)}"
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, explanations)
 
 

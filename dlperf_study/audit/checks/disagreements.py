@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.analysis.scaling import MARGIN
-from dlperf_study.audit.audit_check import AuditDiagnostic, Check
+from dlperf_study.audit.audit_check import FAR_APART, AuditDiagnostic, Check
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
@@ -44,7 +43,7 @@ def _different_numbers(cells: list[ResultCell]) -> AuditDiagnostic | None:
         if factor and factor > 1 and abs(quotient / factor - 1) < NEAR:
             computation += f", the factor of its {noun}: their scopes may differ"
             break
-    severity = Severity.WARNING if quotient > 1 + MARGIN else Severity.NOTE
+    severity = Severity.WARNING if quotient > 1 + FAR_APART else Severity.NOTE
     return AuditDiagnostic(severity, tuple(ordered), computation, _EXPLANATIONS)
 
 

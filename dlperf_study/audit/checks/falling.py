@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.analysis.scaling import FALLING, falls
-from dlperf_study.audit.audit_check import AuditDiagnostic, Check, error_phrase, step_phrase
+from dlperf_study.analysis.scaling import FALLING
+from dlperf_study.audit.audit_check import AuditDiagnostic, Check, chance_phrase, step_phrase
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 
@@ -14,11 +14,12 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
         if more.cell.printed.bounds()[1] >= fewer.cell.printed.bounds()[0]:
             yield None
             continue
-        is_certain = falls(fewer.point, more.point)
+        is_certain = (fewer.cell.key, more.cell.key) in results.unexplained
         severity = Severity.WARNING if is_certain else Severity.NOTE
-        verdict = "do not explain it" if is_certain else "may explain the fall, not that nothing was gained"
         fall = 1 - more.cell.value / fewer.cell.value
-        computation = f"{step_phrase(fewer, more)}, a fall of {fall:.1%}; {error_phrase(fewer, more)} {verdict}"
+        computation = f"{step_phrase(fewer, more)}, a fall of {fall:.1%}; "
+        computation += chance_phrase(is_certain, fewer, more)
+        computation += "" if is_certain else ", but not that nothing was gained"
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, FALLING)
 
 

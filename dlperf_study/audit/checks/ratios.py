@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import islice
 from operator import truediv
 from statistics import mean
 
@@ -68,19 +69,25 @@ def _compare(results: Results, ratio: ResultCell, rate: ResultCell, baseline: Re
         computation += ": with as many digits as its neighbours have it fits no rounding, "
         computation += f"with its own it is {roundings[0]}"
         return AuditDiagnostic(Severity.NOTE, cells, computation, (_FEWER_DIGITS,))
-    if _is_within_bounds(ratio, rate, baseline, truncated=False):
+    if _is_within_bounds(ratio, rate, baseline, truncated=False) or _is_of_common_rounds(ratio, rate, baseline):
         return None
     computation += ": it fits no rounding"
     if _is_within_bounds(ratio, rate, baseline, truncated=True):
         return AuditDiagnostic(Severity.WARNING, cells, computation, (_TRUNCATED, _OTHER_RATES))
-    share = device_share(ratio, baseline)
-    matching = []
-    for description, alternative in _alternatives(results, rate, baseline):
-        if ratio.printed.roundings_from(alternative * share):
-            matching.append(description)
-    names = "; ".join(matching[:MOST_ALTERNATIVES])
+    names = "; ".join(islice(_fitting_quotients(results, ratio, rate, baseline), MOST_ALTERNATIVES))
     computation += f". It would fit {names}" if names else _per_cent_suspicion(ratio)
     return AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_RATES,))
+
+
+def _is_of_common_rounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> bool:
+    """Return whether a ratio of ours is made from the rounds that both have, of several that not both have.
+
+    It then need not be the quotient of the two rates, but that is in its interval.
+    """
+    low, high = ratio.get("low"), ratio.get("high")
+    if None in (low, high) or rate.get("measured_rounds") == baseline.get("measured_rounds"):
+        return False
+    return bool(low <= recomputed(ratio, rate, baseline) <= high)
 
 
 def _is_within_bounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell, truncated: bool) -> bool:
@@ -90,21 +97,40 @@ def _is_within_bounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell,
     return ratio.printed.overlaps(low * share, high * share)
 
 
-def _alternatives(results: Results, rate: ResultCell, baseline: ResultCell) -> Iterator[tuple[str, Fraction]]:
-    """Yield quotients with another baseline, another rate, or means of runs, each with its description."""
+def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Iterator[str]:
+    """Yield each quotient with another baseline, another rate, or means of runs, that would print like the ratio."""
+    share = device_share(ratio, baseline)
     for cell in results.of(THROUGHPUT):
-        if cell.get("source") != rate.get("source") or not cell.printed.is_positive:
+        if cell.get("source") != rate.get("source"):
             continue
-        if cell.world_size == baseline.world_size and cell is not baseline:
-            yield f"{rate.text} / {cell.text} ({cell.key})", rate.printed.exact / cell.printed.exact
-        if cell.table == rate.table and cell is not rate:
-            yield f"{cell.text} ({cell.key}) / {baseline.text}", cell.printed.exact / baseline.printed.exact
+        is_baseline = cell.world_size == baseline.world_size and cell is not baseline
+        if is_baseline and _prints_like(ratio, rate, cell, share):
+            yield f"{rate.text} / {cell.text} ({cell.key})"
+        if cell.table == rate.table and cell is not rate and _prints_like(ratio, cell, baseline, share):
+            yield f"{cell.text} ({cell.key}) / {baseline.text}"
     rate_runs = [run.value for run in results.runs.get(rate.key, ())]
     baseline_runs = [run.value for run in results.runs.get(baseline.key, ())]
+    quotients = {}
     if rate_runs and len(rate_runs) == len(baseline_runs) and min(baseline_runs) > 0:
-        yield "the mean of the ratios of the runs", Fraction(mean(map(truediv, rate_runs, baseline_runs)))
+        quotients["the mean of the ratios of the runs"] = Fraction(mean(map(truediv, rate_runs, baseline_runs)))
     if rate_runs and baseline_runs and mean(rate_runs) > 0 and mean(baseline_runs) > 0:
-        yield "the means of the runs", Fraction(mean(rate_runs)) / Fraction(mean(baseline_runs))
+        quotients["the means of the runs"] = Fraction(mean(rate_runs)) / Fraction(mean(baseline_runs))
+    for description, quotient_of_runs in quotients.items():
+        if ratio.printed.roundings_from(quotient_of_runs * share):
+            yield description
+
+
+def _prints_like(ratio: ResultCell, numerator: ResultCell, denominator: ResultCell, share: Fraction) -> bool:
+    """Return whether the quotient of two rates would print like the ratio.
+
+    The exact fractions are needed for few: they take much longer than the floats that rule out most.
+    """
+    if numerator.value <= 0 or denominator.value <= 0:
+        return False
+    difference = numerator.value / denominator.value * float(share) - ratio.value
+    if abs(difference) > 2 * float(ratio.printed.step) or not denominator.printed.is_positive:
+        return False
+    return bool(ratio.printed.roundings_from(numerator.printed.exact / denominator.printed.exact * share))
 
 
 CHECK = Check("Does every printed ratio follow from its own numbers?", "ratios", examine)

@@ -1,18 +1,23 @@
 """Summaries and the lists of their runs: a printed number is their median, or their mean if the source says so."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations
-from statistics import mean, median
+from statistics import geometric_mean, mean, median
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check, texts_phrase
-from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
+from dlperf_study.audit.result_cell import GEOMETRIC_MEAN, THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 from dlperf_study.wording import counted
 
-ESTIMATORS = {"median": median, "mean": mean}
+Estimator = Callable[[list[Fraction]], Fraction | float]
+ESTIMATORS: dict[str, Estimator] = {
+    "median": median,
+    "mean": mean,
+    GEOMETRIC_MEAN: geometric_mean,
+}
 _EXPLANATIONS = (
     "the list may be of another series of runs than the table",
     "a run may be missing from the list",
@@ -41,7 +46,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
 def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
     name = summary.estimator if summary.estimator in ESTIMATORS else "median"
     expected = Fraction(ESTIMATORS[name]([run.printed.exact for run in runs]))
-    if summary.printed.roundings_from(expected):
+    if summary.printed.roundings_from(expected) or _is_computed_from(summary, runs, ESTIMATORS[name]):
         return None
     computation = f"the {name} of {texts_phrase(runs)} is {float(expected):.7g}, printed {summary.text}"
     alternatives = "; ".join(_matching_alternatives(summary, runs))
@@ -50,11 +55,17 @@ def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnost
     return AuditDiagnostic(Severity.ERROR, (summary, *runs), computation, _EXPLANATIONS)
 
 
+def _is_computed_from(summary: ResultCell, runs: list[ResultCell], estimator: Estimator) -> bool:
+    """Return whether a summary that was never printed is that of its runs; the last digits of these are rounded too."""
+    low, high = (Fraction(estimator([run.printed.bounds()[side] for run in runs])) for side in (0, 1))
+    return summary.printed.computed and summary.printed.overlaps(low, high)
+
+
 def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:
     """Yield what would print like the summary: the other estimator, one run, or the median without one run."""
     rates = [run.printed.exact for run in runs]
-    for name, estimator in ESTIMATORS.items():
-        if summary.printed.roundings_from(Fraction(estimator(rates))):
+    for name in ("median", "mean"):
+        if summary.printed.roundings_from(Fraction(ESTIMATORS[name](rates))):
             yield f"their {name}"
     for run in runs:
         if run.printed.exact == summary.printed.exact:

@@ -18,22 +18,19 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     for curve in results.curves():
         if curve[0].cell.metric != THROUGHPUT or curve[-1].point.devices <= curve[0].point.devices:
             continue
-        flat_curve = _find_flat_curve(curve)
-        yield flat_curve
-        if flat_curve is None:
-            for position in range(1, len(curve)):
-                yield _find_wrong_scope(curve, position)
-
-
-def _find_flat_curve(curve: list[Rate]) -> AuditDiagnostic | None:
-    """Find a curve of rates per device: none rises, and none falls by more than a scaling loss."""
-    first = curve[0]
-    later = [rate.cell.value for rate in curve if rate.point.devices > first.point.devices]
-    if len(later) < 2 or min(later) / first.cell.value < 1 - FLAT or max(later) / first.cell.value > 1 + NEAR:
-        return None
-    rates = ", ".join(f"{rate.cell.text} on {rate.point.devices}" for rate in curve)
-    computation = f"{rates} devices: the rate hardly changes, as the rate of one device does and that of a job does not"
-    return AuditDiagnostic(Severity.WARNING, tuple(rate.cell for rate in curve), computation, _EXPLANATIONS)
+        first = curve[0]
+        later = [rate.cell.value for rate in curve if rate.point.devices > first.point.devices]
+        # Rates per device: none rises, and none falls by more than a scaling loss.
+        hardly_falls = len(later) > 1 and min(later) / first.cell.value >= 1 - FLAT
+        if hardly_falls and max(later) / first.cell.value <= 1 + NEAR:
+            rates = ", ".join(f"{rate.cell.text} on {rate.point.devices}" for rate in curve)
+            computation = f"{rates} devices: the rate hardly changes, "
+            computation += "as the rate of one device does and that of a job does not"
+            yield AuditDiagnostic(Severity.WARNING, tuple(rate.cell for rate in curve), computation, _EXPLANATIONS)
+            continue
+        yield None
+        for position in range(1, len(curve)):
+            yield _find_wrong_scope(curve, position)
 
 
 def _find_wrong_scope(curve: list[Rate], position: int) -> AuditDiagnostic | None:

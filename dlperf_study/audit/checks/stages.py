@@ -11,7 +11,7 @@ from dlperf_study.diagnostic import Severity
 TASK, BATCHES, EXCHANGE = "task_process_seconds", "batch_process_seconds", "report_gradient_seconds"
 UPDATE, PASSES, COPY = "apply_gradients_seconds", "forward_backward_seconds", "tensor_numpy_seconds"
 #: Each stage, and what it is a part of: none can take longer. In ElasticDL the exchange begins with the copy.
-PARTS = ((BATCHES, TASK), (EXCHANGE, TASK), (COPY, TASK), (UPDATE, TASK), (PASSES, TASK), (COPY, EXCHANGE))
+STAGE_TOTALS = ((BATCHES, TASK), (EXCHANGE, TASK), (COPY, TASK), (UPDATE, TASK), (PASSES, TASK), (COPY, EXCHANGE))
 #: The stages that follow each other and make up a task.
 CONSECUTIVE_STAGES = (EXCHANGE, UPDATE, PASSES)
 #: How many times as long the same computation may take on another number of devices.
@@ -29,7 +29,7 @@ _ASYNCHRONOUS = (
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every stage of a task, every sum of stages, and every stage along a series."""
-    for metric, total_metric in PARTS:
+    for metric, total_metric in STAGE_TOTALS:
         for part, total in results.pairs(metric, total_metric):
             yield _compare_with_total(part, total)
     for task in results.of(TASK):

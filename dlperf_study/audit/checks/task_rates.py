@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.audit.audit_check import AuditDiagnostic, Check, error_phrase
+from dlperf_study.audit.audit_check import FAR_APART, AuditDiagnostic, Check
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell, integer_quotient
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
@@ -28,9 +28,8 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 def _compare(results: Results, seconds: ResultCell, rate: ResultCell, samples: int) -> AuditDiagnostic | None:
     expected = samples / seconds.value
-    curve_rate = results.rate(rate)
-    # The median of rates need not be the reciprocal of the median of times.
-    is_between = curve_rate.point.low <= expected <= curve_rate.point.high
+    # The mean of rates need not be the reciprocal of the mean of times.
+    is_between, reason = _may_be_of_other_runs(results, rate, expected)
     if rate.printed.overlaps(*integer_quotient(samples, seconds.printed)) or (rate.printed.computed and is_between):
         return None
     excess = rate.value / expected - 1
@@ -44,9 +43,17 @@ def _compare(results: Results, seconds: ResultCell, rate: ResultCell, samples: i
     if is_other_batch and rate.printed.overlaps(*integer_quotient(global_batch, seconds.printed)):
         computation += f". {batch_per_device:g} × {seconds.world_size} = {global_batch} samples would fit"
     if is_between:
-        computation += f"; {error_phrase(curve_rate)} may explain it"
+        computation += f"; {reason} may explain it"
     severity = Severity.WARNING if is_between else Severity.ERROR
     return AuditDiagnostic(severity, (rate, seconds), computation, _EXPLANATIONS)
+
+
+def _may_be_of_other_runs(results: Results, rate: ResultCell, expected: float) -> tuple[bool, str]:
+    """Return whether runs of one configuration may be as far apart as a rate is from ``expected``, and which runs."""
+    interval = results.rate(rate).logarithm.factor_interval()
+    if interval:
+        return interval.low <= expected <= interval.high, "the spread of its runs"
+    return abs(rate.value / expected - 1) <= FAR_APART, f"runs up to {FAR_APART:.0%} apart"
 
 
 CHECK = Check("Do rates and times agree?", "times with a rate", examine)

@@ -59,15 +59,17 @@ def _position(step: Any, counts_epochs: bool) -> tuple[int, int]:
     return int(parts[0]), int(parts[1])
 
 
-def _facts(line: Mapping[str, Any]) -> Mapping[str, str]:
-    return string_values(line["data"]) if line["type"] == "LOG" and line["step"] == "PARAMETER" else {}
-
-
+_LINE = JsonLine(
+    ("DLLL ",),
+    _record,
+    lambda line: string_values(line["data"]) if line["type"] == "LOG" and line["step"] == "PARAMETER" else {},
+    (JOB_RATE, JOB_TOTAL, UNITLESS_RATE, UNITLESS_TOTAL, LOSS),
+)
 FORMAT = Format(
     name="dllogger",
     title="NVIDIA dllogger",
     program="NVIDIA/dllogger, JSONStreamBackend",
-    lines=(JsonLine(("DLLL ",), _record, _facts, (JOB_RATE, JOB_TOTAL, UNITLESS_RATE, UNITLESS_TOTAL, LOSS)),),
+    lines=(_LINE,),
     rates=("throughput", "overall_throughput", "train_throughput", "overall_train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts: a number, or [epoch, step]",

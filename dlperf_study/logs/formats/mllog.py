@@ -41,15 +41,17 @@ def _first(metadata: Mapping[str, Any], *names: str) -> int:
     return next((int(metadata[name]) for name in names if metadata.get(name) is not None), -1)
 
 
-def _facts(line: Mapping[str, Any]) -> Mapping[str, str]:
-    return string_values({line["key"]: line.get("value")}) if line["key"] in _FACTS else {}
-
-
+_LINE = JsonLine(
+    (":::MLLOG ",),
+    _record,
+    lambda line: string_values({line["key"]: line.get("value")}) if line["key"] in _FACTS else {},
+    (JOB_RATE, UNITLESS_RATE),
+)
 FORMAT = Format(
     name="mllog",
     title="MLPerf",
     program="mlcommons/logging, mlperf_logging.mllog 0.7 and later",
-    lines=(JsonLine((":::MLLOG ",), _record, _facts, (JOB_RATE, UNITLESS_RATE)),),
+    lines=(_LINE,),
     rates=("throughput", "train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts, if it prints one",

@@ -1,5 +1,100 @@
 """The figures of the report, as SVG and PDF: each function takes the dataset and yields one figure per model."""
 
-from dlperf_study.report.figures.study_figures import communication, comparison, overview, scaling, steps, stragglers
+from collections.abc import Callable, Iterator
 
-__all__ = ["communication", "comparison", "overview", "scaling", "steps", "stragglers"]
+from matplotlib.figure import Figure as Drawing
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import context
+from dlperf_study.report.figures import drawings
+from dlperf_study.report.figures.drift_figure import drift
+from dlperf_study.report.figures.figure import Figure
+from dlperf_study.report.figures.style import publication_style
+from dlperf_study.report.formatting import display_name
+from dlperf_study.report.series import Series, all_groups, all_series
+
+__all__ = ["communication", "comparison", "drift", "overview", "scaling", "steps", "stragglers"]
+
+Draw = Callable[[Dataset, list[Series]], Drawing | None]
+
+_NOTHING_MEASURED = "No configuration of this model has a completed run."
+_ONE_SIZE = "Fewer than two numbers of devices were measured, so there is no scaling to show."
+_NO_EXCHANGE = "No exchange was measured for this model."
+_NOT_COMPARED = "No configuration of this model was measured that has a reference or is one."
+_NO_RANKS = "No configuration of this model has a measured computation of several ranks."
+#: The figures that show computation times.
+_ON_COMPUTATION = ("communication", "comparison", "stragglers")
+
+
+def overview(dataset: Dataset) -> Iterator[Figure]:
+    """Yield the throughput of every measured configuration, with its runs and its interval."""
+    dots = "Dots: runs. Mark: their mean. Bar: its interval."
+    caption = f"{dots} {context.repetition(dataset)} {context.merging(dataset)}"
+    return _per_model(dataset, "overview", "throughput", caption, drawings.overview, _NOTHING_MEASURED)
+
+
+def scaling(dataset: Dataset) -> Iterator[Figure]:
+    """Yield throughput, speedup and efficiency against the number of devices, each with its ideal line."""
+    caption = (
+        "Dotted: ideal scaling from the declared baseline, whose absolute throughput the legend gives. Dashed: the "
+        "bound, a step that takes no longer than its computation or, if that is longer, its exchange alone. "
+        "Bars: intervals; an open marker has none. "
+        f"{context.repetition(dataset, ratios=True)} {context.merging(dataset)}"
+    )
+    return _per_model(dataset, "scaling", "scaling", caption, drawings.scaling, _ONE_SIZE)
+
+
+def communication(dataset: Dataset) -> Iterator[Figure]:
+    """Yield what a step consists of, next to the pure time of its exchange."""
+    caption = (
+        "Bars: the step, its exposed communication at the end; pale line: the interval of that. "
+        "Thin line: the pure communication, as long as if nothing hid it. "
+        f"{context.MEANS} {context.merging(dataset)}"
+    )
+    return _per_model(dataset, "communication", "one step", caption, drawings.communication, _NO_EXCHANGE)
+
+
+def comparison(dataset: Dataset) -> Iterator[Figure]:
+    """Yield throughputs and steps of each reference and of what is compared with it, side by side."""
+    caption = (
+        "Of each group the first is the reference. Left, dots: runs; mark: their mean; bar: its interval. Right: the "
+        "step, its exposed communication at the end, each a mean over runs. "
+        f"{context.repetition(dataset)} {context.merging(dataset)}"
+    )
+
+    def draw(dataset: Dataset, series: list[Series]) -> Drawing | None:
+        model = str(series[0].rows["model"].iloc[0])
+        return drawings.comparison(dataset, all_groups(dataset, model))
+
+    return _per_model(dataset, "comparison", "side by side", caption, draw, _NOT_COMPARED)
+
+
+def steps(dataset: Dataset) -> Iterator[Figure]:
+    """Yield every step of warm-up and measured window, of each run."""
+    step = context.page_wording(dataset).step
+    caption = (
+        f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted."
+    )
+    return _per_model(dataset, "steps", "step by step", caption, drawings.steps, _NOTHING_MEASURED)
+
+
+def stragglers(dataset: Dataset) -> Iterator[Figure]:
+    """Yield the computation time of each rank relative to the slowest."""
+    caption = (
+        "One dot per rank and run: the rank's mean computation-only step, relative to that of the run's slowest rank. "
+        "The further left, the longer a rank waits for the others where they exchange gradients with each other; "
+        "with an asynchronous server none waits."
+    )
+    return _per_model(dataset, "stragglers", "ranks", caption, drawings.stragglers, _NO_RANKS)
+
+
+def _per_model(dataset: Dataset, name: str, title: str, caption: str, draw: Draw, empty: str) -> Iterator[Figure]:
+    series = all_series(dataset)
+    for model in dict.fromkeys(dataset.configurations["model"]):
+        lines = [line for line in series if set(line.rows["model"]) == {model}]
+        computation_note = context.computation_note(dataset, model) if name in _ON_COMPUTATION else ""
+        captions = filter(None, (caption, computation_note, context.conditions(dataset, model)))
+        with publication_style():
+            drawing = draw(dataset, lines)
+        file_name = f"{name}-{model}".replace("_", "-")
+        yield Figure(file_name, f"{display_name(model)}: {title}", " ".join(captions), drawing, empty)

@@ -25,12 +25,12 @@ from dlperf_study.report.figures.style import (
     marker,
     quantity_axes,
 )
-from dlperf_study.report.formatting import Unit, unit_of
+from dlperf_study.report.formatting import Unit, is_missing, unit_of, with_digits_of_interval
 from dlperf_study.report.series import Series
 from dlperf_study.report.tables.cells import INTERVALS
 
 QUICK = "quick: not for publication"
-IDEAL = "ideal"
+IDEAL, BOUND = "ideal", "bound"
 ROW_INCHES = 0.21
 #: From this ratio of the largest to the smallest number of devices on, axes are logarithmic.
 WIDE_RANGE = 8
@@ -61,8 +61,8 @@ def category_panel(dataset: Dataset, labels: Sequence[str], extra_inches: float 
     return drawing, axes
 
 
-def runs_and_medians(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw throughputs at the ``y`` of each row: runs as dots, a mark for their median, a bar for its interval."""
+def runs_and_means(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
+    """Draw throughputs at the ``y`` of each row: runs as dots, a mark for their mean, a bar for its interval."""
     runs = at_same_height(completed_runs(dataset), rows)
     for row in rows.itertuples():
         line_colour = colour(row.position)
@@ -86,7 +86,7 @@ def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
 
     A bar is as long as its step, also where noise made the computation alone take longer than the step.
     """
-    step, exposed = rows["step_seconds"] / unit.size, rows["exposed_seconds"] / unit.size
+    step, exposed = rows["step_seconds"] / unit.size, rows["exposed_seconds"].clip(lower=0) / unit.size
     computation = step - exposed
     style: dict[str, Any] = {"y": rows["y"], "height": 0.62}
     axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["computation_seconds"].label, **style)
@@ -116,9 +116,32 @@ def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-") ->
     )
 
 
+def baseline_label(line: Series) -> str:
+    """Return the absolute throughput of the baseline of a line, as tables print it; of a published one, as printed."""
+    columns = ["baseline_throughput", "baseline_throughput_low", "baseline_throughput_high", "baseline_printed"]
+    texts: dict[str, None] = {}
+    for rate, low, high, printed in line.measured.reindex(columns=columns).itertuples(index=False):
+        if not is_missing(rate):
+            texts[with_digits_of_interval(rate, low, high) if is_missing(printed) else printed] = None
+    if not texts:
+        return "no baseline measured"
+    return f"1× = {' or '.join(texts)} {COLUMNS['throughput'].unit}"
+
+
 def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], line_colour: str = SOFT) -> None:
     """Draw what perfect scaling from the baseline would give."""
     axes.plot(devices, values, linestyle=(0, (1, 1.5)), linewidth=0.9, color=line_colour, zorder=1, label=IDEAL)
+
+
+def bound_line(axes: Axes, rows: pd.DataFrame, column: str, line_colour: str) -> None:
+    """Draw the most that a column can be: a step takes at least its computation, and at least its exchange alone."""
+    exchange = rows["exchange_seconds"].fillna(0.0)
+    shortest = np.maximum(rows["computation_seconds"], exchange)
+    # Rates, speedups and efficiencies are all proportional to the rate of steps.
+    bounds = rows[column] * rows["step_seconds"] / shortest
+    known = bounds.notna().to_numpy(bool)
+    style: dict[str, Any] = {"linestyle": (0, (4, 1.5)), "linewidth": 0.8, "color": line_colour, "zorder": 1}
+    axes.plot(rows["world_size"][known], bounds[known], label=BOUND, **style)
 
 
 def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None:
@@ -142,7 +165,8 @@ def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None
 def legend_below(drawing: Drawing | SubFigure, axes: Axes, labels: dict[str, str]) -> None:
     """Name the lines of a drawing, or of a part of one, below it, once each; ``labels`` says how."""
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    handles |= {IDEAL: handles.pop(IDEAL)} if IDEAL in handles else {}
+    for last in (IDEAL, BOUND):
+        handles |= {last: handles.pop(last)} if last in handles else {}
     names = [labels.get(str(label), str(label)) for label in handles]
     fitting = math.floor(PAGE_INCHES * _LETTERS_PER_INCH / (max(map(len, names)) + 6))
     drawing.legend(handles.values(), names, loc="outside lower center", ncols=max(1, min(fitting, len(names))))

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report import formatting
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.style import (
     EXCHANGE,
@@ -24,7 +22,7 @@ from dlperf_study.report.figures.style import (
     colour,
     quantity_axes,
 )
-from dlperf_study.report.formatting import is_missing, plain, unit_of
+from dlperf_study.report.formatting import is_missing, unit_of
 from dlperf_study.report.series import Group, Series, devices_label, joined, short_labels
 
 SCALED = ("throughput", "speedup", "efficiency")
@@ -38,12 +36,12 @@ PANEL_LETTERS = 44
 
 
 def overview(dataset: Dataset, series: list[Series]) -> Drawing | None:
-    """Draw one row per measured configuration: its runs, their median and its interval."""
+    """Draw one row per measured configuration: its runs, their mean and its interval."""
     rows = _rows(series)
     if rows.empty:
         return None
     drawing, axes = charts.category_panel(dataset, list(rows["label"]))
-    charts.runs_and_medians(dataset, axes, rows)
+    charts.runs_and_means(dataset, axes, rows)
     return drawing
 
 
@@ -57,6 +55,8 @@ def scaling(dataset: Dataset, series: list[Series]) -> Drawing | None:
     for column, panel in zip(SCALED, axes, strict=True):
         for line in lines:
             charts.interval_line(panel, line, column)
+            if line.measured["exchange_seconds"].notna().any():
+                charts.bound_line(panel, line.measured, column, colour(line.position))
         panel.set_title(unit_of(column, []).axis)
         panel.set_xlabel(unit_of("world_size", []).axis)
     _draw_ideal(axes, lines, devices)
@@ -64,7 +64,7 @@ def scaling(dataset: Dataset, series: list[Series]) -> Drawing | None:
         charts.device_axes(panel, devices, logarithmic_y=column != "efficiency")
     labels = {}
     for line, label in zip(lines, short_labels(lines), strict=True):
-        labels[line.label] = f"{label} ({_baseline_label(line)})"
+        labels[line.label] = f"{label} ({charts.baseline_label(line)})"
     charts.legend_below(drawing, axes[0], labels)
     return drawing
 
@@ -87,15 +87,6 @@ def _draw_ideal(axes: Sequence[Axes], lines: list[Series], devices: Sequence[int
     charts.ideal_line(efficiency, devices, [1.0] * len(devices))
 
 
-def _baseline_label(line: Series) -> str:
-    """Return the absolute throughput of the baseline of a line."""
-    throughputs = dict.fromkeys(line.measured["baseline_throughput"].dropna())
-    if not throughputs:
-        return "no baseline measured"
-    unit = unit_of("baseline_throughput", throughputs)
-    return f"1× = {' or '.join(map(plain, throughputs))} {unit.symbol}"
-
-
 def communication(dataset: Dataset, series: list[Series]) -> Drawing | None:
     """Draw each step as computation and exposed communication, with the pure communication as a thin line."""
     rows = _rows(series)
@@ -107,13 +98,13 @@ def communication(dataset: Dataset, series: list[Series]) -> Drawing | None:
     step, exposed, exchange = (
         rows[["step_seconds", "exposed_seconds", "exchange_seconds"]].to_numpy(float).T / unit.size
     )
-    exchange_start, exchange_end = step - exposed, step - exposed + exchange
+    bounds = rows[["exposed_seconds_low", "exposed_seconds_high"]].to_numpy(float).T / unit.size
+    interval_ends = step - exposed + bounds
+    exchange_start = step - np.maximum(exposed, 0.0)
     style: dict[str, Any] = {"color": EXCHANGE, "linewidth": 1, "label": unit_of("exchange_seconds", []).label}
-    axes.hlines(rows["y"], exchange_start, exchange_end, **style)
-    after_bar: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 6}
-    for row, end in zip(rows.itertuples(), np.fmax(step, exchange_end), strict=True):
-        ratio = row.computation_to_communication
-        axes.annotate("" if is_missing(ratio) else formatting.ratio(ratio), (end, row.y), **after_bar)
+    axes.hlines(rows["y"], exchange_start, exchange_start + exchange, **style)
+    interval: dict[str, Any] = {"color": SOFT, "linewidth": 3, "alpha": 0.6, "label": "interval of what is exposed"}
+    axes.hlines(rows["y"] + 0.2, *interval_ends, **interval)
     charts.legend_below(drawing, axes, {})
     return drawing
 
@@ -137,7 +128,7 @@ def comparison(dataset: Dataset, groups: list[Group]) -> Drawing | None:
         category_axes(axes, labels)
     for heading in headings:
         rates.get_yticklabels()[heading].set_fontweight("bold")
-    charts.runs_and_medians(dataset, rates, rows)
+    charts.runs_and_means(dataset, rates, rows)
     charts.step_bars(times, rows, unit_of("step_seconds", rows["step_seconds"]))
     charts.legend_below(drawing, times, {})
     return drawing
@@ -165,10 +156,7 @@ def _draw_steps(panel: Axes, row: Any, runs: list[pd.Series]) -> None:
     """Draw the runs of one configuration, and the warm-up grey."""
     title = [*textwrap.wrap(row.series, PANEL_LETTERS), devices_label(row)]
     panel.set_title("\n".join(title), fontsize=6, fontweight="normal")
-    if is_missing(row.warmup_steps):
-        first_step = min((run.index.min() for run in runs), default=0)
-    else:
-        first_step = -row.warmup_steps
+    first_step = min((run.index.min() for run in runs), default=0)
     if first_step < 0:
         panel.axvspan(first_step - 0.5, -0.5, color=FAINT, linewidth=0)
     for position, run in enumerate(runs):
@@ -185,7 +173,8 @@ def _relative_steps(dataset: Dataset, row: Any) -> Iterator[pd.Series]:
             # Ingested logs do not say how many steps came before the first one that counts.
             index = run["step"] - run.loc[counts, "step"].min()
         else:
-            index = run["step"] - (run["window"] == "warmup") * row.warmup_steps
+            is_warmup = run["window"] == "warmup"
+            index = run["step"] - is_warmup * is_warmup.groupby(run["rank"]).sum().max()
         slowest = run.groupby(index)["seconds"].max()
         yield slowest / run[counts].groupby(index[counts])["seconds"].max().median()
 
@@ -204,9 +193,12 @@ def _relative_axes(axes: Axes) -> None:
 
 def stragglers(dataset: Dataset, series: list[Series]) -> Drawing | None:
     """Draw the mean computation step of each rank relative to the slowest of its run."""
+    # Importing it takes a third of all that the notebook of a configuration imports, and that has no such dots.
+    import seaborn
+
     rows = _rows(series)
     rows = rows[rows["world_size"] > 1]
-    computation = dataset.steps[dataset.steps["window"] == "computation"]
+    computation = dataset.steps[dataset.steps["window"].isin(("computation_before", "computation_after"))]
     computation = charts.at_same_height(computation, rows.assign(y=range(len(rows))))
     if computation.empty:
         return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from dlperf_study.analysis.published_points import RATIOS, Published, matching_configurations
+from dlperf_study.analysis.published_points import SCALING_RATIOS, Published, matching_configurations
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.context import NO_SOURCES
@@ -19,7 +19,7 @@ OURS = "ours"
 #: Height of the panels of one source and model, and of one entry of their legend.
 PANELS_INCHES, LEGEND_INCHES = 2.4, 0.14
 _CAPTION = (
-    "Dotted: ideal scaling from one device. Each line is relative to a single device of its own: compare shapes only. "
+    "Dotted: ideal scaling from one device. Each line is relative to the baseline in the legend: compare shapes only. "
     "Dashed: ours, on our machine; solid: published."
 )
 _INTERVALS = " Bars: intervals, of what is published from the printed runs."
@@ -110,8 +110,8 @@ def _draw(dataset: Dataset, parts: list[_Part]) -> Drawing:
     for subfigure, part in zip(subfigures.flat, parts, strict=True):
         subfigure.suptitle(part.title, x=0.01, ha="left", fontsize=7.5, fontweight="bold")
         devices = sorted({int(size) for line in part.lines for size in line.rows["world_size"]})
-        axes = subfigure.subplots(1, len(RATIOS))
-        for column, panel in zip(RATIOS, axes, strict=True):
+        axes = subfigure.subplots(1, len(SCALING_RATIOS))
+        for column, panel in zip(SCALING_RATIOS, axes, strict=True):
             for line in part.published:
                 charts.interval_line(panel, line, column)
             for line in part.ours:
@@ -120,5 +120,6 @@ def _draw(dataset: Dataset, parts: list[_Part]) -> Drawing:
             charts.device_axes(panel, devices, logarithmic_y=column == "speedup")
             panel.set_title(unit_of(column, []).axis)
             panel.set_xlabel(unit_of("world_size", []).axis)
-        charts.legend_below(subfigure, axes[0], {})
+        labels = {line.label: f"{line.label} ({charts.baseline_label(line)})" for line in part.lines}
+        charts.legend_below(subfigure, axes[0], labels)
     return drawing

@@ -42,6 +42,8 @@ _RC = {
     "legend.frameon": False,
     "lines.linewidth": 1.1,
     "lines.markersize": 3.5,
+    # Names come from users' files: a dollar sign in one is no formula.
+    "text.parse_math": False,
     # Outlines look the same on every reader's machine; a PDF embeds its fonts.
     "svg.fonttype": "path",
     "svg.hashsalt": "dlperf_study",

@@ -1,4 +1,4 @@
-"""The report of a study: notebooks executed, pages written, and only then shown instead of the old ones.
+"""The report of a study: pages, tables and figures, written by executed notebooks; only then they replace the old ones.
 
 Each notebook is executed in an operating-system process of its own, because a kernel's state and folder are global.
 A page is one file, with its style and figures in it and no script at all.
@@ -15,7 +15,10 @@ from pathlib import Path
 from dlperf_study import __version__
 from dlperf_study.dataset.dataset import up_to_date
 from dlperf_study.errors import ReportError
-from dlperf_study.paths import NOTEBOOKS, StudyPaths
+from dlperf_study.paths import NOTEBOOKS, REPORT_VARIABLE, SELFTEST, StudyPaths
+from dlperf_study.plan.plan import Plan
+from dlperf_study.report.tables.table import Page
+from dlperf_study.selftest.result import last_result
 from dlperf_study.study.study import question_names
 from dlperf_study.supervision.locks import lock
 from dlperf_study.supervision.notebook import Execution, NotebookProcess, first_done
@@ -27,21 +30,9 @@ PARALLEL = 2
 TIMEOUT_SECONDS = 900.0
 
 
-@dataclass(frozen=True)
-class Page:
-    """One page of the report and the notebook it is made from."""
-
-    notebook: str
-    title: str
-    file: str
-
-    @classmethod
-    def answering(cls, question: str) -> "Page":
-        """Return the page that answers one of the questions a study may ask."""
-        return cls(question, question.capitalize(), f"{question}.html")
-
-
 SUMMARY = Page("summary", "Summary", "index.html")
+SELFTEST_PAGE = Page("selftest", "Self-test", "index.html")
+SELFTEST_TITLE = "The instrument tested with known answers"
 
 
 @dataclass(frozen=True)
@@ -54,49 +45,77 @@ class Masthead:
 
 
 def build(study: str) -> Path:
-    """Bring the dataset of ``study`` up to date and write its pages; return the page a person opens first.
+    """Bring the dataset of ``study`` up to date and write its report; return the page a person opens first.
 
     Raises :class:`ReportError` with the cell and its error when a notebook fails; the executed notebooks
     then stay in a folder next to the report, and the last good report is left as it was. Raises BusyError
-    while another process builds the same report.
+    while another process builds the same report, EvidenceError for a study without a plan.
     """
     paths = StudyPaths.of(study)
+    # Without a plan nothing may be left, not even the file of the lock.
+    Plan.read(paths.plan_file)
     with lock(paths.report_lock, f"building the report of study {study}", "would mix their pages"):
         plan = up_to_date(paths).plan
         pages = [SUMMARY, *(Page.answering(question) for question in question_names() if question in plan.questions)]
-        masthead = Masthead(study, plan.title, plan.quick)
-        with _new_report(paths) as folder:
-            notebooks = folder / "notebooks"
-            notebooks.mkdir()
-            executed = execute_notebooks([page.notebook for page in pages], study, notebooks)
-            for page, notebook in zip(pages, executed, strict=True):
-                (folder / page.file).write_text(page_html(notebook, page, pages, masthead), encoding="utf-8")
+        _write_pages(paths, pages, Masthead(study, plan.title, plan.quick))
     return paths.report_page
+
+
+def build_selftest() -> Path:
+    """Write the page on the last self-test of this outputs folder, and return it; raises as ``build`` does."""
+    paths = StudyPaths.of(SELFTEST)
+    with lock(paths.report_lock, "building the page of the self-test", "would mix their pages"):
+        _write_pages(paths, [SELFTEST_PAGE], Masthead(SELFTEST, SELFTEST_TITLE, last_result().quick))
+    return paths.report_page
+
+
+def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead) -> None:
+    """Execute the notebooks of pages, and put the pages in the place of the last ones."""
+    with _new_report(paths) as folder:
+        notebooks = folder / "notebooks"
+        notebooks.mkdir()
+        executed = execute_notebooks([page.notebook for page in pages], paths, notebooks)
+        for page, notebook in zip(pages, executed, strict=True):
+            (folder / page.file).write_text(page_html(notebook, page, pages, masthead), encoding="utf-8")
 
 
 @contextmanager
 def _new_report(paths: StudyPaths) -> Iterator[Path]:
-    """Yield an empty folder that replaces the report when all went well, and stays when not."""
+    """Yield an empty folder of pages; with tables and figures it replaces the report when all went well, else it stays.
+
+    Folders are renamed, so that a reader, and a crash, finds each of them old or new.
+    """
     unfinished, previous = paths.report_unfinished, paths.report_previous
+    parts = (paths.tables, paths.figures, paths.report)
+    for part in parts:
+        # A crash between two renames left the last good one aside.
+        if (previous / part.name).exists() and not part.exists():
+            (previous / part.name).rename(part)
     for leftover in (unfinished, previous):
         shutil.rmtree(leftover, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    yield unfinished
-    if paths.report.exists():
-        paths.report.rename(previous)
-    unfinished.rename(paths.report)
-    shutil.rmtree(previous, ignore_errors=True)
+    pages = unfinished / paths.report.name
+    pages.mkdir(parents=True)
+    yield pages
+    previous.mkdir()
+    for part in parts:
+        if part.exists():
+            part.rename(previous / part.name)
+        if (unfinished / part.name).exists():
+            (unfinished / part.name).rename(part)
+    for leftover in (unfinished, previous):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
-def execute_notebooks(names: list[str], study: str, folder: Path) -> list[Path]:
+def execute_notebooks(names: list[str], paths: StudyPaths, folder: Path) -> list[Path]:
     """Execute the report notebooks of a study into ``folder``, two at a time; return the copies, in order.
 
     Raises :class:`ReportError` with the cell and its error; what was executed stays in ``folder``.
     """
+    study, environment = paths.folder.name, {REPORT_VARIABLE: str(paths.report_unfinished)}
     executions = []
     for name in names:
-        source = NOTEBOOKS / f"{name}.ipynb"
-        executions.append(Execution(source, folder / source.name, {"study": study}, folder / f"{name}.errors"))
+        source, errors = NOTEBOOKS / f"{name}.ipynb", folder / f"{name}.errors"
+        executions.append(Execution(source, folder / source.name, {"study": study}, errors, environment))
     execute(executions)
     return [execution.output for execution in executions]
 

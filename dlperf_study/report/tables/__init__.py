@@ -1,8 +1,9 @@
 """The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
 
+from dlperf_study.report.tables.communication_tables import communication, exchange, factors, timeline
+from dlperf_study.report.tables.quality_tables import rounds, stability, step_times
 from dlperf_study.report.tables.study_tables import (
     about,
-    communication,
     comparison,
     diagnostics,
     differences,
@@ -10,8 +11,6 @@ from dlperf_study.report.tables.study_tables import (
     failures,
     measured,
     scaling,
-    stability,
-    timeline,
     unsupported,
 )
 
@@ -22,10 +21,14 @@ __all__ = [
     "diagnostics",
     "differences",
     "environments",
+    "exchange",
+    "factors",
     "failures",
     "measured",
+    "rounds",
     "scaling",
     "stability",
+    "step_times",
     "timeline",
     "unsupported",
 ]

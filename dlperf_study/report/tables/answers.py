@@ -4,18 +4,28 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-import pandas as pd
-
-from dlperf_study.analysis.comparison import BOTH, COMPUTATION, EXCHANGE, NOT_DISTINGUISHABLE, UNCLEAR
+from dlperf_study.analysis.comparison import BOTH, COMPUTATION, EQUAL, EXCHANGE, NOT_DISTINGUISHABLE, UNCLEAR
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, is_missing, listed, plain, unit_of, with_interval
+from dlperf_study.report.formatting import (
+    display_name,
+    is_missing,
+    listed,
+    percent_at_most,
+    plain,
+    unit_of,
+    with_interval,
+)
 from dlperf_study.report.series import Group, all_groups
 from dlperf_study.report.tables.missing import why_missing, why_no_interval, why_not_measured
 from dlperf_study.study.configuration import FIELD_NAMES
+from dlperf_study.study.turn import ROUNDS
 
 NOTHING_DECLARED = "The study declares no reference, so nothing is compared."
-EVERY_VERDICT_ALONE = "Each verdict is made on its own: the more there are, the more of them are wrong by chance."
+VERDICTS_TOGETHER = (
+    "All verdicts on one reference are made together (Holm): with a probability of 95 % none of them wrongly says "
+    "faster or slower. So an interval that barely excludes 1 may belong to no such verdict."
+)
 _EXPLANATIONS = {
     COMPUTATION: "The difference is mostly in the computation.",
     EXCHANGE: "The difference is mostly in the exposed exchange.",
@@ -23,8 +33,9 @@ _EXPLANATIONS = {
     UNCLEAR: "Whether the difference is in computation or exchange, these runs can't tell.",
 }
 _IN_BLOCKS = (
-    "The runs of one configuration were measured one right after another: a machine that slowly changes its speed "
-    "sets configurations apart, and no interval shows it."
+    "Runs that were not measured in rounds, but in blocks or by hand, have no ratio with an interval and no verdict: a "
+    "machine that slowly changes its speed sets configurations apart, and nothing tells that from a difference between "
+    "them."
 )
 #: Frameworks whose programs are the same where there is no other device to exchange with.
 _SAME_ALONE = ("torch_ddp", "horovod_torch")
@@ -52,7 +63,7 @@ def comparison(dataset: Dataset) -> Answer:
     verdicts = []
     for group in all_groups(dataset):
         verdicts.append((f"{group.label}, against {group.reference.label}", _verdict(dataset, group)))
-    preface = (context.repetition(dataset, ratios=True), EVERY_VERDICT_ALONE, *comparison_notes(dataset))
+    preface = (context.repetition(dataset, ratios=True), VERDICTS_TOGETHER, *comparison_notes(dataset))
     notes = (context.input_note(dataset), context.quick_label(dataset).strip())
     return Answer(tuple(verdicts), " ".join(preface), " ".join(filter(None, notes)))
 
@@ -64,20 +75,31 @@ def _verdict(dataset: Dataset, group: Group) -> str:
     if not group.compared:
         return "Nothing else is compared with it."
     unit = unit_of("throughput", [reference.throughput])
-    throughput = f"{plain(reference.throughput / unit.size)} {unit.symbol}"
+    throughput = f"{_throughput(reference, unit.size)} {unit.symbol}"
     sentences = [_sentence(dataset, row, reference) for row in group.compared]
     return " ".join([f"It reaches {throughput}.", *sentences])
+
+
+def _throughput(row: Any, size: float) -> str:
+    """Return the throughput of a row as the tables print it."""
+    if is_missing(row.throughput_low):
+        return plain(row.throughput / size)
+    ends = (row.throughput_low / size, row.throughput_high / size)
+    return " ".join(with_interval(row.throughput / size, *ends))
 
 
 def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
     if not row.runs_completed:
         return f"{row.label} has no value: {why_not_measured(dataset, row)}."
     if is_missing(row.verdict):
-        reason = why_no_interval(row, "reference")
+        reason = why_no_interval(dataset, row, "reference")
         return f"{row.label} reaches {plain(row.relative_throughput)}× that, but is not ranked: {reason}."
     ratio, interval = with_interval(
         row.relative_throughput, row.relative_throughput_low, row.relative_throughput_high, decision=1
     )
+    if row.verdict == EQUAL:
+        equality = percent_at_most(row.relative_throughput_equal_within)
+        return f"{row.label} is as fast, within {equality} ({ratio}× {interval})."
     if row.verdict == NOT_DISTINGUISHABLE:
         return f"{row.label} is {NOT_DISTINGUISHABLE} from it ({ratio}× {interval})."
     if same_program(row, reference):
@@ -98,17 +120,10 @@ def same_program(row: Any, reference: Any) -> bool:
 
 def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
     """Return what no interval shows, and a reader must know before believing a ratio of two configurations."""
-    return tuple(filter(None, (_drift_note(dataset), _same_program_note(dataset))))
-
-
-def _drift_note(dataset: Dataset) -> str:
-    """Return the warning about drift where the runs of a configuration are one block of time."""
-    runs = context.completed_runs(dataset).dropna(subset=["started"]).sort_values("started", kind="stable")
-    identities = runs["identity"].reset_index(drop=True)
-    blocks = pd.DataFrame({"identity": identities, "block": (identities != identities.shift()).cumsum()})
-    counts = blocks.groupby("identity")["block"].agg(["size", "nunique"])
-    in_one_block = (counts["size"] > 1) & (counts["nunique"] == 1)
-    return _IN_BLOCKS if len(counts) > 1 and in_one_block.any() else ""
+    runs = context.completed_runs(dataset)
+    is_in_blocks = (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1
+    order_note = _IN_BLOCKS if is_in_blocks and not dataset.plan.ingested_from else ""
+    return tuple(filter(None, (order_note, _same_program_note(dataset))))
 
 
 def _same_program_note(dataset: Dataset) -> str:

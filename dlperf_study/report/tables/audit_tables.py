@@ -10,8 +10,7 @@ from dlperf_study.audit.result_frames import results_of_dataset, results_of_sour
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import NO_SOURCES, quick_label
 from dlperf_study.report.formatting import display_name, integer, listed
-from dlperf_study.report.pages.pages import Page
-from dlperf_study.report.tables.table import Cell, Heading, Link, Table
+from dlperf_study.report.tables.table import Cell, Heading, Link, Page, Table
 
 _SEVERITIES = (
     "Error: the number contradicts others next to it. Warning: it is probably wrong. Note: worth knowing; "

@@ -8,53 +8,49 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.comparison import verdict
-from dlperf_study.analysis.statistics import Interval
+from dlperf_study.analysis.comparison import EQUAL, RATIOS
 from dlperf_study.columns import COLUMNS
-from dlperf_study.dataset.configuration_table import RATIOS
+from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import formatting
 from dlperf_study.report.formatting import Unit, display_name, is_missing, listed, unit_of
 from dlperf_study.report.tables.diagnostic_rows import is_file, merged, without_numbers
-from dlperf_study.report.tables.missing import DIFFERENCES, why_missing, why_no_interval
+from dlperf_study.report.tables.missing import DIFFERENCES, FACTORS, why_missing, why_no_interval
 from dlperf_study.report.tables.table import Cell, Heading
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
 
-#: The columns with the ends of a column's interval. A baseline or reference has its interval in its own row.
-INTERVALS = {
-    name: (f"{name}_low", f"{name}_high")
-    for name in ("throughput", "speedup", "efficiency", "relative_throughput", *DIFFERENCES)
-}
+#: The columns that a row gives as the digits of its denominator: that has its interval in its own row.
+DENOMINATORS = ("baseline_throughput", "reference_throughput")
+#: The columns with the ends of each column's interval.
+BOUNDS = {name: (f"{name}_low", f"{name}_high") for name in COLUMNS if f"{name}_low" in COLUMNS}
+#: Those of the columns that are shown with their interval.
+INTERVALS = {name: bounds for name, bounds in BOUNDS.items() if name not in DENOMINATORS}
 #: What a column compares with; an interval may be missing because that has too few runs.
 COMPARED_WITH: dict[str, Denominator] = {
-    **dict.fromkeys(("speedup", "efficiency"), "baseline"),
+    **dict.fromkeys(("speedup", "efficiency", "baseline_verdict", *FACTORS), "baseline"),
     **dict.fromkeys(("relative_throughput", "verdict", *DIFFERENCES, "difference_lies_in"), "reference"),
-}
-#: Columns without an interval that are compared with a throughput: its interval gives their digits.
-DIGITS_OF = {
-    "mean_of_rates": ("throughput_low", "throughput_high"),
-    "baseline_throughput": ("baseline_low", "baseline_high"),
 }
 #: Columns of sentences, with names of files in them.
 SENTENCES = ("reason",)
 #: The column with the sentence that explains a number of a run in a footnote.
-EXPLAINED_BY = {"steady_lines": "steady_window"}
+EXPLAINED_BY = {"steady_lines": "steady_window", "behaviour": "rate_levels"}
 #: What a baseline or reference is relative to itself, whatever was measured.
 BY_DEFINITION = {
-    **dict.fromkeys(("speedup", "efficiency", "relative_throughput"), "1"),
+    **dict.fromkeys(("speedup", "efficiency", *FACTORS, "relative_throughput"), "1"),
     **dict.fromkeys(DIFFERENCES, "0"),
 }
 #: Parts are shown in the unit of their whole, so that a reader can add them up.
 PARTS_OF = dict.fromkeys(("computation_seconds", "exposed_seconds", "exchange_seconds", *DIFFERENCES), "step_seconds")
+PARTS_OF["jitter_seconds"] = "step_seconds"
+PARTS_OF |= dict.fromkeys(("step_p50_seconds", "step_p95_seconds", "step_p99_seconds"), "step_seconds")
 PARTS_OF |= dict.fromkeys(("negotiation_seconds", "all_reduce_seconds"), "traced_step_seconds")
 #: The value of each ratio and difference at which neither is faster.
 DECISIONS = {"speedup": 1.0, "relative_throughput": 1.0, **dict.fromkeys(DIFFERENCES, 0.0)}
 #: Subjects whose diagnostics a number shows, besides those about itself.
-RELATED_SUBJECTS = {"throughput": ("settled_at_step",)}
+RELATED_SUBJECTS = {"throughput": ("steadiness",)}
 #: Columns of configurations that are shown without a unit and an interval.
 UNITLESS = ("runs_completed", "computation_to_communication", "difference_lies_in")
-AGAINST_BASELINE = "Against baseline"
 RATE_UNIT = COLUMNS["throughput"].unit
 
 
@@ -115,20 +111,15 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
         return Cell(BY_DEFINITION[name], footnote=footnote)
     shown = value / unit.size
     if name not in INTERVALS:
-        return Cell(_with_digits_of_throughput(row, name, shown, unit), footnote=footnote)
+        bounds = [getattr(row, end) / unit.size for end in BOUNDS.get(name, ())]
+        return Cell(formatting.with_digits_of_interval(shown, *bounds), footnote=footnote)
     low, high = attrgetter(*INTERVALS[name])(row)
     if is_missing(low) or is_missing(high):
-        return Cell(formatting.plain(shown), footnote="; ".join([why_no_interval(row, denominator), *diagnostics]))
+        return Cell(
+            formatting.plain(shown), footnote="; ".join([why_no_interval(dataset, row, denominator), *diagnostics])
+        )
     ends = (low / unit.size, high / unit.size)
     return Cell(*formatting.with_interval(shown, *ends, decision=DECISIONS.get(name)), footnote)
-
-
-def _with_digits_of_throughput(row: Any, name: str, value: float, unit: Unit) -> str:
-    """Format a value without an interval as the throughput that it is compared with."""
-    ends = [getattr(row, end) / unit.size for end in DIGITS_OF.get(name, ())]
-    if not ends or any(map(is_missing, ends)):
-        return formatting.plain(value)
-    return formatting.with_interval(value, *ends)[0]
 
 
 def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
@@ -185,30 +176,36 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
         if is_missing(value):
             return Cell.missing(why_missing(dataset, row, name))
         if name == "runs_completed":
-            return Cell(f"{value} of {row.runs_planned}")
+            return Cell(f"{value} of {row.runs_planned}" if value <= row.runs_planned else str(value))
         return Cell(formatting.ratio(value) if column.is_number else value)
 
     return TableColumn(Heading(column.label, numeric=column.is_number), cell)
 
 
-def _verdict_column(dataset: Dataset, label: str, denominator: Denominator) -> TableColumn:
-    """Return whether a row is faster than its baseline or reference, from the interval of the ratio to it."""
-    ratio = RATIOS[denominator]
+def verdict_text(word: str, equal_within: float) -> str:
+    """Return a verdict; of equality, within what."""
+    return f"equal within {formatting.percent_at_most(equal_within)}" if word == EQUAL else word
+
+
+def _verdict_column(dataset: Dataset, denominator: Denominator) -> TableColumn:
+    """Return what may be said of a row and its baseline or reference."""
+    name, ratio = VERDICTS[denominator], RATIOS[denominator]
 
     def cell(row: Any) -> Cell:
         if getattr(row, f"is_{denominator}"):
             return Cell(denominator)
         if is_missing(getattr(row, ratio)):
             return Cell.missing(why_missing(dataset, row, ratio))
-        low, high = attrgetter(*INTERVALS[ratio])(row)
-        decision = None if is_missing(low) else verdict(Interval(low, high, row.interval_coverage))
-        return Cell(decision) if decision else Cell.missing(why_no_interval(row, denominator))
+        word, equal_within = attrgetter(name, f"{ratio}_equal_within")(row)
+        if is_missing(word):
+            return Cell.missing(why_no_interval(dataset, row, denominator))
+        return Cell(verdict_text(word, equal_within))
 
-    return TableColumn(Heading(label), cell)
+    return TableColumn(Heading(COLUMNS[name].label), cell)
 
 
 _SPECIAL_COLUMNS: dict[str, Callable[[Dataset], TableColumn]] = {
     **{name: partial(_unitless_column, name) for name in UNITLESS},
-    AGAINST_BASELINE: lambda dataset: _verdict_column(dataset, AGAINST_BASELINE, "baseline"),
-    "verdict": lambda dataset: _verdict_column(dataset, COLUMNS["verdict"].label, "reference"),
+    VERDICTS["baseline"]: lambda dataset: _verdict_column(dataset, "baseline"),
+    VERDICTS["reference"]: lambda dataset: _verdict_column(dataset, "reference"),
 }

@@ -6,19 +6,21 @@ from functools import partial
 
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.diagnostic import Severity
 from dlperf_study.report.formatting import display_name, listed
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.missing import EXCHANGE_COLUMNS
 from dlperf_study.report.tables.table import Cell
+from dlperf_study.study.study import PUBLISHED
 from dlperf_study.wording import counted
 
-QUALITY, PUBLISHED = "quality", "published"
+QUALITY = "quality"
 #: What is wrong with a run and makes its throughput uncertain: on the page on quality, and wherever there are rates.
-_OF_THE_RATE = ("cores", "drain_seconds", "settled_at_step")
+_OF_THE_RATE = ("cores", "drain_seconds", "steadiness")
 #: The subjects of diagnostics that belong on a page; on that on quality belongs what has no other page.
 TOPICS = {
     "scaling": {"throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu", *_OF_THE_RATE},
-    "communication": {*EXCHANGE_COLUMNS, "computation_seconds", "step_seconds", "exchange", "trace"},
+    "communication": {*EXCHANGE_COLUMNS, "computation_seconds", "step_seconds", "exchange", "load_balance", "trace"},
     "audit": {"throughput", "speedup", "efficiency", "mfu"},
     PUBLISHED: {"throughput", "speedup", "efficiency", "computation_to_communication", *_OF_THE_RATE},
     "comparison": {"throughput", "relative_throughput", "computation_seconds", "exposed_seconds", *_OF_THE_RATE},
@@ -60,12 +62,13 @@ def merged(messages: Iterable[str]) -> str:
 
 
 def diagnostic_rows(dataset: Dataset, topic: str = "") -> Iterator[tuple[Cell, ...]]:
-    """Yield a row for diagnostics of one severity and subject that differ only in numbers, errors first.
+    """Yield a row for diagnostics of one severity and subject that differ only in numbers, the most severe first.
 
     Each configuration has its own rows for diagnostics about columns. What many logs have in common is one row.
     """
     rows = dataset.diagnostics.fillna({"identity": ""})
-    rows = rows.sort_values("severity", key=lambda severities: severities != "error", kind="stable")
+    severities = rows["severity"].map(list(reversed(Severity)).index)
+    rows = rows.iloc[severities.astype("int64").argsort(kind="stable")]
     if topic:
         rows = rows[rows["subject"].map(partial(belongs, topic=topic)).astype(bool)]
     are_files = rows["subject"].map(is_file).astype(bool)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dlperf_study.analysis.comparison import NOT_DISTINGUISHABLE
+from dlperf_study.analysis.comparison import EQUAL, NOT_DISTINGUISHABLE
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import completed_runs
@@ -19,17 +19,26 @@ _DENOMINATOR_OF: dict[str, Denominator] = {
 DIFFERENCES = ("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds")
 EXCHANGE_COLUMNS = {
     "exposed_seconds",
+    "jitter_seconds",
     "exchange_seconds",
+    "exchange_latency_seconds",
+    "exchange_bandwidth",
     "overlap",
     "bus_bandwidth",
     "computation_to_communication",
     "gradient_bytes",
 }
+#: The factors of an efficiency.
+FACTORS = ("computation_factor", "balance_factor", "communication_factor")
 #: The columns that come from the traced run.
 TRACED_COLUMNS = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
 _OTHER_REASONS = {
+    **dict.fromkeys(("step_p95_seconds", "step_p99_seconds"), "its windows have too few steps"),
     "mfu": "the device's peak or the model's FLOPs are not known",
     "bus_bandwidth": "defined for an all-reduce only",
+    "jitter_seconds": "ranks wait for each other inside their computation",
+    **dict.fromkeys(("exchange_latency_seconds", "exchange_bandwidth"), "exchanges of one size can't tell them apart"),
+    "sum_of_rank_rates": "ranks wait for each other in every step: they have one rate",
     "overlap": "there was no pure communication to compare with",
     "computation_to_communication": "no communication was exposed",
 }
@@ -47,7 +56,9 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
         of_traces = dataset.diagnostics[dataset.diagnostics["subject"] == "trace"]
         return "; ".join(of_traces.loc[of_traces["identity"] == row.identity, "message"]) or "no traced run was found"
     if column == "overlap" and not is_missing(row.exchange_seconds):
-        return "a step took no longer than its computation alone: what is hidden can't be told from noise"
+        return "threads that compute and threads that exchange share cores: what one hides slows the other"
+    if column in FACTORS and not is_missing(row.efficiency):
+        return "computation without exchange was not measured of it and of its baseline"
     runs = completed_runs(dataset)
     exchanges = set(runs.loc[runs["identity"] == row.identity, "exchange"])
     if column in EXCHANGE_COLUMNS and exchanges == {"none"}:
@@ -66,11 +77,19 @@ def why_not_measured(dataset: Dataset, row: Any) -> str:
     return f"no run completed: {'; '.join(dict.fromkeys(failures))}" if failures else "not run yet"
 
 
-def why_no_interval(row: Any, denominator: Denominator | None = None) -> str:
+def why_no_interval(dataset: Dataset, row: Any, denominator: Denominator | None = None) -> str:
     """Return why a measured value, or its ratio to a baseline or reference, has no interval."""
-    if row.runs_completed < MINIMUM_RUNS or denominator is None:
+    if row.runs_completed < MINIMUM_RUNS:
         return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
-    return f"its {denominator} has fewer than {MINIMUM_RUNS} completed runs: no interval"
+    if denominator is None:
+        return f"fewer than {MINIMUM_RUNS} of its runs have this value: no interval"
+    denominator_row = _denominator_row(dataset, row, denominator)
+    if denominator_row is None or denominator_row.runs_completed < MINIMUM_RUNS:
+        return f"its {denominator} has fewer than {MINIMUM_RUNS} completed runs: no interval"
+    return (
+        f"fewer than {MINIMUM_RUNS} rounds have a run of both it and its {denominator}: what a machine does between "
+        "blocks of runs can't be told from the configurations"
+    )
 
 
 def _why_no_ratio(dataset: Dataset, row: Any, denominator: Denominator) -> str:
@@ -87,10 +106,10 @@ def _why_no_difference(dataset: Dataset, row: Any, column: str) -> str:
     reference = _denominator_row(dataset, row, "reference")
     if reference is not None and reference.global_batch != row.global_batch:
         return "its reference has a different global batch, so a step is different work"
-    if row.verdict == NOT_DISTINGUISHABLE and column not in DIFFERENCES:
+    if row.verdict in (NOT_DISTINGUISHABLE, EQUAL) and column not in DIFFERENCES:
         return "neither is faster, as far as these runs tell"
     if is_missing(row.verdict) and column not in DIFFERENCES:
-        return why_no_interval(row, "reference")
+        return why_no_interval(dataset, row, "reference")
     return "it was not measured of both"
 
 

@@ -33,8 +33,9 @@ _APART = (
 )
 _HOW = (
     "Published speedups are computed from the printed throughputs, against the baseline that the source names or else "
-    "the single device of the same line; what the source itself printed is next to them. Their intervals come from the "
-    "printed runs, resampled as ours are. A letter at a speedup leads to what the audit says of the numbers of its row."
+    "the single device of the same line; what the source itself printed is next to them. Their intervals are "
+    "95 % t intervals over the printed runs. A letter at a speedup leads to what the audit says of the numbers of its "
+    "row."
 )
 
 
@@ -107,7 +108,7 @@ def next_to_ours(dataset: Dataset) -> Table:
     published = Published.read(dataset.plan.published)
     speedup = _with_links(_published_speedup(), AuditLinks.of(dataset))
     ours = [_our_column(dataset, name) for name in ("throughput", "mean_of_rates", "speedup")]
-    columns = [*_KEYS, _published_throughput(), speedup, _AS_PRINTED, *ours]
+    columns = [*_KEYS, _published_throughput(), _BASELINE, speedup, _AS_PRINTED, *ours]
     notes = (_HOW, defined("mean_of_rates"), *differences(published))
     conditions = f"{context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
     caption = f"{_APART} {hardware(published)} Ours: {conditions}"
@@ -177,6 +178,11 @@ def _published_throughput() -> TableColumn:
     return TableColumn(heading, cell)
 
 
+def _why_no_interval(row: Any) -> str:
+    """Return why a published speedup has no interval."""
+    return WITHOUT_RUNS[row.estimator] if is_missing(row.throughput_low) else "no interval: no runs of its baseline"
+
+
 def _published_speedup() -> TableColumn:
     heading = Heading("Published speedup", COLUMNS["speedup"].unit, numeric=True, interval=True)
 
@@ -186,10 +192,17 @@ def _published_speedup() -> TableColumn:
         if row.is_baseline:
             return Cell("1")
         if is_missing(row.speedup_low):
-            return Cell(formatting.plain(row.speedup), footnote=WITHOUT_RUNS[row.estimator])
+            return Cell(formatting.plain(row.speedup), footnote=_why_no_interval(row))
         return Cell(*formatting.with_interval(row.speedup, row.speedup_low, row.speedup_high))
 
     return TableColumn(heading, cell)
+
+
+def _baseline(row: Any) -> Cell:
+    return Cell.missing(_NO_BASELINE) if is_missing(row.baseline_printed) else Cell(row.baseline_printed)
+
+
+_BASELINE = TableColumn(Heading("Its baseline", COLUMNS["throughput"].unit, numeric=True), _baseline)
 
 
 def _printed_ratio(row: Any) -> Cell:

@@ -9,6 +9,7 @@ from dlperf_study.report import context
 from dlperf_study.report.series import all_groups, all_series, short_labels, varying_factors
 from dlperf_study.report.tables.answers import NOTHING_DECLARED
 from dlperf_study.report.tables.cells import (
+    COMPARED_WITH,
     INTERVALS,
     TableColumn,
     factor_column,
@@ -93,8 +94,8 @@ def label_column(heading: str, name: str) -> TableColumn:
 def _caption(dataset: Dataset, shown: Sequence[str]) -> str:
     """Return the caption that the columns need; only those with intervals get a sentence on them."""
     with_intervals = INTERVALS.keys() & set(shown)
-    has_ratios = bool(with_intervals - {"throughput"})
-    summary = context.repetition(dataset, has_ratios) if with_intervals else context.MEDIANS
+    has_ratios = bool(with_intervals & COMPARED_WITH.keys())
+    summary = context.repetition(dataset, has_ratios) if with_intervals else context.MEANS
     return f"{context.conditions(dataset)} {summary} {context.merging(dataset)}"
 
 

@@ -1,23 +1,29 @@
 """The tables of a study's own numbers. Each takes the dataset and returns a :class:`Table` with its whole caption."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.comparison import NOT_DISTINGUISHABLE
-from dlperf_study.analysis.statistics import Interval, distinguishable
+from dlperf_study.analysis.comparison import EQUAL, NOT_DISTINGUISHABLE, verdicts, widest_equality
+from dlperf_study.analysis.statistics import log_ratio
 from dlperf_study.columns import COLUMNS
+from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, integer, is_missing, listed, plain, unit_of
+from dlperf_study.report.formatting import (
+    display_name,
+    integer,
+    is_missing,
+    listed,
+    plain,
+    unit_of,
+)
 from dlperf_study.report.series import all_groups, configuration_labels
-from dlperf_study.report.tables.answers import EVERY_VERDICT_ALONE, comparison_notes
-from dlperf_study.report.tables.cells import AGAINST_BASELINE, defined, factor_column
-from dlperf_study.report.tables.diagnostic_rows import PUBLISHED, diagnostic_rows
-from dlperf_study.report.tables.missing import TRACED_COLUMNS
+from dlperf_study.report.tables.answers import VERDICTS_TOGETHER, comparison_notes
+from dlperf_study.report.tables.cells import defined, factor_column, verdict_text
+from dlperf_study.report.tables.communication_tables import computation_notes
+from dlperf_study.report.tables.diagnostic_rows import diagnostic_rows
 from dlperf_study.report.tables.rows import (
     label_column,
     labelled_series,
@@ -25,10 +31,12 @@ from dlperf_study.report.tables.rows import (
     table_of_groups,
     table_of_runs,
 )
+from dlperf_study.report.tables.selftest_tables import selftest_note
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.parameter import Scope
+from dlperf_study.study.study import PUBLISHED
 from dlperf_study.wording import counted
 
 #: Parameters that are elsewhere on the page or limit a run only.
@@ -40,52 +48,40 @@ ENVIRONMENT = (
     *("cpu_model", "cores", "memory_bytes"),
     *("library", "library_version", "python_version", "library_settings", "git_commit", "git_dirty"),
 )
-#: What is known of an ingested run.
-PRINTED = (
-    *("throughput", "mean_of_rates", "fixed_window_throughput", "fixed_window_mean_of_rates"),
-    *("fixed_window", "printed_lines", "steady_lines", "settled_at_step"),
-)
 #: What a table shows as it is, and how many letters of it; twelve identify a commit.
 _VERBATIM: dict[str, int | None] = {
     **dict.fromkeys(("cluster", "launcher", "host", "addresses", "library_settings")),
     "git_commit": 12,
 }
-_NO_COSTS = (
-    "Negotiation and all-reduce run at the same time as the backward pass and as each other, and activities of several "
-    "gradients count once: they are no costs of the step. What it waits for is the exposed communication."
-)
-_TRACE_NOT_REQUESTED = "No configuration was traced: trace_steps in a study requests Horovod's timeline."
-_TRACE_MISSING = (
-    "trace_steps requested a timeline, but there is none: only Horovod writes one, on more than one device, and no "
-    "such run was traced here."
-)
 _NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."
 _NO_RUN = "No run completed."
 _NO_DIAGNOSTIC = "No check of this study's own runs has a diagnostic."
 _NO_DIAGNOSTIC_HERE = "No diagnostic is about what this page shows; the summary lists those about anything else."
-_OWN_MEDIANS = "Each column is a median over the runs of its own, so the columns of a row need not add up."
 _NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
 SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the global batch is fixed"}
 
 
 def measured(dataset: Dataset) -> Table:
     """Return the main table: what each configuration reached, and against which baseline."""
-    columns = ("runs_completed", "throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu")
-    notes = (defined("throughput"), defined("mean_of_rates"), defined("mfu"), *_indistinguishable(dataset))
+    # What other programs print is often a mean of rates; of our own runs it is on the page of published numbers.
+    rates = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
+    columns = ("runs_completed", *rates, "baseline_throughput", "speedup", "efficiency", "mfu")
+    notes = (*map(defined, rates), defined("mfu"), *_indistinguishable(dataset))
     return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
 
 
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies, each with the absolute throughput of its baseline."""
-    columns = ("throughput", "baseline_throughput", "speedup", "efficiency", AGAINST_BASELINE)
-    notes = (defined("speedup"), defined("efficiency"), *comparison_notes(dataset), *_indistinguishable(dataset))
+    columns = ("throughput", "baseline_throughput", "speedup", "efficiency", "baseline_verdict")
+    definitions = map(defined, columns[2:])
+    notes = (*definitions, *comparison_notes(dataset), *_indistinguishable(dataset))
     return table_of_configurations(dataset, "scaling", "Scaling", columns, notes)
 
 
 def comparison(dataset: Dataset) -> Table:
     """Return the throughput of each configuration next to that of its reference, their ratio and the verdict."""
     columns = ("runs_completed", "throughput", "reference_throughput", "relative_throughput", "verdict")
-    notes = (*map(defined, columns[2:]), EVERY_VERDICT_ALONE, *comparison_notes(dataset), *_parameters(dataset))
+    notes = (*map(defined, columns[2:]), VERDICTS_TOGETHER, *comparison_notes(dataset), *_parameters(dataset))
     keys = list(map(factor_column, ("framework", "strategy", "world_size")))
     if any(group.rows["other_differences"].any() for group in all_groups(dataset)):
         keys.append(label_column("Also", "other_differences"))
@@ -99,49 +95,9 @@ def differences(dataset: Dataset) -> Table:
         *("exposed_seconds", "exposed_difference_seconds", "difference_lies_in"),
     )
     definitions = map(defined, ("computation_seconds", "exposed_seconds", "difference_lies_in"))
-    notes = (_NEGATIVE, *definitions, _OWN_MEDIANS, *_computation_notes(dataset))
+    notes = (_NEGATIVE, *definitions, *computation_notes(dataset))
     keys = [label_column(COLUMNS["identity"].label, "label")]
     return table_of_groups(dataset, "differences", "Why", keys, columns, notes)
-
-
-def communication(dataset: Dataset) -> Table:
-    """Return what a step consists of and how much of the exchange it hides."""
-    columns = (
-        *("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds"),
-        *("computation_to_communication", "overlap", "bus_bandwidth", "gradient_bytes"),
-    )
-    notes = (*map(defined, columns[1:]), _OWN_MEDIANS, *_computation_notes(dataset))
-    return table_of_configurations(dataset, "communication", "Computation and communication", columns, notes)
-
-
-def timeline(dataset: Dataset) -> Table:
-    """Return on what the exchange of a traced step spends its time, where the library traced itself."""
-    diagnostics, rows = dataset.diagnostics, dataset.configurations
-    # Also those of which the trace can't be read.
-    has_diagnostic = rows["identity"].isin(diagnostics.loc[diagnostics["subject"] == "trace", "identity"])
-    traced = rows[has_diagnostic | rows["negotiation_seconds"].notna()]
-    notes = (*map(defined, TRACED_COLUMNS), _NO_COSTS)
-    table = table_of_configurations(dataset, "timeline", "Horovod's timeline", TRACED_COLUMNS, notes, traced)
-    caption = (
-        f"{context.conditions(context.only(dataset, traced))} Means over the {context.levels(traced['trace_steps'])} "
-        "steps after the warm-up of one additional run of each configuration, as rank 0 saw them: one run has no "
-        "interval. Tracing costs time, so no other number comes from that run."
-    )
-    empty = _TRACE_MISSING if any(rows["trace_steps"] > 0) else _TRACE_NOT_REQUESTED
-    return replace(table, caption=caption if len(traced) else "", empty=empty)
-
-
-def stability(dataset: Dataset) -> Table:
-    """Return how steady each run was and what else the machine did meanwhile; of ingested runs, what they printed."""
-    if dataset.plan.ingested_from:
-        has_many_formats = dataset.runs["log_format"].nunique() > 1
-        columns = ("log_format", *PRINTED) if has_many_formats else PRINTED
-        notes = (*map(defined, columns), context.merging(dataset))
-    else:
-        variation = ("step_variation", "warmup_slowdown", "settled_at_step", "load_balance", "drain_seconds")
-        columns = ("outcome", *variation, "busy_cores_during", "waited_seconds", "run_seconds")
-        notes = (*map(defined, variation), *_computation_notes(dataset))
-    return table_of_runs(dataset, "stability", "Every run", columns, dataset.runs, notes)
 
 
 def failures(dataset: Dataset) -> Table:
@@ -184,6 +140,8 @@ def about(dataset: Dataset) -> Table:
     for name in dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *_MEASUREMENT)):
         if rows[name].notna().any():
             facts[COLUMNS[name].label] = context.levels(rows[name])
+    if note := selftest_note(dataset):
+        facts["Self-test"] = note
     cells = tuple((Cell(name), Cell(value)) for name, value in facts.items())
     runs = context.page_wording(dataset).runs.format(counted(int(rows["runs_planned"].sum()), "run"))
     caption = f"{counted(len(rows), 'configuration')}, {runs}.{context.quick_label(dataset)}"
@@ -226,10 +184,6 @@ def _no_headings(count: int) -> tuple[Heading, ...]:
     return (Heading(""),) * count
 
 
-def _computation_notes(dataset: Dataset) -> list[str]:
-    return list(filter(None, [context.computation_note(dataset)]))
-
-
 def _parameters(dataset: Dataset) -> Iterator[str]:
     """Yield how many parameters each model has; runs of one model that disagree are an error among the diagnostics."""
     for model, rows in context.measured(dataset).groupby("model", sort=False):
@@ -238,18 +192,21 @@ def _parameters(dataset: Dataset) -> Iterator[str]:
 
 
 def _indistinguishable(dataset: Dataset) -> Iterator[str]:
-    """Yield, for a number of devices and model, the pairs of series whose intervals overlap."""
+    """Yield, for a number of devices and model, the pairs of series that are equal or not distinguishable.
+
+    All pairs of one number of devices and model are judged together.
+    """
     rows = pd.concat([configurations.assign(series=label) for label, configurations in labelled_series(dataset)])
-    groups = rows.dropna(subset=["throughput_low"]).groupby(["model", "world_size"], sort=False)
-    for (model, world_size), group in groups:
+    throughputs = throughputs_of(dataset.runs, dataset.plan)
+    for (model, world_size), group in rows.groupby(["model", "world_size"], sort=False):
+        ratios = {}
+        measured = group[group["identity"].isin(throughputs)]
+        for first, second in combinations(measured.itertuples(), 2):
+            ratio = log_ratio(throughputs[str(first.identity)], throughputs[str(second.identity)])
+            ratios[f"{first.series} and {second.series}"] = ratio
         pairs = []
-        for first, second in combinations(group.itertuples(), 2):
-            if not distinguishable(_interval(first), _interval(second)):
-                pairs.append(f"{first.series} and {second.series}")
+        for pair, verdict in verdicts(ratios, widest_equality(dataset.plan)).items():
+            if verdict.word in (EQUAL, NOT_DISTINGUISHABLE):
+                pairs.append(f"{pair} are {verdict_text(verdict.word, verdict.equal_within or 0.0)}")
         if pairs:
-            devices = f"{display_name(model)} on {counted(world_size, 'device')}"
-            yield f"{devices}, {NOT_DISTINGUISHABLE} (intervals overlap): {'; '.join(pairs)}."
-
-
-def _interval(row: Any) -> Interval:
-    return Interval(row.throughput_low, row.throughput_high, row.interval_coverage)
+            yield f"{display_name(model)} on {counted(world_size, 'device')}: {'; '.join(pairs)}."

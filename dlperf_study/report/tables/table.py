@@ -1,5 +1,6 @@
 """A table of the report: text cells under labelled columns, as HTML and as LaTeX."""
 
+import re
 import string
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +10,52 @@ from itertools import chain, product
 
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.tables.latex import latex_table
+
+#: What LaTeX would read as a command, and characters that it has no letter for.
+_REPLACEMENTS = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "\u202f": r"\,",
+    "\u00a0": "~",
+    "–": "--",
+    "—": "---",
+    "−": "$-$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "±": r"$\pm$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "µ": r"\textmu{}",
+    "“": "``",
+    "”": "''",
+    "’": "'",
+    "…": r"\dots{}",
+}
+_SPECIAL = re.compile("|".join(map(re.escape, _REPLACEMENTS)))
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of the report and the notebook it is made from."""
+
+    notebook: str
+    title: str
+    file: str
+
+    @classmethod
+    def answering(cls, question: str) -> "Page":
+        """Return the page that answers one of the questions a study may ask."""
+        return cls(question, question.capitalize(), f"{question}.html")
 
 
 @dataclass(frozen=True)
@@ -97,6 +143,11 @@ class Table:
         marks = chain(letters, map("".join, product(letters, letters)))
         return dict(zip(distinct, marks, strict=False))
 
+    @property
+    def notes_without_footnotes(self) -> list[str]:
+        """The notes that are not there already: where a definition says why a value is missing, it is a footnote."""
+        return [note for note in self.notes if note not in self.footnotes]
+
     def marks(self, cell: Cell) -> str:
         """Return the marks of the footnotes of one of its cells."""
         return ",".join(self.footnotes[footnote] for footnote in cell.footnotes)
@@ -128,7 +179,14 @@ class Table:
 
     def _repr_html_(self) -> str:
         caption = f"<b>{escape(self.title)}.</b> {escape(self.caption)}"
-        body = _html_grid(self) + _html_notes(self) if self.rows else f'<p class="nothing">{escape(self.empty)}</p>'
+        lines = [escape(note) for note in self.notes_without_footnotes]
+        for footnote, mark in self.footnotes.items():
+            line = escape(str(footnote))
+            if isinstance(footnote, Link) and footnote.target:
+                line = f'<a href="{escape(footnote.target)}">{line}</a>'
+            lines.append(f"<sup>{mark}</sup>&nbsp;{line}")
+        notes = f'<ul class="notes"><li>{"</li><li>".join(lines)}</li></ul>' if lines else ""
+        body = _html_grid(self) + notes if self.rows else f'<p class="nothing">{escape(self.empty)}</p>'
         return f'<figure class="table" id="table-{self.name}"><figcaption>{caption}</figcaption>{body}</figure>'
 
 
@@ -159,11 +217,50 @@ def _html_cell(cell: Cell, heading: Heading, marks: str) -> str:
     return f'<td{kind}{anchor}>{value}</td><td class="interval">{escape(cell.interval)}{mark}</td>'
 
 
-def _html_notes(table: Table) -> str:
-    lines = [escape(note) for note in table.notes]
+def latex_escaped(text: str) -> str:
+    """Return ``text`` with every character that LaTeX would read as a command replaced."""
+    return _SPECIAL.sub(lambda match: _REPLACEMENTS[match[0]], text)
+
+
+def latex_table(table: Table) -> str:
+    """Return a floating ``table`` environment; the document must load ``booktabs`` and ``textcomp``."""
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        f"\\caption{{\\textbf{{{latex_escaped(table.title)}.}} {latex_escaped(table.caption)}}}",
+        f"\\label{{tab:{table.name}}}",
+        *(_tabular(table) if table.rows else [latex_escaped(table.empty)]),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _tabular(table: Table) -> list[str]:
+    """Return the rows under their headings, and the notes below them."""
+    columns, labels = "", []
+    for heading in table.headings:
+        columns += ("r" if heading.numeric else "l") + (r"@{\,}l" if heading.interval else "")
+        label = latex_escaped(heading.text)
+        labels.append(f"\\multicolumn{{{heading.span}}}{{c}}{{{label}}}" if heading.numeric else label)
+    lines = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(labels) + r" \\", r"\midrule"]
+    for group, row in table.grouped():
+        if group:
+            name = f"\\textit{{{latex_escaped(group)}}}"
+            lines += [r"\addlinespace", f"\\multicolumn{{{table.width}}}{{l}}{{{name}}} \\\\"]
+        cells = map(_cell, row, table.headings, map(table.marks, row))
+        lines.append(" & ".join(cells) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    notes = [latex_escaped(note) for note in table.notes_without_footnotes]
     for footnote, mark in table.footnotes.items():
-        line = escape(str(footnote))
-        if isinstance(footnote, Link) and footnote.target:
-            line = f'<a href="{escape(footnote.target)}">{line}</a>'
-        lines.append(f"<sup>{mark}</sup>&nbsp;{line}")
-    return f'<ul class="notes"><li>{"</li><li>".join(lines)}</li></ul>' if lines else ""
+        notes.append(f"\\textsuperscript{{{mark}}}~{latex_escaped(str(footnote))}")
+    return [*lines, *(rf"\par\smallskip\footnotesize {note}" for note in notes)]
+
+
+def _cell(cell: Cell, heading: Heading, marks: str) -> str:
+    mark = f"\\textsuperscript{{{marks}}}" if marks else ""
+    value = f"\\texttt{{{latex_escaped(cell.text)}}}" if cell.code else latex_escaped(cell.text)
+    if not heading.interval:
+        return value + mark
+    # A bracket that opens a cell after \\ would be read as that command's optional argument.
+    interval = f"{{{latex_escaped(cell.interval)}}}" if cell.interval else ""
+    return f"{value} & {interval}{mark}"

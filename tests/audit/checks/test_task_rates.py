@@ -25,7 +25,7 @@ def test_another_rate_contradicts_the_time():
 def test_a_rate_that_errors_may_explain_is_diagnosed():
     [diagnostic] = found("task_rates", [TASK, rate("44.7", 2)])
     assert diagnostic.severity is Severity.WARNING
-    assert "printed 44.7, 0.4% more; errors of 3%, assumed where no runs are listed, may" in diagnostic.computation
+    assert "printed 44.7, 0.4% more; runs up to 3% apart may" in diagnostic.computation
 
 
 def test_the_batch_that_would_fit_rate_and_step_is_named():

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report import figures
+from dlperf_study.report import figures, tables
 from dlperf_study.report.figures import style
 from dlperf_study.report.figures.figure import Figure
 from tests.evidence_factory import Planned, Recipe, configuration
@@ -83,7 +83,15 @@ def test_the_legend_gives_the_absolute_baseline(mixed: Dataset) -> None:
     texts = [text.get_text() for text in figure.drawing.legends[0].get_texts()]
     assert any("1× = " in text and "samples/s" in text for text in texts)
     assert any("no baseline measured" in text for text in texts)
-    assert texts[-1] == "ideal"
+    assert texts[-2:] == ["ideal", "bound"]
+
+
+def test_the_bound_is_a_step_of_its_longest_part_alone(mixed: Dataset) -> None:
+    """A step of 104 ms with 80 ms of computation and 48 ms of exchange can be no faster than 80 ms."""
+    bound = lines(axes_of(only(figures.scaling(mixed)))[0], "bound")[0]
+    rows = mixed.configurations.query("framework == 'paddle_collective'").dropna(subset=["throughput"])
+    longest = rows[["computation_seconds", "exchange_seconds"]].max(axis=1)
+    np.testing.assert_allclose(bound.get_ydata(), rows["global_batch"] / longest, rtol=1e-3)
 
 
 def test_points_without_an_interval_are_open(mixed: Dataset) -> None:
@@ -116,11 +124,20 @@ def test_bars_are_as_long_as_their_steps(mixed: Dataset) -> None:
 def test_an_exchange_that_would_outlast_its_step_is_drawn_to_its_end(mixed: Dataset) -> None:
     long = mixed.configurations.assign(exchange_seconds=2 * mixed.configurations["step_seconds"])
     axes = axes_of(only(figures.communication(replace(mixed, configurations=long))))[0]
-    [exchanges] = axes.collections
+    exchanges, _ = axes.collections
     left, right = axes.get_xlim()
     ends = [segment[1][0] for segment in exchanges.get_segments()]
     assert left == 0
-    assert right > 1.05 * max(ends), "behind the line, its ratio needs room"
+    assert right > 1.05 * max(ends)
+
+
+def test_the_interval_of_a_step_that_is_faster_than_its_computation_is_around_its_end(mixed: Dataset) -> None:
+    bounds = {"exposed_seconds": -0.004, "exposed_seconds_low": -0.005, "exposed_seconds_high": -0.003}
+    axes = axes_of(only(figures.communication(replace(mixed, configurations=mixed.configurations.assign(**bounds)))))[0]
+    _, intervals = axes.collections
+    middles = [segment[:, 0].mean() for segment in intervals.get_segments()]
+    steps = mixed.configurations.dropna(subset=["throughput"])["step_seconds"].to_numpy() * 1e3
+    np.testing.assert_allclose(middles, steps)
 
 
 def test_a_comparison_shows_each_group_under_its_heading_the_reference_first(mixed: Dataset) -> None:
@@ -238,3 +255,22 @@ def test_the_ticks_of_many_steps_leave_each_other_room(mixed: Dataset, factor: i
         boxes = [label.get_window_extent() for label in shown]
         assert len(boxes) >= 3
         assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+
+
+def test_the_drift_has_a_mark_for_every_run_and_a_line_for_every_round(paths: StudyPaths) -> None:
+    counts = (1, 2, 4)
+    dataset = write_titled(paths, [Planned(configuration(devices_per_node=count), ALONE) for count in counts])
+    [axes] = axes_of(only(figures.drift(dataset)))
+    marks = [lines(axes, f"round {number}") for number in (1, 2, 3)]
+    assert [len(mark.get_xdata()) for [mark] in marks] == [3, 3, 3]
+    assert [set(mark.get_xdata()) for [mark] in marks] == [{0.0}, {1.0}, {2.0}]
+    assert len(axes.get_lines()) == 1 + 2 * 3
+    table = tables.rounds(dataset)
+    assert table.column("Round") == ["1", "2", "3"]
+    assert all(cell.interval for row in table.rows for cell in row if "." in cell.text)
+
+
+def test_without_repetitions_there_is_no_drift_to_show(paths: StudyPaths) -> None:
+    dataset = write_titled(paths, [Planned(configuration(), ALONE, runs=1)])
+    assert only(figures.drift(dataset)).drawing is None
+    assert tables.rounds(dataset).rows == ()

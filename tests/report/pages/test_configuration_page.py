@@ -1,5 +1,8 @@
 """What the notebook of one configuration shows, from constructed runs."""
 
+import subprocess
+import sys
+
 import pytest
 
 from dlperf_study.columns import COLUMNS
@@ -55,3 +58,14 @@ def test_the_tail_of_a_log_is_its_last_lines_and_no_markup(runs: StudyPaths) -> 
     assert "run 2, node-0" in html
     assert "&lt;line 49&gt;" in html
     assert "line 41&gt;" not in html
+
+
+def test_the_notebook_imports_no_library_that_it_does_not_use() -> None:
+    """Every run pays for these imports: statistics of all distributions and their drawings take as long as the rest."""
+    code = (
+        "import sys; from dlperf_study.report.pages import configuration_page; "
+        "from dlperf_study.execution.repetitions import ConfigurationRuns; "
+        "print(sorted({'seaborn', 'scipy', 'papermill'} & set(sys.modules)))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "[]"

@@ -25,6 +25,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyPaths]:
         paths = StudyPaths.of("example")
         plan = write_titled(paths, mixed_entries()).plan
         replace(plan, questions=question_names(), quick=True).write(paths.plan_file)
+        for former in (paths.tables / "former-name.tex", paths.figures / "former-name.svg"):
+            former.parent.mkdir()
+            former.touch()
         assert pages.build("example") == paths.report_page
         yield paths
 
@@ -51,7 +54,12 @@ def test_every_page_the_files_and_the_notebooks_are_there(built: StudyPaths) -> 
     assert set(PAGES) <= {path.name for path in built.report.iterdir()}
     assert {path.suffix for path in built.figures.iterdir()} == {".svg", ".pdf"}
     assert {path.suffix for path in built.tables.iterdir()} == {".html", ".tex"}
-    assert not built.report.with_name("report.unfinished").exists()
+    assert not built.report_unfinished.exists()
+    assert not built.report_previous.exists()
+
+
+def test_what_a_former_version_wrote_does_not_stay(built: StudyPaths) -> None:
+    assert list(built.folder.rglob("former-name.*")) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -120,16 +128,20 @@ def test_pages_lead_to_each_other(built: StudyPaths, page: Any) -> None:
 def test_a_study_without_a_plan_is_one_clear_error(paths: StudyPaths) -> None:
     with pytest.raises(EvidenceError, match="there is no plan yet"):
         pages.build("example")
-    assert not paths.report.exists()
+    assert not paths.folder.exists()
 
 
+@pytest.mark.parametrize("crashed", [False, True], ids=["whole", "crashed-between-two-renames"])
 def test_a_failing_notebook_leaves_the_last_good_report(
-    paths: StudyPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    paths: StudyPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crashed: bool
 ) -> None:
     write_titled(paths, mixed_entries()[:1])
-    paths.report.mkdir()
-    paths.report_page.write_text("the last good report")
+    last_good = paths.report_previous if crashed else paths.folder
+    for name in ("report", "tables"):
+        (last_good / name).mkdir(parents=True)
+        (last_good / name / "index.html").write_text("the last good report")
     monkeypatch.setattr(pages, "NOTEBOOKS", tmp_path / "nowhere")
     with pytest.raises(DlperfStudyError, match=r"(summary|scaling)\.ipynb"):
         pages.build("example")
-    assert paths.report_page.read_text() == "the last good report"
+    for folder in (paths.report, paths.tables):
+        assert (folder / "index.html").read_text() == "the last good report"

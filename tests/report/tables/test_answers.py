@@ -1,7 +1,6 @@
 """Sentences against the studies they are made from."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -46,13 +45,18 @@ def test_a_decided_comparison_gives_ratio_interval_and_reason(
 
 
 def test_the_reference_is_named_with_its_absolute_throughput(paths: StudyPaths) -> None:
-    assert re.match(r"It reaches 6[34]\d samples/s\. ", sentences_of(answer_of(paths, SLOW)))
+    assert re.match(r"It reaches 6[34]\d(\.\d)? \[.*\] samples/s\. ", sentences_of(answer_of(paths, SLOW)))
 
 
 def test_what_the_runs_cant_tell_apart_is_not_ranked(paths: StudyPaths) -> None:
-    sentences = sentences_of(answer_of(paths, replace(SLOW, noise=0.05)))
+    sentences = sentences_of(answer_of(paths, SLOW, precision=0.001))
     assert "PyTorch DDP is not distinguishable from it (" in sentences
     assert "lies" not in sentences
+
+
+def test_what_differs_by_less_than_matters_is_called_equal(paths: StudyPaths) -> None:
+    sentences = sentences_of(answer_of(paths, SLOW))
+    assert re.search(r"PyTorch DDP is as fast, within [01]\.\d+\u202f% \(", sentences)
 
 
 def test_two_runs_are_not_ranked_and_say_why(paths: StudyPaths) -> None:
@@ -72,11 +76,11 @@ def test_a_failed_reference_is_the_answer_instead_of_a_comparison(paths: StudyPa
     )
 
 
-def test_the_remark_gives_the_coverage_and_says_that_nothing_is_read(paths: StudyPaths) -> None:
+def test_the_preface_says_what_intervals_are_and_says_that_nothing_is_read(paths: StudyPaths) -> None:
     answer = answer_of(paths, SLOW, quick=True)
     note = answer.note
-    assert "75\u202f% with 3 runs" in answer.preface
-    assert "Each verdict is made on its own" in answer.preface
+    assert "95 % t intervals over runs" in answer.preface
+    assert "All verdicts on one reference are made together" in answer.preface
     assert "nothing is read, and no input pipeline is compared" in note
     assert "not for publication" in note
 
@@ -88,7 +92,7 @@ def test_a_study_without_references_says_so(paths: StudyPaths) -> None:
 
 def test_how_far_to_believe_verdicts_is_above_them(paths: StudyPaths) -> None:
     shown = answer_of(paths, Recipe(0.060, 0.020))._repr_html_()
-    assert shown.index("made from the runs of both") < shown.index("as fast.")
+    assert shown.index("are of runs of the same round") < shown.index("as fast.")
 
 
 def test_the_answer_is_escaped(paths: StudyPaths) -> None:

@@ -1,51 +1,61 @@
 """What no interval shows, from constructed studies whose runs began at known times."""
 
-from dataclasses import replace
-
 import pytest
 
-from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report import tables
+from dlperf_study.report import figures, tables
 from dlperf_study.report.tables import answers
 from dlperf_study.report.tables.answers import comparison_notes
-from tests.evidence_factory import Planned, Recipe, configuration
+from tests.evidence_factory import Planned, Recipe, change, configuration
 from tests.report.conftest import write_titled
 
-BLOCKS = "one right after another"
+BLOCKS = "not measured in rounds"
 
 
-def began(dataset: Dataset, order: list[tuple[str, int]]) -> Dataset:
-    """Return the dataset with its runs, by framework and repetition, begun in this order."""
-    places = [order.index(key) for key in zip(dataset.runs["framework"], dataset.runs["repetition"], strict=True)]
-    return replace(
-        dataset, runs=dataset.runs.assign(started=[f"2024-05-01T10:00:{place:02d}+00:00" for place in places])
-    )
-
-
-def both(paths: StudyPaths, devices: int = 1, slower: float = 1.25) -> Dataset:
+def both(paths: StudyPaths, devices: int = 1, slower: float = 1.25, order: str = "rounds") -> Dataset:
     rates = {"torch_ddp": 0.080, "horovod_torch": 0.080 * slower}
     planned = [
-        Planned(configuration(framework=name, devices_per_node=devices), Recipe(seconds, noise=0))
+        Planned(configuration(framework=name, devices_per_node=devices), Recipe(seconds, noise=0, order=order))
         for name, seconds in rates.items()
     ]
     return write_titled(paths, planned)
 
 
-def test_runs_in_blocks_are_a_caution(paths: StudyPaths) -> None:
-    order = [(name, run) for name in ("torch_ddp", "horovod_torch") for run in (1, 2, 3)]
-    assert BLOCKS in " ".join(comparison_notes(began(both(paths), order)))
+@pytest.mark.parametrize(("order", "is_noted"), [("rounds", False), ("blocks", True), ("by hand", True)])
+def test_runs_that_were_in_no_rounds_are_a_caution(paths: StudyPaths, order: str, is_noted: bool) -> None:
+    assert (BLOCKS in " ".join(comparison_notes(both(paths, order=order)))) == is_noted
 
 
-def test_runs_that_take_turns_are_none(paths: StudyPaths) -> None:
-    order = [(name, run) for run in (1, 2, 3) for name in ("torch_ddp", "horovod_torch")]
-    assert BLOCKS not in " ".join(comparison_notes(began(both(paths), order)))
+def test_one_run_after_its_round_does_not_make_a_study_one_in_blocks(paths: StudyPaths) -> None:
+    first = configuration(framework="torch_ddp")
+    both(paths)
+    change(paths.configuration(first.identity).run(1), round=None, position=None)
+    assert BLOCKS not in " ".join(comparison_notes(collect(paths)))
+
+
+def test_only_a_study_in_rounds_says_that_ratios_are_of_the_same_round(paths: StudyPaths) -> None:
+    dataset = both(paths, order="blocks")
+    captions = [tables.scaling(dataset).caption, *(figure.caption for figure in figures.drift(dataset))]
+    assert "because the runs were not measured in rounds" in captions[0]
+    assert "These runs were not measured in rounds" in captions[1]
+    assert not any("same round" in caption or "within rounds" in caption for caption in captions)
+
+
+def test_runs_in_blocks_have_intervals_of_their_own_and_no_verdict(paths: StudyPaths) -> None:
+    table = tables.scaling(both(paths, order="blocks"))
+    labels = [heading.label for heading in table.headings]
+    cells = dict(zip(labels, table.rows[1], strict=True))
+    assert cells["Throughput"].interval.startswith("[")
+    assert cells["Speedup"].interval == ""
+    assert "fewer than 3 rounds have a run of both" in cells["Speedup"].footnote
+    assert "fewer than 3 rounds have a run of both" in cells["Against baseline"].footnote
 
 
 def test_two_frameworks_that_run_one_program_say_how_far_apart_they_are(paths: StudyPaths) -> None:
-    said = " ".join(comparison_notes(both(paths)))
-    assert "On one device PyTorch DDP and Horovod (PyTorch) run the same program" in said
-    assert "ResNet-50: 1.25×" in said
+    notes = " ".join(comparison_notes(both(paths)))
+    assert "On one device PyTorch DDP and Horovod (PyTorch) run the same program" in notes
+    assert "ResNet-50: 1.25×" in notes
 
 
 @pytest.mark.parametrize("build", [tables.scaling, tables.comparison])

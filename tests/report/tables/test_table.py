@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report.tables.latex import latex_escaped, latex_table
-from dlperf_study.report.tables.table import Cell, Heading, Link, Table
+from dlperf_study.report.tables.table import Cell, Heading, Link, Table, latex_escaped, latex_table
 
 
 @pytest.fixture
@@ -46,10 +45,25 @@ def test_html_escapes_and_explains_the_dash(table: Table) -> None:
     assert "<sup>a</sup>&nbsp;100 % lost" in html
 
 
+def test_intervals_and_anchors_are_escaped_too() -> None:
+    heading = Heading("Rate", numeric=True, interval=True)
+    html = Table("t", "T", "", (heading,), ((Cell("1", "<b>", anchor='"><b>'),),))._repr_html_()
+    assert '<td class="interval">&lt;b&gt;</td>' in html
+    assert 'id="&quot;&gt;&lt;b&gt;"' in html
+
+
 def test_the_name_of_a_file_is_set_as_code(table: Table) -> None:
     named = replace(table, rows=((Cell("1n1g/r50_1.log", code=True), Cell("1")),), groups=())
     assert "<td><code>1n1g/r50_1.log</code></td>" in named._repr_html_()
     assert r"\texttt{1n1g/r50\_1.log}" in latex_table(named)
+
+
+def test_a_definition_that_is_a_footnote_is_no_note_too() -> None:
+    table = Table(
+        "t", "T", "", (Heading("A"),), ((Cell.missing("A: what it is"),),), notes=("A: what it is", "B: else")
+    )
+    for text in (table._repr_html_(), latex_table(table)):
+        assert (text.count("A: what it is"), text.count("B: else")) == (1, 1)
 
 
 def test_a_group_is_named_once(table: Table) -> None:

@@ -1,0 +1,64 @@
+"""Whether the machine drifted: what the runs of a round have in common, against the other rounds.
+
+Every configuration is measured once a round, so the mean of a round over configurations, each relative to its own
+mean, holds no difference between configurations. Its interval is that of a mean over configurations, whose spread in
+one round is their own noise.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dlperf_study.analysis.statistics import Estimate, distinguishable
+
+#: A round in which fewer than this share of the configurations took part, as one of those added for precision, is left
+#: out; then every configuration that missed one of the others is.
+SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class RoundEffect:
+    """The logarithm of the rates of a round, relative to the mean of all rounds.
+
+    ``begun``: when its first run began. ``is_different``: after Holm over all rounds.
+    """
+
+    round: int
+    configurations: int
+    begun: pd.Timestamp
+    log_rate: Estimate
+    is_different: bool
+
+
+def relative_rates(completed: pd.DataFrame) -> pd.DataFrame:
+    """Return ``begun``, ``round`` and ``relative`` of runs: the rate / geometric mean of its configuration, minus 1.
+
+    Runs whose configuration has no other run are left out; the mean would be themselves. In the order of ``begun``.
+    """
+    log_rates = np.log(completed["throughput"].astype("float64"))
+    by_configuration = log_rates.groupby(completed["identity"])
+    relative = np.expm1(log_rates - by_configuration.transform("mean"))
+    begun = pd.to_datetime(completed["started"], utc=True, format="ISO8601")
+    table = pd.DataFrame({"begun": begun, "round": completed["round"], "relative": relative})
+    return table[by_configuration.transform("size") > 1].dropna(subset=["begun", "relative"]).sort_values("begun")
+
+
+def round_effects(completed: pd.DataFrame) -> list[RoundEffect]:
+    """Return the effect of each round on those configurations that were measured in all of them.
+
+    None with fewer than two rounds.
+    """
+    in_rounds = completed.dropna(subset=["round", "throughput", "started"])
+    log_rates = np.log(in_rounds.pivot_table(index="identity", columns="round", values="throughput"))
+    log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
+    if log_rates.shape[1] < 2 or log_rates.empty:
+        return []
+    deviations = log_rates.sub(log_rates.mean(axis=1), axis=0)
+    estimates = [Estimate.of(deviations[name].to_numpy()) for name in deviations]
+    different = distinguishable([estimate.p_value() for estimate in estimates])
+    begun = pd.to_datetime(in_rounds["started"], utc=True, format="ISO8601").groupby(in_rounds["round"]).min()
+    effects = []
+    for name, estimate, is_different in zip(deviations, estimates, different, strict=True):
+        effects.append(RoundEffect(int(name), len(deviations), begun[name], estimate, is_different))
+    return effects

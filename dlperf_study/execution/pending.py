@@ -1,0 +1,113 @@
+"""Which executions of a plan are still to be done, and which of their runs missed their round."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.evidence.run_record import RequestedRun, read
+from dlperf_study.execution.repetitions import paths_of, requested_runs, run_names
+from dlperf_study.plan.order import PlannedExecution, planned_executions, planned_round
+from dlperf_study.plan.plan import Plan
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.turn import ROUNDS, Turn
+
+#: Round and position of a run.
+RoundPosition = tuple[int, int]
+NOTHING_MEASURED: RoundPosition = (0, 0)
+
+
+@dataclass(frozen=True)
+class PendingExecution:
+    """One execution of the notebook that is still to be done: the missing runs of a configuration at one turn."""
+
+    configuration: Configuration
+    runs: tuple[RequestedRun, ...]
+
+    @property
+    def repetitions(self) -> int:
+        """How many of the runs are measured ones: all but the traced one."""
+        return sum(not run.variables for run in self.runs)
+
+    @property
+    def run_names(self) -> str:
+        """The runs as messages name them."""
+        return run_names(self.runs)
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The executions that a plan still needs, and the last turn in rounds that was measured before."""
+
+    executions: list[PendingExecution]
+    last_measured: RoundPosition
+
+
+def pending_of(plan: Plan, cluster: Cluster) -> Pending:
+    """Return the executions that have runs which this code has not completed yet, in the order of the plan.
+
+    A run of an early round that is missing when later ones are completed is out of its round: it saw another state of
+    the machine than the runs of its round, so it gets no round.
+    """
+    missing: dict[str, list[RequestedRun]] = {}
+    last_measured = NOTHING_MEASURED
+    for entry in plan.runnable:
+        of_configuration = missing[entry.configuration.identity] = []
+        for run in requested_runs(entry.configuration, cluster, _repetitions_begun(entry.configuration)):
+            if run.is_completed:
+                last_measured = max(last_measured, _round_position(run))
+            else:
+                of_configuration.append(run)
+    executions: list[PendingExecution] = []
+    for planned in planned_executions(plan):
+        turn = _turn_now(planned.turn, last_measured)
+        runs_now = [replace(run, turn=turn) for run in _runs_of(planned, missing[planned.configuration.identity])]
+        if runs_now:
+            executions.append(PendingExecution(planned.configuration, tuple(runs_now)))
+    return Pending(executions, last_measured)
+
+
+def added_round(
+    plan: Plan, cluster: Cluster, identities: Collection[str], round_number: int, last_measured: RoundPosition
+) -> list[PendingExecution]:
+    """Return a further round of these configurations, in random order, without the runs of it that are completed.
+
+    A round that an earlier call began is continued after its last position.
+    """
+    configurations = [entry.configuration for entry in plan.runnable if entry.configuration.identity in identities]
+    first_position = last_measured[1] if last_measured[0] == round_number else 0
+    executions: list[PendingExecution] = []
+    for planned in planned_round(configurations, plan.order_seed, round_number):
+        position = first_position + len(executions) + 1
+        for run in requested_runs(planned.configuration, cluster, planned.repetitions):
+            is_of_round = not run.variables and run.repetition == round_number
+            if is_of_round and not run.is_completed:
+                run_now = replace(run, turn=Turn(ROUNDS, round_number, position))
+                executions.append(PendingExecution(planned.configuration, (run_now,)))
+    return executions
+
+
+def _repetitions_begun(configuration: Configuration) -> list[int]:
+    """Return every repetition that has a folder, those of added rounds included."""
+    return [int(paths.folder.name) for paths in paths_of(configuration).runs()]
+
+
+def _runs_of(planned: PlannedExecution, missing: list[RequestedRun]) -> Iterator[RequestedRun]:
+    """Yield the missing runs that belong to an execution; the traced run belongs to the last."""
+    for run in missing:
+        if planned.is_last if run.variables else run.repetition in planned.repetitions:
+            yield run
+
+
+def _round_position(run: RequestedRun) -> RoundPosition:
+    """Return where in the rounds a completed run was measured."""
+    facts = read(run.paths) or {}
+    if facts.get("order") == ROUNDS and facts["round"] is not None:
+        return facts["round"], facts["position"]
+    return NOTHING_MEASURED
+
+
+def _turn_now(turn: Turn, last_measured: RoundPosition) -> Turn:
+    """Return the turn of what is measured now: without a round where a later turn of the plan was measured before."""
+    if turn.round is None or turn.position is None or (turn.round, turn.position) > last_measured:
+        return turn
+    return Turn(ROUNDS)

@@ -1,0 +1,140 @@
+"""How long a study takes: by the records of earlier runs, and while it is measured each step with the time left."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from dlperf_study.evidence.run_record import read
+from dlperf_study.execution.pending import PendingExecution
+from dlperf_study.paths import StudyPaths
+from dlperf_study.plan.plan import Plan
+from dlperf_study.study.job import Outcome
+from dlperf_study.terminal import progress_display
+
+
+def earlier_run_seconds(plan: Plan) -> dict[str, float]:
+    """Return the mean seconds of a completed run, its wait for a quiet machine included, by identity.
+
+    Runs of a different cluster are runs of a different configuration. A configuration without a completed run is
+    missing.
+    """
+    means: dict[str, float] = {}
+    for entry in plan.runnable:
+        identity = entry.configuration.identity
+        seconds: list[float] = []
+        for paths in StudyPaths.of(plan.study).configuration(identity).runs():
+            facts = read(paths)
+            if facts and facts.get("outcome") == Outcome.COMPLETED and facts.get("seconds"):
+                seconds.append(facts["seconds"] + (facts.get("load", {}).get("waited_seconds") or 0.0))
+        if seconds:
+            means[identity] = fmean(seconds)
+    return means
+
+
+@dataclass
+class _Duration:
+    """The executions of a configuration that this call has done."""
+
+    seconds: float = 0.0
+    runs: int = 0
+
+
+class Progress:
+    """Prints each step with the time left, estimated from the runs done so far; a terminal shows a bar as well.
+
+    Several executions may go on at once, each of another configuration. A line about one begins with the name of its
+    configuration, unless it follows the line with which that execution started.
+    """
+
+    def __init__(self, executions: Sequence[PendingExecution], say: Callable[[str], None]) -> None:
+        self._left: Counter[str] = Counter()
+        self._total = self._started = 0
+        self._running: dict[str, tuple[PendingExecution, float]] = {}
+        self._done: dict[str, _Duration] = {}
+        self._last_name = ""
+        self._say = say
+        self._start = time.monotonic()
+        self._display = progress_display("runs")
+        self._task = self._display.add_task("measuring", total=0)
+        self.add(executions)
+
+    def __enter__(self) -> "Progress":
+        self._display.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._display.stop()
+
+    def add(self, executions: Sequence[PendingExecution]) -> None:
+        """Count further executions among those to be done."""
+        self._total += len(executions)
+        for execution in executions:
+            self._left[execution.configuration.identity] += len(execution.runs)
+        self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    def expected_seconds(self, executions: Sequence[PendingExecution]) -> float | None:
+        """Return how long executions will take one after another, by those done so far; None where there are none."""
+        runs: Counter[str] = Counter()
+        for execution in executions:
+            runs[execution.configuration.identity] += len(execution.runs)
+        return self._expected_seconds(runs) if self._runs_done else None
+
+    def start(self, execution: PendingExecution) -> None:
+        """Print that an execution starts."""
+        name = execution.configuration.identity
+        self._started += 1
+        self._running[name] = execution, time.monotonic()
+        self._last_name = name
+        self._say(f"[{self._started}/{self._total}] {name}: {execution.run_names} …")
+
+    def report(self, name: str, message: str) -> None:
+        """Print news of a configuration that has started."""
+        self._say("    " + (message if name == self._last_name else f"{name}: {message}"))
+        self._last_name = name
+
+    def end(self, name: str, summary: str) -> None:
+        """Print how the execution of a configuration ended, and the time left."""
+        execution, started = self._running.pop(name)
+        runs, now = len(execution.runs), time.monotonic()
+        self._left[name] -= runs
+        duration = self._done.setdefault(name, _Duration())
+        duration.seconds += now - started
+        duration.runs += runs
+        self._display.advance(self._task, runs)
+        elapsed, left = self.elapsed_seconds, self._seconds_left()
+        self.report(name, f"{summary} ({_clock(elapsed)} elapsed, about {_clock(left)} left)")
+
+    @property
+    def _runs_done(self) -> int:
+        return sum(duration.runs for duration in self._done.values())
+
+    @property
+    def _seconds_done(self) -> float:
+        return sum(duration.seconds for duration in self._done.values())
+
+    def _seconds_left(self) -> float:
+        """Return the estimated seconds left; where several go on at once, their sum passes faster than the clock."""
+        seconds = self._expected_seconds(self._left)
+        return seconds * self.elapsed_seconds / self._seconds_done if self._seconds_done else 0.0
+
+    def _expected_seconds(self, runs: Counter[str]) -> float:
+        """Return the expected seconds of so many runs of each configuration, one after another.
+
+        A run is taken to last as long as those of its configuration did, or where there is none, as long as all did.
+        """
+        seconds = 0.0
+        for name, count in runs.items():
+            done = self._done.get(name) or _Duration(self._seconds_done, self._runs_done)
+            seconds += count * done.seconds / done.runs
+        return seconds
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -1,0 +1,57 @@
+"""The order in which the runs of a plan are measured: rounds of all configurations, each shuffled, or blocks."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dlperf_study.plan.plan import Plan
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.turn import BLOCKS, ROUNDS, Turn
+
+
+@dataclass(frozen=True)
+class PlannedExecution:
+    """One execution of the notebook: these repetitions of a configuration, which are measured at this turn."""
+
+    configuration: Configuration
+    repetitions: tuple[int, ...]
+    turn: Turn
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no repetition of the configuration follows: then comes the traced run, if it has one."""
+        return self.configuration.repeats in self.repetitions
+
+
+def planned_executions(plan: Plan) -> list[PlannedExecution]:
+    """Return every execution that a plan requests of what can run, in order."""
+    configurations = [entry.configuration for entry in plan.runnable]
+    if plan.order == BLOCKS:
+        return [
+            PlannedExecution(configuration, tuple(range(1, configuration.repeats + 1)), Turn(BLOCKS))
+            for configuration in configurations
+        ]
+    executions: list[PlannedExecution] = []
+    rounds = max((configuration.repeats for configuration in configurations), default=0)
+    for round_number in range(1, rounds + 1):
+        in_round = [configuration for configuration in configurations if configuration.repeats >= round_number]
+        executions += planned_round(in_round, plan.order_seed, round_number)
+    return executions
+
+
+def planned_round(
+    configurations: Sequence[Configuration], order_seed: int, round_number: int
+) -> Iterator[PlannedExecution]:
+    """Yield one repetition of each configuration, the one with the number of the round, in the order of that round."""
+    shuffled = sorted(configurations, key=lambda configuration: _draw(configuration, order_seed, round_number))
+    for position, configuration in enumerate(shuffled, start=1):
+        yield PlannedExecution(configuration, (round_number,), Turn(ROUNDS, round_number, position))
+
+
+def _draw(configuration: Configuration, order_seed: int, round_number: int) -> bytes:
+    """Return what a configuration drew in a round: whoever drew less comes first.
+
+    A digest is the same with every version of Python, and what one configuration draws depends on no other one: a
+    study that gets a further configuration keeps the order of those it had.
+    """
+    return hashlib.sha256(f"{order_seed}/{round_number}/{configuration.identity}".encode()).digest()

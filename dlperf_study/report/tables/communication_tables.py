@@ -1,0 +1,72 @@
+"""The tables on the exchange of gradients: its cost, how much of it is hidden, and its share in an efficiency."""
+
+from dataclasses import replace
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import context
+from dlperf_study.report.tables.cells import defined
+from dlperf_study.report.tables.missing import FACTORS, TRACED_COLUMNS
+from dlperf_study.report.tables.rows import table_of_configurations
+from dlperf_study.report.tables.table import Table
+
+_NO_COSTS = (
+    "Negotiation and all-reduce run at the same time as the backward pass and as each other, and activities of several "
+    "gradients count once: they are no costs of the step. What it waits for is the exposed communication."
+)
+_TRACE_NOT_REQUESTED = "No configuration was traced: trace_steps in a study requests Horovod's timeline."
+_TRACE_MISSING = (
+    "trace_steps requested a timeline, but there is none: only Horovod writes one, on more than one device, and no "
+    "such run was traced here."
+)
+_PRODUCT = (
+    "Their product is the efficiency: the smallest factor is what most is lost to. Below 1, the computation factor "
+    "says that a device takes longer for a sample, as where devices share memory or have smaller batches; the balance "
+    "factor, that one rank computes longer than others; the communication factor, that more of a step is exposed."
+)
+
+
+def communication(dataset: Dataset) -> Table:
+    """Return what a step consists of and how much of the exchange it hides."""
+    columns = (
+        *("step_seconds", "computation_seconds", "exposed_seconds", "jitter_seconds"),
+        *("exchange_seconds", "overlap", "gradient_bytes"),
+    )
+    notes = (*map(defined, columns[1:]), *computation_notes(dataset))
+    return table_of_configurations(dataset, "communication", "Computation and communication", columns, notes)
+
+
+def exchange(dataset: Dataset) -> Table:
+    """Return what the exchange alone costs: its latency and its bandwidth, and the rates of asynchronous trainers."""
+    columns = ["exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
+    if not dataset.configurations["sum_of_rank_rates"].isna().all():
+        columns += ["throughput", "sum_of_rank_rates"]
+    return table_of_configurations(dataset, "exchange", "The exchange alone", columns, tuple(map(defined, columns)))
+
+
+def factors(dataset: Dataset) -> Table:
+    """Return why a configuration is not as efficient as its baseline: three factors whose product is the efficiency."""
+    columns = ("efficiency", *FACTORS)
+    notes = (*map(defined, columns), _PRODUCT)
+    return table_of_configurations(dataset, "factors", "Why not ideal", columns, notes)
+
+
+def timeline(dataset: Dataset) -> Table:
+    """Return on what the exchange of a traced step spends its time, where the library traced itself."""
+    diagnostics, rows = dataset.diagnostics, dataset.configurations
+    # Also those of which the trace can't be read.
+    has_diagnostic = rows["identity"].isin(diagnostics.loc[diagnostics["subject"] == "trace", "identity"])
+    traced = rows[has_diagnostic | rows["negotiation_seconds"].notna()]
+    notes = (*map(defined, TRACED_COLUMNS), _NO_COSTS)
+    table = table_of_configurations(dataset, "timeline", "Horovod's timeline", TRACED_COLUMNS, notes, traced)
+    caption = (
+        f"{context.conditions(context.only(dataset, traced))} Means over the {context.levels(traced['trace_steps'])} "
+        "steps after the warm-up of one additional run of each configuration, as rank 0 saw them: one run has no "
+        "interval. Tracing costs time, so no other number comes from that run."
+    )
+    empty = _TRACE_MISSING if any(rows["trace_steps"] > 0) else _TRACE_NOT_REQUESTED
+    return replace(table, caption=caption if len(traced) else "", empty=empty)
+
+
+def computation_notes(dataset: Dataset) -> tuple[str, ...]:
+    """Return the notes below a table of computation times."""
+    return tuple(filter(None, (context.computation_note(dataset),)))

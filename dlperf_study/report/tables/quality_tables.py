@@ -1,0 +1,83 @@
+"""The tables of the page on quality: how long steps take, how steady each run was, and whether the machine drifted."""
+
+from dataclasses import replace
+
+from dlperf_study.analysis.comparison import NOT_DISTINGUISHABLE
+from dlperf_study.analysis.drift import round_effects
+from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate
+from dlperf_study.columns import COLUMNS
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import context
+from dlperf_study.report.formatting import plain, with_interval
+from dlperf_study.report.tables.cells import defined
+from dlperf_study.report.tables.communication_tables import computation_notes
+from dlperf_study.report.tables.rows import table_of_configurations, table_of_runs
+from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.wording import counted
+
+#: What is known of an ingested run.
+PRINTED = (
+    *("throughput", "mean_of_rates", "wall_throughput", "fixed_window_throughput", "fixed_window_mean_of_rates"),
+    *("fixed_window", "printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour"),
+)
+STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
+_NO_STEPS = "Programs print rates over several steps, so percentiles of single steps are not known."
+_ROUNDS = (
+    "Mean over {} of the throughput relative to the mean of its configuration over these rounds, with the t interval "
+    "of a mean over configurations; differs: after Holm over the rounds. What is common to a round cancels in ratios."
+)
+_NO_ROUNDS = "Fewer than two rounds were measured with the same configurations, so they can't be compared."
+
+
+def step_times(dataset: Dataset) -> Table:
+    """Return how long the steps of each configuration take: mean and percentiles, with their intervals."""
+    columns = ("step_seconds", *STEP_PERCENTILES)
+    notes = tuple(map(defined, columns))
+    measured_rows = context.measured(dataset)
+    table = table_of_configurations(dataset, "step-times", "How long a step takes", columns, notes, measured_rows)
+    return replace(table, rows=(), groups=(), empty=_NO_STEPS) if dataset.plan.ingested_from else table
+
+
+def stability(dataset: Dataset) -> Table:
+    """Return how steady each run was and what else the machine did meanwhile; of ingested runs, what they printed."""
+    if dataset.plan.ingested_from:
+        has_many_formats = dataset.runs["log_format"].nunique() > 1
+        columns: tuple[str, ...] = ("log_format", *PRINTED) if has_many_formats else PRINTED
+        notes = (*map(defined, columns), context.merging(dataset))
+    else:
+        variation = (
+            "step_variation",
+            "warmup_slowdown",
+            "steadiness",
+            "further_steps",
+            "load_balance",
+            "drain_seconds",
+        )
+        columns = ("outcome", *variation, "busy_cores_during", "waited_seconds", "run_seconds")
+        notes = (*map(defined, variation), *computation_notes(dataset))
+    return table_of_runs(dataset, "stability", "Every run", columns, dataset.runs, notes)
+
+
+def rounds(dataset: Dataset) -> Table:
+    """Return how much faster or slower each round was than the mean of all: whether the machine drifted."""
+    effects = round_effects(context.completed_runs(dataset))
+    rows = []
+    for effect in effects:
+        begun = f"{effect.begun:%Y-%m-%d %H:%M}"
+        verdict = "differs" if effect.is_different else NOT_DISTINGUISHABLE
+        rows.append((Cell(str(effect.round)), Cell(begun), _change_cell(effect.log_rate), Cell(verdict)))
+    caption = ""
+    if effects:
+        number = counted(effects[0].configurations, "configuration")
+        caption = f"{_ROUNDS.format(number)}{context.quick_label(dataset)}"
+    change = Heading("Change of throughput", "%", numeric=True, interval=True)
+    headings = (Heading(COLUMNS["round"].label), Heading("Begun (UTC)"), change, Heading("Against the mean"))
+    return Table("rounds", "Drift from round to round", caption, headings, tuple(rows), empty=_NO_ROUNDS)
+
+
+def _change_cell(log_rate: Estimate) -> Cell:
+    """Return a relative change in percent with its interval."""
+    change, interval = 100 * (log_rate.factor - 1), log_rate.factor_interval()
+    if interval is None:
+        return Cell(plain(change), footnote=f"no interval: it takes {MINIMUM_RUNS} configurations")
+    return Cell(*with_interval(change, 100 * (interval.low - 1), 100 * (interval.high - 1), decision=0.0))

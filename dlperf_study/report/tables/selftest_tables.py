@@ -1,0 +1,124 @@
+"""The tables of the page on the self-test, and what every report says about it."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import pandas as pd
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.errors import EvidenceError
+from dlperf_study.report import context
+from dlperf_study.report.formatting import listed, with_interval
+from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.selftest.result import (
+    CheckResult,
+    Comparison,
+    Machine,
+    SelftestResult,
+    Status,
+    last_passed,
+    read_results,
+)
+from dlperf_study.wording import counted
+
+NEVER = "never passed on {}; `make selftest` runs it"
+_OF_MACHINE = ["host", "cpu_model", "cores", "measuring_code"]
+#: How many characters of a digest are shown.
+_DIGEST = 12
+
+
+def checks(result: SelftestResult) -> Table:
+    """Return what each check requires, and what was seen."""
+    headings = tuple(map(Heading, ("Check", "Result", "Requirement", "Seen")))
+    rows = [
+        (Cell(check.name), Cell(check.status), Cell(check.requirement), Cell(check.seen)) for check in result.checks
+    ]
+    machine = result.machine
+    form = " Short form: it shows that the checks work, not that the instrument is right." if result.quick else ""
+    caption = (
+        f"Ended {_time(result)} on {machine.host} ({machine.cpu_model}, {counted(machine.cores, 'core')}), measuring "
+        f"code {result.code[:_DIGEST]}.{form}"
+    )
+    return Table("checks", "Checks", caption, headings, tuple(rows))
+
+
+def comparisons(result: SelftestResult) -> Table:
+    """Return every ratio of the self-test next to the true one, by check."""
+    headings = (
+        Heading("Study"),
+        Heading("True ratio", "×", numeric=True),
+        Heading("Measured ratio", "×", numeric=True, interval=True),
+        Heading("Truth inside"),
+        Heading("Verdict"),
+    )
+    rows, groups = [], []
+    for check, comparison in _with_interval(result):
+        rows.append(_comparison_row(comparison))
+        groups.append(check.name)
+    caption = "Throughput relative to that of the reference of its own study, from runs in shuffled rounds."
+    return Table("comparisons", "Ratios and their truth", caption, headings, tuple(rows), groups=tuple(groups))
+
+
+def not_passed(result: SelftestResult) -> Table:
+    """Return the checks that failed or were skipped, and why."""
+    rows = []
+    for check in result.checks:
+        if check.status is not Status.PASSED:
+            rows.append((Cell(check.name), Cell(check.status), Cell(check.seen)))
+    headings = tuple(map(Heading, ("Check", "Result", "Why")))
+    caption = "A skipped check says nothing about the instrument."
+    empty = "Every check passed, and none was skipped."
+    return Table("not-passed", "Checks that did not pass", caption, headings, tuple(rows), empty=empty)
+
+
+def selftest_note(dataset: Dataset) -> str:
+    """Return when the self-test last passed on each machine of a study's runs, and with which measuring code.
+
+    Empty for ingested logs, which this project did not measure, and where no run completed.
+    """
+    if dataset.plan.ingested_from:
+        return ""
+    try:
+        results = read_results()
+    except EvidenceError as error:
+        return f"unknown: {error}"
+    runs = context.completed_runs(dataset)[_OF_MACHINE]
+    codes: dict[Machine, set[str]] = {}
+    for host, cpu_model, cores, code in runs.drop_duplicates().itertuples(index=False):
+        machine = Machine(str(host), str(cpu_model), 0 if pd.isna(cores) else int(cores))
+        codes.setdefault(machine, set()).add(str(code))
+    return "; ".join(_note_on_machine(results, machine, codes[machine]) for machine in codes)
+
+
+def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes: set[str]) -> str:
+    passed = last_passed(results, machine)
+    if passed is None:
+        return NEVER.format(machine.host)
+    count = f"{len(passed.done)} of {counted(len(passed.done), 'check')}"
+    skipped = [check.name for check in passed.checks if check.status is Status.SKIPPED]
+    parts = [count, *([f"skipped: {listed(skipped)}"] if skipped else []), *(["short form"] if passed.quick else [])]
+    code = "with this measuring code" if codes == {passed.code} else "with other measuring code"
+    return f"last passed on {machine.host} on {_time(passed)} ({', '.join(parts)}), {code}"
+
+
+def _with_interval(result: SelftestResult) -> Iterator[tuple[CheckResult, Comparison]]:
+    for check in result.checks:
+        for comparison in check.comparisons:
+            if comparison.low is not None:
+                yield check, comparison
+
+
+def _comparison_row(comparison: Comparison) -> tuple[Cell, ...]:
+    low, high = float(comparison.low or 0.0), float(comparison.high or 0.0)
+    value, interval = with_interval(comparison.measured, low, high)
+    return (
+        Cell(comparison.label),
+        Cell(f"{comparison.true:.4f}"),
+        Cell(value, interval),
+        Cell("yes" if comparison.holds_truth else "no"),
+        Cell(comparison.verdict),
+    )
+
+
+def _time(result: SelftestResult) -> str:
+    return f"{datetime.fromisoformat(result.ended):%d %B %Y, %H:%M} UTC"

@@ -1,0 +1,72 @@
+"""One self-test evaluated: its studies collected, every check done, the result added to those of its outputs folder."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+from dlperf_study.dataset.dataset import Dataset, collect
+from dlperf_study.errors import EvidenceError
+from dlperf_study.paths import StudyPaths
+from dlperf_study.selftest import checks
+from dlperf_study.selftest.result import CheckResult, Machine, SelftestResult, Status, add_result
+
+_MACHINE = ["host", "cpu_model", "cores"]
+
+
+def evaluate(
+    pairs: Sequence[str], straggler: str, link: str, obstacles: Mapping[str, str], bits_per_second: float, quick: bool
+) -> SelftestResult:
+    """Check what the studies of these names measured, add the result to the file of results, and return it.
+
+    ``obstacles`` are the reasons why studies were not measured, by name: their checks are skipped. ``bits_per_second``
+    is the rate of the link.
+    Raises EvidenceError when no pair was measured, or on several machines: then there is no machine to speak of.
+    """
+    datasets = [collect(StudyPaths.of(name)) for name in pairs]
+    machine, code = _machine_and_code(datasets)
+    results = [
+        _checked(checks.SAME, "", partial(checks.check_same_program, datasets)),
+        _checked(checks.SLOWDOWNS, "", partial(checks.check_slowdowns, datasets)),
+        _checked(checks.LINK, obstacles.get(link, ""), lambda: checks.check_link(_dataset(link), bits_per_second)),
+        _checked(checks.STRAGGLER, obstacles.get(straggler, ""), lambda: checks.check_straggler(_dataset(straggler))),
+    ]
+    ended = datetime.now(UTC).isoformat(timespec="seconds")
+    result = SelftestResult(ended, machine, code, quick, tuple(results))
+    add_result(result)
+    return result
+
+
+def describe(result: SelftestResult) -> str:
+    """Return every check of a result as text for the command line: its status, what it requires, and what was seen."""
+    lines = []
+    for check in result.checks:
+        lines += [f"{check.status:8}{check.name}: {check.requirement}", f"        {check.seen}"]
+    return "\n".join(lines)
+
+
+def _dataset(study: str) -> Dataset:
+    return collect(StudyPaths.of(study))
+
+
+def _checked(name: str, obstacle: str, check: Callable[[], CheckResult]) -> CheckResult:
+    """Return the result of a check: skipped if there is an obstacle, undecided if its evidence does not suffice."""
+    requirement = checks.REQUIREMENTS[name]
+    if obstacle:
+        return CheckResult(name, requirement, Status.SKIPPED, obstacle)
+    try:
+        return check()
+    except EvidenceError as error:
+        return CheckResult(name, requirement, Status.UNDECIDED, str(error))
+
+
+def _machine_and_code(datasets: Sequence[Dataset]) -> tuple[Machine, str]:
+    """Return the one machine and the one measuring code of all runs."""
+    seen = set()
+    for dataset in datasets:
+        runs = dataset.runs[[*_MACHINE, "measuring_code"]].dropna()
+        seen.update(runs.itertuples(index=False, name=None))
+    if len(seen) != 1:
+        machines = "; ".join(sorted(map(str, seen))) or "none"
+        raise EvidenceError(f"a self-test is of one machine and one measuring code; these runs are from {machines}")
+    [(host, cpu_model, cores, code)] = seen
+    return Machine(str(host), str(cpu_model), int(cores)), str(code)

@@ -1,0 +1,147 @@
+"""The results of self-tests: kept in one file of the outputs folder, so that every report there finds them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.errors import EvidenceError
+from dlperf_study.paths import SELFTEST, StudyPaths, write_atomically
+
+FORMAT = 1
+
+
+class Status(StrEnum):
+    """How a check ended: an undecided one lacks runs, which can be measured again; a skipped one can't be done here."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What tells machines apart: the name of the host, its processor, and the logical cores that a run could use."""
+
+    host: str
+    cpu_model: str
+    cores: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A measured number next to the true one.
+
+    ``kind`` says what was compared and ``label`` which one of these. ``low`` and ``high`` are the bounds of its
+    interval, None where it has none. ``verdict`` is what a report says of it; empty where it says nothing.
+    """
+
+    kind: str
+    label: str
+    true: float
+    measured: float
+    low: float | None
+    high: float | None
+    verdict: str = ""
+
+    @property
+    def holds_truth(self) -> bool:
+        """Whether the true value is inside the interval."""
+        return self.low is not None and self.high is not None and self.low <= self.true <= self.high
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What one check requires, what was seen, and the comparisons behind it; of a skipped one, why."""
+
+    name: str
+    requirement: str
+    status: Status
+    seen: str
+    comparisons: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True)
+class SelftestResult:
+    """One self-test: when it ended (ISO 8601), where, with which measuring code, and its checks.
+
+    ``quick``: in its short form, or with fewer pairs than the full one.
+    """
+
+    ended: str
+    machine: Machine
+    code: str
+    quick: bool
+    checks: tuple[CheckResult, ...]
+
+    @property
+    def done(self) -> tuple[CheckResult, ...]:
+        """The checks that were not skipped."""
+        return tuple(check for check in self.checks if check.status is not Status.SKIPPED)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether a check lacks runs."""
+        return any(check.status is Status.UNDECIDED for check in self.checks)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed that was not skipped; a self-test of which all were did not."""
+        return bool(self.done) and all(check.status is Status.PASSED for check in self.done)
+
+
+def results_file() -> Path:
+    """Return the file of all results of this outputs folder."""
+    return StudyPaths.of(SELFTEST).selftest_results
+
+
+def read_results() -> list[SelftestResult]:
+    """Return the results of all self-tests of this outputs folder, the oldest first; none without the file.
+
+    Raises EvidenceError when the file is damaged or of another version of this package.
+    """
+    file = results_file()
+    if not file.exists():
+        return []
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise EvidenceError(f"{file}: format is {content['format']}; this program reads format {FORMAT}")
+        return [_result(values) for values in content["results"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EvidenceError(f"{file}: damaged ({error}); delete it, and run the self-test again") from error
+
+
+def last_result() -> SelftestResult:
+    """Return the result of the latest self-test; raises EvidenceError when there was none."""
+    results = read_results()
+    if not results:
+        raise EvidenceError(f"{results_file()}: no self-test was completed; `make selftest` runs one")
+    return results[-1]
+
+
+def add_result(result: SelftestResult) -> None:
+    """Add a result to the file, which has the old or the new content, also after a crash."""
+    results = [asdict(previous) for previous in (*read_results(), result)]
+    write_atomically(results_file(), json.dumps({"format": FORMAT, "results": results}, indent=1) + "\n")
+
+
+def last_passed(results: Sequence[SelftestResult], machine: Machine) -> SelftestResult | None:
+    """Return the latest result with which a machine passed, a full one before a quick one; None if there is none."""
+    passed = [result for result in results if result.passed and result.machine == machine]
+    return max(passed, key=lambda result: (not result.quick, datetime.fromisoformat(result.ended)), default=None)
+
+
+def _result(values: Mapping[str, Any]) -> SelftestResult:
+    checks = tuple(_check(check) for check in values["checks"])
+    datetime.fromisoformat(values["ended"])
+    return SelftestResult(**{**values, "machine": Machine(**values["machine"]), "checks": checks})
+
+
+def _check(values: Mapping[str, Any]) -> CheckResult:
+    comparisons = tuple(Comparison(**comparison) for comparison in values["comparisons"])
+    return CheckResult(**{**values, "status": Status(values["status"]), "comparisons": comparisons})

@@ -1,0 +1,79 @@
+"""Constructed runs in rounds, with and without a drift of the machine."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlperf_study.analysis.drift import relative_rates, round_effects
+
+CONFIGURATIONS, ROUNDS = 8, 5
+
+
+def runs_of(effects: np.ndarray, seed: int = 0, noise: float = 0.005) -> pd.DataFrame:
+    """Return runs of configurations at very different rates; ``effects``: of each round, a share."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for index, effect in enumerate(effects):
+        for configuration in range(CONFIGURATIONS):
+            error = noise * (1 + configuration % 3) * generator.standard_normal()
+            rows.append(
+                {
+                    "identity": f"configuration-{configuration}",
+                    "round": index + 1,
+                    "throughput": 10.0 * 2**configuration * np.exp(effect + error),
+                    "started": f"2024-05-01T{8 + index:02d}:{configuration:02d}:00+00:00",
+                }
+            )
+    return pd.DataFrame(rows).astype({"round": "Int64"})
+
+
+def test_every_run_is_relative_to_its_configuration() -> None:
+    rates = relative_rates(runs_of(np.zeros(ROUNDS)))
+    assert len(rates) == CONFIGURATIONS * ROUNDS
+    assert rates["begun"].is_monotonic_increasing
+    assert rates["relative"].abs().max() < 0.05
+    assert rates["relative"].mean() == pytest.approx(0, abs=0.001)
+
+
+def test_a_run_without_another_of_its_configuration_is_left_out() -> None:
+    runs = runs_of(np.zeros(ROUNDS))
+    alone = runs.iloc[:1].assign(identity="alone")
+    assert len(relative_rates(pd.concat([runs, alone], ignore_index=True))) == len(runs)
+
+
+def test_the_drift_of_a_machine_is_the_effect_of_its_rounds() -> None:
+    planted = np.array([0.04, 0.02, 0.0, -0.02, -0.04])
+    effects = round_effects(runs_of(planted))
+    assert [effect.round for effect in effects] == [1, 2, 3, 4, 5]
+    assert {effect.configurations for effect in effects} == {CONFIGURATIONS}
+    assert [effect.log_rate.mean for effect in effects] == pytest.approx(planted, abs=0.008)
+    assert [effect.is_different for effect in effects] == [True, True, False, True, True]
+    assert effects[1].begun == pd.Timestamp("2024-05-01T09:00:00Z")
+
+
+def test_without_drift_intervals_cover_and_hardly_a_round_differs() -> None:
+    covered, different = [], []
+    for seed in range(300):
+        effects = round_effects(runs_of(np.zeros(ROUNDS), seed))
+        different.append(any(effect.is_different for effect in effects))
+        for effect in effects:
+            interval = effect.log_rate.interval()
+            assert interval
+            covered.append(interval.low <= 0 <= interval.high)
+    assert 0.93 <= np.mean(covered) <= 0.98
+    assert np.mean(different) <= 0.05
+
+
+def test_only_configurations_of_all_rounds_count_and_rounds_of_few_are_left_out() -> None:
+    runs = runs_of(np.zeros(ROUNDS))
+    missed = runs.drop(runs.index[(runs["identity"] == "configuration-0") & (runs["round"] == 2)])
+    added = runs[runs["round"] == 5].iloc[:3].assign(round=6)
+    effects = round_effects(pd.concat([missed, added], ignore_index=True))
+    assert [effect.round for effect in effects] == [1, 2, 3, 4, 5]
+    assert {effect.configurations for effect in effects} == {CONFIGURATIONS - 1}
+
+
+def test_one_round_and_runs_in_no_round_have_no_effects() -> None:
+    runs = runs_of(np.zeros(ROUNDS))
+    assert round_effects(runs[runs["round"] == 1]) == []
+    assert round_effects(runs.assign(round=pd.NA).astype({"round": "Int64"})) == []

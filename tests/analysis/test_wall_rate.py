@@ -1,0 +1,75 @@
+"""Constructed logs of 120 samples per line: printed rates, and the times at which the lines were printed."""
+
+import numpy as np
+import pytest
+
+from dlperf_study.analysis.rate_series import steady_part
+from dlperf_study.analysis.wall_rate import WallRate, wall_rate
+from dlperf_study.arrays import Floats
+
+LINES, STEPS_PER_LINE, BATCH = 200, 10, 12
+STEPS = np.arange(STEPS_PER_LINE, STEPS_PER_LINE * (LINES + 1), STEPS_PER_LINE)
+#: Seconds of each line: 1.2, of the first three more.
+SECONDS = 1.2 * (1 + 0.01 * np.random.default_rng(4).standard_normal(LINES)) * np.where(np.arange(LINES) < 3, 4, 1)
+#: A validation of 30 s every 50 lines.
+VALIDATION = np.where(np.arange(LINES) % 50 == 25, 30.0, 0.0)
+PRINTED = BATCH * STEPS_PER_LINE / SECONDS
+FROM_START_UP_ON = 120.0 * (LINES - 4) / (SECONDS[4:] + VALIDATION[4:]).sum()
+
+
+def wall(times: Floats, printed: Floats = PRINTED) -> WallRate | None:
+    return wall_rate(STEPS, times, steady_part(STEPS, printed), BATCH)
+
+
+def rate(times: Floats, printed: Floats = PRINTED) -> float:
+    by_clock = wall(times, printed)
+    assert by_clock
+    assert not by_clock.misfit
+    return by_clock.rate
+
+
+def test_validation_that_is_not_in_the_printed_rates_is_in_the_rate_by_the_clock() -> None:
+    times = 1.6e9 + np.cumsum(SECONDS + VALIDATION)
+    assert rate(times) == pytest.approx(FROM_START_UP_ON, rel=0.002)
+    assert rate(times) < 0.75 * steady_part(STEPS, PRINTED).window.wall_rate
+
+
+def test_validation_that_is_in_the_printed_rates_is_in_the_rate_by_the_clock() -> None:
+    stalled = BATCH * STEPS_PER_LINE / (SECONDS + VALIDATION)
+    assert rate(1.6e9 + np.cumsum(SECONDS + VALIDATION), stalled) == pytest.approx(FROM_START_UP_ON, rel=0.002)
+
+
+def test_whole_seconds_and_midnight_are_no_matter() -> None:
+    times = np.floor(86400 - 100 + np.cumsum(SECONDS + VALIDATION)) % 86400
+    assert rate(times) == pytest.approx(FROM_START_UP_ON, rel=0.01)
+
+
+def test_lines_without_times_are_left_out() -> None:
+    times = 1.6e9 + np.cumsum(SECONDS + VALIDATION)
+    times[::3] = np.nan
+    assert rate(times) == pytest.approx(FROM_START_UP_ON, rel=0.03)
+
+
+@pytest.mark.parametrize("known", [0, 8])
+def test_without_times_there_is_no_rate_by_the_clock(known: int) -> None:
+    assert wall(np.where(np.arange(LINES) >= LINES - known, 1.6e9 + np.cumsum(SECONDS), np.nan)) is None
+
+
+def test_times_that_are_too_coarse_say_nothing() -> None:
+    assert wall(np.floor(np.cumsum(SECONDS) / 5)) is None
+
+
+def test_times_that_contradict_the_printed_rates_give_none_and_say_so() -> None:
+    by_clock = wall(np.cumsum(SECONDS), PRINTED / 8)
+    assert by_clock
+    assert np.isnan(by_clock.rate)
+    assert "between ordinary lines times give 99.9" in by_clock.misfit
+    assert "12.4945 samples/s are printed" in by_clock.misfit
+
+
+def test_times_that_go_backwards_say_so() -> None:
+    times = 1.6e9 + np.cumsum(SECONDS)
+    times[100:] -= 50
+    by_clock = wall(times)
+    assert by_clock
+    assert by_clock.misfit == "times go backwards"

@@ -1,0 +1,124 @@
+"""What is still to be measured of a plan, in which order, and which of it is too late for its round."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study.errors import RunError
+from dlperf_study.execution.pending import PendingExecution, added_round, pending_of
+from dlperf_study.execution.repetitions import (
+    ConfigurationRuns,
+)
+from dlperf_study.execution.support import load_cluster
+from dlperf_study.plan.order import planned_executions
+from dlperf_study.plan.plan import Entry, Plan
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.turn import BY_HAND, Turn
+from tests.execution.constructed import perform
+
+pytestmark = pytest.mark.usefixtures("constructed_runs")
+
+
+def pending(plan: Plan) -> list[PendingExecution]:
+    return pending_of(plan, load_cluster(plan.cluster)).executions
+
+
+def turns(executions: Sequence[PendingExecution]) -> list[Turn]:
+    return [run.turn for execution in executions for run in execution.runs]
+
+
+def test_at_first_everything_is_pending_in_the_order_of_the_plan(plan: Plan) -> None:
+    executions, planned = pending(plan), planned_executions(plan)
+    assert [each.configuration for each in executions] == [each.configuration for each in planned]
+    assert turns(executions) == [each.turn for each in planned]
+    assert [each.run_names for each in executions] == ["run 1"] * 3 + ["run 2"] * 3 + ["run 3"] * 3
+
+
+def test_an_execution_measures_the_run_of_its_round_and_records_its_turn(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executions = pending(plan)
+    perform(executions[:4], monkeypatch)
+    records = [json.loads(run.paths.run_file.read_text()) for each in executions[:4] for run in each.runs]
+    assert [(facts["order"], facts["round"], facts["position"]) for facts in records] == [
+        ("rounds", 1, 1),
+        ("rounds", 1, 2),
+        ("rounds", 1, 3),
+        ("rounds", 2, 1),
+    ]
+    assert not any(run.paths.folder.exists() for each in executions[4:] for run in each.runs)
+
+
+def test_an_interrupted_study_goes_on_within_its_round(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    executions = pending(plan)
+    perform(executions[:5], monkeypatch)
+    assert pending(plan) == executions[5:]
+    perform(executions[5:], monkeypatch)
+    assert pending(plan) == []
+
+
+def test_a_run_that_is_repeated_after_later_ones_is_in_no_round(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    executions = pending(plan)
+    perform(executions[:5], monkeypatch)
+    for late in (executions[1], executions[3]):
+        shutil.rmtree(late.runs[0].paths.folder)
+    again = pending(plan)
+    assert [each.runs[0].paths for each in again] == [
+        each.runs[0].paths for each in (executions[1], executions[3], *executions[5:])
+    ]
+    assert turns(again) == [Turn("rounds"), Turn("rounds"), *turns(executions[5:])]
+
+
+def test_blocks_are_resumed_with_what_is_missing(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    executions = pending(replace(plan, order="blocks"))
+    assert [each.run_names for each in executions] == ["3 runs"] * 3
+    perform(executions[:2], monkeypatch)
+    shutil.rmtree(executions[0].runs[1].paths.folder)
+    again = pending(replace(plan, order="blocks"))
+    assert [each.run_names for each in again] == ["run 2", "3 runs"]
+    assert {turn.order for turn in turns(again)} == {"blocks"}
+
+
+@pytest.mark.parametrize("order", ["rounds", "blocks"])
+def test_the_traced_run_comes_with_the_last_run_of_its_configuration(plan: Plan, order: str) -> None:
+    [first, *others] = plan.entries
+    traced = replace(first.configuration, framework="horovod_torch", trace_steps=2)
+    executions = pending(replace(plan, order=order, entries=(Entry(traced, traced.identity), *others)))
+    of_traced = [each for each in executions if each.configuration == traced]
+    expected = {"rounds": ["run 1", "run 2", "run 3 and the traced one"], "blocks": ["3 runs and the traced one"]}
+    assert [each.run_names for each in of_traced] == expected[order]
+    assert of_traced[-1].repetitions == len(of_traced[-1].runs) - 1
+
+
+def test_by_hand_all_runs_are_measured_and_in_no_round(three_runs: Configuration) -> None:
+    records = ConfigurationRuns(three_runs).perform()
+    assert [facts["repetition"] for facts in records] == [1, 2, 3]
+    assert {(facts["order"], facts["round"], facts["position"]) for facts in records} == {(BY_HAND, None, None)}
+
+
+def test_a_run_that_an_earlier_execution_did_not_begin_is_an_error_of_the_later_ones(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The execution of the second round measures its run, and shows what is missing before."""
+    executions = pending(plan)
+    second = next(each for each in executions[3:] if each.configuration == executions[0].configuration)
+    with pytest.raises(RunError, match=r"^run 1: failed: it was never begun$"):
+        perform([second], monkeypatch)
+    assert second.runs[0].is_completed
+
+
+def test_an_added_round_measures_some_configurations_once_more(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = load_cluster(plan.cluster)
+    perform(pending(plan), monkeypatch)
+    wide = {entry.configuration.identity for entry in plan.entries[:2]}
+    executions = added_round(plan, cluster, wide, 4, (3, 3))
+    assert sorted(each.configuration.identity for each in executions) == sorted(wide)
+    assert turns(executions) == [Turn("rounds", 4, 1), Turn("rounds", 4, 2)]
+    perform(executions[:1], monkeypatch)
+    assert json.loads(executions[0].runs[0].paths.run_file.read_text())["round"] == 4
+    continued = added_round(plan, cluster, wide, 4, pending_of(plan, cluster).last_measured)
+    assert [each.configuration for each in continued] == [executions[1].configuration]
+    assert turns(continued) == [Turn("rounds", 4, 2)]

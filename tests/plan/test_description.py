@@ -1,0 +1,80 @@
+"""The plan as the command line prints it."""
+
+from dlperf_study.plan.description import describe
+from dlperf_study.plan.plan import Plan, build_plan
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.grid import DenominatorRule
+from tests.study.examples import anything_goes, cluster, study
+
+
+def two_sizes(**changes: object) -> Plan:
+    return build_plan(study(factors={"devices_per_node": [1, 2]}, **changes), cluster(), anything_goes)
+
+
+def test_a_plan_shows_what_runs_and_what_cannot() -> None:
+    def refuse(configuration: Configuration) -> str | None:
+        return "xla is not built" if configuration.compiler == "xla" else None
+
+    example = study(
+        factors={"compiler": ["none", "xla"], "devices_per_node": [1, 2, 4]},
+        exclude=({"compiler": ["xla"], "devices_per_node": [4]},),
+        measurement={"repeats": 5},
+    )
+    assert describe(build_plan(example, cluster(1, 2), refuse), {}) == (
+        "An example\n"
+        "Study example on cluster example, weak scaling: 2 of 5 configurations can run here, in 10 runs.\n"
+        "How long the runs take is unknown, because none was measured here before; with their timeouts, at most "
+        "1 h 40 min.\n"
+        "\n"
+        "#  compiler  devices_per_node  global_batch  baseline\n"
+        "1  none      1                 32            itself\n"
+        "2  none      2                 64            #1\n"
+        "\n"
+        "Can't run here:\n"
+        "compiler  devices_per_node  reason\n"
+        "none      4                 needs 4 devices on 1 node; cluster example has 2 devices on 1 node\n"
+        "xla       1                 xla is not built\n"
+        "xla       2                 xla is not built"
+    )
+
+
+def test_the_time_is_that_of_earlier_runs() -> None:
+    plan = two_sizes()
+    small, large = (entry.configuration.identity for entry in plan.entries)
+    assert "All runs take about 6 min, as long as earlier ones took here." in describe(plan, {small: 30, large: 90})
+    text = describe(plan, {large: 100})
+    assert (
+        "The runs of 1 of the 2 configurations take about 5 min, as long as earlier ones took here; how long the "
+        "others take is unknown."
+    ) in text
+
+
+def test_a_precision_is_said_with_its_limits() -> None:
+    plan = two_sizes(precision=0.02, max_repeats=7, time_budget_minutes=30.0)
+    assert "Rounds are added for intervals wider than ± 2 %, up to 7 in all, within 30 min." in describe(plan, {})
+    assert "Rounds are added" not in describe(two_sizes(), {})
+
+
+def test_a_configuration_whose_baseline_cannot_run_is_marked() -> None:
+    def refuse(configuration: Configuration) -> str | None:
+        return "refused" if configuration.world_size == 1 else None
+
+    text = describe(build_plan(study(factors={"devices_per_node": [1, 2]}), cluster(), refuse), {})
+    assert "2  2                 64            can't run here: no speedup" in text.splitlines()
+
+
+def test_references_are_named_and_so_are_those_that_cannot_run() -> None:
+    def refuse(configuration: Configuration) -> str | None:
+        return "refused" if configuration.framework == "paddle_ps" and configuration.world_size == 2 else None
+
+    example = study(
+        questions=("comparison",),
+        fixed={"strategy": "all_reduce", "model": "resnet50"},
+        factors={"framework": ["paddle_ps", "torch_ddp"], "devices_per_node": [1, 2]},
+        baseline=(DenominatorRule({"devices_per_node": 1}),),
+        reference=(DenominatorRule({"framework": "paddle_ps"}),),
+    )
+    lines = describe(build_plan(example, cluster(), refuse), {}).splitlines()
+    assert "1  paddle_ps  1                 32            itself    itself" in lines
+    assert "3  torch_ddp  1                 32            itself    #1" in lines
+    assert "4  torch_ddp  2                 64            #3        can't run here: no comparison" in lines

@@ -1,0 +1,93 @@
+"""What every report says of the self-test, and the tables of its own page."""
+
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.paths import StudyPaths
+from dlperf_study.report import tables
+from dlperf_study.report.figures import selftest_figures
+from dlperf_study.report.tables import selftest_tables
+from dlperf_study.selftest.result import SelftestResult, Status, add_result, results_file
+from tests.evidence_factory import CODE, Planned, configuration
+from tests.report.conftest import write_titled
+from tests.selftest.test_result import CHECK, FAILED, RESULT, SKIPPED
+
+PASSED = replace(RESULT, code=CODE)
+
+
+@pytest.fixture
+def dataset(paths: StudyPaths) -> Dataset:
+    return write_titled(paths, [Planned(configuration())])
+
+
+def said(dataset: Dataset) -> str:
+    """Return what the first page says."""
+    [note] = [row[1].text for row in tables.about(dataset).rows if row[0].text == "Self-test"]
+    return note
+
+
+@pytest.mark.parametrize(
+    ("results", "note"),
+    [
+        ((), "never passed on host-a; `make selftest` runs it"),
+        ((FAILED,), "never passed on host-a; `make selftest` runs it"),
+        (
+            (replace(PASSED, machine=replace(PASSED.machine, cores=2)),),
+            "never passed on host-a; `make selftest` runs it",
+        ),
+        (
+            (PASSED, FAILED),
+            "last passed on host-a on 01 March 2026, 10:00 UTC (1 of 1 check, skipped: link), with this measuring code",
+        ),
+        (
+            (replace(PASSED, code="0ld", checks=(CHECK, CHECK), quick=True),),
+            "last passed on host-a on 01 March 2026, 10:00 UTC (2 of 2 checks, short form), with other measuring code",
+        ),
+    ],
+)
+def test_every_report_says_when_the_selftest_last_passed(
+    dataset: Dataset, results: tuple[SelftestResult, ...], note: str
+) -> None:
+    for result in results:
+        add_result(result)
+    assert said(dataset) == note
+
+
+def test_a_damaged_file_is_said(dataset: Dataset) -> None:
+    results_file().parent.mkdir()
+    results_file().write_text("{")
+    assert said(dataset).startswith(f"unknown: {results_file()}: damaged")
+
+
+def test_ingested_logs_were_not_measured_by_this_instrument(dataset: Dataset) -> None:
+    ingested = replace(dataset, plan=replace(dataset.plan, ingested_from="logs"))
+    assert selftest_tables.selftest_note(ingested) == ""
+    assert [row for row in tables.about(ingested).rows if row[0].text == "Self-test"] == []
+
+
+def test_the_page_has_every_check_ratio_and_reason() -> None:
+    result = replace(RESULT, checks=(CHECK, replace(CHECK, name="link", status=Status.FAILED), SKIPPED))
+    assert selftest_tables.checks(result).column("Result") == ["passed", "failed", "skipped"]
+    assert selftest_tables.comparisons(result).column("Truth inside") == ["yes", "yes"]
+    assert selftest_tables.comparisons(result).column("True ratio") == ["0.9520", "0.9520"]
+    assert selftest_tables.not_passed(result).column("Result") == ["failed", "skipped"]
+    assert selftest_tables.not_passed(replace(RESULT, checks=(CHECK,))).rows == ()
+
+
+def test_a_panel_for_each_check_with_ratios_and_none_without() -> None:
+    drawing = selftest_figures.ratios(RESULT).drawing
+    assert drawing is not None
+    [axes] = drawing.axes
+    assert axes.get_title(loc="left") == "slowdowns"
+    bar, measured, true = (list(line.get_xdata()) for line in axes.lines)
+    assert (bar, measured, true) == ([0.93, 0.97], [0.95], [0.952])
+    assert selftest_figures.ratios(replace(RESULT, checks=(SKIPPED,))).drawing is None
+
+
+def test_an_interval_that_misses_the_truth_has_another_colour() -> None:
+    missing = replace(CHECK.comparisons[0], true=0.5)
+    drawing = selftest_figures.ratios(replace(RESULT, checks=(replace(CHECK, comparisons=(missing,)),))).drawing
+    assert drawing is not None
+    assert {line.get_color() for line in drawing.axes[0].lines[:2]} == {selftest_figures.WRONG}

@@ -1,0 +1,117 @@
+"""The checks of the self-test, on evidence whose truth is known: each fails where the instrument would be wrong."""
+
+import pytest
+
+from dlperf_study.errors import EvidenceError
+from dlperf_study.evidence.rank_log import read_rank_log
+from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.selftest import checks
+from dlperf_study.selftest.result import Status
+from tests.evidence_factory import GRADIENT_BYTES
+from tests.selftest.studies import link_dataset, pair_dataset, straggler_dataset
+
+
+@pytest.fixture(autouse=True)
+def _outputs(tmp_path, monkeypatch):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+
+
+@pytest.mark.parametrize(("cases", "allowed"), [(1, 0), (2, 0), (3, 1), (10, 1), (20, 2)])
+def test_one_in_ten_may_be_wrong(cases, allowed):
+    assert checks.allowed_misses(cases) == allowed
+
+
+@pytest.mark.parametrize(("wrong", "status"), [(0, Status.PASSED), (1, Status.PASSED), (2, Status.FAILED)])
+def test_the_same_program_is_hardly_ever_told_from_itself(wrong, status):
+    datasets = [pair_dataset(number, replica=0.2 * (number <= wrong)) for number in range(1, 4)]
+    result = checks.check_same_program(datasets)
+    assert result.status is status
+    assert result.seen.startswith(f"{wrong} of 3 told apart")
+    assert [comparison.verdict == "slower" for comparison in result.comparisons] == [
+        number < wrong for number in range(3)
+    ]
+
+
+def test_the_truth_of_a_slowdown_is_what_the_processes_waited():
+    [comparison] = checks.check_slowdowns([pair_dataset(1, slowdown=0.25, waited=0.2505)]).comparisons
+    assert comparison.true == pytest.approx(1 / 1.2505)
+    assert comparison.measured == pytest.approx(0.8, rel=0.01)
+    assert comparison.label == "pairs_01, 25%"
+
+
+@pytest.mark.parametrize(("wrong", "status"), [(0, Status.PASSED), (1, Status.PASSED), (2, Status.FAILED)])
+def test_slowdowns_are_found(wrong, status):
+    datasets = [pair_dataset(number, slowdown=0.1, measured=0.5 if number <= wrong else 0.1) for number in range(1, 4)]
+    result = checks.check_slowdowns(datasets)
+    assert result.status is status
+    assert f"truth inside the interval: {3 - wrong} of 3; called slower: 3, faster: 0" in result.seen
+
+
+def test_a_slowdown_that_is_called_faster_fails_the_check():
+    result = checks.check_slowdowns([pair_dataset(1, slowdown=0.1, measured=-0.2), pair_dataset(2), pair_dataset(3)])
+    assert result.status is Status.FAILED
+    assert result.seen.endswith("faster: 1 (pairs_01, 10%)")
+
+
+def test_processes_that_waited_something_else_leave_no_truth():
+    with pytest.raises(EvidenceError, match=r"10.00% of the step were to be added, and the processes added 15.00%"):
+        checks.check_slowdowns([pair_dataset(1, slowdown=0.1, waited=0.15)])
+
+
+def test_a_reference_that_waited_leaves_no_truth():
+    dataset = pair_dataset(1)
+    reference = dataset.configurations.loc[dataset.configurations["is_reference"], "identity"].item()
+    log = StudyPaths.of("selftest_pairs_01").configuration(reference).run(1).rank_log(0)
+    log.write_text(log.read_text().replace('"waited_seconds": 0.0', '"waited_seconds": 0.1'))
+    assert read_rank_log(log).end["planted"]["waited_seconds"] == 0.1
+    with pytest.raises(EvidenceError, match=r"0.00% of the step were to be added"):
+        checks.check_slowdowns([dataset])
+
+
+ALLOWED_SECONDS = 2 * GRADIENT_BYTES * 8 / 4e8
+
+
+@pytest.mark.parametrize(
+    ("factor", "status"), [(1.0, Status.PASSED), (1.09, Status.PASSED), (1.12, Status.FAILED), (0.88, Status.FAILED)]
+)
+def test_an_exchange_takes_what_the_link_allows(factor, status):
+    result = checks.check_link(link_dataset(factor * ALLOWED_SECONDS), bits_per_second=4e8)
+    assert result.status is status
+    exchange, bandwidth = result.comparisons
+    assert (exchange.true, bandwidth.true) == (ALLOWED_SECONDS, 4e8)
+    assert exchange.measured == pytest.approx(factor * ALLOWED_SECONDS, rel=0.01)
+    assert f"an exchange takes {exchange.measured:.4g} s and the link allows {ALLOWED_SECONDS:.4g} s" in result.seen
+
+
+def test_a_latency_is_no_bandwidth():
+    """Time that no byte explains: the fit leaves it out, the exchange of all gradients does not."""
+    result = checks.check_link(link_dataset(1.12 * ALLOWED_SECONDS, 0.12 * ALLOWED_SECONDS), bits_per_second=4e8)
+    _, bandwidth = result.comparisons
+    assert bandwidth.measured == pytest.approx(4e8, rel=0.02)
+    assert result.status is Status.FAILED
+
+
+def test_too_few_sizes_fit_no_bandwidth():
+    dataset = link_dataset(ALLOWED_SECONDS)
+    for log in StudyPaths.of("selftest_link").folder.rglob("rank-*.jsonl"):
+        lines = log.read_text().replace('"windows": 9', '"windows": 5').splitlines(keepends=True)
+        log.write_text("".join(line for line in lines if '"name": "exchange_' not in line))
+    with pytest.raises(EvidenceError, match="exchanges of too few sizes to fit a bandwidth"):
+        checks.check_link(dataset, bits_per_second=4e8)
+
+
+@pytest.mark.parametrize(
+    ("factor", "equal_factor", "status"),
+    [(1.25, 1.0, Status.PASSED), (1.0, 1.0, Status.FAILED), (1.25, 1.25, Status.FAILED)],
+)
+def test_the_slowed_rank_and_no_other_is_named(factor, equal_factor, status):
+    result = checks.check_straggler(straggler_dataset(factor, equal_factor))
+    assert result.status is status
+
+
+def test_a_run_that_is_missing_is_said():
+    dataset = pair_dataset(1)
+    rows = dataset.configurations
+    rows.loc[rows["planted_slowdown"] > 0, "runs_completed"] = 2
+    with pytest.raises(EvidenceError, match=r"study selftest_pairs_01: 2 of 3 runs of .* completed"):
+        checks.check_slowdowns([dataset])

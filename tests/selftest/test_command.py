@@ -1,0 +1,137 @@
+"""The command, with studies that were constructed instead of measured: what it prints, writes and returns."""
+
+import json
+import socket
+
+import pytest
+
+from dlperf_study.__main__ import main
+from dlperf_study.execution import selftest_studies, shaped_link
+from dlperf_study.execution.selftest_studies import PAIRS, pair_studies
+from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.plan.plan import build_plan
+from dlperf_study.selftest.result import Status, last_result
+from dlperf_study.supervision.locks import lock
+from tests.evidence_factory import CODE
+from tests.selftest.studies import pair_dataset, straggler_dataset
+from tests.study.examples import anything_goes, cluster
+
+NO_LINK = "only root can shape a link; run the self-test as root"
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """Construct the evidence of each study that is to be measured; return their names."""
+    names = []
+
+    def run_study(plan, *_):
+        names.append(plan.study)
+        if "straggler" in plan.study:
+            straggler_dataset(1.25)
+        else:
+            pair_dataset(int(plan.study[-2:]))
+
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(selftest_studies, "run_study", run_study)
+    monkeypatch.setattr(selftest_studies, "link_obstacle", lambda: NO_LINK)
+    return names
+
+
+def test_every_pair_has_its_own_order_and_one_slowdown():
+    studies = pair_studies(PAIRS, quick=False)
+    assert len({study.name for study in studies}) == len({study.order_seed for study in studies}) == PAIRS
+    slowdowns = []
+    for study in studies:
+        plan = build_plan(study, cluster(), anything_goes)
+        planted = [entry.configuration.planted_slowdown for entry in plan.entries]
+        assert [entry.configuration.replica for entry in plan.entries] == [0, 1, 1]
+        assert planted[:2] == [0.0, 0.0]
+        assert {entry.reference_identity for entry in plan.entries} == {plan.entries[0].configuration.identity}
+        slowdowns.append(planted[2])
+    assert sorted(slowdowns) == [0.02] * 6 + [0.05] * 7 + [0.1] * 7
+
+
+def test_it_measures_checks_and_shows(measured, capsys):
+    assert main(["selftest", "--pairs", "2"]) == 0
+    paths, out = StudyPaths.of("selftest"), capsys.readouterr().out
+    assert measured == ["selftest_pairs_01", "selftest_pairs_02", "selftest_straggler"]
+    result = last_result()
+    assert [check.status for check in result.checks] == [Status.PASSED, Status.PASSED, Status.SKIPPED, Status.PASSED]
+    assert (result.quick, result.machine.host, result.code) == (True, "host-a", CODE)
+    assert out.splitlines()[0] == "== self-test, part 1 of 4: pair 1 of 2 (0 min elapsed)"
+    assert NO_LINK in out
+    assert out.splitlines()[-1] == f"self-test passed; report: {paths.report_page}"
+    page = paths.report_page.read_text()
+    assert "pairs_02" in page
+    assert NO_LINK in page
+    assert not paths.selftest_unfinished.exists()
+
+
+def test_a_failed_run_leaves_a_check_undecided_and_is_measured_again(measured, monkeypatch, capsys):
+    monkeypatch.setattr(selftest_studies, "run_study", lambda plan, *_: _without_last_run(plan))
+    assert main(["selftest", "--pairs", "1"]) == 1
+    assert last_result().checks[1].status is Status.UNDECIDED
+    assert "study selftest_pairs_01: 2 of 3 runs of" in last_result().checks[1].seen
+    assert "the same command measures the missing runs" in capsys.readouterr().out
+    assert StudyPaths.of("selftest").selftest_unfinished.exists()
+
+
+def _without_last_run(plan):
+    if "straggler" in plan.study:
+        straggler_dataset(1.25)
+        return
+    rows = pair_dataset(1).configurations
+    [identity] = rows.loc[rows["planted_slowdown"] > 0, "identity"]
+    StudyPaths.of(plan.study).configuration(identity).run(3).run_file.unlink()
+
+
+@pytest.mark.parametrize(("unfinished", "is_continued"), [('{"pairs": 2, "quick": false}', True), ("", False)])
+def test_an_interrupted_one_continues_and_a_finished_one_is_measured_anew(
+    tmp_path, monkeypatch, unfinished, is_continued
+):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    paths = StudyPaths.of("selftest")
+    evidence = StudyPaths.of("selftest_pairs_01").plan_file
+    evidence.parent.mkdir(parents=True)
+    evidence.touch()
+    if unfinished:
+        paths.selftest_unfinished.write_text(unfinished)
+    selftest_studies._begin(2, False)
+    assert evidence.exists() == is_continued
+    assert json.loads(paths.selftest_unfinished.read_text()) == {"pairs": 2, "quick": False}
+
+
+@pytest.mark.parametrize("pairs", ["0", "100", "x"])
+def test_a_number_of_pairs_has_bounds(pairs, capsys):
+    with pytest.raises(SystemExit):
+        main(["selftest", "--pairs", pairs])
+    assert f"argument --pairs: '{pairs}' is not a number from 1 to 99" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("user", "programs", "reason"),
+    [(1000, True, NO_LINK), (0, False, "unshare, ip, tc can't be found; install iproute2 and util-linux")],
+)
+def test_without_root_or_programs_no_link_is_shaped(monkeypatch, user, programs, reason):
+    monkeypatch.setattr(shaped_link.os, "geteuid", lambda: user)
+    monkeypatch.setattr(shaped_link.shutil, "which", lambda name: name if programs else None)
+    assert shaped_link.link_obstacle() == reason
+
+
+def test_two_selftests_at_once_would_delete_each_others_evidence(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    with lock(StudyPaths.of("selftest").lock, "running the self-test", "would"):
+        assert main(["selftest"]) == 1
+    assert "is running the self-test" in capsys.readouterr().err
+    assert not StudyPaths.of("selftest").selftest_unfinished.exists()
+
+
+@pytest.mark.parametrize(("address", "is_added"), [("10.1.2.3", True), ("127.0.1.1", False), (None, False)])
+def test_the_address_of_the_host_is_in_the_namespace_too(monkeypatch, address, is_added):
+    def resolve(_):
+        if address is None:
+            raise socket.gaierror
+        return address
+
+    monkeypatch.setattr(shaped_link.socket, "gethostbyname", resolve)
+    assert ("ip address add 10.1.2.3/32 dev lo" in shaped_link._in_namespace("true")[4]) == is_added

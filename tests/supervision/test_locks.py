@@ -1,0 +1,54 @@
+"""A lock is a file that this user alone writes, and what it contains can't stop anybody."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.errors import BusyError
+from dlperf_study.supervision.locks import lock, runtime_folder
+
+HOLD = "import sys; from pathlib import Path; from dlperf_study.supervision.locks import lock\n"
+HOLD += "with lock(Path(sys.argv[1]), 'measuring', 'would mix'): print('held', flush=True); sys.stdin.read()"
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("of somebody")
+    (tmp_path / "lock").symlink_to(target)
+    with pytest.raises(BusyError, match="lock: a lock can't be a link; remove it"):
+        lock(tmp_path / "lock", "measuring", "would mix").__enter__()
+    assert target.read_text() == "of somebody"
+
+
+def test_only_this_user_can_read_and_write_it(tmp_path: Path) -> None:
+    with lock(tmp_path / "lock", "measuring", "would mix"):
+        assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+    assert runtime_folder().stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', "\x00"])
+def test_damaged_content_is_no_traceback(tmp_path: Path, content: str) -> None:
+    path, pipe = tmp_path / "lock", subprocess.PIPE
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        path.write_text(content)
+        with pytest.raises(BusyError, match="a process that has not said what it does is busy on this machine"):
+            lock(path, "measuring", "would mix").__enter__()
+        holder.kill()
+
+
+def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uid = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: uid + 4321)
+    folder = Path("/tmp") / f"dlperf_study-{uid + 4321}"
+    folder.symlink_to(tmp_path)
+    try:
+        with pytest.raises(BusyError, match="must be a folder of this user"):
+            runtime_folder()
+    finally:
+        folder.unlink()

@@ -1,0 +1,80 @@
+"""A planted slowdown: as long as requested, on the rank requested, and in no other study."""
+
+import time
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from dlperf_study.evidence.rank_log_writer import RankLogWriter
+from dlperf_study.frameworks._base import Drain, Trainer
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker.planted import SlowedTrainer, planted_wait, with_planted_slowdown
+from tests.evidence_factory import configuration
+
+STEPS, STEP_SECONDS, SHARE = 20, 0.004, 0.25
+
+
+class SleepingTrainer:
+    """Sleeps for a step, and counts how often it waits for its device."""
+
+    rank, world_size, exchange_kind = 1, 2, "all_reduce"
+
+    def __init__(self) -> None:
+        self.settled = 0
+
+    def train_step(self) -> float:
+        time.sleep(STEP_SECONDS)
+        return 1.5
+
+    computation_step = train_step
+
+    def settle(self) -> float:
+        self.settled += 1
+        return 0.0
+
+
+def slowed(**changes: Any) -> Trainer:
+    planted: Configuration = replace(configuration(study="selftest_x", planted_slowdown=SHARE), **changes)
+    return with_planted_slowdown(cast(Trainer, SleepingTrainer()), planted)
+
+
+@pytest.mark.parametrize("step", ["train_step", "computation_step"])
+def test_a_step_takes_exactly_its_share_longer(step):
+    trainer = slowed()
+    start = time.perf_counter()
+    losses = [getattr(trainer, step)() for _ in range(STEPS)]
+    seconds = time.perf_counter() - start
+    waits = planted_wait(trainer)
+    assert losses == [1.5] * STEPS
+    assert waits["steps"] == trainer.settled == STEPS
+    assert waits["step_seconds"] >= STEPS * STEP_SECONDS
+    # A busy process may be interrupted in the last turn of its wait; never does it wait less than requested.
+    assert waits["waited_seconds"] / waits["step_seconds"] >= SHARE
+    assert waits["step_seconds"] + waits["waited_seconds"] == pytest.approx(seconds, rel=0.02)
+
+
+@pytest.mark.parametrize(("slowed_rank", "is_slowed"), [(-1, True), (0, False), (1, True)])
+def test_one_rank_or_all_are_slowed(slowed_rank, is_slowed):
+    trainer = slowed(slowed_rank=slowed_rank)
+    trainer.train_step()
+    assert (planted_wait(trainer)["waited_seconds"] > 0) == is_slowed
+
+
+def test_everything_else_is_the_trainers_own():
+    trainer = slowed()
+    assert isinstance(trainer, SlowedTrainer)
+    assert (trainer.rank, trainer.world_size, trainer.exchange_kind) == (1, 2, "all_reduce")
+
+
+def test_no_other_study_is_slowed():
+    trainer = cast(Trainer, SleepingTrainer())
+    assert with_planted_slowdown(trainer, configuration()) is trainer
+    assert planted_wait(trainer) is None
+
+
+def test_the_log_has_the_waits_of_the_selftest_only(tmp_path):
+    for planted, keys in ((None, set()), ({"steps": 1}, {"planted"})):
+        log = RankLogWriter(tmp_path / "rank.jsonl")
+        log.end("a", "b", Drain(), planted)
+        assert set(log._lines[-1]) & {"planted"} == keys
