@@ -1,8 +1,8 @@
 """Execute one notebook in a process of its own.
 
 A process and not a thread: papermill changes the working directory of its whole process. Forked from a server that has
-papermill loaded: the import takes over a second, once per study instead of once per notebook. The lifeline is a pipe:
-when the driver dies, in whatever way, it closes, and the process ends its kernel and itself.
+papermill and the imports of notebooks loaded: they take over two seconds, once per study instead of once per notebook.
+The lifeline is a pipe: when the driver dies, in whatever way, it closes, and the process ends its kernel and itself.
 """
 
 import multiprocessing
@@ -28,12 +28,15 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillException
 
+from dlperf_study.supervision.forked_kernel import ForkedKernel, ForkedKernelProvisioner
 from dlperf_study.supervision.processes import DRIVER_MARK, end_marked, ending_words, new_mark
 
 #: Where Jupyter puts the sockets of its kernels.
 RUNTIME_VARIABLE = "JUPYTER_RUNTIME_DIR"
 _FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload([__name__])
+#: What notebooks import; by name, since a notebook is above this package, and its imports are not this module's.
+_IMPORTS = ("dlperf_study.report.pages.configuration_page", "dlperf_study.report.tables.answers")
+_FORK.set_forkserver_preload([__name__, *_IMPORTS])
 
 
 @dataclass(frozen=True)
@@ -146,11 +149,12 @@ def _execute(execution: Execution, environment: dict[str, str], lifeline: Connec
         os.dup2(nothing.fileno(), 0)
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    kernel = ForkedKernel()
     threading.Thread(target=end_with_driver, daemon=True).start()
-    sys.exit(_papermill(execution))
+    sys.exit(_papermill(execution, kernel))
 
 
-def _papermill(execution: Execution) -> int:
+def _papermill(execution: Execution, kernel: ForkedKernel) -> int:
     """Execute the notebook; return the exit code."""
     papermill_engines.register("ipc", IpcEngine)
     try:
@@ -160,6 +164,7 @@ def _papermill(execution: Execution) -> int:
             execution.parameters,
             engine_name="ipc",
             kernel_name="python3",
+            forked_kernel=kernel,
             progress_bar=False,
             request_save_on_cell_execute=False,
             autosave_cell_every=0,
@@ -171,16 +176,20 @@ def _papermill(execution: Execution) -> int:
 
 
 class IpcKernelManager(AsyncKernelManager):  # type: ignore[misc]
-    """A kernel manager over IPC sockets: no other user and no other machine can connect.
+    """A manager of a forked kernel, over IPC sockets: no other user and no other machine can connect.
 
     It also avoids papermill's race for free TCP ports between kernels started at the same time.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, kernel: ForkedKernel, **settings: Any) -> None:
         super().__init__(**settings)
         self.transport = "ipc"
         # By default, every kernel of a folder uses the same sockets there.
         self.ip = str(Path(jupyter_runtime_dir()) / uuid.uuid4().hex[:8])
+        self.kernel_id = uuid.uuid4().hex
+        self.provisioner = ForkedKernelProvisioner(
+            kernel, kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self
+        )
 
 
 class IpcEngine(NBClientEngine):  # type: ignore[misc]
@@ -188,15 +197,22 @@ class IpcEngine(NBClientEngine):  # type: ignore[misc]
 
     @classmethod
     def execute_managed_notebook(
-        cls, nb_man: Any, kernel_name: str, log_output: bool = False, start_timeout: int = 60, **settings: Any
+        cls,
+        nb_man: Any,
+        kernel_name: str,
+        log_output: bool = False,
+        start_timeout: int = 60,
+        *,
+        forked_kernel: ForkedKernel,
+        **settings: Any,
     ) -> Any:
         """Execute the notebook; its outputs are stored in ``nb_man``."""
         client = PapermillNotebookClient(
             nb_man,
-            kernel_name=kernel_name,
-            kernel_manager_class=IpcKernelManager,
+            km=IpcKernelManager(forked_kernel, kernel_name=kernel_name),
             startup_timeout=start_timeout,
             timeout=None,
             log_output=log_output,
         )
-        return client.execute()
+        # Otherwise a client leaves a manager that it did not create, with its kernel, as it is.
+        return client.execute(cleanup_kc=True)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from dlperf_study.paths import RunPaths
-from dlperf_study.supervision.processes import DRIVER_MARK, marked
+from dlperf_study.supervision.processes import DRIVER_MARK, GUARD, marked
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace, finish, ranks, wait_for
 from tests.conftest import left_over
 from tests.requirements import ROOT, need
@@ -99,9 +99,11 @@ def test_a_killed_kernel_is_recorded_and_measured_again(measured: Workplace, tmp
 
 
 def _kernel_of(rank: psutil.Process) -> psutil.Process:
-    """Return the kernel above a rank."""
-    [kernel] = [process for process in rank.parents() if "ipykernel_launcher" in process.cmdline()]
-    assert kernel in marked(DRIVER_MARK)
+    """Return the kernel above a rank, the parent of its guard."""
+    [guard] = [process for process in rank.parents() if GUARD in process.cmdline()]
+    assert guard in marked(DRIVER_MARK)
+    kernel = guard.parent()
+    assert kernel is not None
     return kernel
 
 

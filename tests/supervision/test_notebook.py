@@ -1,5 +1,6 @@
-"""A notebook process that is ended: why is on disk, however it ended. Each test costs one kernel."""
+"""A notebook process and its kernel; why a process ended is on disk, however it did. Each test costs one kernel."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 
 from dlperf_study.supervision.notebook import Execution, NotebookProcess
@@ -22,16 +24,57 @@ pathlib.Path({0!r}, "pid").write_text(str(os.getppid()))
 pathlib.Path({0!r}, "pid").rename(pathlib.Path({0!r}, "running"))
 time.sleep(600)
 """
+#: Leaves what the kernel is like, and a figure as the notebook's output.
+FACTS = """\
+import json, os, pathlib, sys
+imported = sorted({{"pandas", "matplotlib", "dlperf_study"}} & sys.modules.keys())
+facts = {{"imported": imported, "folder": os.getcwd(), "added": os.environ["ADDED"]}}
+facts |= {{"pid": os.getpid(), "session": os.getsid(0)}}
+pathlib.Path({0!r}, "facts").write_text(json.dumps(facts))
+import matplotlib.pyplot
+figure, axes = matplotlib.pyplot.subplots()
+"""
+
+
+def execution(folder: Path, cell: str) -> Execution:
+    source = folder / "notebook.ipynb"
+    cells = [nbformat.v4.new_code_cell(cell.format(str(folder)))]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}}), source)
+    return Execution(source, folder / "executed.ipynb", {}, folder / "failure.txt", {"ADDED": "by the driver"})
 
 
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[NotebookProcess]:
-    source = tmp_path / "notebook.ipynb"
-    cell = nbformat.v4.new_code_cell(CELL.format(str(tmp_path)))
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata={"language_info": {"name": "python"}}), source)
-    started = NotebookProcess(Execution(source, tmp_path / "executed.ipynb", {}, tmp_path / "failure.txt"))
+    started = NotebookProcess(execution(tmp_path, CELL))
     yield started
     started.end()
+
+
+def test_a_kernel_starts_with_the_imports_of_notebooks_and_what_its_driver_gives_it(tmp_path: Path) -> None:
+    started = NotebookProcess(execution(tmp_path, FACTS))
+    assert (started.wait(60), started.errors()) == (0, "")
+    started.end()
+    facts = json.loads((tmp_path / "facts").read_text())
+    kernel = facts.pop("pid")
+    assert facts == {
+        "imported": ["dlperf_study", "matplotlib", "pandas"],
+        "folder": os.getcwd(),
+        "added": "by the driver",
+        "session": kernel,
+    }
+    assert not psutil.pid_exists(kernel)
+    [cell] = nbformat.read(tmp_path / "executed.ipynb", as_version=4).cells
+    assert [list(output.data) for output in cell.outputs] == [["image/png", "text/plain"]]
+
+
+def test_no_kernel_survives_the_process_of_its_notebook(tmp_path: Path, process: NotebookProcess) -> None:
+    running = tmp_path / "running"
+    wait_for(running.exists, "the notebook to run")
+    notebook = psutil.Process(int(running.read_text()))
+    [kernel] = notebook.children()
+    notebook.kill()
+    assert process.wait(60) == -signal.SIGKILL
+    kernel.wait(10)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
