@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.evidence.run_record import RequestedRun, read
 from dlperf_study.execution.repetitions import paths_of, requested_runs, run_names
+from dlperf_study.paths import RunPaths
 from dlperf_study.plan.order import PlannedExecution, planned_executions, planned_round
 from dlperf_study.plan.plan import Plan
 from dlperf_study.study.configuration import Configuration
@@ -46,7 +47,8 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
     """Return the executions that have runs which this code has not completed yet, in the order of the plan.
 
     A run of an early round that is missing when later ones are completed is out of its round: it saw another state of
-    the machine than the runs of its round, so it gets no round.
+    the machine than the runs of its round, so it gets no round. So does one of the round that was measured last, if
+    its configuration was in no round before: it was added to the study after that round.
     """
     missing: dict[str, list[RequestedRun]] = {}
     last_measured = NOTHING_MEASURED
@@ -54,12 +56,12 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
         of_configuration = missing[entry.configuration.identity] = []
         for run in requested_runs(entry.configuration, cluster, _repetitions_begun(entry.configuration)):
             if run.is_completed:
-                last_measured = max(last_measured, _round_position(run))
+                last_measured = max(last_measured, _round_position(run.paths))
             else:
                 of_configuration.append(run)
     executions: list[PendingExecution] = []
     for planned in planned_executions(plan):
-        turn = _turn_now(planned.turn, last_measured)
+        turn = _turn_now(planned, last_measured)
         runs_now = [replace(run, turn=turn) for run in _runs_of(planned, missing[planned.configuration.identity])]
         if runs_now:
             executions.append(PendingExecution(planned.configuration, tuple(runs_now)))
@@ -71,10 +73,14 @@ def added_round(
 ) -> list[PendingExecution]:
     """Return a further round of these configurations, in random order, without the runs of it that are completed.
 
-    A round that an earlier call began is continued after its last position.
+    A round that an earlier call began is continued after its last position, without those that were added to the study
+    since.
     """
     configurations = [entry.configuration for entry in plan.runnable if entry.configuration.identity in identities]
-    first_position = last_measured[1] if last_measured[0] == round_number else 0
+    is_continued = last_measured[0] == round_number
+    if is_continued:
+        configurations = [each for each in configurations if not _is_added_after(each, round_number)]
+    first_position = last_measured[1] if is_continued else 0
     executions: list[PendingExecution] = []
     for planned in planned_round(configurations, plan.order_seed, round_number):
         position = first_position + len(executions) + 1
@@ -98,16 +104,27 @@ def _runs_of(planned: PlannedExecution, missing: list[RequestedRun]) -> Iterator
             yield run
 
 
-def _round_position(run: RequestedRun) -> RoundPosition:
-    """Return where in the rounds a completed run was measured."""
-    facts = read(run.paths) or {}
+def _round_position(paths: RunPaths) -> RoundPosition:
+    """Return where in the rounds a run was measured, completed or not; before all of them if it was in none."""
+    facts = read(paths) or {}
     if facts.get("order") == ROUNDS and facts["round"] is not None:
         return facts["round"], facts["position"]
     return NOTHING_MEASURED
 
 
-def _turn_now(turn: Turn, last_measured: RoundPosition) -> Turn:
-    """Return the turn of what is measured now: without a round where a later turn of the plan was measured before."""
-    if turn.round is None or turn.position is None or (turn.round, turn.position) > last_measured:
+def _turn_now(planned: PlannedExecution, last_measured: RoundPosition) -> Turn:
+    """Return the turn of what is measured now: without a round if that round is over for it."""
+    turn, last_round = planned.turn, last_measured[0]
+    if turn.round is None or turn.position is None or turn.round > last_round:
         return turn
-    return Turn(ROUNDS)
+    is_over = (turn.round, turn.position) <= last_measured or _is_added_after(planned.configuration, last_round)
+    return Turn(ROUNDS) if is_over else turn
+
+
+def _is_added_after(configuration: Configuration, last_round: int) -> bool:
+    """Return whether a configuration was in none of the rounds before the last one: the study did not have it then.
+
+    In the first round nothing tells: those that come later in it were in no round either.
+    """
+    rounds = [_round_position(paths)[0] for paths in paths_of(configuration).runs()]
+    return last_round > 1 and not any(0 < round_number < last_round for round_number in rounds)

@@ -72,6 +72,54 @@ def test_a_run_that_is_repeated_after_later_ones_is_in_no_round(plan: Plan, monk
     assert turns(again) == [Turn("rounds"), Turn("rounds"), *turns(executions[5:])]
 
 
+def added_last(plan: Plan, round_number: int) -> Plan:
+    """Return the plan with a further configuration that comes last in a round."""
+    for batch in range(17, 1000):
+        added = replace(plan.entries[0].configuration, batch_per_device=batch)
+        larger = replace(plan, entries=(*plan.entries, Entry(added, plan.entries[0].baseline_identity)))
+        planned = [each for each in planned_executions(larger) if each.turn.round == round_number]
+        if planned[-1].configuration == added:
+            return larger
+    raise AssertionError
+
+
+def test_a_configuration_that_is_added_to_a_finished_study_is_in_none_of_its_rounds(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perform(pending(plan), monkeypatch)
+    larger = added_last(plan, round_number=3)
+    executions = pending(larger)
+    assert {each.configuration for each in executions} == {larger.entries[-1].configuration}
+    assert turns(executions) == [Turn("rounds")] * 3
+    # Not either if the call ends before the last of them.
+    perform(executions[:2], monkeypatch)
+    assert turns(pending(larger)) == [Turn("rounds")]
+
+
+def test_a_configuration_that_is_added_shares_the_rounds_that_follow(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perform(pending(plan), monkeypatch)
+    larger = added_last(plan, round_number=3)
+    longer = tuple(replace(each, configuration=replace(each.configuration, repeats=4)) for each in larger.entries)
+    rounds = [turn.round for turn in turns(pending(replace(larger, entries=longer)))]
+    assert rounds == [None, None, None, 4, 4, 4, 4]
+
+
+def test_a_round_for_precision_that_was_begun_is_continued_without_what_was_added_since(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = load_cluster(plan.cluster)
+    perform(pending(plan), monkeypatch)
+    identities = {entry.configuration.identity for entry in plan.entries}
+    perform(added_round(plan, cluster, identities, 4, (3, 3))[:2], monkeypatch)
+    larger = added_last(plan, round_number=3)
+    everything = {entry.configuration.identity for entry in larger.entries}
+    continued = added_round(larger, cluster, everything, 4, (4, 2))
+    assert [each.configuration.identity in identities for each in continued] == [True]
+    assert len(added_round(larger, cluster, everything, 5, (4, 3))) == 4
+
+
 def test_blocks_are_resumed_with_what_is_missing(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     executions = pending(replace(plan, order="blocks"))
     assert [each.run_names for each in executions] == ["3 runs"] * 3
