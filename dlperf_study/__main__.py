@@ -12,6 +12,9 @@ from dlperf_study import __version__
 from dlperf_study.errors import DlperfStudyError, UnsupportedError
 from dlperf_study.paths import StudyPaths
 
+#: A command: from its options to the exit code.
+_Command = Callable[[argparse.Namespace], int]
+
 INTERRUPTED = 130
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
@@ -21,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     for interruption in INTERRUPTIONS:
         signal.signal(interruption, _interrupt)
-    command: Callable[[argparse.Namespace], int] = options.command
+    command: _Command = options.command
     try:
         return command(options)
     except DlperfStudyError as error:
@@ -200,7 +203,7 @@ def _dataset_summary(paths: StudyPaths) -> str:
 
 
 #: The message for commands that continue where they were interrupted.
-_CONTINUATION: dict[Callable[[argparse.Namespace], int], str] = dict.fromkeys(
+_CONTINUATION: dict[_Command, str] = dict.fromkeys(
     (study, run, selftest), "; no training process is left. The same command continues."
 )
 
@@ -237,32 +240,43 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dlperf_study {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     for command in (study, plan, run, collect, report):
-        sub = commands.add_parser(command.__name__, help=(command.__doc__ or "").strip())
-        sub.add_argument("study", help="a name in params/studies, or a path")
-        sub.add_argument("--cluster", default="local", help="a name in params/clusters, or a path")
-        sub.add_argument("--quick", action="store_true", help="the study's quick variant: not for publication")
-        sub.set_defaults(command=command)
-    sub = commands.add_parser("check", help=(check.__doc__ or "").strip())
-    sub.add_argument("cluster", help="a name in params/clusters, or a path")
-    sub.set_defaults(command=check)
-    sub = commands.add_parser(selftest.__name__, help=(selftest.__doc__ or "").strip())
-    sub.add_argument("--quick", action="store_true", help="the short form: a few pairs, short windows")
-    sub.add_argument("--pairs", type=_number_of_pairs, default=0, help="without it 20, in the short form 3")
-    sub.add_argument("--cluster", default="local", help="a cluster file of this machine: a name or a path")
-    sub.set_defaults(command=selftest)
-    sub = commands.add_parser(audit.__name__, help=(audit.__doc__ or "").strip())
-    sub.add_argument("table", nargs="?", type=Path, help="a CSV file; without one, the published figures")
-    sub.set_defaults(command=audit)
-    sub = commands.add_parser(ingest.__name__, help=(ingest.__doc__ or "").strip())
-    sub.add_argument("folder", type=Path, help="a folder of logs, or an archive")
-    sub.add_argument("--name", default="", help="of the study; without one, as the identity file or the folder says")
-    sub.add_argument("--accept", action="store_true", help="confirm the inferred metadata of the logs")
-    sub.add_argument(
-        "--like-dlperf", action="store_true", help="write DLPerf's JSON of results too, by the rules of DLPerf"
-    )
-    sub.add_argument("--no-report", action="store_true", help="build the dataset only")
-    sub.set_defaults(command=ingest)
+        _add_study_options(_add_command(commands, command))
+    _add_command(commands, check).add_argument("cluster", help="a name in params/clusters, or a path")
+    _add_selftest_options(_add_command(commands, selftest))
+    table_help = "a CSV file; without one, the published figures"
+    _add_command(commands, audit).add_argument("table", nargs="?", type=Path, help=table_help)
+    _add_ingest_options(_add_command(commands, ingest))
     return parser
+
+
+def _add_command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", command: _Command
+) -> argparse.ArgumentParser:
+    """Add a command, with the name and the description of its function, and return its parser."""
+    parser = commands.add_parser(command.__name__, help=(command.__doc__ or "").strip())
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _add_study_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", help="a name in params/studies, or a path")
+    parser.add_argument("--cluster", default="local", help="a name in params/clusters, or a path")
+    parser.add_argument("--quick", action="store_true", help="the study's quick variant: not for publication")
+
+
+def _add_selftest_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quick", action="store_true", help="the short form: a few pairs, short windows")
+    parser.add_argument("--pairs", type=_number_of_pairs, default=0, help="without it 20, in the short form 3")
+    parser.add_argument("--cluster", default="local", help="a cluster file of this machine: a name or a path")
+
+
+def _add_ingest_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="a folder of logs, or an archive")
+    parser.add_argument("--name", default="", help="of the study; without one, as the identity file or the folder says")
+    parser.add_argument("--accept", action="store_true", help="confirm the inferred metadata of the logs")
+    like_dlperf_help = "write DLPerf's JSON of results too, by the rules of DLPerf"
+    parser.add_argument("--like-dlperf", action="store_true", help=like_dlperf_help)
+    parser.add_argument("--no-report", action="store_true", help="build the dataset only")
 
 
 if __name__ == "__main__":

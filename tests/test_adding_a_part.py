@@ -24,7 +24,7 @@ FILES = {
 }
 #: Lines that a section adds to a file: heading, language and number of the block, the file, and the line before them.
 INSERTIONS = (
-    ("A parameter", "python", 0, "dlperf_study/study/configuration.py", "    seed: int"),
+    ("A parameter", "python", 0, "dlperf_study/study/training_parameters.py", "    seed: int"),
     ("A column", "text", 0, "dlperf_study/columns/times.py", "TIMES = ("),
     ("A column", "text", 1, "dlperf_study/dataset/run_table.py", "        **communication_of(run),"),
 )

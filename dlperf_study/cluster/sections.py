@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
-from dlperf_study.study.configuration import MAX_DEVICES_PER_NODE, MAX_NODES
+from dlperf_study.study.training_parameters import MAX_DEVICES_PER_NODE, MAX_NODES
 from dlperf_study.study.validation import Section
 
 AUTO = "auto"

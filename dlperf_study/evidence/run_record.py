@@ -64,28 +64,21 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
 
     Each rank log is parsed once.
     """
-    configuration, paths = requested.configuration, requested.paths
     logs, problem = _read_logs(requested, cluster, result.seconds)
-    tails = last_log_lines(paths)
+    tails = last_log_lines(requested.paths)
     if result.outcome is Outcome.COMPLETED and problem:
         result = replace(result, outcome=Outcome.FAILED, reason=problem)
     else:
-        result = explained(result, paths, tails)
+        result = explained(result, requested.paths, tails)
     secrets = passed_environment(further=cluster.pass_environment) | dict(cluster.environment)
     facts = {
-        "format": FORMAT,
-        "configuration": configuration.as_dict(),
-        "configuration_identity": configuration.identity,
-        "repetition": requested.repetition,
-        **asdict(requested.turn),
-        "fingerprint": requested.fingerprint,
-        "code": measuring_code(),
+        **_requested_facts(requested),
         "outcome": result.outcome,
         "reason": without_secrets(result.reason, secrets),
         "started": result.started or None,
         "seconds": result.seconds,
         "exit_codes": result.exit_codes,
-        "ranks_expected": configuration.world_size,
+        "ranks_expected": requested.configuration.world_size,
         "ranks_seen": [log.rank for log in logs],
         "cluster": {name: getattr(cluster, name) for name in CLUSTER_FACTS},
         **_node_facts(result.nodes, result.busy_cores),
@@ -95,6 +88,19 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
         for task, lines in tails.items():
             facts["tail"][task] = [without_secrets(line, secrets) for line in lines]
     return facts
+
+
+def _requested_facts(requested: RequestedRun) -> dict[str, Any]:
+    """Return what ``run.json`` says about the run before it began."""
+    return {
+        "format": FORMAT,
+        "configuration": requested.configuration.as_dict(),
+        "configuration_identity": requested.configuration.identity,
+        "repetition": requested.repetition,
+        **asdict(requested.turn),
+        "fingerprint": requested.fingerprint,
+        "code": measuring_code(),
+    }
 
 
 def write(facts: dict[str, Any], paths: RunPaths) -> None:

@@ -127,16 +127,29 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
     points = study.points()
     configurations = [study.configuration(point, cluster.name) for point in points]
     _check_all_different(study, points, configurations)
-    reasons: list[str | None] = []
-    for point, configuration in zip(points, configurations, strict=True):
-        obstacles = [*cluster.obstacles(configuration), unsupported(configuration)]
-        if not configuration.batch_per_device:
-            devices = configuration.world_size
-            obstacles.insert(0, f"global_batch {point['global_batch']} can't be shared equally by {devices} devices")
-        reasons.append("; ".join(filter(None, obstacles)) or None)
     identities = {frozenset(point.items()): each.identity for point, each in zip(points, configurations, strict=True)}
     baselines = _denominators("baseline", study, points, identities)
     references = _denominators("reference", study, points, identities) if study.reference else [None] * len(points)
+    entries = []
+    for point, configuration, baseline, reference in zip(points, configurations, baselines, references, strict=True):
+        reason = _unsupported_reason(point, configuration, cluster, unsupported)
+        entries.append(Entry(configuration, baseline, reason, reference))
+    return _plan(study, cluster, entries)
+
+
+def _unsupported_reason(
+    point: Point, configuration: Configuration, cluster: Cluster, unsupported: Callable[[Configuration], str | None]
+) -> str | None:
+    """Return everything that keeps a configuration from running on a cluster, or None."""
+    obstacles = [*cluster.obstacles(configuration), unsupported(configuration)]
+    if not configuration.batch_per_device:
+        devices = configuration.world_size
+        obstacles.insert(0, f"global_batch {point['global_batch']} can't be shared equally by {devices} devices")
+    return "; ".join(filter(None, obstacles)) or None
+
+
+def _plan(study: Study, cluster: Cluster, entries: Sequence[Entry]) -> Plan:
+    """Return the plan of these entries, with what the study file says of all of them."""
     return Plan(
         study=study.name,
         cluster=cluster.name,
@@ -144,10 +157,10 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
         about=study.about,
         scaling=study.scaling,
         questions=study.questions,
-        factors=varying(configurations, list(study.factors)),
+        factors=varying([entry.configuration for entry in entries], list(study.factors)),
         published=study.published,
         quick=study.quick,
-        entries=tuple(map(Entry, configurations, baselines, reasons, references)),
+        entries=tuple(entries),
         order=study.order,
         order_seed=study.order_seed,
         precision=study.precision,

@@ -1,28 +1,25 @@
-"""One point of a study's grid, and the one declaration of every parameter."""
+"""One point of a study's grid: a training and how it is measured, with the one declaration of every parameter."""
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.paths import is_selftest
-from dlperf_study.study.parameter import Parameter, Scalar, Scope, declared, parameter, parameter_of, typed
+from dlperf_study.study.parameter import Parameter, Scalar, Scope, parameter, parameter_of, typed
+from dlperf_study.study.training_parameters import TrainingParameters
 
-PLAN, NETWORK, MEASUREMENT, SELFTEST = Scope.PLAN, Scope.NETWORK, Scope.MEASUREMENT, Scope.SELFTEST
-#: Far above what is built: a number beyond these is a typing error, which would otherwise fill a disk, a memory or a
-#: week before anybody notices.
-MAX_NODES, MAX_DEVICES_PER_NODE, MAX_STEPS = 10_000, 4_096, 1_000_000
-MAX_WINDOW_SECONDS = 24 * 3600
-SELFTEST_ONLY = "for studies of the [self-test](selftest.md) only"
-DATA_SOURCES = ("synthetic_device", "synthetic_host", "python_queue", "python_dataset", "zmq", "files", "dali")
+MEASUREMENT, SELFTEST = Scope.MEASUREMENT, Scope.SELFTEST
+#: Far above what anybody measures, as the limits of ``training_parameters.py`` are.
+MAX_STEPS, MAX_WINDOW_SECONDS = 1_000_000, 24 * 3600
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(TrainingParameters):
     """What one run trains, on what, and how it is measured.
 
     All values are flat scalars, by the same names in a study's YAML, in the ``parameters`` cell of the notebook, in
@@ -30,174 +27,6 @@ class Configuration:
     that has to know it is derived from here, see ``parameter.py``.
     """
 
-    study: str = field(metadata=declared("Study", "name of the study", scope=PLAN, always_known=True))
-    cluster: str = field(metadata=declared("Cluster", "name of the cluster file", scope=PLAN))
-    framework: str = field(
-        metadata=declared(
-            "Framework", "framework, with its way to exchange gradients", always_known=True, published=True
-        )
-    )
-    strategy: str = field(
-        metadata=declared(
-            "Strategy",
-            "how the framework distributes the training",
-            note="`local` and `async` of `paddle_ps`; `all_reduce` of all others",
-        )
-    )
-    model: str = field(metadata=declared("Model", "name of the model", always_known=True, published=True))
-    quick: bool = parameter(
-        False, "Quick", "a shrunken model for a first look, not for publication", scope=PLAN, always_known=True
-    )
-    image_size: int = parameter(
-        224, "Image size", "height and width of an image", unit="pixels", bounds=(1, 16_384), published=True
-    )
-    classes: int = parameter(
-        1000, "Classes", "number of classes of the classifier", bounds=(2, 100_000_000), published=True
-    )
-    nodes: int = parameter(1, "Nodes", "number of nodes", bounds=(1, MAX_NODES), always_known=True, published=True)
-    devices_per_node: int = parameter(
-        1,
-        "Devices per node",
-        "training processes per node, one per device",
-        bounds=(1, MAX_DEVICES_PER_NODE),
-        always_known=True,
-        published=True,
-    )
-    servers: int = parameter(
-        0,
-        "Servers",
-        "number of parameter servers, all nodes together",
-        bounds=(0, MAX_NODES),
-        always_known=True,
-        published=True,
-    )
-    batch_per_device: int = parameter(
-        32,
-        "Batch per device",
-        "samples per step and device",
-        unit="samples",
-        bounds=(1, 1_000_000),
-        always_known=True,
-        published=True,
-        note="weak scaling only",
-    )
-    precision: str = parameter(
-        "fp32",
-        "Precision",
-        "number format of the computation",
-        levels=("fp32", "amp_fp16", "amp_bf16"),
-        always_known=True,
-        published=True,
-        note="`amp_fp16` and `amp_bf16`: PyTorch and Horovod only",
-    )
-    loss_scaling: str = parameter(
-        "none",
-        "Loss scaling",
-        "how losses are scaled in reduced precision",
-        levels=("none", "dynamic", "static"),
-        published=True,
-        note="`dynamic`: for `amp_fp16`; `static`: not built yet",
-    )
-    compiler: str = parameter(
-        "none",
-        "Compiler",
-        "compiler between model and device",
-        levels=("none", "xla"),
-        published=True,
-        note="`xla`: not built yet",
-    )
-    memory_format: str = parameter(
-        "nchw",
-        "Memory format",
-        "order of the dimensions of images and features in memory",
-        levels=("nchw", "nhwc"),
-        note="`nhwc` (channels last): PyTorch only; Horovod exchanges contiguous gradients only",
-    )
-    gradient_compression: str = parameter(
-        "none",
-        "Gradients travel as",
-        "number format of exchanged gradients",
-        scope=NETWORK,
-        levels=("none", "fp16"),
-        note="`fp16`: PyTorch and Horovod only",
-    )
-    fusion_mib: int = parameter(
-        -1,
-        "Fusion",
-        "largest buffer that gradients are fused into; -1: the library's own choice",
-        scope=NETWORK,
-        unit="MiB",
-        bounds=(0, 65_536),
-        note="0: no fusion (Horovod only)",
-    )
-    cycle_time_ms: float = parameter(
-        -1.0,
-        "Cycle time",
-        "interval at which Horovod looks for gradients; -1: its own choice",
-        scope=NETWORK,
-        unit="ms",
-        bounds=(0, 60_000),
-        note="Horovod only",
-    )
-    hierarchical: bool = parameter(
-        False, "Hierarchical", "whether Horovod reduces within a node first", scope=NETWORK, note="Horovod on GPUs only"
-    )
-    optimizer: str = parameter(
-        "sgd", "Optimizer", "rule of the update", levels=("sgd", "momentum"), note="with servers `sgd` only"
-    )
-    data_source: str = parameter(
-        "synthetic_device",
-        "Data source",
-        "where samples come from",
-        levels=DATA_SOURCES,
-        published=True,
-        note="all but `synthetic_device`: not built yet",
-    )
-    classifier: str = parameter(
-        "replicated",
-        "Classifier",
-        "how the last layer is distributed over the devices",
-        levels=("replicated", "sharded"),
-        published=True,
-        note="`sharded`: its columns divided among the devices (ArcFace only)",
-    )
-    sample_ratio: float = parameter(
-        1.0,
-        "Sample ratio",
-        "share of the classes sampled in a step",
-        bounds=(0, 1),
-        above_bound=True,
-        published=True,
-        note="below 1 with a `sharded` classifier only",
-    )
-    threads_per_device: int = parameter(
-        1, "Threads per device", "CPU threads of a training process", bounds=(1, MAX_DEVICES_PER_NODE), published=True
-    )
-    seed: int = parameter(0, "Seed", "seed of parameters and data", bounds=(0, 2**32 - 1))
-    replica: int = parameter(
-        0,
-        "Replica",
-        "another name of the same configuration",
-        scope=SELFTEST,
-        bounds=(0, 1_000),
-        note=SELFTEST_ONLY,
-    )
-    planted_slowdown: float = parameter(
-        0.0,
-        "Planted slowdown",
-        "busy wait after each step, as a share of the step",
-        scope=SELFTEST,
-        bounds=(0, 10),
-        note=SELFTEST_ONLY,
-    )
-    slowed_rank: int = parameter(
-        -1,
-        "Slowed rank",
-        "the rank with the planted slowdown; -1: all ranks",
-        scope=SELFTEST,
-        bounds=(0, MAX_NODES * MAX_DEVICES_PER_NODE),
-        note=SELFTEST_ONLY,
-    )
     warmup_steps: int = parameter(
         5,
         "Warm-up steps",
