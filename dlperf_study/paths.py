@@ -140,6 +140,11 @@ class ConfigurationPaths:
     folder: Path
 
     @property
+    def study(self) -> "StudyPaths":
+        """Its study."""
+        return StudyPaths(self.folder.parent.parent)
+
+    @property
     def notebook(self) -> Path:
         """The executed notebook of the configuration."""
         return self.folder / "run_configuration.ipynb"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dlperf_study.analysis.statistics import LARGEST_CORRELATION
 from dlperf_study.analysis.throughput import makespan_seconds, slowest_training
 from dlperf_study.arrays import Floats
 from dlperf_study.evidence.rank_agreement import ALL_REDUCE, NO_EXCHANGE
@@ -19,7 +20,6 @@ from dlperf_study.evidence.run import Run
 
 #: Standard errors beyond which a difference within a run is no chance, also where steps resemble their neighbours.
 ERRORS = 3.0
-LARGEST_CORRELATION = 0.95
 #: The least share of its mean by which the mean of an exchange is uncertain, whatever its few repetitions say.
 LEAST_EXCHANGE_ERROR = 0.01
 

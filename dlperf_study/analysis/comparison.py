@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dlperf_study.analysis.statistics import Estimate, Sample, distinguishable, equal_within, log_ratio
+from dlperf_study.analysis.statistics import (
+    MINIMUM_RUNS,
+    Estimate,
+    Sample,
+    distinguishable,
+    equal_within,
+    log_ratio,
+)
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import BaselineError
 from dlperf_study.plan.plan import Entry, Plan
@@ -48,7 +55,7 @@ def throughput_ratio(entry: Entry, role: Denominator, throughputs: Throughputs) 
 
 def of_itself(runs: int) -> Estimate:
     """Return what a configuration differs from itself: nothing, whatever its runs were; below 3 without an interval."""
-    return Estimate.of([0.0] * runs)
+    return Estimate(0.0, 0.0, runs - 1) if runs >= MINIMUM_RUNS else Estimate(0.0)
 
 
 def widest_equality(plan: Plan) -> float:

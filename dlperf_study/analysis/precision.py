@@ -63,7 +63,7 @@ def precisions(entry: Entry, throughputs: Throughputs) -> Iterator[Precision]:
     identity = entry.configuration.identity
     if identity not in throughputs:
         return
-    yield Precision("throughput", Estimate.of(throughputs[identity].logarithms.values))
+    yield Precision("throughput", throughputs[identity].logarithms.estimate)
     for kind in DENOMINATORS:
         denominator = entry.denominator(kind)
         if denominator not in (None, identity) and denominator in throughputs:

@@ -1,5 +1,6 @@
 """Published results as points of scaling curves, and our configurations that match them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,7 @@ import pandas as pd
 
 from dlperf_study.analysis.comparison import of_itself
 from dlperf_study.analysis.scaling import scaling_columns
-from dlperf_study.analysis.statistics import Estimate, interval_columns
-from dlperf_study.arrays import Floats
+from dlperf_study.analysis.statistics import Estimate, Sample, interval_columns
 from dlperf_study.published import PublishedSource, load, printed_table, read_source
 from dlperf_study.study.configuration import PARAMETERS
 
@@ -74,7 +74,7 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
     points = rates.drop(columns="baseline").merge(printed_ratios, on=POINT, how="left", validate="one_to_one")
     single_devices = rates[rates["world_size"] == 1].set_index("series")["cell"]
     points["baseline"] = points["baseline"].fillna(points["series"].map(single_devices))
-    runs = {str(cell): group.to_numpy(np.float64) for cell, group in cells.groupby("runs_of")["value"]}
+    runs = {str(cell): _sample(group) for cell, group in cells.groupby("runs_of")}
     cells_by_key = cells.set_index("cell")[["value", "printed", "world_size"]].to_dict("index")
     computed = [_computed_columns(point, cells_by_key, runs) for point in points.itertuples()]
     keys = [tuple(row.dropna()) for _, row in points[["cell", "ratio_cell"]].iterrows()]
@@ -89,7 +89,7 @@ _COMPUTED = [
 
 
 def _computed_columns(
-    point: Any, cells_by_key: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, Floats]
+    point: Any, cells_by_key: Mapping[Any, Mapping[Any, Any]], runs: Mapping[str, Sample]
 ) -> dict[str, Any]:
     rate = _log_rate(point.value, runs.get(point.cell))
     columns = {
@@ -102,7 +102,7 @@ def _computed_columns(
     baseline = cells_by_key[point.baseline]
     if point.baseline == point.cell:
         columns["is_baseline"] = True
-        ratio = of_itself(len(runs.get(point.cell, [0.0])))
+        ratio = of_itself(runs[point.cell].values.size if point.cell in runs else 1)
     else:
         ratio = rate.minus(_log_rate(baseline["value"], runs.get(point.baseline)))
     speedup, interval = point.value / baseline["value"], ratio.factor_interval()
@@ -111,9 +111,14 @@ def _computed_columns(
     return columns | ratios
 
 
-def _log_rate(value: float, runs: Floats | None) -> Estimate:
+def _sample(runs: pd.DataFrame) -> Sample:
+    """Return the values of printed runs; as a source may drop the last zeros, the finest last digit is that of all."""
+    return Sample(runs["value"].to_numpy(np.float64), resolution=float(runs["resolution"].min()))
+
+
+def _log_rate(value: float, runs: Sample | None) -> Estimate:
     """Return the estimate of the logarithm of a printed rate: that of its runs where at least three are printed."""
-    return Estimate.of(np.log([value] if runs is None else runs))
+    return runs.logarithms.estimate if runs else Estimate(math.log(value))
 
 
 def exchange_points(cells: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,8 @@ A run is one value; the steps of a run are none, because they resemble each othe
 are estimated on their natural logarithms, times and other signed quantities as they are. Sources: Hoefler and Belli,
 "Scientific benchmarking of parallel computing systems" (SC'15); Welch, "The generalization of Student's problem when
 several different population variances are involved" (1947); Holm, "A simple sequentially rejective multiple test
-procedure" (1979); Schuirmann, "A comparison of the two one-sided tests procedure" (1987).
+procedure" (1979); Schuirmann, "A comparison of the two one-sided tests procedure" (1987); Fieller, "Some problems in
+interval estimation" (1954).
 """
 
 import math
@@ -21,6 +22,12 @@ CONFIDENCE = 0.95
 MINIMUM_RUNS = 3
 #: Degrees of freedom of an interval that was printed without its number of runs: those of a normal distribution.
 MANY = 1e6
+#: Values closer than this, and than this share of their size, are equal: arithmetic alone sets them apart.
+EQUALITY = 1e-12
+#: Standard deviation of a rounding error, in units of the last digit: that of a uniform distribution.
+ROUNDING_DEVIATION = 1 / math.sqrt(12)
+#: Correlation of neighbouring steps beyond which an estimate is of a drift, and not of noise.
+LARGEST_CORRELATION = 0.9
 #: Of normal data: standard deviation / median absolute deviation, and standard error of a median / that of a mean.
 DEVIATIONS, MEDIAN_ERROR = 1.4826, 1.2533
 
@@ -44,7 +51,8 @@ class Interval:
 class Estimate:
     """A mean over runs, its standard error and its degrees of freedom; without an error nothing is known but the mean.
 
-    That of a rate or a ratio is the mean of logarithms: ``factor`` and ``factor_interval`` are what it is of.
+    An error of 0 is that of what is exact by definition. That of a rate or a ratio is the mean of logarithms:
+    ``factor`` and ``factor_interval`` are what it is of.
     """
 
     mean: float
@@ -52,18 +60,34 @@ class Estimate:
     freedom: float = MANY
 
     @classmethod
-    def of(cls, values: Values) -> "Estimate":
-        """Return the mean of at least one value; below 3 values it has no error. The variance is their own."""
+    def of(cls, values: Values, resolution: float = 0.0) -> "Estimate":
+        """Return the mean of at least one value; below 3 values it has no error. The variance is their own.
+
+        ``resolution``: one unit of the last digit of values that were printed, 0 where it is unknown. Values near each
+        other are rounded alike, so their mean is at least as uncertain as one of them. Equal values without a
+        resolution have no error: by how much they differed before they were rounded can't be told.
+        """
         runs = np.asarray(values, dtype=np.float64)
-        if runs.size < MINIMUM_RUNS:
-            return cls(float(runs.mean()))
-        return cls(float(runs.mean()), float(runs.std(ddof=1) / np.sqrt(runs.size)), runs.size - 1)
+        mean, count = float(runs.mean()), runs.size
+        if count < MINIMUM_RUNS:
+            return cls(mean)
+        deviation = 0.0 if are_equal(runs) else float(runs.std(ddof=1))
+        error = max(deviation / math.sqrt(count), resolution * ROUNDING_DEVIATION)
+        return cls(mean, error, count - 1) if error else cls(mean)
 
     @classmethod
-    def of_printed(cls, value: float, low: float, high: float, runs: int | None = None) -> "Estimate":
-        """Return the estimate of the logarithm of a rate, from its printed 95 % interval and its number of runs."""
+    def of_printed(
+        cls, value: float, low: float, high: float, runs: int | None = None, resolution: float = 0.0
+    ) -> "Estimate":
+        """Return the estimate of the logarithm of a rate, from its printed 95 % interval and its number of runs.
+
+        ``resolution``: one unit of the last digit of the rate / the rate, 0 where it is unknown. Bounds that are equal
+        were rounded alike, as values are.
+        """
         freedom = runs - 1 if runs and runs >= MINIMUM_RUNS else MANY
-        return cls(math.log(value), math.log(high / low) / 2 / t_quantile((1 + CONFIDENCE) / 2, freedom), freedom)
+        half_width = math.log(high / low) / 2
+        error = max(half_width / t_quantile((1 + CONFIDENCE) / 2, freedom), resolution * ROUNDING_DEVIATION)
+        return cls(math.log(value), error, freedom) if error else cls(math.log(value))
 
     @property
     def factor(self) -> float:
@@ -83,13 +107,10 @@ class Estimate:
         return interval.exponential if interval else None
 
     def p_value(self, null: float = 0.0) -> float | None:
-        """Return the two-sided p-value of a mean of ``null`` in a t test, or None without an error."""
-        if self.error is None:
+        """Return the two-sided p-value of a mean of ``null`` in a t test; None without an error and if it is exact."""
+        if not self.error:
             return None
-        distance = abs(self.mean - null)
-        if self.error == 0:
-            return float(distance == 0)
-        return 2.0 * t_probability(-distance / self.error, self.freedom)
+        return 2.0 * t_probability(-abs(self.mean - null) / self.error, self.freedom)
 
     def minus(self, other: "Estimate") -> "Estimate":
         """Return the difference of two independent means, with the degrees of freedom of Welch and Satterthwaite."""
@@ -107,16 +128,22 @@ class Sample:
     """The value of each run of one configuration, and the round in which it was measured.
 
     ``rounds`` [runs]: NaN for a run that was in no round. None: the runs are independent of all others, as those of
-    foreign logs and of publications are.
+    foreign logs and of publications are. ``resolution``: one unit of the last digit of printed values, else 0.
     """
 
     values: Floats
     rounds: Floats | None = None
+    resolution: float = 0.0
 
     @property
     def logarithms(self) -> "Sample":
         """The same runs with the logarithms of their values."""
-        return Sample(np.log(self.values), self.rounds)
+        return Sample(np.log(self.values), self.rounds, self.resolution / float(self.values.mean()))
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean of the values."""
+        return Estimate.of(self.values, self.resolution)
 
     def minus(self, other: "Sample") -> Estimate:
         """Return the difference of two means, as the runs were measured.
@@ -127,16 +154,41 @@ class Sample:
         one and those of the other is in it and can't be told from the configurations.
         """
         if self.rounds is None or other.rounds is None:
-            return Estimate.of(self.values).minus(Estimate.of(other.values))
+            return self.estimate.minus(other.estimate)
         _, positions, other_positions = np.intersect1d(self.rounds, other.rounds, return_indices=True)
         if positions.size < MINIMUM_RUNS:
             return Estimate(float(self.values.mean() - other.values.mean()))
-        return Estimate.of(self.values[positions] - other.values[other_positions])
+        within_rounds = self.values[positions] - other.values[other_positions]
+        return Estimate.of(within_rounds, math.hypot(self.resolution, other.resolution))
 
 
 def log_ratio(numerators: Sample, denominators: Sample) -> Estimate:
     """Return the estimate of the logarithm of the ratio of two rates."""
     return numerators.logarithms.minus(denominators.logarithms)
+
+
+def are_equal(values: Floats) -> bool:
+    """Return whether values differ by no more than arithmetic makes of equal ones."""
+    return bool(np.ptp(values) <= EQUALITY * max(1.0, float(np.abs(values).max())))
+
+
+def quotient_interval(numerators: Floats, denominators: Floats) -> Interval | None:
+    """Return the 95 % interval of mean(numerators) / mean(denominators), two values of each run, after Fieller.
+
+    It holds the quotients q for which a t test of the mean of numerator − q × denominator finds no difference from 0.
+    None with fewer than 3 runs, and where such quotients have no bound: the interval of the denominators holds 0.
+    """
+    runs = numerators.size
+    if runs < MINIMUM_RUNS or (are_equal(numerators) and are_equal(denominators)):
+        return None
+    means = np.array([numerators.mean(), denominators.mean()])
+    covariances = np.cov(numerators, denominators) / runs
+    (top, both), (_, bottom) = np.outer(means, means) - t_quantile((1 + CONFIDENCE) / 2, runs - 1) ** 2 * covariances
+    if bottom <= 0:
+        return None
+    # The roots of bottom q² − 2 both q + top; the quotient of the means is between them.
+    half_width = math.sqrt(both**2 - bottom * top) / bottom
+    return Interval(float(both / bottom - half_width), float(both / bottom + half_width))
 
 
 @cache

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dlperf_study.audit.limits import Peak, Work, required_flops
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
-from dlperf_study.audit.results import Rate, Results
+from dlperf_study.audit.results import Rate, Results, curve_step
 from dlperf_study.columns import PRODUCTS
 from dlperf_study.diagnostic import Severity
 
@@ -103,9 +103,9 @@ def step_phrase(fewer: Rate, more: Rate) -> str:
     )
 
 
-def chance_phrase(is_certain: bool, *rates: Rate) -> str:
-    """Return whether chance explains what was found, as far as the runs of some rates tell."""
-    if not all(rate.has_interval for rate in rates):
+def chance_phrase(is_certain: bool, fewer: Rate, more: Rate) -> str:
+    """Return whether chance explains the step from one rate to another, as far as their runs tell."""
+    if curve_step(fewer, more).log_ratio.error is None:
         return "without runs of both, chance may explain it"
     return f"the spread of their runs {'does not' if is_certain else 'may'} explain it"
 

@@ -47,6 +47,11 @@ class PrintedNumber:
         return self.units * self.step
 
     @property
+    def resolution(self) -> float:
+        """One unit of the last printed digit; 0 for a number that was never printed."""
+        return 0.0 if self.computed else float(self.step)
+
+    @property
     def is_positive(self) -> bool:
         """Whether it is above 0 however it was rounded, so that it may be a divisor."""
         return self.bounds()[0] > 0

@@ -69,7 +69,7 @@ def results_of_dataset(dataset: Dataset) -> Results:
     summaries = long_frame(configurations, dataset.plan.study)
     summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC] == THROUGHPUT)
     completed = dataset.runs[dataset.runs["outcome"] == Outcome.COMPLETED]
-    runs = completed[["identity", "repetition", "order", THROUGHPUT]].rename(columns={THROUGHPUT: VALUE})
+    runs = completed[["identity", "repetition", "order", "round", THROUGHPUT]].rename(columns={THROUGHPUT: VALUE})
     # Each run has the conditions of its configuration.
     rates = summaries[summaries[METRIC] == THROUGHPUT].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
     runs = runs.merge(rates, on="identity")

@@ -110,13 +110,16 @@ TIMES = (
         "time of a traced step in which some gradient was copied or reduced; Horovod's timeline, rank 0",
         C,
     ),
-    Column(
-        "computation_to_communication",
-        "Computation : communication",
-        "",
-        FLOAT,
-        "computation / exposed communication; missing where none is exposed",
-        C,
+    *with_interval(
+        Column(
+            "computation_to_communication",
+            "Computation : communication",
+            "",
+            FLOAT,
+            "computation / exposed communication; missing where none is exposed",
+            C,
+        ),
+        "of the quotient of the two means, after Fieller; missing where the exposed communication can't be told from 0",
     ),
     *with_interval(
         Column(

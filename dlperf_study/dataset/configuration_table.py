@@ -21,7 +21,7 @@ from dlperf_study.analysis.comparison import (
     widest_equality,
 )
 from dlperf_study.analysis.scaling import efficiency_factors, scaling_columns
-from dlperf_study.analysis.statistics import Estimate, interval_columns
+from dlperf_study.analysis.statistics import Estimate, interval_columns, quotient_interval
 from dlperf_study.arrays import Floats
 from dlperf_study.columns import TableName
 from dlperf_study.dataset.tables import frame_of_rows
@@ -112,10 +112,7 @@ def _measurements(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:
                 columns |= _mean_columns(name, known[name])
         for name, decimals in FACTS.items():
             columns[name] = round(float(np.median(known[name])), decimals) if known[name].size else None
-        computation, exposed = columns.get("computation_seconds"), columns.get("exposed_seconds")
-        columns["computation_to_communication"] = (
-            computation / exposed if computation and exposed and exposed > 0 else None
-        )
+        columns |= _quotient_columns(values["computation_seconds"], values["exposed_seconds"])
         by_identity[identity] = columns
     return by_identity
 
@@ -127,6 +124,19 @@ def _mean_columns(name: str, values: Floats) -> dict[str, float]:
         return {name: rate.factor, **interval_columns(name, rate.factor_interval())}
     estimate = Estimate.of(values)
     return {name: estimate.mean, **interval_columns(name, estimate.interval())}
+
+
+def _quotient_columns(computation: Floats, exposed: Floats) -> dict[str, float]:
+    """Return computation / exposed communication with its interval, of runs that have both.
+
+    Seconds of each run, NaN where not measured.
+    """
+    has_both = ~np.isnan(computation + exposed)
+    computation, exposed = computation[has_both], exposed[has_both]
+    if not has_both.any() or exposed.mean() <= 0:
+        return {}
+    name, quotient = "computation_to_communication", float(computation.mean() / exposed.mean())
+    return {name: quotient, **interval_columns(name, quotient_interval(computation, exposed))}
 
 
 def _ratios(

@@ -64,7 +64,7 @@ def collect(paths: StudyPaths) -> Dataset:
     if plan.ingested_from:
         source = plan.ingested_from
         raise EvidenceError(f"{paths.folder}: was not measured but ingested; `python -m dlperf_study ingest {source}`")
-    evidence = _Evidence(plan.precision or TOLERANCE)
+    evidence = _Evidence(_tolerance(plan))
     for entry in plan.entries:
         identity = entry.configuration.identity
         for run_paths in paths.configuration(identity).runs():
@@ -125,19 +125,28 @@ def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
 def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables of runs and of steps of one configuration, without those of its study.
 
+    Whether a run is steady depends on the precision of the study; one that is measured by hand has no plan.
+
     Raises:
-        EvidenceError: there is no run yet, or one can't be read.
+        EvidenceError: there is no run yet, or one or the plan can't be read.
 
     """
     duplicates, steps = DuplicateRuns(), StepColumns()
+    plan_file = paths.study.plan_file
+    tolerance = _tolerance(Plan.read(plan_file)) if plan_file.exists() else TOLERANCE
     rows = []
     for run_paths in paths.runs():
         run = duplicates.checked(read_run(run_paths))
-        rows.append(run_row(run))
+        rows.append(run_row(run, tolerance))
         steps.add(run)
     if not rows:
         raise EvidenceError(f"{paths.folder}: no run yet")
     return tables.frame_of_rows(TableName.RUNS, rows), steps.frame()
+
+
+def _tolerance(plan: Plan) -> float:
+    """Return by how much the parts of a steady window may differ, a share of a step: the precision of the study."""
+    return plan.precision or TOLERANCE
 
 
 def _unplanned_configurations(paths: StudyPaths, plan: Plan) -> Iterator[Diagnostic]:

@@ -49,9 +49,14 @@ class Comparison:
     verdict: str = ""
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """The two bounds of its interval; None where it has none."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
     def holds_truth(self) -> bool:
-        """Whether the true value is inside the interval."""
-        return self.low is not None and self.high is not None and self.low <= self.true <= self.high
+        """Whether it has an interval, and the true value is inside."""
+        return self.interval is not None and self.interval[0] <= self.true <= self.interval[1]
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,10 @@ TWO = {"devices_per_node": 2}
 
 
 def test_the_parts_of_a_step_are_those_of_the_slowest_rank(hand_made_run):
-    found = communication_of(hand_made_run())
-    assert found["computation_seconds"] == pytest.approx(1.0)
-    assert found["exposed_seconds"] == pytest.approx(0.5)
-    assert found["exchange_seconds"] == pytest.approx(0.8)
+    columns = communication_of(hand_made_run())
+    assert columns["computation_seconds"] == pytest.approx(1.0)
+    assert columns["exposed_seconds"] == pytest.approx(0.5)
+    assert columns["exchange_seconds"] == pytest.approx(0.8)
 
 
 def test_a_drift_through_the_run_is_no_communication(make_run):
@@ -61,9 +61,9 @@ def test_load_balance_is_mean_over_maximum_of_the_computation(hand_made_run):
 
 def test_where_nothing_is_exchanged_the_step_is_the_computation(make_run):
     run = make_run({0: {"training": [1.0, 2.0]}}, measured_steps=2)
-    found = communication_of(run)
-    assert (found["computation_seconds"], found["exposed_seconds"], found["load_balance"]) == (1.5, 0.0, 1.0)
-    assert (found["exchange_seconds"], found["overlap"], found["bus_bandwidth"]) == (None, None, None)
+    columns = communication_of(run)
+    assert (columns["computation_seconds"], columns["exposed_seconds"], columns["load_balance"]) == (1.5, 0.0, 1.0)
+    assert (columns["exchange_seconds"], columns["overlap"], columns["bus_bandwidth"]) == (None, None, None)
 
 
 def test_a_step_faster_than_its_computation_has_negative_exposed_communication(make_run):

@@ -43,7 +43,7 @@ def test_a_ratio_may_be_wider_than_both_throughputs_and_asks_for_its_baseline() 
     throughputs = {
         one.configuration.identity: sample(*(0.1 * NOISE)),
         two.configuration.identity: sample(*(-0.6 * NOISE)),
-        four.configuration.identity: sample(*(0.1 * NOISE)),
+        four.configuration.identity: sample(*(0.11 * NOISE)),
     }
     assert [precision.column for precision in precisions(one, throughputs)] == ["throughput"]
     assert [precision.column for precision in precisions(two, throughputs)] == ["throughput", "speedup"]
@@ -55,9 +55,10 @@ def test_a_ratio_may_be_wider_than_both_throughputs_and_asks_for_its_baseline() 
 
 def test_a_configuration_without_an_interval_is_too_wide_and_one_that_never_ran_is_not() -> None:
     one, two, _ = plan().entries
-    throughputs = {one.configuration.identity: sample(0, 0, 0, 0), two.configuration.identity: sample(0, 0)}
+    narrow = sample(*(0.1 * NOISE[:4]))
+    throughputs = {one.configuration.identity: narrow, two.configuration.identity: sample(0, 0)}
     assert too_wide(plan(), throughputs) == {one.configuration.identity, two.configuration.identity}
-    assert too_wide(plan(), {one.configuration.identity: sample(0, 0, 0, 0)}) == set()
+    assert too_wide(plan(), {one.configuration.identity: narrow}) == set()
 
 
 def test_the_interval_of_three_runs_must_be_half_as_wide() -> None:

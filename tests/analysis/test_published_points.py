@@ -58,12 +58,12 @@ def test_only_what_the_source_states_must_agree(change, same):
 
 def test_a_speedup_has_the_interval_of_a_ratio_of_runs():
     points = Published.read(("dlperf_paddle_plsc",)).points
-    found = point(points, "dlperf_paddle_plsc/fp32_b128/4 | 32/samples/s")
-    assert found.speedup == pytest.approx(11084.53 / 397.78)
-    assert (found.printed_ratio, found.ratio, found.runs) == ("27.87", "speedup", 5)
+    plotted = point(points, "dlperf_paddle_plsc/fp32_b128/4 | 32/samples/s")
+    assert plotted.speedup == pytest.approx(11084.53 / 397.78)
+    assert (plotted.printed_ratio, plotted.ratio, plotted.runs) == ("27.87", "speedup", 5)
     # By hand: the runs of 32 devices lie within 10997.67 and 11165.17, those of one within 397.44 and 398.98.
-    assert 10997.67 / 398.98 <= found.speedup_low < 27.87 < found.speedup_high <= 11165.17 / 397.44
-    assert found.throughput_low >= 10997.67
+    assert 10997.67 / 398.98 <= plotted.speedup_low < 27.87 < plotted.speedup_high <= 11165.17 / 397.44
+    assert plotted.throughput_low >= 10997.67
 
 
 def test_without_printed_runs_there_is_no_interval():
@@ -75,18 +75,18 @@ def test_without_printed_runs_there_is_no_interval():
 
 def test_the_accelerate_rate_is_the_efficiency_of_a_computed_speedup():
     points = Published.read(("paddle_vgg16_cluster",)).points
-    found = point(points, "paddle_vgg16_cluster/accelerate_rate/PaddlePaddle Fluid/100#1")
-    assert found.baseline_throughput == 16.74
-    assert found.speedup == pytest.approx(1019.29 / 16.74)
-    assert found.efficiency == pytest.approx(0.6089, abs=0.0001)
-    assert (found.printed_ratio, found.ratio) == ("60.89%", "efficiency")
+    plotted = point(points, "paddle_vgg16_cluster/accelerate_rate/PaddlePaddle Fluid/100#1")
+    assert plotted.baseline_throughput == 16.74
+    assert plotted.speedup == pytest.approx(1019.29 / 16.74)
+    assert plotted.efficiency == pytest.approx(0.6089, abs=0.0001)
+    assert (plotted.printed_ratio, plotted.ratio) == ("60.89%", "efficiency")
 
 
 def test_without_a_printed_ratio_the_single_device_of_the_same_line_is_the_baseline():
     points = Published.read(("tensorpack_multigpu",)).points
-    found = point(points, "tensorpack_multigpu/p100_replicated/8/tensorpack(GPU/CPU/Python)#3")
-    assert found.baseline == "tensorpack_multigpu/p100_replicated/1/tensorpack(GPU/CPU/Python)#3"
-    assert found.speedup == pytest.approx(1551 / 219)
+    plotted = point(points, "tensorpack_multigpu/p100_replicated/8/tensorpack(GPU/CPU/Python)#3")
+    assert plotted.baseline == "tensorpack_multigpu/p100_replicated/1/tensorpack(GPU/CPU/Python)#3"
+    assert plotted.speedup == pytest.approx(1551 / 219)
 
 
 def test_without_any_single_device_there_is_no_speedup():
@@ -98,12 +98,12 @@ def test_without_any_single_device_there_is_no_speedup():
 
 def test_communication_is_told_in_the_words_of_its_source():
     points = exchange_points(Published.read(("elasticdl_allreduce_wiki",)).cells)
-    told = {(row.table, row.world_size): row.communication for row in points.itertuples()}
-    assert told["minikube_mobilenet_v2", 3] == "10: 6"
-    assert told["cpu_mobilenet_v2", 4] == "44.7%"
-    assert told["gpu_resnet50", 4] == "82% (14.67 s of 18 s)"
-    assert ("minikube_mobilenet_v2", 1) not in told
-    assert ("gpu_resnet50", 1) not in told
+    communication = {(row.table, row.world_size): row.communication for row in points.itertuples()}
+    assert communication["minikube_mobilenet_v2", 3] == "10: 6"
+    assert communication["cpu_mobilenet_v2", 4] == "44.7%"
+    assert communication["gpu_resnet50", 4] == "82% (14.67 s of 18 s)"
+    assert ("minikube_mobilenet_v2", 1) not in communication
+    assert ("gpu_resnet50", 1) not in communication
 
 
 def test_no_source_gives_no_point():

@@ -9,6 +9,8 @@ from dlperf_study.study.grid import DENOMINATORS
 from tests.evidence_factory import configuration
 
 ONE, TWO, OTHER = configuration(), configuration(devices_per_node=2), configuration(framework="torch_ddp")
+#: Of logs that print whole numbers.
+EQUAL = Sample(np.array([100.0, 100.0, 100.0]))
 ENTRY = Entry(TWO, ONE.identity, reference_identity=OTHER.identity)
 
 
@@ -67,6 +69,18 @@ def test_a_ratio_is_ranked_called_equal_or_left_open(mean, error, word):
 def test_what_is_equal_depends_on_how_near_is_wanted():
     ratio = {"a": Estimate(0.01, 0.01, 9)}
     assert verdicts(ratio, widest=0.01)["a"].word == "not distinguishable"
+
+
+def test_runs_that_are_rounded_alike_have_no_verdict():
+    [verdict] = verdicts(
+        {"a": throughput_ratio(ENTRY, "baseline", {TWO.identity: EQUAL, ONE.identity: EQUAL})}
+    ).values()
+    assert (verdict.word, verdict.equal_within) == (None, None)
+    higher = Sample(EQUAL.values + 1)
+    [verdict] = verdicts(
+        {"a": throughput_ratio(ENTRY, "baseline", {TWO.identity: higher, ONE.identity: EQUAL})}
+    ).values()
+    assert verdict.word is None
 
 
 def test_a_verdict_that_holds_alone_may_not_hold_among_many():

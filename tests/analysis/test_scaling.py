@@ -125,8 +125,8 @@ def test_servers_split_curves_only_where_they_vary_at_equal_devices(paths):
 def configurations_of(*parameters):
     import pandas as pd
 
-    asked = [configuration(**values) for values in parameters]
-    return pd.DataFrame([one.as_dict() | {"world_size": one.world_size} for one in asked])
+    configurations = [configuration(**values) for values in parameters]
+    return pd.DataFrame([one.as_dict() | {"world_size": one.world_size} for one in configurations])
 
 
 def test_a_speedup_without_baseline_is_missing_and_an_error(paths):

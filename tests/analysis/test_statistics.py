@@ -15,6 +15,7 @@ from dlperf_study.analysis.statistics import (
     interval_columns,
     log_ratio,
     median_deviation,
+    quotient_interval,
 )
 
 VALUES = [9.5, 10.0, 10.1, 12.0]
@@ -39,10 +40,68 @@ def test_the_p_value_is_that_of_a_t_test():
     assert Estimate.of(VALUES).p_value(9.0) == pytest.approx(stats.ttest_1samp(VALUES, 9.0).pvalue)
 
 
-def test_equal_runs_have_an_interval_without_width_and_leave_no_doubt():
-    estimate = Estimate.of([2.0, 2.0, 2.0])
-    assert estimate.interval() == Interval(2.0, 2.0)
-    assert (estimate.p_value(2.0), estimate.p_value(2.1)) == (1.0, 0.0)
+@pytest.mark.parametrize("values", [[2.0] * 3, [0.1] * 3, np.log([0.1] * 5), [0.3, 0.1 + 0.2, 0.3]])
+def test_equal_runs_of_unknown_resolution_show_nothing(values):
+    estimate = Estimate.of(values)
+    assert estimate.mean == pytest.approx(values[0])
+    assert (estimate.interval(), estimate.p_value(2.1), equal_within(estimate)) == (None, None, None)
+
+
+def test_what_is_exact_is_not_tested():
+    assert Estimate(0.0, 0.0, 2).interval() == Interval(0.0, 0.0)
+    assert Estimate(0.0, 0.0, 2).p_value() is None
+
+
+def test_runs_that_are_rounded_alike_are_as_uncertain_as_their_last_digit():
+    """100.4 and 100.6 are printed as 100 and 101, in every run."""
+    lower, higher = (Sample(np.full(3, value), resolution=1.0) for value in (100.0, 101.0))
+    interval = lower.estimate.interval()
+    assert interval.low < 99.5
+    assert interval.high > 100.5
+    ratio = log_ratio(higher, lower)
+    assert ratio.p_value() > 0.05
+    assert ratio.factor_interval().low < 100.6 / 100.4 < ratio.factor_interval().high
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.1, 0.3, 1.0, 3.0])
+def test_intervals_of_rounded_runs_cover_as_often_as_they_claim(spread):
+    generator = np.random.default_rng(1)
+    studies, covered = 1000, 0
+    for truth in generator.uniform(100.0, 101.0, studies):
+        runs = np.round(generator.normal(truth, spread, 4))
+        interval = Estimate.of(runs, resolution=1.0).interval()
+        covered += interval.low <= truth <= interval.high
+    assert covered / studies > 0.93
+
+
+def test_the_resolution_of_runs_that_differ_more_changes_nothing():
+    assert Estimate.of(VALUES, resolution=0.1) == Estimate.of(VALUES)
+
+
+COMPUTATION, EXPOSED = np.array([0.80, 0.81, 0.79, 0.82]), np.array([0.10, 0.13, 0.11, 0.12])
+
+
+def test_the_bounds_of_a_quotient_are_those_of_a_t_test():
+    interval = quotient_interval(COMPUTATION, EXPOSED)
+    assert interval.low < COMPUTATION.mean() / EXPOSED.mean() < interval.high
+    for bound in (interval.low, interval.high):
+        assert stats.ttest_1samp(COMPUTATION - bound * EXPOSED, 0.0).pvalue == pytest.approx(0.05)
+
+
+def test_a_quotient_has_no_interval_where_its_denominator_may_be_0_or_nothing_varies():
+    assert quotient_interval(COMPUTATION, EXPOSED - EXPOSED.mean() + 0.01) is None
+    assert quotient_interval(COMPUTATION[:2], EXPOSED[:2]) is None
+    assert quotient_interval(np.full(3, 0.8), np.full(3, 0.1)) is None
+
+
+def test_intervals_of_quotients_cover_as_often_as_they_claim():
+    generator = np.random.default_rng(2)
+    studies, covered = 1000, 0
+    for _ in range(studies):
+        common = generator.normal(0.0, 0.02, 4)
+        interval = quotient_interval(0.8 + common, 0.2 - common / 2 + generator.normal(0.0, 0.02, 4))
+        covered += interval is None or interval.low <= 4.0 <= interval.high
+    assert covered / studies == pytest.approx(0.95, abs=0.02)
 
 
 def test_a_rate_is_the_geometric_mean_and_its_interval_that_of_the_logarithms():
@@ -67,11 +126,12 @@ def in_rounds(values, rounds):
 
 
 def test_runs_of_one_round_are_compared_within_it():
-    first = in_rounds([110.0, 121.0, 99.0, 500.0], [1, 2, 3, 5])
+    first = in_rounds([111.0, 121.0, 98.0, 500.0], [1, 2, 3, 5])
     second = in_rounds([90.0, 100.0, 110.0, 800.0], [3, 1, 2, 4])
+    ratios = np.array([111 / 100, 121 / 110, 98 / 90])
     estimate = log_ratio(first, second)
-    assert estimate.factor == pytest.approx(1.1)
-    assert estimate.error == pytest.approx(0.0, abs=1e-15)
+    assert estimate.factor == pytest.approx(stats.gmean(ratios))
+    assert estimate.error == pytest.approx(stats.sem(np.log(ratios)))
 
 
 def test_a_drift_that_both_have_cancels_within_rounds():
@@ -99,6 +159,8 @@ def test_a_printed_interval_is_as_good_as_its_runs():
     interval = runs.factor_interval()
     printed = Estimate.of_printed(runs.factor, interval.low, interval.high, 4)
     assert (printed.error, printed.freedom) == (pytest.approx(runs.error), 3)
+    assert Estimate.of_printed(100.0, 100.0, 100.0, 4).error is None
+    assert Estimate.of_printed(100.0, 100.0, 100.0, 4, resolution=0.01).error == pytest.approx(0.01 / math.sqrt(12))
     unknown = Estimate.of_printed(runs.factor, interval.low, interval.high).factor_interval()
     assert (unknown.low, unknown.high) == pytest.approx((interval.low, interval.high))
 

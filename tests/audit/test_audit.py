@@ -23,9 +23,9 @@ def test_every_check_has_tests_of_its_own():
 def test_every_check_is_run_and_names_its_diagnostics():
     checked = audit(results(WRONG))
     assert [one.name for one in checked] == list(names())
-    found = {one.name: one.diagnostics for one in checked if one.diagnostics}
-    assert set(found) == {"falling", "ratios"}
-    assert all(diagnostic.check == name for name, diagnostics in found.items() for diagnostic in diagnostics)
+    by_check = {one.name: one.diagnostics for one in checked if one.diagnostics}
+    assert set(by_check) == {"falling", "ratios"}
+    assert all(diagnostic.check == name for name, diagnostics in by_check.items() for diagnostic in diagnostics)
 
 
 def test_nothing_to_examine_is_reported():

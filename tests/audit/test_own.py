@@ -6,7 +6,7 @@ from dlperf_study.audit.audit import audit
 from dlperf_study.audit.result_frames import results_of_dataset
 from dlperf_study.audit.table_file import read_results
 from dlperf_study.dataset.dataset import collect
-from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_run, write_study
+from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_plan, write_run, write_study
 
 ONE, TWO = configuration(), configuration(devices_per_node=2)
 
@@ -59,11 +59,37 @@ def test_a_ratio_of_common_rounds_need_not_be_the_quotient_of_all(paths):
     assert "ratios" not in {diagnostic.check for diagnostic in diagnostics(dataset)}
 
 
+def test_a_step_of_a_curve_is_judged_within_rounds_as_on_the_page_on_scaling(paths):
+    """A fall of 5 % on a machine that slows by half: between the rounds nothing could be told."""
+    for repetition, slowness in enumerate((1.0, 1.2, 1.5), 1):
+        for measured, seconds in ((ONE, 0.1), (TWO, 0.21)):
+            recipe = Recipe(seconds * slowness, exposed_seconds=0.0, noise=0.001)
+            write_run(paths, measured, repetition, recipe)
+    write_plan(paths, [Planned(ONE), Planned(TWO)])
+    dataset = collect(paths)
+    assert dataset.diagnostics["message"].str.startswith("falls: from 1 to 2 devices").sum() == 1
+    [diagnostic] = [diagnostic for diagnostic in diagnostics(dataset) if diagnostic.check == "falling"]
+    assert diagnostic.severity == "warning"
+    assert "the spread of their runs does not explain it" in diagnostic.computation
+
+
+def test_a_small_rise_above_linear_that_rounds_show_is_diagnosed(paths):
+    for repetition, slowness in enumerate((1.0, 1.2, 1.5), 1):
+        for measured, seconds in ((ONE, 0.1), (TWO, 0.0995)):
+            write_run(paths, measured, repetition, Recipe(seconds * slowness, exposed_seconds=0.0, noise=0.0002))
+    write_plan(paths, [Planned(ONE), Planned(TWO)])
+    dataset = collect(paths)
+    assert dataset.diagnostics["message"].str.startswith("above linear: from 1 to 2 devices").sum() == 1
+    [diagnostic] = [diagnostic for diagnostic in diagnostics(dataset) if diagnostic.check == "above_linear"]
+    assert (diagnostic.severity, "0.5% above linear" in diagnostic.computation) == ("warning", True)
+
+
 def test_a_falling_curve_of_runs_in_blocks_is_a_note(paths):
     blocks = Recipe(order="blocks")
     write_study(paths, [Planned(ONE, blocks), Planned(TWO, replace(blocks, computation_seconds=0.2))])
     [diagnostic] = [diagnostic for diagnostic in diagnostics(collect(paths)) if diagnostic.check == "falling"]
     assert diagnostic.severity == "note"
+    assert "without runs of both, chance may explain it" in diagnostic.computation
 
 
 def test_a_run_far_from_the_other_runs_is_diagnosed(paths):

@@ -30,12 +30,12 @@ def test_every_check_is_explained():
 
 def test_the_numbers_of_the_published_figures_are_those_of_today():
     section = PAGE.split("## What it finds in the published figures\n")[1]
-    said = {
+    documented = {
         row[0]: [*map(int, row[1:])] for row in re.findall(r"^\| `(\w+)` " + r"\| (\d+) " * 4, section, re.MULTILINE)
     }
     checked = audit(results_of_sources())
     heaviest_first = list(reversed(Severity))
-    found = {one.name: [one.examined, *map(one.count, heaviest_first)] for one in checked if one.diagnostics}
-    assert said == found
+    counted = {one.name: [one.examined, *map(one.count, heaviest_first)] for one in checked if one.diagnostics}
+    assert documented == counted
     [idle] = re.findall(r"^These had nothing to examine, .*: (.*)\.$", section, re.MULTILINE)
     assert re.findall(r"`(\w+)`", idle) == [one.name for one in checked if not one.examined]

@@ -27,8 +27,8 @@ def checked(cells):
 
 
 def test_the_diagnostics_are_those_of_the_golden_file(checked):
-    found = most_severe_first(diagnostic for one in checked.values() for diagnostic in one.diagnostics)
-    lines = [f"{one.severity} | {one.check} | {one.computation} | {cited_cells(one)}\n" for one in found]
+    diagnostics = most_severe_first(diagnostic for one in checked.values() for diagnostic in one.diagnostics)
+    lines = [f"{one.severity} | {one.check} | {one.computation} | {cited_cells(one)}\n" for one in diagnostics]
     check("audit/published.txt", "".join(lines))
 
 

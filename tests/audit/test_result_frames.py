@@ -72,4 +72,3 @@ def test_a_wide_frame_brings_its_intervals():
     known = table.rate(table.by_key["study/two/throughput"])
     interval = known.logarithm.factor_interval()
     assert interval.high / interval.low == pytest.approx(20.0 / 18.0)
-    assert known.has_interval

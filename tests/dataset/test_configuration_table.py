@@ -62,10 +62,10 @@ def test_the_parts_of_a_step_add_up(dataset):
 
 def test_speedup_and_efficiency_are_those_of_the_throughputs(dataset):
     ratio = row(dataset, FOUR).throughput / row(dataset, ONE).throughput
-    found = row(dataset, FOUR)
-    assert (found.speedup, found.efficiency) == pytest.approx((ratio, ratio / 4))
-    assert found.efficiency_low == pytest.approx(found.speedup_low / 4)
-    assert found.speedup_low < found.speedup < found.speedup_high
+    summary = row(dataset, FOUR)
+    assert (summary.speedup, summary.efficiency) == pytest.approx((ratio, ratio / 4))
+    assert summary.efficiency_low == pytest.approx(summary.speedup_low / 4)
+    assert summary.speedup_low < summary.speedup < summary.speedup_high
 
 
 def test_a_speedup_has_its_baseline(dataset):
@@ -78,27 +78,29 @@ def test_a_speedup_has_its_baseline(dataset):
 
 
 def test_computation_to_communication_is_a_ratio_of_means(dataset):
-    found = row(dataset, FOUR)
-    assert found.computation_to_communication == pytest.approx(found.computation_seconds / found.exposed_seconds)
+    summary = row(dataset, FOUR)
+    assert summary.computation_to_communication == pytest.approx(summary.computation_seconds / summary.exposed_seconds)
+    assert summary.computation_to_communication_low < summary.computation_to_communication
+    assert summary.computation_to_communication < summary.computation_to_communication_high
     assert row(dataset, ONE)[["computation_to_communication"]].isna().all()
 
 
 def test_an_unsupported_configuration_has_a_reason_and_no_number(dataset):
-    found = row(dataset, configuration(precision="fp16"))
-    assert found.unsupported_reason == "precision fp16 is not built"
-    assert (found.runs_planned, found.runs_completed) == (0, 0)
-    assert found[["throughput", "speedup", "baseline_verdict", *RATES, *MEANS, *FACTS]].isna().all()
+    summary = row(dataset, configuration(precision="fp16"))
+    assert summary.unsupported_reason == "precision fp16 is not built"
+    assert (summary.runs_planned, summary.runs_completed) == (0, 0)
+    assert summary[["throughput", "speedup", "baseline_verdict", *RATES, *MEANS, *FACTS]].isna().all()
 
 
 def test_failed_runs_are_not_summarised(paths):
     write_study(paths, [Planned(ONE, Recipe(outcome="killed"))])
-    found = row(collect(paths), ONE)
-    assert (found.runs_planned, found.runs_completed) == (3, 0)
-    assert found[["throughput", "speedup"]].isna().all()
+    summary = row(collect(paths), ONE)
+    assert (summary.runs_planned, summary.runs_completed) == (3, 0)
+    assert summary[["throughput", "speedup"]].isna().all()
 
 
 def test_two_runs_have_a_throughput_without_interval(paths):
     write_study(paths, [Planned(ONE, runs=2)])
-    found = row(collect(paths), ONE)
-    assert found.throughput > 0
-    assert found[["throughput_low", "step_seconds_low"]].isna().all()
+    summary = row(collect(paths), ONE)
+    assert summary.throughput > 0
+    assert summary[["throughput_low", "step_seconds_low"]].isna().all()

@@ -23,8 +23,8 @@ def measured(paths):
 
 
 def errors(dataset):
-    found = dataset.diagnostics[dataset.diagnostics["severity"] == "error"]
-    return list(zip(found["repetition"], found["message"], strict=True))
+    errors = dataset.diagnostics[dataset.diagnostics["severity"] == "error"]
+    return list(zip(errors["repetition"], errors["message"], strict=True))
 
 
 def test_what_is_loaded_is_what_was_collected(paths):
@@ -62,9 +62,9 @@ def test_the_csv_holds_the_same_numbers(paths):
 
 def test_steps_are_in_order_and_sum_up_to_the_window(paths, measured):
     steps = collect(paths).steps
-    one = steps.query("repetition == 2 and rank == 1 and window == 'training'")
-    assert one["step"].tolist() == list(range(ASKED.measured_steps))
-    window = one["seconds"].sum()
+    of_rank = steps.query("repetition == 2 and rank == 1 and window == 'training'")
+    assert of_rank["step"].tolist() == list(range(ASKED.measured_steps))
+    window = of_rank["seconds"].sum()
     runs = Dataset.load(paths).runs.set_index("repetition")
     assert window <= runs.loc[2, "step_seconds"] * ASKED.measured_steps * (1 + 1e-9)
     assert steps[steps["window"] == "exchange"]["loss"].isna().all()

@@ -33,7 +33,7 @@ def test_a_precision_that_was_reached_is_not_mentioned(paths):
 def test_a_precision_that_was_not_reached_is_said_with_what_the_rest_costs(paths):
     plan = write_study(paths, [Planned(ONE, runs=0), Planned(TWO, runs=0)])
     for repetition, seconds in enumerate((0.08, 0.09, 0.07), start=1):
-        write_run(paths, ONE, repetition, Recipe(computation_seconds=0.08, noise=0.0))
+        write_run(paths, ONE, repetition, Recipe(computation_seconds=0.08, noise=0.0001))
         write_run(paths, TWO, repetition, Recipe(computation_seconds=seconds, noise=0.0))
     plan = write_plan_with(paths, plan, 0.05)
     assert configurations_too_wide(plan) == {ONE.identity, TWO.identity}

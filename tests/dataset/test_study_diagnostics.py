@@ -16,10 +16,10 @@ def diagnostics(paths):
     """Return a function that writes one run per recipe, and gives the diagnostics by subject."""
 
     def make(*recipes, planned=3):
-        asked = replace(ASKED, repeats=planned)
+        planned_runs = replace(ASKED, repeats=planned)
         for repetition, recipe in enumerate(recipes, 1):
-            write_run(paths, asked, repetition, recipe)
-        plan = write_plan(paths, [Planned(asked)])
+            write_run(paths, planned_runs, repetition, recipe)
+        plan = write_plan(paths, [Planned(planned_runs)])
         return {diagnostic.subject: diagnostic for diagnostic in study_diagnostics(plan, collect(paths).runs)}
 
     return make
@@ -30,13 +30,13 @@ def test_runs_alike_raise_no_warning(diagnostics):
 
 
 def test_more_runs_than_planned_are_diagnosed(diagnostics):
-    found = diagnostics(SMOOTH, SMOOTH, SMOOTH, SMOOTH)["runs_completed"]
-    assert (found.message, found.severity) == ("4 runs counted, but planned: 3", "warning")
+    diagnostic = diagnostics(SMOOTH, SMOOTH, SMOOTH, SMOOTH)["runs_completed"]
+    assert (diagnostic.message, diagnostic.severity) == ("4 runs counted, but planned: 3", "warning")
 
 
 def test_fewer_runs_than_planned_are_diagnosed(diagnostics):
-    found = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, outcome="failed"))["runs_completed"]
-    assert (found.message, found.severity) == ("2 of 3 runs completed", "warning")
+    diagnostic = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, outcome="failed"))["runs_completed"]
+    assert (diagnostic.message, diagnostic.severity) == ("2 of 3 runs completed", "warning")
 
 
 def test_windows_too_short_to_tell_are_one_note_that_says_what_to_change(diagnostics):
@@ -65,15 +65,15 @@ def test_no_run_at_all_is_an_error(diagnostics):
 
 
 def test_a_repetition_far_from_the_other_runs_is_named(diagnostics):
-    found = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
-    assert found.repetition == 3
-    assert re.search(r"the median of the other runs is (399|40)", found.message)
+    diagnostic = diagnostics(SMOOTH, SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
+    assert diagnostic.repetition == 3
+    assert re.search(r"the median of the other runs is (399|40)", diagnostic.message)
 
 
 def test_of_two_runs_far_apart_neither_is_the_odd_one(diagnostics):
-    found = diagnostics(SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
-    assert found.repetition is None
-    assert re.match(r"its two runs reach (399|400)\S* and (319|320)\S* samples/s; only a third", found.message)
+    diagnostic = diagnostics(SMOOTH, replace(SMOOTH, computation_seconds=0.1))["throughput"]
+    assert diagnostic.repetition is None
+    assert re.match(r"its two runs reach (399|400)\S* and (319|320)\S* samples/s; only a third", diagnostic.message)
 
 
 def test_a_repetition_within_the_spread_of_the_other_runs_is_not(diagnostics):

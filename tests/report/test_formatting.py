@@ -56,9 +56,16 @@ def test_a_count_keeps_all_its_digits() -> None:
     assert formatting.integer(23_528_522) == "23\u202f528\u202f522"
 
 
-@pytest.mark.parametrize(("value", "written"), [(10 / 3, "10 : 3"), (100.0, "10 : 0.1"), (0.5, "10 : 20")])
+@pytest.mark.parametrize(
+    ("value", "written"), [(10 / 3, "10 : 3"), (100.0, "10 : 0.1"), (0.5, "10 : 20"), (0.04, "10 : 250")]
+)
 def test_ratios_have_ten_on_the_left(value: float, written: str) -> None:
-    assert formatting.ratio(value) == written
+    assert formatting.ratio(value) == (written, "")
+    assert formatting.ratio(value, math.nan, math.nan) == (written, "")
+
+
+def test_the_interval_of_a_ratio_is_that_of_its_right_side() -> None:
+    assert formatting.ratio(3.3, 2.5, 5.0) == ("10 : 3.0", "10 : [2.0, 4.0]")
 
 
 @pytest.mark.parametrize("value", [None, math.nan, pd.NA, "", math.inf])

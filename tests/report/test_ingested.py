@@ -88,9 +88,9 @@ def test_the_rule_of_the_format_is_named(dataset: Dataset) -> None:
 
 
 def test_what_is_not_stated_is_listed_once_at_the_end_of_a_caption(dataset: Dataset) -> None:
-    said = context.conditions(dataset)
-    assert said.startswith("Printed by other programs; devices: 1, 8 and 80; ")
-    assert said.endswith("; weak scaling; not stated: image size, threads per device, data source, device, link.")
+    caption = context.conditions(dataset)
+    assert caption.startswith("Printed by other programs; devices: 1, 8 and 80; ")
+    assert caption.endswith("; weak scaling; not stated: image size, threads per device, data source, device, link.")
 
 
 def test_a_device_that_was_stated_is_named(dataset: Dataset) -> None:
@@ -100,15 +100,15 @@ def test_a_device_that_was_stated_is_named(dataset: Dataset) -> None:
 
 def test_diagnostics_name_logs_as_they_lie_below_the_folder(dataset: Dataset, folder: Path) -> None:
     assert str(folder) not in str(dataset.diagnostics.to_dict())
-    one = dataset.diagnostics.iloc[[0]].assign(subject="1n1g/r50_b128_fp32_1.log", message="one line is odd")
-    [cells] = diagnostic_rows(replace(dataset, diagnostics=one))
+    diagnostic = dataset.diagnostics.iloc[[0]].assign(subject="1n1g/r50_b128_fp32_1.log", message="one line is odd")
+    [cells] = diagnostic_rows(replace(dataset, diagnostics=diagnostic))
     assert cells[3] == Cell("1n1g/r50_b128_fp32_1.log", code=True)
 
 
 def test_a_reason_names_logs_as_they_are(dataset: Dataset) -> None:
-    said = "1n1g/r50_b128_fp32_4.log: odd"
-    runs = dataset.runs.assign(reason=dataset.runs["reason"].mask(dataset.runs["outcome"] == "failed", said))
-    assert tables.failures(replace(dataset, runs=runs)).column(COLUMNS["reason"].label) == [said]
+    reason = "1n1g/r50_b128_fp32_4.log: odd"
+    runs = dataset.runs.assign(reason=dataset.runs["reason"].mask(dataset.runs["outcome"] == "failed", reason))
+    assert tables.failures(replace(dataset, runs=runs)).column(COLUMNS["reason"].label) == [reason]
 
 
 def test_the_same_diagnostic_about_many_logs_is_one_row(dataset: Dataset) -> None:

@@ -37,8 +37,8 @@ def scaling(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughput, speedup and efficiency against the number of devices, each with its ideal line."""
     caption = (
         "Dotted: ideal scaling from the declared baseline, whose absolute throughput the legend gives. Dashed: the "
-        "bound, a step that takes no longer than its computation or, if that is longer, its exchange alone. "
-        "Bars: intervals; an open marker has none. "
+        "bound, a step that takes no longer than its computation or, if that is longer, its exchange alone; there is "
+        "none where one of the two was not measured. Bars: intervals; an open marker has none. "
         f"{context.repetition(dataset, ratios=True)} {context.merging(dataset)}"
     )
     return _per_model(dataset, "scaling", "scaling", caption, drawings.scaling, _ONE_SIZE)
@@ -47,7 +47,7 @@ def scaling(dataset: Dataset) -> Iterator[Figure]:
 def communication(dataset: Dataset) -> Iterator[Figure]:
     """Yield what a step consists of, next to the pure time of its exchange."""
     caption = (
-        "Bars: the step, its exposed communication at the end; pale line: the interval of that. "
+        "Bars: the step, its exposed communication at the end; pale line: the 95 % interval of that. "
         "Thin line: the pure communication, as long as if nothing hid it. "
         f"{context.MEANS} {context.merging(dataset)}"
     )

@@ -97,14 +97,16 @@ def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
 
 
 def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-") -> None:
-    """Draw one series against its devices; a point without an interval has an open marker."""
+    """Draw one series against its devices; a point without an interval has an open marker.
+
+    The bar of an interval is where the interval is: a published value may be outside that of its own runs.
+    """
     rows = series.measured
     low, high = rows[list(INTERVALS[column])].to_numpy(float).T
-    values = rows[column].to_numpy(float)
     style: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position)}
-    lengths = np.nan_to_num(np.vstack([values - low, high - values]))
-    line: dict[str, Any] = {"capsize": 2, "elinewidth": 0.9, "label": series.label, "linestyle": dashes}
-    axes.errorbar(rows["world_size"], values, yerr=lengths, **line, **style)
+    axes.plot(rows["world_size"], rows[column], label=series.label, linestyle=dashes, **style)
+    bar: dict[str, Any] = {"fmt": "none", "capsize": 2, "elinewidth": 0.9, "ecolor": style["color"]}
+    axes.errorbar(rows["world_size"], (low + high) / 2, yerr=(high - low) / 2, **bar)
     without_interval = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
     axes.plot(
         without_interval["world_size"],
@@ -134,9 +136,13 @@ def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], line
 
 
 def bound_line(axes: Axes, rows: pd.DataFrame, column: str, line_colour: str) -> None:
-    """Draw the most that a column can be: a step takes at least its computation, and at least its exchange alone."""
-    exchange = rows["exchange_seconds"].fillna(0.0)
-    shortest = np.maximum(rows["computation_seconds"], exchange)
+    """Draw the most that a column can be: a step takes at least its computation, and at least its exchange alone.
+
+    Where an exchange was not measured there is no bound; a single device without a server has none to measure.
+    """
+    is_alone = (rows["world_size"] == 1) & (rows["servers"] == 0)
+    longer = np.maximum(rows["computation_seconds"], rows["exchange_seconds"])
+    shortest = rows["computation_seconds"].where(is_alone, longer)
     # Rates, speedups and efficiencies are all proportional to the rate of steps.
     bounds = rows[column] * rows["step_seconds"] / shortest
     known = bounds.notna().to_numpy(bool)

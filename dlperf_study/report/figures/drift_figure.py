@@ -18,8 +18,8 @@ _CAPTION = (
     "it began."
 )
 _ROUNDS = (
-    "Line: the mean of a round. Rounds at different heights are a machine that drifted; ratios are taken within "
-    "rounds, so that what a round has in common cancels."
+    "Line: the mean of a round. Chance too puts rounds at different heights: the table below says which differ by "
+    "more. Ratios are taken within rounds, so that what a round has in common cancels."
 )
 _NO_ROUNDS = "These runs were not measured in rounds, so nothing takes a drift of the machine out of their ratios."
 _NO_TIMES = "No two runs of one configuration have a time at which they began."

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.report.figures.charts import ROW_INCHES
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import INK, PAGE_INCHES, PALETTE, category_axes, publication_style
-from dlperf_study.selftest.result import CheckResult, Comparison, SelftestResult
+from dlperf_study.selftest.result import Comparison, SelftestResult
 
 RIGHT, WRONG = PALETTE[0], PALETTE[1]
 _MARGIN_INCHES = 0.8
@@ -17,30 +17,36 @@ _CAPTION = (
 
 
 def ratios(result: SelftestResult) -> Figure:
-    """Return one panel per check that compares ratios: those of the same program, and those of planted slowdowns."""
-    drawn = [check for check in result.checks if any(comparison.low is not None for comparison in check.comparisons)]
+    """Return a panel for each check with intervals: of the same program, and of planted slowdowns."""
+    drawn: dict[str, list[Comparison]] = {}
+    for check in result.checks:
+        for comparison in check.comparisons:
+            if comparison.interval:
+                drawn.setdefault(check.name, []).append(comparison)
     empty = "No check has a ratio with an interval."
     if not drawn:
         return Figure("ratios", "Ratios and their truth", "", None, empty)
     with publication_style():
-        most = max(len(check.comparisons) for check in drawn)
-        drawing = Drawing(figsize=(PAGE_INCHES, _MARGIN_INCHES + ROW_INCHES * most), layout="constrained")
-        for axes, check in zip(drawing.subplots(1, len(drawn), squeeze=False)[0], drawn, strict=True):
-            _draw(axes, check)
+        height = _MARGIN_INCHES + ROW_INCHES * max(map(len, drawn.values()))
+        drawing = Drawing(figsize=(PAGE_INCHES, height), layout="constrained")
+        panels = drawing.subplots(1, len(drawn), squeeze=False)[0]
+        for axes, (name, comparisons) in zip(panels, drawn.items(), strict=True):
+            _draw(axes, name, comparisons)
     return Figure("ratios", "Ratios and their truth", _CAPTION, drawing, empty)
 
 
-def _draw(axes: Axes, check: CheckResult) -> None:
-    ordered = sorted(check.comparisons, key=lambda comparison: -comparison.true)
+def _draw(axes: Axes, name: str, comparisons: list[Comparison]) -> None:
+    ordered = sorted(comparisons, key=lambda comparison: -comparison.true)
     for y, comparison in enumerate(ordered):
         _draw_comparison(axes, comparison, y)
     category_axes(axes, [comparison.label for comparison in ordered])
-    axes.set_title(check.name)
+    axes.set_title(name)
     axes.set_xlabel("throughput / reference (×)")
 
 
 def _draw_comparison(axes: Axes, comparison: Comparison, y: int) -> None:
     bar_colour = RIGHT if comparison.holds_truth else WRONG
-    axes.plot([comparison.low or 0.0, comparison.high or 0.0], [y, y], color=bar_colour, linewidth=3, alpha=0.4)
+    if comparison.interval:
+        axes.plot(comparison.interval, [y, y], color=bar_colour, linewidth=3, alpha=0.4)
     axes.plot(comparison.measured, y, marker="o", color=bar_colour)
     axes.plot(comparison.true, y, marker="|", markersize=9, markeredgewidth=1.3, color=INK)

@@ -19,7 +19,7 @@ MEASURED = (
     *("throughput", "step_seconds", "step_variation"),
     *("computation_seconds", "exposed_seconds", "exchange_seconds"),
 )
-RUN_COLUMNS = ("repetition", "outcome", *MEASURED, "final_loss", "busy_cores_during", "run_seconds")
+RUN_COLUMNS = ("repetition", "outcome", *MEASURED, "steadiness", "final_loss", "busy_cores_during", "run_seconds")
 PANEL_INCHES = 1.9
 TAIL_LINES = 8
 
@@ -33,7 +33,7 @@ def configuration_table(configuration: Configuration) -> Table:
 def run_table(runs: pd.DataFrame) -> Table:
     """Return one row per run of the table of runs."""
     headings, rows = laid_out([run_column(runs, name) for name in RUN_COLUMNS], runs.itertuples())
-    notes = tuple(map(defined, MEASURED))
+    notes = tuple(map(defined, (*MEASURED, "steadiness")))
     return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, notes)
 
 

@@ -5,6 +5,8 @@ from html import escape
 from typing import Any
 
 from dlperf_study.analysis.comparison import BOTH, COMPUTATION, EQUAL, EXCHANGE, NOT_DISTINGUISHABLE, UNCLEAR
+from dlperf_study.analysis.statistics import Estimate, log_ratio
+from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.formatting import (
@@ -92,7 +94,7 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
     if not row.runs_completed:
         return f"{row.label} has no value: {why_not_measured(dataset, row)}."
     if is_missing(row.verdict):
-        reason = why_no_interval(dataset, row, "reference")
+        reason = why_no_interval(dataset, row, "relative_throughput", "reference")
         return f"{row.label} reaches {plain(row.relative_throughput)}× that, but is not ranked: {reason}."
     ratio, interval = with_interval(
         row.relative_throughput, row.relative_throughput_low, row.relative_throughput_high, decision=1
@@ -127,15 +129,17 @@ def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
 
 
 def _same_program_note(dataset: Dataset) -> str:
-    """Return that two frameworks run one program on one device, and the larger rate of each pair over the smaller."""
+    """Return that two frameworks run one program on one device, and how many times as fast the faster of each pair."""
     rows = context.measured(dataset)
     on_one_device = rows[(rows["world_size"] == 1) & rows["framework"].isin(_SAME_ALONE)]
     common = [name for name in FIELD_NAMES if name != "framework"]
+    throughputs = throughputs_of(dataset.runs, dataset.plan)
     ratios = []
     for _, pair in on_one_device.groupby(common, sort=False, dropna=False):
         if len(pair) == len(_SAME_ALONE):
-            ratio = plain(pair["throughput"].max() / pair["throughput"].min())
-            ratios.append(f"{display_name(pair['model'].iloc[0])}: {ratio}×")
+            first, second = (throughputs[identity] for identity in pair["identity"])
+            ratio = max(log_ratio(first, second), log_ratio(second, first), key=lambda estimate: estimate.mean)
+            ratios.append(f"{display_name(pair['model'].iloc[0])}: {_ratio_text(ratio)}")
     if not ratios:
         return ""
     names = listed(list(map(display_name, _SAME_ALONE)))
@@ -143,3 +147,11 @@ def _same_program_note(dataset: Dataset) -> str:
         f"On one device {names} run the same program. What differs there ({', '.join(ratios)}) is not theirs, but how "
         "far apart one program is measured twice here; believe no smaller difference between other configurations."
     )
+
+
+def _ratio_text(ratio: Estimate) -> str:
+    """Return a ratio with its interval, from its logarithm."""
+    interval = ratio.factor_interval()
+    if interval is None:
+        return f"{plain(ratio.factor)}×, without an interval"
+    return "× ".join(with_interval(ratio.factor, interval.low, interval.high, decision=1))

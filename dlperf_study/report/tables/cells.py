@@ -15,7 +15,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import formatting
 from dlperf_study.report.formatting import Unit, display_name, is_missing, listed, unit_of
 from dlperf_study.report.tables.diagnostic_rows import is_file, merged, without_numbers
-from dlperf_study.report.tables.missing import DIFFERENCES, FACTORS, why_missing, why_no_interval
+from dlperf_study.report.tables.missing import DIFFERENCES, FACTORS, QUOTIENT, why_missing, why_no_interval
 from dlperf_study.report.tables.table import Cell, Heading
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
@@ -50,7 +50,7 @@ DECISIONS = {"speedup": 1.0, "relative_throughput": 1.0, **dict.fromkeys(DIFFERE
 #: Subjects whose diagnostics a number shows, besides those about itself.
 RELATED_SUBJECTS = {"throughput": ("steadiness",)}
 #: Columns of configurations that are shown without a unit and an interval.
-UNITLESS = ("runs_completed", "computation_to_communication", "difference_lies_in")
+UNITLESS = ("runs_completed", "difference_lies_in")
 RATE_UNIT = COLUMNS["throughput"].unit
 
 
@@ -116,7 +116,8 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     low, high = attrgetter(*INTERVALS[name])(row)
     if is_missing(low) or is_missing(high):
         return Cell(
-            formatting.plain(shown), footnote="; ".join([why_no_interval(dataset, row, denominator), *diagnostics])
+            formatting.plain(shown),
+            footnote="; ".join([why_no_interval(dataset, row, name, denominator), *diagnostics]),
         )
     ends = (low / unit.size, high / unit.size)
     return Cell(*formatting.with_interval(shown, *ends, decision=DECISIONS.get(name)), footnote)
@@ -166,7 +167,7 @@ def run_column(runs: pd.DataFrame, name: str) -> TableColumn:
 
 
 def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
-    """Return a column of ratios, counts or texts, which have neither unit nor interval."""
+    """Return a column of counts or texts, which have neither unit nor interval."""
     column = COLUMNS[name]
 
     def cell(row: Any) -> Cell:
@@ -177,9 +178,22 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
             return Cell.missing(why_missing(dataset, row, name))
         if name == "runs_completed":
             return Cell(f"{value} of {row.runs_planned}" if value <= row.runs_planned else str(value))
-        return Cell(formatting.ratio(value) if column.is_number else value)
+        return Cell(value)
 
     return TableColumn(Heading(column.label, numeric=column.is_number), cell)
+
+
+def _quotient_column(dataset: Dataset) -> TableColumn:
+    """Return the column of computation : communication, which is written as a ratio to ten."""
+
+    def cell(row: Any) -> Cell:
+        quotient, low, high = attrgetter(QUOTIENT, *INTERVALS[QUOTIENT])(row)
+        if is_missing(quotient):
+            return Cell.missing(why_missing(dataset, row, QUOTIENT))
+        footnote = why_no_interval(dataset, row, QUOTIENT) if is_missing(low) else ""
+        return Cell(*formatting.ratio(quotient, low, high), footnote)
+
+    return TableColumn(Heading(COLUMNS[QUOTIENT].label, numeric=True, interval=True), cell)
 
 
 def verdict_text(word: str, equal_within: float) -> str:
@@ -198,7 +212,7 @@ def _verdict_column(dataset: Dataset, denominator: Denominator) -> TableColumn:
             return Cell.missing(why_missing(dataset, row, ratio))
         word, equal_within = attrgetter(name, f"{ratio}_equal_within")(row)
         if is_missing(word):
-            return Cell.missing(why_no_interval(dataset, row, denominator))
+            return Cell.missing(why_no_interval(dataset, row, ratio, denominator))
         return Cell(verdict_text(word, equal_within))
 
     return TableColumn(Heading(COLUMNS[name].label), cell)
@@ -206,6 +220,7 @@ def _verdict_column(dataset: Dataset, denominator: Denominator) -> TableColumn:
 
 _SPECIAL_COLUMNS: dict[str, Callable[[Dataset], TableColumn]] = {
     **{name: partial(_unitless_column, name) for name in UNITLESS},
+    QUOTIENT: _quotient_column,
     VERDICTS["baseline"]: lambda dataset: _verdict_column(dataset, "baseline"),
     VERDICTS["reference"]: lambda dataset: _verdict_column(dataset, "reference"),
 }

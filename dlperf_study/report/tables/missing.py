@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pandas as pd
+
 from dlperf_study.analysis.comparison import EQUAL, NOT_DISTINGUISHABLE
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.dataset.dataset import Dataset
@@ -17,6 +19,8 @@ _DENOMINATOR_OF: dict[str, Denominator] = {
     **dict.fromkeys(("reference_throughput", "relative_throughput"), "reference"),
 }
 DIFFERENCES = ("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds")
+#: Computation / exposed communication.
+QUOTIENT = "computation_to_communication"
 EXCHANGE_COLUMNS = {
     "exposed_seconds",
     "jitter_seconds",
@@ -25,7 +29,7 @@ EXCHANGE_COLUMNS = {
     "exchange_bandwidth",
     "overlap",
     "bus_bandwidth",
-    "computation_to_communication",
+    QUOTIENT,
     "gradient_bytes",
 }
 #: The factors of an efficiency.
@@ -40,7 +44,7 @@ _OTHER_REASONS = {
     **dict.fromkeys(("exchange_latency_seconds", "exchange_bandwidth"), "exchanges of one size can't tell them apart"),
     "sum_of_rank_rates": "ranks wait for each other in every step: they have one rate",
     "overlap": "there was no pure communication to compare with",
-    "computation_to_communication": "no communication was exposed",
+    QUOTIENT: "no communication was exposed",
 }
 
 
@@ -77,19 +81,33 @@ def why_not_measured(dataset: Dataset, row: Any) -> str:
     return f"no run completed: {'; '.join(dict.fromkeys(failures))}" if failures else "not run yet"
 
 
-def why_no_interval(dataset: Dataset, row: Any, denominator: Denominator | None = None) -> str:
-    """Return why a measured value, or its ratio to a baseline or reference, has no interval."""
+def why_no_interval(dataset: Dataset, row: Any, column: str, denominator: Denominator | None = None) -> str:
+    """Return why the value in a column, or its ratio to a baseline or reference, has no interval."""
     if row.runs_completed < MINIMUM_RUNS:
         return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
+    runs = completed_runs(dataset)
+    of_row = runs[runs["identity"] == row.identity]
     if denominator is None:
-        return f"fewer than {MINIMUM_RUNS} of its runs have this value: no interval"
-    denominator_row = _denominator_row(dataset, row, denominator)
-    if denominator_row is None or denominator_row.runs_completed < MINIMUM_RUNS:
+        return _why_no_interval_of_mean(of_row["exposed_seconds" if column == QUOTIENT else column], column)
+    of_denominator = runs[runs["identity"] == getattr(row, f"{denominator}_identity")]
+    if len(of_denominator) < MINIMUM_RUNS:
         return f"its {denominator} has fewer than {MINIMUM_RUNS} completed runs: no interval"
-    return (
-        f"fewer than {MINIMUM_RUNS} rounds have a run of both it and its {denominator}: what a machine does between "
-        "blocks of runs can't be told from the configurations"
-    )
+    common_rounds = {*of_row["round"].dropna()} & {*of_denominator["round"].dropna()}
+    if len(common_rounds) < MINIMUM_RUNS and not dataset.plan.ingested_from:
+        return (
+            f"fewer than {MINIMUM_RUNS} rounds have a run of both it and its {denominator}: what a machine does "
+            "between blocks of runs can't be told from the configurations"
+        )
+    return f"runs of it or of its {denominator} are equal, or differ by the same in every round: no interval"
+
+
+def _why_no_interval_of_mean(values: pd.Series, column: str) -> str:
+    """Return why the mean of the values of some runs has no interval; that of a quotient, of its denominator."""
+    if values.count() < MINIMUM_RUNS:
+        return f"fewer than {MINIMUM_RUNS} of its runs have this value: no interval"
+    if column == QUOTIENT:
+        return "its exposed communication can't be told from 0, so there is no upper bound: no interval"
+    return "all its runs have this very value: no interval"
 
 
 def _why_no_ratio(dataset: Dataset, row: Any, denominator: Denominator) -> str:
@@ -109,7 +127,7 @@ def _why_no_difference(dataset: Dataset, row: Any, column: str) -> str:
     if row.verdict in (NOT_DISTINGUISHABLE, EQUAL) and column not in DIFFERENCES:
         return "neither is faster, as far as these runs tell"
     if is_missing(row.verdict) and column not in DIFFERENCES:
-        return why_no_interval(dataset, row, "reference")
+        return why_no_interval(dataset, row, "relative_throughput", "reference")
     return "it was not measured of both"
 
 

@@ -25,6 +25,7 @@ WITHOUT_RUNS = {
 }
 #: What a source may state of how it measured.
 _CONDITIONS = ("mode", "device_name", "hardware", "software", "link")
+_OUTSIDE = "outside its interval, which is that of the mean of its printed runs"
 _NO_MATCH = "no configuration of this study answers the same question"
 _NO_BASELINE = "its source prints no single device of this line"
 _APART = (
@@ -123,7 +124,7 @@ def communication(dataset: Dataset) -> Table:
     printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
     ours = _our_column(dataset, "computation_to_communication")
     columns = [*_KEYS, _with_links(printed, AuditLinks.of(dataset)), ours]
-    caption = f"{_APART} {hardware(published)} Ours: {context.conditions(dataset)}"
+    caption = f"{_APART} {hardware(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
     notes = ("Of stage times, the share is the printed time of the all-reduce over that of the task.",)
     name, title = "published-communication", "Communication, published and ours"
     return _table(dataset, published, points, name, title, columns, caption, notes)
@@ -173,7 +174,9 @@ def _published_throughput() -> TableColumn:
     def cell(row: Any) -> Cell:
         if is_missing(row.throughput_low):
             return Cell(row.printed, footnote=WITHOUT_RUNS[row.estimator])
-        return Cell(row.printed, formatting.with_interval(row.value, row.throughput_low, row.throughput_high)[1])
+        _, interval = formatting.with_interval(row.value, row.throughput_low, row.throughput_high)
+        is_inside = row.throughput_low <= row.value <= row.throughput_high
+        return Cell(row.printed, interval, "" if is_inside else _OUTSIDE)
 
     return TableColumn(heading, cell)
 

@@ -1,9 +1,7 @@
 """The tables of the page on the self-test, and what every report says about it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-
-import pandas as pd
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.errors import EvidenceError
@@ -11,7 +9,6 @@ from dlperf_study.report import context
 from dlperf_study.report.formatting import listed, with_interval
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.selftest.result import (
-    CheckResult,
     Comparison,
     Machine,
     SelftestResult,
@@ -22,6 +19,7 @@ from dlperf_study.selftest.result import (
 from dlperf_study.wording import counted
 
 NEVER = "never passed on {}; `make selftest` runs it"
+UNKNOWN_MACHINE = "unknown on {}: its runs do not say how many cores it has"
 _OF_MACHINE = ["host", "cpu_model", "cores", "measuring_code"]
 #: How many characters of a digest are shown.
 _DIGEST = 12
@@ -43,7 +41,7 @@ def checks(result: SelftestResult) -> Table:
 
 
 def comparisons(result: SelftestResult) -> Table:
-    """Return every ratio of the self-test next to the true one, by check."""
+    """Return every ratio that has an interval next to the true one, by check."""
     headings = (
         Heading("Study"),
         Heading("True ratio", "×", numeric=True),
@@ -52,9 +50,11 @@ def comparisons(result: SelftestResult) -> Table:
         Heading("Verdict"),
     )
     rows, groups = [], []
-    for check, comparison in _with_interval(result):
-        rows.append(_comparison_row(comparison))
-        groups.append(check.name)
+    for check in result.checks:
+        for comparison in check.comparisons:
+            if comparison.interval:
+                rows.append(_comparison_row(comparison, comparison.interval))
+                groups.append(check.name)
     caption = "Throughput relative to that of the reference of its own study, from runs in shuffled rounds."
     return Table("comparisons", "Ratios and their truth", caption, headings, tuple(rows), groups=tuple(groups))
 
@@ -84,10 +84,11 @@ def selftest_note(dataset: Dataset) -> str:
         return f"unknown: {error}"
     runs = context.completed_runs(dataset)[_OF_MACHINE]
     codes: dict[Machine, set[str]] = {}
-    for host, cpu_model, cores, code in runs.drop_duplicates().itertuples(index=False):
-        machine = Machine(str(host), str(cpu_model), 0 if pd.isna(cores) else int(cores))
-        codes.setdefault(machine, set()).add(str(code))
-    return "; ".join(_note_on_machine(results, machine, codes[machine]) for machine in codes)
+    for host, cpu_model, cores, code in runs.dropna(subset="cores").drop_duplicates().itertuples(index=False):
+        codes.setdefault(Machine(str(host), str(cpu_model), int(cores)), set()).add(str(code))
+    notes = [_note_on_machine(results, machine, codes[machine]) for machine in codes]
+    notes += map(UNKNOWN_MACHINE.format, runs.loc[runs["cores"].isna(), "host"].unique())
+    return "; ".join(notes)
 
 
 def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes: set[str]) -> str:
@@ -101,20 +102,11 @@ def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes:
     return f"last passed on {machine.host} on {_time(passed)} ({', '.join(parts)}), {code}"
 
 
-def _with_interval(result: SelftestResult) -> Iterator[tuple[CheckResult, Comparison]]:
-    for check in result.checks:
-        for comparison in check.comparisons:
-            if comparison.low is not None:
-                yield check, comparison
-
-
-def _comparison_row(comparison: Comparison) -> tuple[Cell, ...]:
-    low, high = float(comparison.low or 0.0), float(comparison.high or 0.0)
-    value, interval = with_interval(comparison.measured, low, high)
+def _comparison_row(comparison: Comparison, bounds: tuple[float, float]) -> tuple[Cell, ...]:
     return (
         Cell(comparison.label),
         Cell(f"{comparison.true:.4f}"),
-        Cell(value, interval),
+        Cell(*with_interval(comparison.measured, *bounds)),
         Cell("yes" if comparison.holds_truth else "no"),
         Cell(comparison.verdict),
     )

@@ -206,7 +206,7 @@ def _indistinguishable(dataset: Dataset) -> Iterator[str]:
             ratios[f"{first.series} and {second.series}"] = ratio
         pairs = []
         for pair, verdict in verdicts(ratios, widest_equality(dataset.plan)).items():
-            if verdict.word in (EQUAL, NOT_DISTINGUISHABLE):
-                pairs.append(f"{pair} are {verdict_text(verdict.word, verdict.equal_within or 0.0)}")
+            if verdict.word in (EQUAL, NOT_DISTINGUISHABLE) and verdict.equal_within is not None:
+                pairs.append(f"{pair} are {verdict_text(verdict.word, verdict.equal_within)}")
         if pairs:
             yield f"{display_name(model)} on {counted(world_size, 'device')}: {'; '.join(pairs)}."

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
-from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
 
 from dlperf_study.dataset.dataset import Dataset
@@ -44,8 +43,8 @@ def lines(axes: Axes, label: str) -> list[Line2D]:
 
 
 def curve(axes: Axes, label: str) -> Line2D:
-    [found] = [c for c in axes.containers if isinstance(c, ErrorbarContainer) and label in c.get_label()]
-    return found.lines[0]
+    [line] = [line for line in axes.get_lines() if label in str(line.get_label())]
+    return line
 
 
 def test_a_curve_holds_the_medians_at_their_devices(mixed: Dataset) -> None:

@@ -1,5 +1,7 @@
 """What no interval shows, from constructed studies whose runs began at known times."""
 
+import re
+
 import pytest
 
 from dlperf_study.dataset.dataset import Dataset, collect
@@ -13,10 +15,10 @@ from tests.report.conftest import write_titled
 BLOCKS = "not measured in rounds"
 
 
-def both(paths: StudyPaths, devices: int = 1, slower: float = 1.25, order: str = "rounds") -> Dataset:
-    rates = {"torch_ddp": 0.080, "horovod_torch": 0.080 * slower}
+def both(paths: StudyPaths, order: str = "rounds", devices: int = 1, noise: float = 0.001) -> Dataset:
+    rates = {"torch_ddp": 0.080, "horovod_torch": 0.080 * 1.25}
     planned = [
-        Planned(configuration(framework=name, devices_per_node=devices), Recipe(seconds, noise=0, order=order))
+        Planned(configuration(framework=name, devices_per_node=devices), Recipe(seconds, noise=noise, order=order))
         for name, seconds in rates.items()
     ]
     return write_titled(paths, planned)
@@ -55,7 +57,21 @@ def test_runs_in_blocks_have_intervals_of_their_own_and_no_verdict(paths: StudyP
 def test_two_frameworks_that_run_one_program_say_how_far_apart_they_are(paths: StudyPaths) -> None:
     notes = " ".join(comparison_notes(both(paths)))
     assert "On one device PyTorch DDP and Horovod (PyTorch) run the same program" in notes
-    assert "ResNet-50: 1.25×" in notes
+    [(ratio, low, high)] = re.findall(r"ResNet-50: ([\d.]+)× \[([\d.]+), ([\d.]+)\]", notes)
+    assert 1.24 < float(low) < float(ratio) < float(high) < 1.26
+
+
+def test_runs_in_no_rounds_say_how_far_apart_one_program_is_without_an_interval(paths: StudyPaths) -> None:
+    assert "ResNet-50: 1.25×, without an interval" in " ".join(comparison_notes(both(paths, order="blocks")))
+
+
+def test_equal_runs_have_neither_interval_nor_verdict_and_say_why(paths: StudyPaths) -> None:
+    table = tables.scaling(both(paths, noise=0.0))
+    cells = dict(zip([heading.label for heading in table.headings], table.rows[1], strict=True))
+    assert (cells["Throughput"].interval, cells["Speedup"].interval) == ("", "")
+    assert "all its runs have this very value: no interval" in cells["Throughput"].footnote
+    for label in ("Speedup", "Against baseline"):
+        assert "are equal, or differ by the same in every round" in cells[label].footnote
 
 
 @pytest.mark.parametrize("build", [tables.scaling, tables.comparison])

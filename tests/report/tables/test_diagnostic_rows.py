@@ -6,8 +6,10 @@ from dlperf_study.study.study import question_names
 
 
 def test_messages_that_differ_only_in_numbers_are_one_with_their_ranges():
-    said = [f"the step time settles only at step {step} of 20; {share} of it" for step, share in ((9, 0.5), (12, 0.25))]
-    assert merged(said) == "the step time settles only at step 9 to 12 of 20; 0.25 to 0.5 of it"
+    messages = [
+        f"the step time settles only at step {step} of 20; {share} of it" for step, share in ((9, 0.5), (12, 0.25))
+    ]
+    assert merged(messages) == "the step time settles only at step 9 to 12 of 20; 0.25 to 0.5 of it"
 
 
 def test_equal_messages_are_one_message():

@@ -1,8 +1,9 @@
 import re
-from collections.abc import Iterator
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from matplotlib.container import ErrorbarContainer
+from matplotlib.axes import Axes
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
@@ -78,6 +79,14 @@ def test_runs_that_were_printed_give_an_interval(published_study: Dataset) -> No
     assert note == ""
 
 
+def test_a_number_outside_the_interval_of_its_runs_says_so() -> None:
+    bounds = {"throughput_low": 101.0, "throughput_high": 103.0}
+    [inside, outside] = [SimpleNamespace(printed=str(value), value=value, **bounds) for value in (102, 100)]
+    column = published_tables._published_throughput()
+    assert (column.cell(inside).interval, column.cell(inside).footnote) == ("[101.0, 103.0]", "")
+    assert column.cell(outside).footnote == "outside its interval, which is that of the mean of its printed runs"
+
+
 def test_an_efficiency_that_was_printed_is_called_one(published_study: Dataset) -> None:
     cells = row(published_tables.next_to_ours(published_study), "Accelerate Rate", "20", "Fluid")
     assert cells["As printed"] == ("78.64%", "", "printed as efficiency")
@@ -101,9 +110,9 @@ def test_every_dash_has_a_reason_and_nothing_prints_as_nan(published_study: Data
 
 def test_a_number_leads_to_the_audits_diagnostic_about_it(published_study: Dataset) -> None:
     table = published_tables.next_to_ours(published_study)
-    said = "41 / 26.7 = 1.5356, printed 1.57: it fits no rounding"
-    assert f"audit, warning: {said}" in _links(table, "CPU only: Resnet50", "2")
-    assert f"audit, warning: {said}" not in _links(table, "CPU only: Resnet50", "1")
+    message = "41 / 26.7 = 1.5356, printed 1.57: it fits no rounding"
+    assert f"audit, warning: {message}" in _links(table, "CPU only: Resnet50", "2")
+    assert f"audit, warning: {message}" not in _links(table, "CPU only: Resnet50", "1")
     assert [text for text in _links(table, "ArcFace", "8") if "17.0% above linear" in text]
     assert _links(table, "ArcFace", "32") == []
 
@@ -208,15 +217,18 @@ def test_a_figure_has_a_line_for_each_published_one_and_ours_dashed(published_st
 
 def test_only_runs_draw_intervals(published_study: Dataset) -> None:
     cpu, _, arcface, _ = published_figures.speedups(published_study).drawing.axes
-    lengths = {bars.get_label(): max(_lengths(bars)) for bars in (*cpu.containers, *arcface.containers)}
-    known = {label for label, length in lengths.items() if length > 0}
-    assert known == {"PLSC", f"{OURS} · ASI, CPU only: Resnet50"}
+    lengths = _longest_bars(cpu) | _longest_bars(arcface)
+    assert {label for label, length in lengths.items() if length > 0} == {"PLSC", f"{OURS} · ASI, CPU only: Resnet50"}
     assert lengths["PLSC"] > 0.1
 
 
-def _lengths(bars: ErrorbarContainer) -> Iterator[float]:
-    """Yield the length of each bar of an interval."""
-    yield from (high[1] - low[1] for line in bars[2] for low, high in line.get_segments())
+def _longest_bars(axes: Axes) -> dict[str, float]:
+    """Return the length of the longest interval of each line, by its label: bars are drawn in the order of lines."""
+    labels = [str(line.get_label()) for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    lengths = {}
+    for label, (_, _, [bars]) in zip(labels, axes.containers, strict=False):
+        lengths[label] = max((np.ptp(segment[:, 1]) for segment in bars.get_segments() if len(segment)), default=0.0)
+    return lengths
 
 
 def test_a_study_without_sources_says_so(paths: StudyPaths) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from dlperf_study.dataset.dataset import Dataset
@@ -55,6 +56,12 @@ def test_every_report_says_when_the_selftest_last_passed(
     assert said(dataset) == note
 
 
+def test_runs_that_do_not_say_how_many_cores_they_had_are_of_no_known_machine(dataset: Dataset) -> None:
+    add_result(PASSED)
+    unknown = replace(dataset, runs=dataset.runs.assign(cores=pd.array([pd.NA] * len(dataset.runs), dtype="Int64")))
+    assert said(unknown) == "unknown on host-a: its runs do not say how many cores it has"
+
+
 def test_a_damaged_file_is_said(dataset: Dataset) -> None:
     results_file().parent.mkdir()
     results_file().write_text("{")
@@ -84,6 +91,17 @@ def test_a_panel_for_each_check_with_ratios_and_none_without() -> None:
     bar, measured, true = (list(line.get_xdata()) for line in axes.lines)
     assert (bar, measured, true) == ([0.93, 0.97], [0.95], [0.952])
     assert selftest_figures.ratios(replace(RESULT, checks=(SKIPPED,))).drawing is None
+
+
+def test_a_comparison_without_an_interval_is_neither_drawn_nor_in_the_table() -> None:
+    without = replace(CHECK.comparisons[0], label="no interval", low=None, high=None)
+    result = replace(RESULT, checks=(replace(CHECK, comparisons=(*CHECK.comparisons, without)),))
+    drawing = selftest_figures.ratios(result).drawing
+    assert drawing is not None
+    [axes] = drawing.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == [CHECK.comparisons[0].label]
+    assert len(axes.lines) == 3
+    assert selftest_tables.comparisons(result).column("Study") == [CHECK.comparisons[0].label]
 
 
 def test_an_interval_that_misses_the_truth_has_another_colour() -> None:

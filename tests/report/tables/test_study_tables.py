@@ -87,7 +87,13 @@ def test_one_device_exchanges_nothing(mixed: Dataset) -> None:
     assert (ratio.text, ratio.footnote) == (MISSING, "nothing to exchange")
 
 
-@pytest.mark.parametrize("column", ["exposed_seconds", "jitter_seconds", "exchange_seconds", "overlap"])
+def test_a_rank_that_is_always_the_slowest_makes_no_jitter_in_any_run(mixed: Dataset) -> None:
+    jitter = cell(tables.communication(mixed), "2", COLUMNS["jitter_seconds"].label, "collective")
+    assert (jitter.text, jitter.interval) == ("0", "")
+    assert "all its runs have this very value: no interval" in jitter.footnote
+
+
+@pytest.mark.parametrize("column", ["exposed_seconds", "exchange_seconds", "overlap"])
 def test_every_measured_number_of_the_communication_page_has_its_interval(mixed: Dataset, column: str) -> None:
     assert cell(tables.communication(mixed), "2", COLUMNS[column].label, "collective").interval
 
@@ -126,8 +132,8 @@ def test_a_page_without_diagnostics_does_not_speak_for_all(paths: StudyPaths) ->
     clean = write_titled(paths, [Planned(configuration())])
     assert clean.diagnostics.empty
     assert "own runs has a diagnostic." in tables.diagnostics(clean, "scaling")._repr_html_()
-    said = {"subject": "trace", "message": "it is cut", "severity": "error"}
-    odd = replace(clean, diagnostics=clean.diagnostics.reindex([0]).assign(**said))
+    diagnostic = {"subject": "trace", "message": "it is cut", "severity": "error"}
+    odd = replace(clean, diagnostics=clean.diagnostics.reindex([0]).assign(**diagnostic))
     assert (
         "No diagnostic is about what this page shows; the summary" in tables.diagnostics(odd, "scaling")._repr_html_()
     )
@@ -199,9 +205,9 @@ def test_a_diagnosed_baseline_is_flagged_too(paths: StudyPaths) -> None:
 def test_a_note_counts_a_sharded_classifiers_collectives_as_computation(paths: StudyPaths) -> None:
     planned = [Planned(configuration(classifier="sharded", devices_per_node=count), TOGETHER) for count in (1, 2)]
     sharded = write_titled(paths, planned)
-    said = "sharded classifier has collectives"
-    assert all(any(said in line for line in build(sharded).notes) for build in (tables.communication, tables.stability))
-    assert all(said in next(build(sharded)).caption for build in (figures.communication, figures.stragglers))
+    note = "sharded classifier has collectives"
+    assert all(any(note in line for line in build(sharded).notes) for build in (tables.communication, tables.stability))
+    assert all(note in next(build(sharded)).caption for build in (figures.communication, figures.stragglers))
 
 
 def test_no_note_about_collectives_without_a_sharded_classifier(mixed: Dataset) -> None:
@@ -341,9 +347,9 @@ def test_a_trace_that_failed_has_a_row_with_the_reason(paths: StudyPaths) -> Non
 
 
 def test_a_trace_that_is_missing_was_requested(paths: StudyPaths) -> None:
-    said = traced(paths, {})._repr_html_()
-    assert "requested a timeline, but there is none" in said
-    assert "No configuration was traced" not in said
+    page = traced(paths, {})._repr_html_()
+    assert "requested a timeline, but there is none" in page
+    assert "No configuration was traced" not in page
 
 
 def test_a_run_that_did_not_complete_has_no_values(mixed: Dataset) -> None:
