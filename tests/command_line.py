@@ -187,7 +187,7 @@ def machine_is_free() -> bool:
 
 def ranks(outputs: Path) -> list[psutil.Process]:
     """Return the ranks that train for this outputs folder, in order of rank."""
-    found = []
+    processes = []
     for process in marked(RUN_MARK):
         try:
             environment, words = process.environ(), process.cmdline()
@@ -195,5 +195,5 @@ def ranks(outputs: Path) -> list[psutil.Process]:
             continue
         is_rank = words[1:] == ["-u", "-m", "dlperf_study.worker"]
         if is_rank and environment.get("DLPERF_STUDY_RUN", "").startswith(str(outputs)):
-            found.append((environment.get("PADDLE_TRAINER_ID", "-1"), process))
-    return [process for _, process in sorted(found, key=lambda pair: pair[0])]
+            processes.append((environment.get("PADDLE_TRAINER_ID", "-1"), process))
+    return [process for _, process in sorted(processes, key=lambda pair: pair[0])]

@@ -99,9 +99,9 @@ def test_all_that_a_framework_needs_is_pinned_and_fits(part, locks):
 @pytest.mark.needs("torch", "horovod")
 def test_what_the_package_imports_is_declared():
     distributions = packages_distributions()
-    found = {canonicalize_name(name) for module in imported() for name in distributions[module]}
+    imported_packages = {canonicalize_name(name) for module in imported() for name in distributions[module]}
     declared = {canonicalize_name(requirement.name) for requirement in [*DIRECT, *COMPARED]}
-    assert found - declared <= set(BROUGHT_ALONG)
+    assert imported_packages - declared <= set(BROUGHT_ALONG)
 
 
 def test_every_dependency_is_in_the_page_on_libraries():

@@ -72,13 +72,13 @@ def test_short(path: Path) -> None:
 @every
 def test_logic_lives_in_the_package(path: Path) -> None:
     defined = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
-    found = [
+    defining_cells = [
         cell.id
         for cell in cells(path, "code")
         for node in ast.walk(ast.parse(cell.source))
         if isinstance(node, defined)
     ]
-    assert found == []
+    assert defining_cells == []
 
 
 @every

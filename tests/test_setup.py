@@ -31,9 +31,9 @@ def path_with(folder: Path, *names: str) -> str:
     """Return a PATH on which only these commands are found."""
     folder.mkdir()
     for name in names:
-        found = shutil.which(name)
-        assert found, name
-        (folder / name).symlink_to(found)
+        program = shutil.which(name)
+        assert program, name
+        (folder / name).symlink_to(program)
     return str(folder)
 
 

@@ -85,22 +85,24 @@ def test_gpus_are_counted_and_named() -> None:
 
 
 def together(**of_two: Any) -> dict[str, CheckResult]:
-    told = {"one": facts(), "two": facts(**of_two)}
-    return {result.subject: result for result in reachability.check_together(TWO, told, {"one": 0.0, "two": 0.2})}
+    facts_of_nodes = {"one": facts(), "two": facts(**of_two)}
+    return {
+        result.subject: result for result in reachability.check_together(TWO, facts_of_nodes, {"one": 0.0, "two": 0.2})
+    }
 
 
 def test_nodes_with_the_same_packages_are_ok_together() -> None:
-    found = together()
-    assert {result.status for result in found.values()} == {CheckStatus.OK}
-    assert found["horovod_torch"].detail == "horovod 0.28.1, torch 2.13.0 everywhere"
+    results = together()
+    assert {result.status for result in results.values()} == {CheckStatus.OK}
+    assert results["horovod_torch"].detail == "horovod 0.28.1, torch 2.13.0 everywhere"
 
 
 def test_another_version_on_one_node_is_named() -> None:
     other = {"code": "c0de", "software": SOFTWARE | {"torch": "2.12.0"}}
-    found = together(software=facts()["software"] | {"torch_ddp": other})
-    assert found["torch_ddp"].status is CheckStatus.MISSING
-    assert found["torch_ddp"].detail == "torch is 2.12.0 on two, different from one"
-    assert found["paddle_ps"].status is CheckStatus.OK
+    results = together(software=facts()["software"] | {"torch_ddp": other})
+    assert results["torch_ddp"].status is CheckStatus.MISSING
+    assert results["torch_ddp"].detail == "torch is 2.12.0 on two, different from one"
+    assert results["paddle_ps"].status is CheckStatus.OK
 
 
 def test_a_python_that_is_named_and_lacks_its_library_is_missing() -> None:
@@ -227,12 +229,12 @@ def in_kubernetes(api: FakeKubernetes, **changes: Any) -> dict[str, CheckResult]
 
 
 def test_an_image_with_this_code_is_ok(api: FakeKubernetes, kubelet: Kubelet) -> None:
-    told = {"code": measuring_code(), "software": software() | {"torch": "2.13.0"}}
-    kubelet.logs["trainer-0"] = "a warning\n" + json.dumps(told) + "\n"
-    found = in_kubernetes(api)
-    assert {result.status for result in found.values()} == {CheckStatus.OK}
-    assert found["API"].detail == "Kubernetes v1.30.0-fake"
-    assert "torch 2.13.0" in found["image i:1"].detail
+    facts_of_image = {"code": measuring_code(), "software": software() | {"torch": "2.13.0"}}
+    kubelet.logs["trainer-0"] = "a warning\n" + json.dumps(facts_of_image) + "\n"
+    results = in_kubernetes(api)
+    assert {result.status for result in results.values()} == {CheckStatus.OK}
+    assert results["API"].detail == "Kubernetes v1.30.0-fake"
+    assert "torch 2.13.0" in results["image i:1"].detail
 
 
 @pytest.mark.parametrize(
@@ -262,9 +264,9 @@ def test_the_operator_is_looked_for_where_it_is_wanted(
 
 def test_what_is_not_allowed_is_listed(api: FakeKubernetes) -> None:
     api.refusals |= {("create", "jobs"): "", ("get", "pods"): ""}
-    found = in_kubernetes(api)
-    assert found["permissions"].detail == "you may not create Job, get Pod/log"
-    assert "image i:1" not in found
+    results = in_kubernetes(api)
+    assert results["permissions"].detail == "you may not create Job, get Pod/log"
+    assert "image i:1" not in results
 
 
 def test_an_api_that_does_not_answer_is_missing(api: FakeKubernetes, tmp_path: Path) -> None:

@@ -112,11 +112,11 @@ def left_on(hosts: Sequence[Host] = (), slurm: Slurm | None = None) -> list[str]
 
 def clients() -> list[str]:
     """Return what these tests have started to reach a node, and still lives."""
-    found = []
+    names = []
     for process in marked(TESTS_MARK, TESTS):
         with suppress(psutil.NoSuchProcess):
-            found.append(process.name())
-    return [name for name in found if name in CLIENTS]
+            names.append(process.name())
+    return [name for name in names if name in CLIENTS]
 
 
 def _locked(descriptor: int) -> bool:

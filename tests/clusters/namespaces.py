@@ -67,19 +67,19 @@ class Host:
 
     def processes(self) -> list[psutil.Process]:
         """Return what runs there."""
-        found = []
+        processes = []
         for pid in _run("ip", "netns", "pids", self.name, check=False).split():
             with suppress(psutil.NoSuchProcess):
-                found.append(psutil.Process(int(pid)))
-        return found
+                processes.append(psutil.Process(int(pid)))
+        return processes
 
     def commands(self) -> list[str]:
         """Return the command lines of what runs there."""
-        found = []
+        commands = []
         for process in self.processes():
             with suppress(psutil.NoSuchProcess):
-                found.append(" ".join(process.cmdline()))
-        return [command for command in found if command]
+                commands.append(" ".join(process.cmdline()))
+        return [command for command in commands if command]
 
 
 HOSTS = tuple(Host(number) for number in range(1, COUNT + 1))

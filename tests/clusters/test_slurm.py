@@ -20,21 +20,21 @@ pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 def test_all_runs_of_a_configuration_are_one_job(tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm) -> None:
     """Also where the path has a space."""
     text = "hostname; echo {host_0} {host_1} {port_0} $SLURM_JOB_ID $SECRET"
-    asked = runs(tmp_path / "a folder", slurm_cluster, [text, text], [text, text])
-    results = execute(asked, slurm_cluster)
+    submissions = runs(tmp_path / "a folder", slurm_cluster, [text, text], [text, text])
+    results = execute(submissions, slurm_cluster)
     assert [(result.outcome, result.reason) for result in results] == [
         ("completed", ""),
         ("completed", ""),
     ], results
     names = [host.name for host in slurm.hosts[:2]]
-    for submission, result in zip(asked, results, strict=True):
+    for submission, result in zip(submissions, results, strict=True):
         logs = [(Path(submission.folder) / f"node-{k}.log").read_text().split() for k in range(2)]
         assert [words[0] for words in logs] == names
         assert [node["hardware"]["host"] for node in result.nodes] == names
         assert logs[0][1:] == logs[1][1:]
         assert logs[0][1:3] == [host.address for host in slurm.hosts[:2]]
         assert len(logs[0]) == 4, "what Slurm sets for its own is no business of training processes"
-    [job] = jobs_of(asked)
+    [job] = jobs_of(submissions)
     states = (job / "states.txt").read_text()
     assert f"RUNNING on {PREFIX}[1-2]" in states
     assert "{" not in (job / "job.sbatch").read_text()
@@ -43,23 +43,23 @@ def test_all_runs_of_a_configuration_are_one_job(tmp_path: Path, slurm_cluster: 
 
 def test_ranks_are_shown_as_many_gpus_of_a_node_as_they_ask_for(tmp_path: Path, slurm_cluster: Cluster) -> None:
     shown = runs(tmp_path, replace(slurm_cluster, device="gpu"), [f"echo {{devices_{k}}}" for k in range(2)])
-    asked = [replace(one, gpus_per_node=1) for one in shown]
-    [result] = execute(asked, slurm_cluster)
+    submissions = [replace(one, gpus_per_node=1) for one in shown]
+    [result] = execute(submissions, slurm_cluster)
     assert result.outcome is Outcome.COMPLETED, result
-    assert [(Path(asked[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0\n", "0\n"]
+    assert [(Path(submissions[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0\n", "0\n"]
 
 
 def test_a_run_has_all_gpus_of_its_nodes(tmp_path: Path, slurm_cluster: Cluster) -> None:
     shown = runs(tmp_path, replace(slurm_cluster, device="gpu"), ["echo $CUDA_VISIBLE_DEVICES"] * 2)
-    asked = [replace(one, pass_environment=("CUDA_VISIBLE_DEVICES",)) for one in shown]
-    [result] = execute(asked, slurm_cluster)
+    submissions = [replace(one, pass_environment=("CUDA_VISIBLE_DEVICES",)) for one in shown]
+    [result] = execute(submissions, slurm_cluster)
     assert result.outcome is Outcome.COMPLETED, result
-    assert [(Path(asked[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0,1\n", "0,1\n"]
+    assert [(Path(submissions[0].folder) / f"node-{k}.log").read_text() for k in range(2)] == ["0,1\n", "0,1\n"]
 
 
 def test_a_run_that_fails_does_not_keep_the_next_from_being_tried(tmp_path: Path, slurm_cluster: Cluster) -> None:
-    asked = runs(tmp_path, slurm_cluster, ["sleep 600", "exit 3"], ["true", "sleep 600"], ["true", "true"])
-    results = execute(asked, slurm_cluster, timeout_seconds=2)
+    submissions = runs(tmp_path, slurm_cluster, ["sleep 600", "exit 3"], ["true", "sleep 600"], ["true", "true"])
+    results = execute(submissions, slurm_cluster, timeout_seconds=2)
     assert [(result.outcome, result.reason) for result in results] == [
         (Outcome.FAILED, f"node-1 on {PREFIX}2 exited with code 3"),
         (Outcome.TIMEOUT, "not finished after 2 s"),

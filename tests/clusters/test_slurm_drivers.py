@@ -19,57 +19,57 @@ pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 def test_a_driver_that_comes_back_follows_its_job(
     tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm, busy: str
 ) -> None:
-    asked = runs(tmp_path, slurm_cluster, ["true", "true"])
-    driver = caller(asked)
+    submissions = runs(tmp_path, slurm_cluster, ["true", "true"])
+    driver = caller(submissions)
     wait_for(lambda: len(slurm.jobs()) == 2, "the job")
-    wait_for(lambda: (jobs_of(asked)[0] / "job_id.txt").exists(), "its number")
+    wait_for(lambda: (jobs_of(submissions)[0] / "job_id.txt").exists(), "its number")
     driver.kill()
     driver.communicate()
     # As if it had been killed a moment before it wrote the number down.
-    (jobs_of(asked)[0] / "job_id.txt").unlink()
+    (jobs_of(submissions)[0] / "job_id.txt").unlink()
     [number] = set(slurm.jobs()) - {busy}
     slurm.command("scancel", busy)
-    [result] = execute(asked, slurm_cluster)
+    [result] = execute(submissions, slurm_cluster)
     assert result.outcome is Outcome.COMPLETED, result
-    [job] = jobs_of(asked)
+    [job] = jobs_of(submissions)
     assert (job / "job_id.txt").read_text().strip() == number
 
 
 def test_what_a_job_did_while_nobody_watched_is_not_done_again(
     tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm
 ) -> None:
-    asked = runs(tmp_path, slurm_cluster, ["date +%N > $FOLDER/now.txt"])
-    driver = caller(asked)
+    submissions = runs(tmp_path, slurm_cluster, ["date +%N > $FOLDER/now.txt"])
+    driver = caller(submissions)
     wait_for(lambda: slurm.jobs(), "the job")
     driver.kill()
     driver.communicate()
     wait_for(lambda: not slurm.jobs(), "the job to end")
-    when = (Path(asked[0].folder) / "now.txt").read_text()
-    assert [result.outcome for result in execute(asked, slurm_cluster)] == [Outcome.COMPLETED]
-    assert (Path(asked[0].folder) / "now.txt").read_text() == when
-    execute(asked, slurm_cluster)
-    assert (Path(asked[0].folder) / "now.txt").read_text() != when
+    when = (Path(submissions[0].folder) / "now.txt").read_text()
+    assert [result.outcome for result in execute(submissions, slurm_cluster)] == [Outcome.COMPLETED]
+    assert (Path(submissions[0].folder) / "now.txt").read_text() == when
+    execute(submissions, slurm_cluster)
+    assert (Path(submissions[0].folder) / "now.txt").read_text() != when
 
 
 def test_a_job_of_other_code_is_cancelled(tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm, busy: str) -> None:
-    asked = runs(tmp_path, slurm_cluster, ["true"])
-    driver = caller(asked)
+    submissions = runs(tmp_path, slurm_cluster, ["true"])
+    driver = caller(submissions)
     wait_for(lambda: len(slurm.jobs()) == 2, "the job")
-    wait_for(lambda: (jobs_of(asked)[0] / "job_id.txt").exists(), "its number")
+    wait_for(lambda: (jobs_of(submissions)[0] / "job_id.txt").exists(), "its number")
     driver.kill()
     driver.communicate()
     [number] = set(slurm.jobs()) - {busy}
     slurm.command("scancel", busy)
     slurm.command("scontrol", "hold", number)
-    [result] = execute([replace(asked[0], fingerprint="f2")], slurm_cluster)
+    [result] = execute([replace(submissions[0], fingerprint="f2")], slurm_cluster)
     assert result.outcome is Outcome.COMPLETED, result
     assert slurm.state(number) == "CANCELLED"
 
 
 def test_an_interrupt_cancels_the_job(tmp_path: Path, slurm_cluster: Cluster, slurm: Slurm) -> None:
-    asked = runs(tmp_path, slurm_cluster, [SLEEP, "sleep 600"])
-    driver = caller(asked)
-    wait_for(lambda: begun(asked[0]), "the run")
+    submissions = runs(tmp_path, slurm_cluster, [SLEEP, "sleep 600"])
+    driver = caller(submissions)
+    wait_for(lambda: begun(submissions[0]), "the run")
     driver.send_signal(signal.SIGINT)
     output, errors = driver.communicate(timeout=60)
     [result] = json.loads(output.splitlines()[-1])

@@ -31,10 +31,10 @@ def results(
     with ThreadPoolExecutor(len(ENDS)) as pool:
         waiting = {}
         for word, (nodes, happen) in ENDS.items():
-            asked = runs(tmp_path_factory.mktemp(word), slurm_cluster, [SLEEP] * nodes, ["true"] * nodes)
-            waiting[word] = pool.submit(execute, asked, slurm_cluster, 300)
-            wait_for(partial(begun, asked[0]), "the run to begin")
-            happen(slurm, number_of(asked))
+            submissions = runs(tmp_path_factory.mktemp(word), slurm_cluster, [SLEEP] * nodes, ["true"] * nodes)
+            waiting[word] = pool.submit(execute, submissions, slurm_cluster, 300)
+            wait_for(partial(begun, submissions[0]), "the run to begin")
+            happen(slurm, number_of(submissions))
         ended = {word: job.result() for word, job in waiting.items()}
     slurm.start_node(slurm.hosts[1])
     slurm.wait_until_idle()

@@ -67,11 +67,11 @@ def test_every_framework_trains_on_two_and_on_four_nodes(tmp_path: Path, slurm: 
     assert ended.returncode == 0, (ended.stderr, ended.stdout)
     for nodes in ("1-2", "3-4", "1-4"):
         assert f"RUNNING on {PREFIX}[{nodes}]" in ended.stdout
-    asked = [check_configuration(place, framework, nodes) for framework, nodes in points]
-    assert traffic(slurm.hosts) - before > sum(map(least_traffic, asked))
+    configurations = [check_configuration(place, framework, nodes) for framework, nodes in points]
+    assert traffic(slurm.hosts) - before > sum(map(least_traffic, configurations))
     runs = collect(place.study).runs
-    assert list(runs["outcome"]) == ["completed"] * len(asked)
-    assert sorted(runs["exchange_seconds"].notna()) == [True] * len(asked)
+    assert list(runs["outcome"]) == ["completed"] * len(configurations)
+    assert sorted(runs["exchange_seconds"].notna()) == [True] * len(configurations)
 
 
 def check_configuration(place: Workplace, framework: str, nodes: int) -> Configuration:
@@ -79,14 +79,14 @@ def check_configuration(place: Workplace, framework: str, nodes: int) -> Configu
     part = f"{framework}-*-{nodes}n1d"
     facts, paths = place.run_facts(part), place.configuration(part)
     assert (facts["outcome"], facts["ranks_seen"]) == ("completed", list(range(nodes)))
-    asked = Configuration.from_mapping(facts["configuration"])
+    configuration = Configuration.from_mapping(facts["configuration"])
     hosts = [node["hardware"]["host"] for node in facts["nodes"]]
     assert hosts in {2: (NAMES[:2], NAMES[2:]), 4: (NAMES,)}[nodes]
-    check_trained_together(paths.run(1).folder, asked, hosts)
+    check_trained_together(paths.run(1).folder, configuration, hosts)
     notebook = paths.notebook.read_text()
     assert f"#SBATCH --nodes={nodes}" in notebook
     assert f"RUNNING on {PREFIX}" in notebook
-    return asked
+    return configuration
 
 
 def test_a_driver_that_is_killed_leaves_its_jobs_to_the_next_and_an_interrupt_does_not(

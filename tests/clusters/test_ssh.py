@@ -24,17 +24,17 @@ def test_every_node_runs_its_own_command_and_its_files_come_back(ssh_cluster: Cl
     assert [node["hardware"]["host"] for node in ending.nodes] == list(ssh_cluster.hosts[:2])
     for k, host in enumerate(ssh.hosts[:2]):
         assert (folder / f"node-{k}.log").read_text().splitlines()[0] == host.name
-    told = {(folder / f"ports-of-{host.name}.txt").read_text() for host in ssh.hosts[:2]}
-    [(port, address, interface)] = [line.split() for line in told]
+    lines = {(folder / f"ports-of-{host.name}.txt").read_text() for host in ssh.hosts[:2]}
+    [(port, address, interface)] = [line.split() for line in lines]
     assert (address, interface) == (ssh.hosts[1].address, "eth0")
     assert int(port) > 1023
 
 
 def test_with_shared_files_every_node_writes_into_the_folder_of_the_run(ssh: SshHosts, ssh_cluster: Cluster) -> None:
     folder = ssh.folder / "shared"
-    asked = scripts(ssh, folder, "hostname", "hostname > ../by-node-1.txt")
-    commands = tuple(replace(command, log=str(folder / f"{command.name}.log")) for command in asked.commands)
-    ending = execute(replace(asked, commands=commands, node_folder=""), ssh_cluster)
+    submission = scripts(ssh, folder, "hostname", "hostname > ../by-node-1.txt")
+    commands = tuple(replace(command, log=str(folder / f"{command.name}.log")) for command in submission.commands)
+    ending = execute(replace(submission, commands=commands, node_folder=""), ssh_cluster)
     assert ending.outcome == "completed", ending
     assert (folder / "node-0.log").read_text() == f"{ssh_cluster.hosts[0]}\n"
     assert (folder / "by-node-1.txt").read_text() == f"{ssh_cluster.hosts[1]}\n"

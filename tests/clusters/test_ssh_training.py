@@ -28,17 +28,17 @@ LINK = 100e6 / 8
 @pytest.mark.parametrize("nodes", [2, 4])
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_training_across_hosts(ssh_cluster: Cluster, ssh: SshHosts, framework: str, nodes: int) -> None:
-    asked = asked_for(framework, nodes)
+    configuration = asked_for(framework, nodes)
     folder = ssh.hidden / f"{framework}-{nodes}" / "1"
-    job = frameworks.load(framework).job(asked, ssh_cluster)
+    job = frameworks.load(framework).job(configuration, ssh_cluster)
     rendered = replace(
-        launcher.render(job, ssh_cluster, folder), files={"configuration.json": json.dumps(asked.as_dict())}
+        launcher.render(job, ssh_cluster, folder), files={"configuration.json": json.dumps(configuration.as_dict())}
     )
     before = traffic(ssh.hosts)
     ending = execute(rendered, ssh_cluster, 120)
     assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
-    assert traffic(ssh.hosts) - before > least_traffic(asked)
-    logs = check_trained_together(folder, asked, ssh_cluster.hosts[:nodes])
+    assert traffic(ssh.hosts) - before > least_traffic(configuration)
+    logs = check_trained_together(folder, configuration, ssh_cluster.hosts[:nodes])
     if (framework, nodes) == ("paddle_collective", 2):
         # Otherwise what the study below sees of a slow link would prove nothing.
         assert max(log.windows["exchange"].mean_seconds for log in logs) < GRADIENTS / LINK / 2

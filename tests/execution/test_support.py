@@ -48,10 +48,10 @@ def test_what_can_run_here() -> None:
     ],
 )
 def test_a_name_that_nothing_bears_is_a_mistake(change: dict[str, str], message: str) -> None:
-    asked = replace(configuration(), study="test", **change)
+    changed = replace(configuration(), study="test", **change)
     for check in (unsupported_here, require_support):
         with pytest.raises(StudyFileError) as caught:
-            check(asked, CLUSTER)
+            check(changed, CLUSTER)
         assert str(caught.value).startswith(message)
 
 
@@ -93,9 +93,9 @@ def test_the_place_of_a_wrong_name_is_said(tmp_path: Path, right: str, wrong: st
 
 
 def test_too_many_devices_are_an_error_with_the_configuration() -> None:
-    asked = configuration(devices_per_node=3)
-    with pytest.raises(UnsupportedError, match=f"{asked.identity}: needs 3 devices on 1 node"):
-        require_support(asked, CLUSTER)
+    three_devices = configuration(devices_per_node=3)
+    with pytest.raises(UnsupportedError, match=f"{three_devices.identity}: needs 3 devices on 1 node"):
+        require_support(three_devices, CLUSTER)
 
 
 def test_the_version_is_that_of_the_python_the_cluster_names(tmp_path: Path) -> None:

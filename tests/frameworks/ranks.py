@@ -15,30 +15,30 @@ def main(steps: int) -> None:
     values = json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text())
     configuration = Configuration.from_mapping(values)
     trainer = frameworks.load(configuration.framework).trainer(configuration)
-    told = {"initial": trainer.parameter_checksum(), "losses": []}
+    report = {"initial": trainer.parameter_checksum(), "losses": []}
     trainer.barrier()
     for _ in range(steps):
-        told["losses"].append(trainer.loss_value(trainer.train_step()))
+        report["losses"].append(trainer.loss_value(trainer.train_step()))
         trainer.settle()
-    told["maximum"] = trainer.agreed_maximum(trainer.rank + 0.125)
-    told["trained"] = trainer.parameter_checksum()
+    report["maximum"] = trainer.agreed_maximum(trainer.rank + 0.125)
+    report["trained"] = trainer.parameter_checksum()
     with trainer.local_updates():
         trainer.computation_step()
-        told["computed"] = trainer.parameter_checksum()
+        report["computed"] = trainer.parameter_checksum()
     trainer.settle()
-    told["restored"] = trainer.parameter_checksum()
+    report["restored"] = trainer.parameter_checksum()
     if trainer.exchange_kind != "none":
         for size in sizes(trainer):
             trainer.exchange(size)()
     trainer.settle()
     # Nothing was pushed since.
-    told["drain"] = trainer.settle().__dict__
-    told["exchanged"] = trainer.parameter_checksum()
+    report["drain"] = trainer.settle().__dict__
+    report["exchanged"] = trainer.parameter_checksum()
     trainer.train_step()
     trainer.settle()
-    told["continued"] = trainer.parameter_checksum()
+    report["continued"] = trainer.parameter_checksum()
     trainer.close()
-    (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(told))
+    (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(report))
 
 
 def sizes(trainer: Trainer) -> list[int]:

@@ -38,11 +38,15 @@ def main() -> None:
     configuration = Configuration.from_mapping(json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text()))
     Model.builder = lambda self, library: build  # type: ignore[method-assign,assignment]
     trainer: Any = frameworks.load(configuration.framework).trainer(configuration)
-    told = {"initial": trainer.parameter_checksum()}
+    report = {"initial": trainer.parameter_checksum()}
     losses = [float(trainer.train_step()) for _ in range(STEPS)]
-    told |= {"trained": trainer.parameter_checksum(), "losses": losses, "scale": trainer.train_step._scaler.get_scale()}
+    report |= {
+        "trained": trainer.parameter_checksum(),
+        "losses": losses,
+        "scale": trainer.train_step._scaler.get_scale(),
+    }
     trainer.close()
-    (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(told))
+    (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ SCRIPT = str(Path(__file__).with_name("failing_ranks.py"))
 
 @pytest.mark.parametrize("name", frameworks.names())
 def test_the_reason_is_the_exception_of_the_rank_that_raised(tmp_path: Path, name: str) -> None:
-    asked = asynchronous(2) if name == "paddle_ps" else configuration(framework=name, devices_per_node=2)
+    two_ranks = asynchronous(2) if name == "paddle_ps" else configuration(framework=name, devices_per_node=2)
     folder = tmp_path / "runs" / "1"
-    ending = with_last_exception(launch(asked, folder, (SCRIPT,)), RunPaths(folder))
+    ending = with_last_exception(launch(two_ranks, folder, (SCRIPT,)), RunPaths(folder))
     assert ending.outcome == "failed"
     assert " exited with code " in ending.reason
     assert ending.reason.endswith(": ValueError: rank 1 can't go on"), ending.reason

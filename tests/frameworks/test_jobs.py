@@ -129,9 +129,9 @@ def test_what_is_built_is_not_refused(asked: Configuration) -> None:
 
 @pytest.mark.parametrize("name", frameworks.names())
 def test_a_missing_library_is_a_reason(name: str) -> None:
-    asked = replace(LOCAL if name == "paddle_ps" else configuration(), framework=name)
+    of_framework = replace(LOCAL if name == "paddle_ps" else configuration(), framework=name)
     remedy = {"torch_ddp": "make torch", "horovod_torch": "make horovod"}.get(name, "pip install -r requirements.lock")
-    reason = "; ".join(frameworks.load(name).obstacles(asked, CPUS, None))
+    reason = "; ".join(frameworks.load(name).obstacles(of_framework, CPUS, None))
     assert "is not installed" in reason
     assert f"`{remedy}` installs it" in reason
 
@@ -149,8 +149,8 @@ def test_parameter_servers_are_for_cpus() -> None:
 
 
 def test_every_obstacle_is_named() -> None:
-    asked = replace(asynchronous(2), strategy="geo", precision="amp_fp16", image_size=16, model="vgg16")
-    reasons = list(frameworks.load("paddle_ps").obstacles(asked, GPUS, None))
+    impossible = replace(asynchronous(2), strategy="geo", precision="amp_fp16", image_size=16, model="vgg16")
+    reasons = list(frameworks.load("paddle_ps").obstacles(impossible, GPUS, None))
     for part in ("not installed", "GEO mode", "precision amp_fp16", "image_size is 16", "device is gpu"):
         assert len([reason for reason in reasons if part in reason]) == 1, part
     assert len(reasons) == 5

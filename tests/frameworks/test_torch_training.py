@@ -99,8 +99,8 @@ def test_a_run_of_two_ranks_has_all_windows(tmp_path: Path, machine: None, name:
 def test_a_compressed_exchange_moves_half_the_bytes_and_keeps_ranks_alike(
     tmp_path: Path, machine: None, name: str
 ) -> None:
-    asked = {"framework": name, "devices_per_node": 2, "gradient_compression": "fp16", "fusion_mib": 4}
-    one, two = logs_of(tmp_path, **asked)
+    parameters = {"framework": name, "devices_per_node": 2, "gradient_compression": "fp16", "fusion_mib": 4}
+    one, two = logs_of(tmp_path, **parameters)
     assert one.windows["exchange"].bytes == one.facts["gradient_bytes"] == 2 * PARAMETERS
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
 
@@ -138,8 +138,8 @@ def test_other_levels_train_two_ranks_alike(tmp_path: Path, machine: None, name:
 
 @pytest.mark.parametrize("name", TORCH)
 def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path: Path, machine: None, name: str) -> None:
-    asked = configuration(framework=name, devices_per_node=2, precision="amp_fp16", loss_scaling="dynamic")
-    one, two = tell(asked, tmp_path, script=Path(__file__).with_name("scaled_ranks.py"))
+    half_precision = configuration(framework=name, devices_per_node=2, precision="amp_fp16", loss_scaling="dynamic")
+    one, two = tell(half_precision, tmp_path, script=Path(__file__).with_name("scaled_ranks.py"))
     assert one["trained"] == two["trained"] != one["initial"] == two["initial"]
     assert one["scale"] == two["scale"] > 1
     assert one["losses"][-1] < one["losses"][0]
@@ -180,7 +180,7 @@ def _assert_traced(folder: Path, name: str) -> None:
     for file in traces:
         run = read_run(RunPaths(file.parent))
         parameters = run.ranks[0].facts["parameters"]
-        found = read_timeline(file, TracedRun(run.configuration.warmup_steps, longest_steps(run), parameters))
-        assert found.steps == 2
-        assert found.negotiation_seconds > 0
-        assert found.all_reduce_seconds > 0
+        timeline = read_timeline(file, TracedRun(run.configuration.warmup_steps, longest_steps(run), parameters))
+        assert timeline.steps == 2
+        assert timeline.negotiation_seconds > 0
+        assert timeline.all_reduce_seconds > 0

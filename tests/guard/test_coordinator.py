@@ -72,9 +72,9 @@ def test_a_server_serves_until_the_trainers_of_other_nodes_are_done(folder: Path
 
 
 def test_a_server_that_ends_after_the_trainers_of_its_node_is_still_a_failure(folder: Path) -> None:
-    asked = submission(folder, "true", "sleep 600")
+    requested = submission(folder, "true", "sleep 600")
     server = replace(_command(0, "server: sleep 0.5", folder), log=str(folder / "server.log"))
-    result = run(replace(asked, commands=(*asked.commands, server)))
+    result = run(replace(requested, commands=(*requested.commands, server)))
     assert (result.outcome, result.reason) == ("failed", "server-0 on one exited with code 0")
 
 
@@ -133,9 +133,9 @@ def test_the_last_words_of_what_reaches_a_node_are_told(folder: Path) -> None:
 
 def test_what_nodes_write_apart_is_brought_home_and_removed_there(folder: Path, tmp_path: Path) -> None:
     there = f"{tmp_path}/{{unique}}"
-    asked = submission(folder, "cat ../asked.txt; echo kept > ../kept.txt", files={"asked.txt": "asked\n"})
-    commands = tuple(replace(command, log=f"{there}/1/{command.name}.log") for command in asked.commands)
-    result = run(replace(asked, commands=commands, node_folder=there, fingerprint="f"))
+    requested = submission(folder, "cat ../asked.txt; echo kept > ../kept.txt", files={"asked.txt": "asked\n"})
+    commands = tuple(replace(command, log=f"{there}/1/{command.name}.log") for command in requested.commands)
+    result = run(replace(requested, commands=commands, node_folder=there, fingerprint="f"))
     assert result.outcome == "completed", result
     names = {"asked.txt", "kept.txt", "submission.json", "trainer-0.log"}
     assert {file.name for file in folder.iterdir()} == names
@@ -145,17 +145,17 @@ def test_what_nodes_write_apart_is_brought_home_and_removed_there(folder: Path, 
 
 
 def test_ranks_are_shown_those_gpus_that_their_own_node_allows(folder: Path) -> None:
-    asked = submission(folder, "echo $SHOWN", "echo $SHOWN", gpus_per_node=2)
-    commands = (replace(c, environment={"SHOWN": f"{{devices_{c.node}}}"}) for c in asked.commands)
-    result = run(replace(asked, commands=tuple(commands)), _allowing("4,5,6"), _allowing("GPU-7f,GPU-81"))
+    requested = submission(folder, "echo $SHOWN", "echo $SHOWN", gpus_per_node=2)
+    commands = (replace(c, environment={"SHOWN": f"{{devices_{c.node}}}"}) for c in requested.commands)
+    result = run(replace(requested, commands=tuple(commands)), _allowing("4,5,6"), _allowing("GPU-7f,GPU-81"))
     assert result.outcome == "completed", result
     assert [(folder / f"node-{k}.log").read_text() for k in range(2)] == ["4,5\n", "GPU-7f,GPU-81\n"]
     assert [node["devices"] for node in result.nodes] == ["4,5", "GPU-7f,GPU-81"]
 
 
 def test_gpus_that_the_cluster_file_names_come_first(folder: Path) -> None:
-    asked = submission(folder, "echo {devices_0}", gpus_per_node=1, environment={"CUDA_VISIBLE_DEVICES": "2,3"})
-    assert run(asked, _allowing("4,5")).outcome == "completed"
+    requested = submission(folder, "echo {devices_0}", gpus_per_node=1, environment={"CUDA_VISIBLE_DEVICES": "2,3"})
+    assert run(requested, _allowing("4,5")).outcome == "completed"
     assert (folder / "node-0.log").read_text() == "2\n"
 
 

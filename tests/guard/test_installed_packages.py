@@ -21,8 +21,8 @@ def test_another_python_is_asked() -> None:
 
 @pytest.mark.parametrize("python", [(), (sys.executable,), ("env", sys.executable)])
 def test_further_packages_are_asked_for_by_name(python: tuple[str, ...]) -> None:
-    found = installed_packages(python, ["pip-of-nobody", "pytest"])["software"]
-    assert found == software() | {"pytest": pytest.__version__}
+    packages = installed_packages(python, ["pip-of-nobody", "pytest"])["software"]
+    assert packages == software() | {"pytest": pytest.__version__}
 
 
 def test_a_python_elsewhere_is_asked_there() -> None:

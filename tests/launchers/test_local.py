@@ -64,8 +64,8 @@ def execute_one(asked: Submission, timeout_seconds: float = 30) -> JobResult:
 
 
 def test_the_submission_of_a_job() -> None:
-    asked = asynchronous(2)
-    job = frameworks.load("paddle_ps").job(asked, CPUS)
+    with_servers = asynchronous(2)
+    job = frameworks.load("paddle_ps").job(with_servers, CPUS)
     check("submissions/local-parameter_server.json", render(job, CPUS, Path("/runs/1")).as_json())
 
 
@@ -205,8 +205,8 @@ def test_secrets_stay_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_the_ranks_printed_is_kept_and_scratch_is_not(
     tmp_path: Path, framework: str, written: str, kept: str
 ) -> None:
-    asked = configuration(framework=framework, devices_per_node=2)
-    pattern = frameworks.load(framework).job(asked, CPUS).rank_output
+    two_ranks = configuration(framework=framework, devices_per_node=2)
+    pattern = frameworks.load(framework).job(two_ranks, CPUS).rank_output
     script = f"mkdir -p $(dirname {written}); echo hello > {written}; touch {written}.empty; env > everything"
     execute_one(replace(submission(tmp_path, one=script), rank_output=pattern))
     assert (tmp_path / kept).read_text() == "hello\n"

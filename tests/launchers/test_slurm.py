@@ -60,8 +60,8 @@ PATIENCE = Patience(start_seconds=100, run_seconds=1000)
 
 
 def submission(cluster: Cluster = CLUSTER, nodes: int = 2) -> Submission:
-    asked = configuration(nodes=nodes, devices_per_node=8)
-    job = frameworks.load(asked.framework).job(asked, cluster)
+    distributed = configuration(nodes=nodes, devices_per_node=8)
+    job = frameworks.load(distributed.framework).job(distributed, cluster)
     return launcher.render(job, cluster, FOLDER)
 
 
@@ -93,8 +93,8 @@ def test_times_are_rounded_up_to_minutes(seconds: float, text: str) -> None:
 
 
 def test_a_job_may_last_as_long_as_its_runs_and_what_comes_around_them() -> None:
-    one = submission()
-    assert allotted_seconds([one, one, one], 600) == 60 + 3 * (600 + CLUSTER.idle_wait_seconds + 60)
+    run = submission()
+    assert allotted_seconds([run, run, run], 600) == 60 + 3 * (600 + CLUSTER.idle_wait_seconds + 60)
 
 
 def test_a_traced_run_is_of_the_same_configuration_as_the_others() -> None:

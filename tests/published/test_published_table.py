@@ -55,12 +55,12 @@ def test_a_dash_is_kept_as_printed_and_has_no_value(cells):
 
 
 def test_an_accelerate_rate_is_an_efficiency_against_one_thread_of_the_same_program(cells):
-    found = cell(cells, "paddle_vgg16_cluster/accelerate_rate/PaddlePaddle Fluid/20#2")
-    baseline = cell(cells, found.baseline)
-    assert (found.metric, found.printed, found.value) == ("efficiency", "78.64", pytest.approx(0.7864))
+    efficiency = cell(cells, "paddle_vgg16_cluster/accelerate_rate/PaddlePaddle Fluid/20#2")
+    baseline = cell(cells, efficiency.baseline)
+    assert (efficiency.metric, efficiency.printed, efficiency.value) == ("efficiency", "78.64", pytest.approx(0.7864))
     assert (baseline.printed, baseline.batch_per_device, baseline.world_size) == ("16.74", 128, 1)
     rate = cell(cells, "paddle_vgg16_cluster/accelerate_rate/PaddlePaddle Fluid/20#1").value
-    assert rate / (20 * baseline.value) == pytest.approx(found.value, abs=0.0001)
+    assert rate / (20 * baseline.value) == pytest.approx(efficiency.value, abs=0.0001)
 
 
 def test_the_run_lists_of_arcface_and_resnet50_belong_to_the_medians_of_their_tables(cells):
