@@ -27,7 +27,7 @@ study: $(READY) ## measure a study and build its report
 plan: $(READY) ## list what of a study a cluster can run, and why not the rest; starts nothing
 	@$(PYTHON) -m dlperf_study plan $(OPTIONS)
 
-selftest: $(READY) ## test the instrument with known answers, about 25 minutes; QUICK=1: about 3
+selftest: $(READY) ## test the instrument with known answers, about half an hour; QUICK=1: about 3 minutes
 	@$(PYTHON) -m dlperf_study selftest $(if $(filter-out 0,$(QUICK)),--quick)
 
 report: $(READY) ## build the report again from the evidence there is

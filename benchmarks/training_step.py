@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from dlperf_study import frameworks
+from dlperf_study.cluster.software import software, training_libraries
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.worker.windows import measure
 
@@ -38,7 +39,11 @@ def main() -> int:
         print(f"{ratio(sys.argv[1]):.4f}")
         return 0
     failed = False
+    installed = training_libraries(software())
     for name in FRAMEWORKS:
+        if frameworks.load(name).library not in installed:
+            print(f"{name}: not measured, its library is not installed; `make horovod` installs it", flush=True)
+            continue
         environment = {**os.environ, **ENVIRONMENT}
         done = subprocess.run(
             [sys.executable, __file__, name], env=environment, capture_output=True, text=True, check=True
