@@ -15,7 +15,7 @@ RECORD      := --durations=25 --junitxml=.pytest_cache/durations.xml
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan selftest report check-cluster lab torch horovod test test-fast check bench clean active-environment
+.PHONY: help study plan selftest report check-cluster lab torch gpu horovod test test-fast check bench clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -41,6 +41,9 @@ lab: $(READY) ## open the notebooks in JupyterLab
 
 torch: $(READY) ## install PyTorch, for the studies that compare frameworks
 	@$(PYTHON) -m tools.install_torch
+
+gpu: $(READY) ## install Paddle or PyTorch for GPUs: PADDLE_INDEX=address TORCH_INDEX=address; remembered
+	@$(PYTHON) -m tools.install_gpu $(if $(PADDLE_INDEX),paddle=$(PADDLE_INDEX)) $(if $(TORCH_INDEX),torch=$(TORCH_INDEX))
 
 horovod: torch ## build Horovod for that PyTorch, 2-5 minutes once, and check it
 	@$(PYTHON) -m tools.install_horovod

@@ -57,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
     configurations = counted(len(planned.runnable), "configuration")
     _print(f"study {planned.study}: {configurations}, {len(planned.unsupported)} unsupported here")
+    if planned.why_not_gpu:
+        _print(f"note: {planned.why_not_gpu}")
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
     if planned.precision is None:

@@ -13,9 +13,9 @@ import pytest
 from dlperf_study.paths import PROJECT
 from tests.requirements import need
 from tests.shell_program import program
-from tools import install_torch
+from tools import install_gpu, install_torch
 from tools.horovod_build import build_options, compiler_for_torch, key, wheel_folder
-from tools.installer import InstallationError, Log, are_installed, need_free, pins
+from tools.installer import InstallationError, Log, are_installed, misfits, need_free, pins
 
 TOOLS = ("sh", "df", "awk", "tail", "rm", "touch", "env")
 
@@ -219,3 +219,60 @@ def test_the_check_of_horovod_fails_if_a_process_is_alone() -> None:
     done = all_reduce(processes=1, told=2)
     assert done.returncode != 0
     assert "2 processes were started, and this one knows of 1" in done.stdout + done.stderr
+
+
+NOWHERE = "http://127.0.0.1:9/simple"
+
+
+@pytest.fixture
+def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file that remembers indexes, in a folder of its own, with a disk that suffices and no network."""
+    monkeypatch.setattr(install_gpu, "REMEMBERED", tmp_path / "indexes.json")
+    monkeypatch.setattr(install_gpu, "NEEDED_MB", 1)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    return tmp_path / "indexes.json"
+
+
+def test_builds_for_gpus_need_an_address(remembered: Path) -> None:
+    with pytest.raises(InstallationError, match="PADDLE_INDEX or TORCH_INDEX is missing: the address"):
+        install_gpu.install([])
+    with pytest.raises(InstallationError, match="'padle=x' is not LIBRARY=ADDRESS; the libraries are paddle, torch"):
+        install_gpu.install(["padle=x"])
+
+
+@pytest.mark.timeout(120)
+def test_what_cannot_be_fetched_replaces_nothing_and_is_not_remembered(
+    remembered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InstallationError, match=r"pip found no paddlepaddle-gpu==3.0.0 at http://127.0.0.1:9/simple"):
+        install_gpu.install([f"paddle={NOWHERE}"])
+    assert capsys.readouterr().out.startswith("paddle 1/3: fetching paddlepaddle-gpu==3.0.0")
+    assert not remembered.exists()
+    assert metadata.version("paddlepaddle") == "3.0.0"
+
+
+@pytest.mark.timeout(120)
+def test_an_environment_that_is_made_anew_gets_its_builds_for_gpus_again(remembered: Path) -> None:
+    remembered.write_text(f'{{"torch": "{NOWHERE}"}}')
+    with pytest.raises(InstallationError, match=r"pip found no torch==2.13.0 at http://127.0.0.1:9/simple"):
+        install_gpu.install([])
+
+
+def test_what_a_build_for_gpus_sees_is_said() -> None:
+    support = {"cuda": "12.6", "gpus": ["NVIDIA L4"], "obstacle": ""}
+    assert install_gpu.described("torch", support) == "torch with CUDA 12.6 sees NVIDIA L4"
+    blind = support | {"gpus": [], "obstacle": "the driver is too old"}
+    assert install_gpu.described("torch", blind) == "torch with CUDA 12.6 sees no GPU here: the driver is too old"
+    with pytest.raises(InstallationError, match="the index has a torch that is built without CUDA"):
+        install_gpu.described("torch", support | {"cuda": ""})
+
+
+def test_paddle_for_gpus_replaces_the_one_for_cpus() -> None:
+    misfit = "a 1 requires b, which is not installed."
+    printed = f"dlperf_study 0.1.0 requires paddlepaddle, which is not installed.\n{misfit}\n"
+    assert misfits(printed, ["paddlepaddle-gpu"]) == [misfit]
+    assert len(misfits(printed, ["torch"])) == 2

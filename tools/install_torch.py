@@ -4,7 +4,18 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from tools.installer import PIP, InstallationError, Log, Stamp, are_installed, ended, need_free, pins, say
+from tools.installer import (
+    PIP,
+    InstallationError,
+    Log,
+    Stamp,
+    are_installed,
+    check_packages,
+    ended,
+    need_free,
+    pins,
+    say,
+)
 
 LOCK = "requirements-torch.lock"
 STAMP = Stamp(".torch-ready")
@@ -28,7 +39,7 @@ def install() -> None:
     say(f"torch 1/2: installing PyTorch {pins(LOCK)['torch']}, 1-10 minutes with the network (log: {log.path})")
     log.run([*PIP, "install", "-r", LOCK], "pip could not install PyTorch; is there a network and room on the disk?")
     say(f"torch 2/2: checking {metadata.version('torch')}")
-    log.run([*PIP, "check"], "The packages do not fit together.")
+    check_packages()
     log.run([sys.executable, "-c", COMPUTES], "PyTorch is installed but does not compute.")
     if not are_installed(pins(LOCK)):
         raise InstallationError(f"pip installed other versions than {LOCK} pins; does PIP_CONSTRAINT say otherwise?")

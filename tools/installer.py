@@ -90,6 +90,24 @@ class Log:
         return printed
 
 
+def check_packages() -> None:
+    """Raise InstallationError if the packages of this environment do not fit together."""
+    done = subprocess.run([*PIP, "check"], capture_output=True, text=True)
+    if done.returncode and (wrong := misfits(done.stdout, [each.name for each in metadata.distributions()])):
+        raise InstallationError("\n".join(["The packages do not fit together:", *wrong]))
+
+
+def misfits(printed: str, installed: Sequence[str]) -> list[str]:
+    """Return the lines of `pip check` that are right.
+
+    pip misses Paddle where its build for GPUs, a package of another name, is installed in its place.
+    """
+    lines = printed.strip().splitlines()
+    if "paddlepaddle-gpu" in installed:
+        lines = [line for line in lines if not line.endswith("requires paddlepaddle, which is not installed.")]
+    return lines
+
+
 def telling_lines(printed: str, most: int = 8) -> str:
     """Return the first lines that name an error, and the last lines."""
     lines = printed.splitlines()

@@ -52,4 +52,8 @@ echo "set-up 3/4: installing dlperf_study itself"
 $(tail -n 5 "$log")"
 echo "set-up 4/4: checking that the packages fit together"
 .venv/bin/python -m pip check >>"$log" 2>&1 || fail "the packages do not fit together: $(tail -n 3 "$log")"
+if [ -f .gpu-indexes.json ]; then
+    echo "set-up: installing the builds for GPUs again that \`make gpu\` installed"
+    .venv/bin/python -m tools.install_gpu
+fi
 touch .venv/.ready

@@ -14,9 +14,10 @@ from dlperf_study import frameworks
 from dlperf_study.check.result import CheckResult, CheckStatus, missing, note, ok, untested
 from dlperf_study.cluster import software
 from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.cluster.gpu_support import IMPORT_SECONDS, gpu_contradictions, is_named, support_of
 from dlperf_study.guard.installed_packages import different_versions
 from dlperf_study.guard.messages import Message
-from dlperf_study.guard.probe import Probes, start_probes
+from dlperf_study.guard.probe import ANSWER_SECONDS, Probes, start_probes
 from dlperf_study.guard.requests import PORTS
 from dlperf_study.guard.submission import Node
 from dlperf_study.paths import outputs_folder
@@ -92,7 +93,8 @@ def check_nodes(cluster: Cluster, available: Sequence[Node], access: NodeAccess)
     else:
         yield ok("nodes", ", ".join(node.name for node in nodes if node.name) or "this machine")
     with start_probes(nodes) as probes, _facts_request(cluster) as request:
-        facts = probes.ask("facts", **request)
+        imports_seconds = len(frameworks.names()) * IMPORT_SECONDS if cluster.device == "gpu" else 0.0
+        facts = probes.ask("facts", ANSWER_SECONDS + imports_seconds, **request)
         for node in nodes:
             if node.title in facts:
                 yield from check_node(cluster, node.title, facts[node.title])
@@ -114,6 +116,7 @@ def _facts_request(cluster: Cluster) -> Iterator[dict[str, Any]]:
         "work_folder": cluster.work_folder,
         "network_interface": cluster.network_interface,
         "environment": dict(cluster.environment),
+        "device": cluster.device,
         "shared_file": "",
         "pythons": {name: [*cluster.container, cluster.python_for(name)] for name in frameworks.names()},
     }
@@ -188,9 +191,13 @@ def _devices(cluster: Cluster, subject: str, hardware: Facts) -> CheckResult:
     detail = f"{count} × {name}"
     if count < cluster.devices_per_node:
         return missing(subject, detail, f"the cluster file says devices_per_node: {cluster.devices_per_node}; lower it")
-    if cluster.device_name != name:
-        remedy = f"the cluster file, and so every caption, says {cluster.device_name!r}; write device_name: {name}"
+    remedy = f"the cluster file says {cluster.device_name!r}; write device_name: {name}"
+    if cluster.device == "gpu" and not is_named(cluster.device_name, name):
+        return missing(subject, detail, remedy)
+    if cluster.device == "cpu" and cluster.device_name != name:
         return note(subject, detail, remedy)
+    if cluster.why_not_gpu:
+        return note(subject, detail, cluster.why_not_gpu)
     return ok(subject, detail)
 
 
@@ -241,7 +248,23 @@ def _framework(cluster: Cluster, framework: str, facts: Mapping[str, Facts]) -> 
         for package, version, _ in different_versions(of_node["software"], reference):
             detail = f"{package} is {version} on {name}, different from {first}"
             return missing(framework, detail, "install the same lock file everywhere")
-    return ok(framework, f"{', '.join(versions)} everywhere")
+    everywhere = f"{', '.join(versions)} everywhere"
+    return _on_gpus(cluster, framework, facts, everywhere) if cluster.device == "gpu" else ok(framework, everywhere)
+
+
+def _on_gpus(cluster: Cluster, framework: str, facts: Mapping[str, Facts], everywhere: str) -> CheckResult:
+    """Return whether a framework whose libraries are installed ``everywhere`` can train on the GPUs of all nodes."""
+    answers = {name: facts[name]["gpu_support"][framework] for name in facts}
+    for name, answer in answers.items():
+        if answer and "error" in answer:
+            return missing(framework, f"{name}: {answer['error']}", _python_remedy(cluster, framework))
+    if frameworks.load(framework).gpu_support is None:
+        return note(framework, f"{everywhere}; trains on CPUs only", "its configurations are unsupported")
+    supports = {name: support_of(answer) for name, answer in answers.items()}
+    for contradiction in gpu_contradictions(framework, supports, cluster.devices_per_node, cluster.device_name):
+        return missing(framework, contradiction, "docs/gpu.md says how to install a build for GPUs")
+    support = next(iter(supports.values()))
+    return ok(framework, f"{everywhere}, {support.build if support else ''}")
 
 
 def _python_remedy(cluster: Cluster, framework: str) -> str:

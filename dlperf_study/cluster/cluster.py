@@ -17,6 +17,7 @@ class Cluster:
     """The machines of one cluster file, with every ``auto`` replaced by the detected value.
 
     ``device`` is ``cpu`` or ``gpu``; ``device_peak_flops`` (FLOP/s of one device) is None when unknown.
+    ``why_not_gpu``: why runs are measured on the CPU although this machine has GPUs; empty everywhere else.
     ``idle_max_busy_cores`` is how many cores other processes may keep busy before a run starts, and
     ``idle_wait_seconds`` how long to wait for that.
     ``hosts`` has the names of the nodes where the launcher needs them. ``network_interface`` is "" where libraries
@@ -47,6 +48,7 @@ class Cluster:
     settings: Any = None
     is_this_machine: bool = False
     available_devices: int | None = None
+    why_not_gpu: str = ""
 
     @property
     def title(self) -> str:

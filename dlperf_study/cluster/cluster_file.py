@@ -1,20 +1,26 @@
 """Cluster files: strict YAML to a Cluster."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from dlperf_study import frameworks
+from dlperf_study.cluster.auto_device import why_not_gpu
 from dlperf_study.cluster.cluster import DEFAULT, Cluster
-from dlperf_study.cluster.hardware import cpu_name, gpu_names, usable_cpus
+from dlperf_study.cluster.hardware import cpu_name, usable_cpus, usable_gpus
 from dlperf_study.cluster.sections import AUTO, FILE, ClusterFile, cluster_file_model, keys
 from dlperf_study.errors import StudyFileError
+from dlperf_study.study.job import VISIBLE_DEVICES
 from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
 from dlperf_study.study.validation import Section, validate
 from dlperf_study.wording import as_yaml, unknown_name
 
 #: The keys whose values a cluster has unchanged.
-SAME_IN_CLUSTER = ("launcher", "device_peak_flops", "link", "network_interface", "work_folder", "environment")
+SAME_IN_CLUSTER = (
+    *("launcher", "device", "device_name", "device_peak_flops", "link"),
+    *("network_interface", "work_folder", "environment"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +46,12 @@ class LauncherFacts:
 Launchers = Mapping[str, LauncherFacts]
 
 
-def read_cluster(name_or_path: str | Path, launchers: Launchers) -> Cluster:
+def read_cluster(
+    name_or_path: str | Path, launchers: Launchers, framework_names: Collection[str] | None = None
+) -> Cluster:
     """Return a cluster by its name in ``params/clusters`` or by the path of its file, every ``auto`` detected.
 
+    ``framework_names`` are the frameworks that will train, on which the device ``auto`` depends; None: all.
     Raises StudyFileError for any mistake in the file: one line each.
     """
     path = find_file("cluster", name_or_path)
@@ -57,7 +66,7 @@ def read_cluster(name_or_path: str | Path, launchers: Launchers) -> Cluster:
         python = {DEFAULT: "python", **python}
     # The name under which the cluster is found again.
     has_short_name = path.resolve().parent == (PARAMS / "clusters").resolve()
-    return Cluster(
+    cluster = Cluster(
         name=path.resolve().stem if has_short_name else str(path.resolve()),
         hosts=tuple(file.hosts),
         nodes=file.nodes or len(file.hosts),
@@ -69,9 +78,13 @@ def read_cluster(name_or_path: str | Path, launchers: Launchers) -> Cluster:
         shared_files=bool(file.shared_files) if facts.shared_files is None else facts.shared_files,
         settings=_settings(file, facts, path),
         is_this_machine=facts.is_this_machine,
-        **_devices(file, facts, display_path(path)),
+        devices_per_node=file.devices_per_node or 0,
         **{name: getattr(file, name) for name in SAME_IN_CLUSTER},
     )
+    if not facts.is_this_machine:
+        return cluster
+    training = frameworks.names() if framework_names is None else framework_names
+    return _with_devices_here(cluster, display_path(path), training)
 
 
 def sections_of(launchers: Launchers) -> dict[str, type[Section]]:
@@ -133,20 +146,24 @@ def _hosts(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
         yield f"hosts has {', '.join(repeated)} twice"
 
 
-def _devices(file: ClusterFile, facts: LauncherFacts, source: str) -> dict[str, Any]:
-    """Return the devices of each node, detected where the file says ``auto``, which only this machine can have."""
-    gpus = gpu_names() if facts.is_this_machine and file.device != "cpu" else []
-    device = file.device if file.device != AUTO else "gpu" if gpus else "cpu"
-    count = file.devices_per_node or (usable_cpus() if device == "cpu" else len(gpus))
-    if not count:
+def _with_devices_here(cluster: Cluster, source: str, framework_names: Collection[str]) -> Cluster:
+    """Return the cluster with the devices of this machine, its one node, where the file says ``auto``."""
+    allowed = cluster.environment.get(VISIBLE_DEVICES, os.environ.get(VISIBLE_DEVICES))
+    gpus = [gpu.name for gpu in usable_gpus(allowed)] if cluster.device != "cpu" else []
+    if cluster.device == "gpu" and not gpus:
         raise StudyFileError(f"{source}: device is gpu, but nvidia-smi finds no GPU on this machine")
-    name = file.device_name
-    if name == AUTO:
-        name = cpu_name() if device == "cpu" else ", ".join(dict.fromkeys(gpus))
-    available = None
-    if facts.is_this_machine:
-        available = usable_cpus() if device == "cpu" else len(gpus)
-    return {"device": device, "devices_per_node": count, "device_name": name, "available_devices": available}
+    reason = why_not_gpu(cluster, gpus, framework_names) if cluster.device == AUTO and gpus else ""
+    on_gpu = bool(gpus) and not reason
+    available = len(gpus) if on_gpu else usable_cpus()
+    name = (", ".join(dict.fromkeys(gpus)) if on_gpu else cpu_name()) if cluster.device_name == AUTO else ""
+    return replace(
+        cluster,
+        device="gpu" if on_gpu else "cpu",
+        device_name=name or cluster.device_name,
+        devices_per_node=cluster.devices_per_node or available,
+        available_devices=available,
+        why_not_gpu=reason,
+    )
 
 
 def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> Section | None:

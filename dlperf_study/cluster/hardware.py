@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlperf_study.study.job import VISIBLE_DEVICES
-
 COMMAND_SECONDS = 30
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 CPU_INFO = Path("/proc/cpuinfo")
@@ -33,11 +31,6 @@ def cpu_name(information: Path = CPU_INFO) -> str:
     return platform.processor() or platform.machine()
 
 
-def gpu_names(command: str = "nvidia-smi") -> list[str]:
-    """Return the names of the NVIDIA GPUs this process may use; none when there is no driver."""
-    return [gpu.name for gpu in usable_gpus(os.environ.get(VISIBLE_DEVICES), command)]
-
-
 @dataclass(frozen=True)
 class Gpu:
     """One device, as nvidia-smi describes it; a MIG device, a part of a GPU, has no index."""
@@ -50,7 +43,7 @@ class Gpu:
 
 
 def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
-    """Return the GPUs that a process may use, counted as CUDA counts them.
+    """Return the NVIDIA GPUs that a process may use, counted as CUDA counts them; none when there is no driver.
 
     ``allowed`` is its ``CUDA_VISIBLE_DEVICES``; None: all. As in CUDA, the first unknown device ends the list.
     """

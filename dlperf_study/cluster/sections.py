@@ -72,7 +72,7 @@ class ClusterFile(Section):
         default=None, description="machines; left out: as many as hosts"
     )
     devices_per_node: NumberOrAuto = Field(description="devices of each; auto: what this machine has")
-    device: Literal["cpu", "gpu", "auto"] = Field(description="auto: gpu where there is an NVIDIA GPU")
+    device: Literal["cpu", "gpu", "auto"] = Field(description="auto: gpu where a library of the study can use one")
     device_name: str = Field(min_length=1, description="as its maker names it; auto: as this machine reports it")
     device_peak_flops: float | None = Field(
         default=None, ge=1e6, le=1e18, description="FLOP/s of one device; without it no MFU"

@@ -35,6 +35,7 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     """Return the diagnostics that need several runs."""
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     return [
+        *unused_gpus(plan),
         *number_of_runs(plan, completed),
         *far_runs(completed),
         *mixed_environments(completed),
@@ -42,6 +43,12 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
         *uncommitted(completed),
         *short_windows(completed, plan.precision or TOLERANCE),
     ]
+
+
+def unused_gpus(plan: Plan) -> Iterator[Diagnostic]:
+    """The runs were measured on the CPU of a machine with GPUs."""
+    if plan.why_not_gpu:
+        yield Diagnostic("device", plan.why_not_gpu, Severity.NOTE)
 
 
 def number_of_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:

@@ -80,7 +80,7 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
         "exit_codes": result.exit_codes,
         "ranks_expected": requested.configuration.world_size,
         "ranks_seen": [log.rank for log in logs],
-        "cluster": {name: getattr(cluster, name) for name in CLUSTER_FACTS},
+        "cluster": {name: getattr(cluster, name) for name in CLUSTER_FACTS} | measured_device_name(result.nodes),
         **_node_facts(result.nodes, result.busy_cores),
     }
     if result.outcome is not Outcome.COMPLETED:
@@ -101,6 +101,15 @@ def _requested_facts(requested: RequestedRun) -> dict[str, Any]:
         "fingerprint": requested.fingerprint,
         "code": measuring_code(),
     }
+
+
+def measured_device_name(nodes: Sequence[NodeFacts]) -> dict[str, str]:
+    """Return ``device_name`` as the devices of the first node call themselves; nothing where no node reported."""
+    for node in nodes[:1]:
+        if support := node.get("gpu_support"):
+            return {"device_name": ", ".join(dict.fromkeys(support["gpus"]))}
+        return {"device_name": node["hardware"]["cpu_model"]}
+    return {}
 
 
 def write(facts: dict[str, Any], paths: RunPaths) -> None:

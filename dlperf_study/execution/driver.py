@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.pending import Pending, PendingExecution, added_round, pending_of
@@ -45,8 +46,18 @@ class StudyResult:
 
 def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cluster]:
     """Return the plan of a study on a cluster, and that cluster."""
-    cluster = load_cluster(cluster_name)
-    return plan_study(load_study(study_name, quick), cluster), cluster
+    study = load_study(study_name, quick)
+    cluster = cluster_for([study], cluster_name)
+    return plan_study(study, cluster), cluster
+
+
+def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
+    """Return the cluster on which these studies are measured; its device ``auto`` depends on their frameworks."""
+    names: dict[str, None] = {}
+    for study in studies:
+        names |= dict.fromkeys(str(point["framework"]) for point in study.points())
+    # The plan refuses a name that doesn't exist, and says where it is.
+    return load_cluster(cluster_name, [name for name in names if name in frameworks.names()])
 
 
 def plan_study(study: Study, cluster: Cluster) -> Plan:

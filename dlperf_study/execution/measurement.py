@@ -50,7 +50,7 @@ class Measurement:
         self._reported_states = self._job_states()
         self._reported_waits: set[tuple[Path, str]] = set()
         self._deadline = time.monotonic() + self.allotted_seconds
-        environment = {DRIVER_CODE_VARIABLE: code_identity(), REQUEST_VARIABLE: driver_request(missing)}
+        environment = {DRIVER_CODE_VARIABLE: code_identity(), REQUEST_VARIABLE: driver_request(missing, cluster.device)}
         parameters = configuration.as_dict()
         self.process = NotebookProcess(
             Execution(NOTEBOOK, self._paths.notebook, parameters, self._paths.failure, environment)

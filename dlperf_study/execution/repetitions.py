@@ -80,10 +80,11 @@ def run_names(runs: Sequence[RequestedRun]) -> str:
     return names if len(repetitions) == len(runs) else f"{names} and the traced one"
 
 
-def driver_request(runs: Sequence[RequestedRun]) -> str:
-    """Return the request of a driver that these runs of one turn, and no others, are performed now."""
+def driver_request(runs: Sequence[RequestedRun], device: str) -> str:
+    """Return the request of a driver that these runs of one turn, and no others, are performed now on this device."""
     measured = [run.repetition for run in runs if not run.variables]
-    return json.dumps({"repetitions": measured, "traced": len(measured) < len(runs), "turn": asdict(runs[0].turn)})
+    is_traced, turn = len(measured) < len(runs), asdict(runs[0].turn)
+    return json.dumps({"repetitions": measured, "traced": is_traced, "turn": turn, "device": device})
 
 
 class ConfigurationRuns:
@@ -97,13 +98,14 @@ class ConfigurationRuns:
 
     def __init__(self, configuration: Configuration) -> None:
         require_code_of_driver()
-        self._cluster = load_cluster(configuration.cluster)
+        self._cluster = load_cluster(configuration.cluster, [configuration.framework])
         require_support(configuration, self._cluster)
         self._configuration = configuration
         if REQUEST_VARIABLE not in os.environ:
             self._requested = self._now = requested_runs(configuration, self._cluster)
             return
         request = json.loads(os.environ[REQUEST_VARIABLE])
+        _require_device(request["device"], self._cluster)
         repetitions, turn = request["repetitions"], Turn(**request["turn"])
         self._requested = requested_runs(configuration, self._cluster, repetitions)
         self._now = []
@@ -150,6 +152,13 @@ def require_completed(records: Sequence[dict[str, Any]]) -> None:
             lines.extend(f"    {line}" for line in tail[-FAILURE_LOG_LINES:])
     if lines:
         raise RunError("\n".join(lines))
+
+
+def _require_device(device: str, cluster: Cluster) -> None:
+    """Raise RunError if the device ``auto`` is another one now than when the study was planned."""
+    if device != cluster.device:
+        reason = f": {cluster.why_not_gpu}" if cluster.why_not_gpu else ""
+        raise RunError(f"the study was planned for device {device}, but now it is {cluster.device}{reason}")
 
 
 def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from dlperf_study.errors import UnsupportedError
-from dlperf_study.execution.driver import Say, plan_study, run_study
+from dlperf_study.execution.driver import Say, cluster_for, plan_study, run_study
 from dlperf_study.execution.shaped_link import link_obstacle, run_on_shaped_link
-from dlperf_study.execution.support import load_cluster
 from dlperf_study.paths import SELFTEST, StudyPaths, write_atomically
 from dlperf_study.plan.plan import Plan
 from dlperf_study.study.strict_yaml import PARAMS
@@ -70,8 +69,8 @@ def pair_studies(pairs: int, quick: bool) -> list[Study]:
 
 
 def _measure(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredStudies:
-    cluster = load_cluster(cluster_name)
     studies, straggler, link = pair_studies(pairs, quick), _study("straggler", quick), _study("link", quick)
+    cluster = cluster_for([*studies, straggler, link], cluster_name)
     plans = {study.name: plan_study(study, cluster) for study in (*studies, straggler, link)}
     measured = MeasuredStudies([study.name for study in studies], straggler.name, link.name)
     progress = _Parts(plans, say)

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from dlperf_study import frameworks, launchers, models
+from dlperf_study.cluster.auto_device import gpu_obstacle_here
 from dlperf_study.cluster.cluster import DEFAULT, Cluster
 from dlperf_study.cluster.cluster_file import read_cluster
 from dlperf_study.errors import RunError, StudyFileError, UnsupportedError
@@ -20,12 +21,13 @@ from dlperf_study.wording import unknown_name
 Locate = Callable[[str, str], str]
 
 
-def load_cluster(name_or_path: str | Path) -> Cluster:
+def load_cluster(name_or_path: str | Path, framework_names: Collection[str] | None = None) -> Cluster:
     """Return a cluster by its name in ``params/clusters`` or by the path of its file.
 
+    ``framework_names`` are the frameworks that will train, on which the device ``auto`` depends; None: all.
     Raises StudyFileError for any error in the file.
     """
-    return read_cluster(name_or_path, launchers.by_name())
+    return read_cluster(name_or_path, launchers.by_name(), framework_names)
 
 
 def check_names(configuration: Configuration, cluster: Cluster, locate: Locate) -> None:
@@ -77,7 +79,10 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
     except UnusablePython as error:
         reasons.append(f"the Python for {framework.name} can't be used: {error}")
     reasons.extend(framework.obstacles(configuration, cluster, version))
-    return "; ".join(reasons) or None
+    # On other machines, a run asks its nodes.
+    if version and cluster.device == "gpu" and cluster.is_this_machine and framework.gpu_support:
+        reasons.append(gpu_obstacle_here(cluster, framework.name, configuration.devices_per_node))
+    return "; ".join(filter(None, reasons)) or None
 
 
 def require_support(configuration: Configuration, cluster: Cluster) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from dlperf_study import models
 from dlperf_study.errors import StudyFileError
+from dlperf_study.frameworks._gpu_support import GpuSupport
 from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_of
 from dlperf_study.study.job import DEVICE_ORDER, PCI_BUS_ORDER, VISIBLE_DEVICES, Job
 from dlperf_study.study.parameter import Scalar, Scope
@@ -131,6 +132,8 @@ class Framework:
     ``tracing`` is the environment in which the library writes a timeline of itself, empty if it can't.
     ``environment_prefixes``: training processes inherit the variables that begin so, for the library reads them;
     ``decided_variables``: but not those that begin so, for a configuration decides their values.
+    ``gpu_support`` imports the library and returns what it can do with the GPUs here; None: it trains on CPUs only.
+    ``gpu_remedy`` is the command that installs a build for GPUs in this project's own environment.
     """
 
     name: str
@@ -146,6 +149,8 @@ class Framework:
     tracing: dict[str, str] = field(default_factory=dict)
     environment_prefixes: tuple[str, ...] = ()
     decided_variables: tuple[str, ...] = ()
+    gpu_support: Callable[[], GpuSupport] | None = None
+    gpu_remedy: str = ""
 
 
 class HostStopwatch:

@@ -1,4 +1,4 @@
-"""Shared by the Paddle frameworks: the number of a rank, the stopwatch of a GPU, the description of a rank."""
+"""Shared by the Paddle frameworks: the number of a rank, what Paddle can do with GPUs, the description of a rank."""
 
 import os
 from functools import partial
@@ -7,9 +7,11 @@ from typing import Any
 from dlperf_study import models
 from dlperf_study.frameworks._base import EventStopwatch, HostStopwatch, Stopwatch
 from dlperf_study.frameworks._common import model_facts
+from dlperf_study.frameworks._gpu_support import GpuSupport, nccl_version, obstacle_of
 from dlperf_study.study.configuration import Configuration
 
 PACKAGES = ("paddlepaddle-gpu", "paddlepaddle")
+GPU_REMEDY = "make gpu PADDLE_INDEX=ADDRESS"
 ENVIRONMENT_PREFIXES = ("FLAGS_", "GLOG_")
 
 
@@ -23,6 +25,24 @@ def on_gpu() -> bool:
     import paddle
 
     return str(paddle.get_device()).startswith("gpu")
+
+
+def gpu_support() -> GpuSupport:
+    """Return what Paddle can do with the GPUs that this process may use."""
+    import paddle
+
+    if not paddle.device.is_compiled_with_cuda():
+        return GpuSupport()
+    names: tuple[str, ...] = ()
+    obstacle = ""
+    try:
+        names = tuple(map(paddle.device.cuda.get_device_name, range(paddle.device.cuda.device_count())))
+    # What Paddle raises where CUDA fails has no documented class.
+    except Exception as error:
+        obstacle = obstacle_of(error)
+    version = paddle.version
+    nccl = nccl_version(int(version.nccl()))
+    return GpuSupport(str(version.cuda()), str(version.cudnn()), nccl, names, obstacle)
 
 
 def stopwatch() -> Stopwatch:

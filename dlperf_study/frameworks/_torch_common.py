@@ -22,6 +22,7 @@ from dlperf_study.frameworks._base import (
     model_obstacles,
     unbuilt_levels,
 )
+from dlperf_study.frameworks._gpu_support import GpuSupport, obstacle_of
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES
 
@@ -33,6 +34,7 @@ LEVELS: Levels = BUILT_LEVELS | {
     "memory_format": ("nchw", "nhwc"),
     "gradient_compression": ("none", "fp16"),
 }
+GPU_REMEDY = "make gpu TORCH_INDEX=ADDRESS"
 #: Bytes of one element of a gradient on the link.
 ELEMENT_BYTES = {"none": 4, "fp16": 2}
 
@@ -53,6 +55,24 @@ def obstacles(
 def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
     """Return the environment of the ranks of a node; on a CPU no GPU is visible to them."""
     return common_environment(configuration) | {VISIBLE_DEVICES: ""} | gpu_environment(cluster, node)
+
+
+def gpu_support() -> GpuSupport:
+    """Return what PyTorch can do with the GPUs that this process may use."""
+    import torch
+
+    if not torch.version.cuda:
+        return GpuSupport()
+    names: tuple[str, ...] = ()
+    obstacle = ""
+    try:
+        torch.cuda.init()
+        names = tuple(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
+    # CUDA fails with exceptions of several classes.
+    except Exception as error:
+        obstacle = obstacle_of(error)
+    nccl = ".".join(map(str, torch.cuda.nccl.version())) if torch.distributed.is_nccl_available() else ""
+    return GpuSupport(str(torch.version.cuda), str(torch.backends.cudnn.version()), nccl, names, obstacle)
 
 
 class TorchTrainer:

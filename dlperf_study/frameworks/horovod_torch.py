@@ -4,11 +4,13 @@ import copy
 import os
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from dlperf_study.frameworks import _common, _torch_common
 from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node
+from dlperf_study.frameworks._gpu_support import GpuSupport, nccl_version
 from dlperf_study.frameworks._torch_common import TorchTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
@@ -64,6 +66,13 @@ def settings(configuration: Configuration) -> dict[str, str]:
         "HOROVOD_HIERARCHICAL_ALLREDUCE": 1 if configuration.hierarchical else None,
     }
     return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def gpu_support() -> GpuSupport:
+    """Return what the PyTorch below Horovod can do with GPUs; the NCCL is the one that Horovod was compiled with."""
+    import horovod.torch as hvd
+
+    return replace(_torch_common.gpu_support(), nccl=nccl_version(hvd.nccl_built()))
 
 
 def show_gpus_of_node(environment: MutableMapping[str, str]) -> None:
@@ -188,4 +197,6 @@ FRAMEWORK = Framework(
         *("HOROVOD_AUTOTUNE", "HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD"),
         *("HOROVOD_HIERARCHICAL", "HOROVOD_TIMELINE"),
     ),
+    gpu_support=gpu_support,
+    gpu_remedy=f"{_torch_common.GPU_REMEDY} && make horovod HOROVOD_GPU_OPERATIONS=NCCL",
 )

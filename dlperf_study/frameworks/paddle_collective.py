@@ -22,7 +22,7 @@ from dlperf_study.frameworks._base import (
 )
 from dlperf_study.models._base import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, Task, TaskRole
+from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
 
 STRATEGIES = ("all_reduce",)
 #: The files of the launcher: one per rank of the node.
@@ -30,6 +30,9 @@ RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/workerlog\.(?P<rank>\d+)"
 LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
 #: Bytes of one element of a gradient: float32.
 ELEMENT_BYTES = 4
+#: Without them Paddle trains on every GPU that it sees. An empty list alone is one GPU without a name for its launcher;
+#: with the second variable the launcher counts the devices that Paddle sees, and starts ranks for CPUs.
+HIDDEN_GPUS = {VISIBLE_DEVICES: "", "XPU_VISIBLE_DEVICES": "all"}
 #: Between CPUs, gloo moves bytes in a thread of its own, and reduces in that of the training.
 EXCHANGE_THREADS = 1
 
@@ -46,8 +49,8 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return one launcher per node; each starts the ranks of its node.
 
-    ``--max_restart 0``: a rank restarted unnoticed would be averaged into the result. On a CPU no list of GPUs is
-    set, not even an empty one: Paddle's launcher fails with that.
+    ``--max_restart 0``: a rank restarted unnoticed would be averaged into the result. ``--enable_gpu_log 0``: by
+    default the launcher starts ``nvidia-smi`` every five seconds, also while ranks are timed.
     """
     nodes, python = configuration.nodes, cluster.python_for("paddle_collective")
     tasks: list[Task] = []
@@ -58,10 +61,11 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
         argv = (
             *(python, "-m", "paddle.distributed.launch", *rendezvous),
             *("--nproc_per_node", str(configuration.devices_per_node)),
-            *("--max_restart", "0", "--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
+            *("--max_restart", "0", "--enable_gpu_log", "0"),
+            *("--log_dir", "{run}/scratch/ranks-of-node-" + str(node)),
             *(python, "-u", "-m", "dlperf_study.worker"),
         )
-        environment = common_environment(configuration) | gpu_environment(cluster, node)
+        environment = common_environment(configuration) | (gpu_environment(cluster, node) or HIDDEN_GPUS)
         environment |= network_environment(configuration, cluster, node)
         tasks.append(Task(f"node-{node}", TaskRole.TRAINER, node, argv, environment))
     gpus = gpus_per_node(configuration, cluster)
@@ -203,4 +207,6 @@ FRAMEWORK = Framework(
     job=job,
     trainer=CollectiveTrainer,
     environment_prefixes=_paddle_common.ENVIRONMENT_PREFIXES,
+    gpu_support=_paddle_common.gpu_support,
+    gpu_remedy=_paddle_common.GPU_REMEDY,
 )

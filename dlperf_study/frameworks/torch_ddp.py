@@ -146,4 +146,6 @@ FRAMEWORK = Framework(
     obstacles=obstacles,
     job=job,
     trainer=DataParallelTrainer,
+    gpu_support=_torch_common.gpu_support,
+    gpu_remedy=_torch_common.GPU_REMEDY,
 )

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.cluster.gpu_support import IMPORT_SECONDS, gpu_contradictions, support_of
 from dlperf_study.guard.guards import Guards, NodeTimeout, RunFailed
 from dlperf_study.guard.installed_packages import version_mismatch
 from dlperf_study.guard.messages import Message
@@ -110,7 +111,7 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     for index, node in enumerate(run.nodes):
         guards.open(index, node)
         guards.send(index, "prepare", **request)
-    seconds = READY_SECONDS + submission.idle_wait_seconds
+    seconds = READY_SECONDS + submission.idle_wait_seconds + (IMPORT_SECONDS if submission.gpus_per_node else 0.0)
     try:
         run.ready = guards.gather("ready", range(len(run.nodes)), seconds)
     except NodeTimeout as timeout:
@@ -119,6 +120,17 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     reports = [run.ready[index] for index in sorted(run.ready)]
     if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission.python):
         raise RunFailed(Outcome.FAILED, mismatch)
+    if submission.gpus_per_node:
+        _require_gpus(run)
+
+
+def _require_gpus(run: ConductedRun) -> None:
+    """Raise RunFailed unless the library that trains sees the GPUs of the cluster file on every node."""
+    submission = run.submission
+    supports = {run.nodes[index].title: support_of(report["gpu_support"]) for index, report in run.ready.items()}
+    wanted, device_name = submission.gpus_per_node, submission.device_name
+    for contradiction in gpu_contradictions(submission.framework, supports, wanted, device_name):
+        raise RunFailed(Outcome.FAILED, contradiction)
 
 
 def _result(

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from dlperf_study.cluster.environment_variables import passed_environment, recorded_environment
+from dlperf_study.cluster.gpu_support import gpu_support
 from dlperf_study.errors import RunError
 from dlperf_study.guard.installed_packages import installed_packages
 from dlperf_study.guard.messages import CoordinatorConnection, Message, RunStopped
@@ -27,7 +28,7 @@ from dlperf_study.guard.remote_shell import install
 from dlperf_study.guard.run_folder import keep_rank_output, pack, write_files
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
-from dlperf_study.study.job import Outcome, TaskRole
+from dlperf_study.study.job import VISIBLE_DEVICES, Outcome, TaskRole
 from dlperf_study.supervision.processes import RUN_MARK, end_marked, ending_words
 
 POLL_SECONDS = 0.05
@@ -90,6 +91,7 @@ class _Guard:
         )
         self._environment = passed_environment(further=request["pass_environment"]) | request["environment"]
         gpus = allowed_gpus(request["environment"])
+        devices = first_devices(gpus, request["gpus_per_node"])
         address, interface = own_address(request["network_interface"]) if request["has_peers"] else (LOOPBACK, "lo")
         private = (*PRIVATE, *request["unrecorded"])
         public = {name: value for name, value in self._environment.items() if name not in private}
@@ -99,11 +101,17 @@ class _Guard:
             address=address,
             interface=interface,
             ports=free_ports(request["ports"]),
-            devices=first_devices(gpus, request["gpus_per_node"]),
+            devices=devices,
+            gpu_support=self._gpu_support(request, devices) if request["gpus_per_node"] else None,
             hardware=hardware(gpus),
             variables=recorded_environment(public),
             **installed_packages(request["python"]),
         )
+
+    def _gpu_support(self, request: Message, devices: str) -> Message | None:
+        """Return what the library that will train can do with these GPUs; None if it is not installed."""
+        support = gpu_support(request["python"], request["framework"], self._environment | {VISIBLE_DEVICES: devices})
+        return asdict(support) if support else None
 
     def _report_waiting(self, busy_processes: str) -> None:
         self._coordinator.send("waiting", busy_processes=busy_processes)

@@ -11,12 +11,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from dlperf_study.cluster.environment_variables import passed_environment
+from dlperf_study.cluster.gpu_support import gpu_support
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import RunError
 from dlperf_study.guard.guards import Channel
@@ -41,11 +44,11 @@ class Probes:
         self._channels = dict(channels)
         self.lost = dict(lost)
 
-    def ask(self, kind: str, **values: Any) -> dict[str, Message]:
+    def ask(self, kind: str, within_seconds: float = ANSWER_SECONDS, **values: Any) -> dict[str, Message]:
         """Send the same request to all nodes; return their answers. A node without an answer is lost from now on."""
         for channel in self._channels.values():
             channel.send(kind, **values)
-        deadline = time.monotonic() + ANSWER_SECONDS
+        deadline = time.monotonic() + within_seconds
         answers = {}
         for name, channel in list(self._channels.items()):
             answer = _receive(channel, deadline)
@@ -128,6 +131,11 @@ def facts(request: Message) -> dict[str, Any]:
     software = {}
     for framework, python in request["pythons"].items():
         software[framework] = _or_error(partial(installed_packages, python))
+    supports = {}
+    if request["device"] == "gpu":
+        environment = passed_environment() | request["environment"]
+        for framework, python in request["pythons"].items():
+            supports[framework] = _or_error(partial(_gpu_support, python, framework, environment))
     is_writable = False
     with suppress(OSError), tempfile.TemporaryFile(dir=existing):
         is_writable = True
@@ -142,10 +150,17 @@ def facts(request: Message) -> dict[str, Any]:
         "is_writable": is_writable,
         "sees_shared_file": bool(request["shared_file"]) and Path(request["shared_file"]).is_file(),
         "software": software,
+        "gpu_support": supports,
     }
 
 
-def _or_error(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _gpu_support(python: Sequence[str], framework: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return what a framework's library can do with the GPUs here; None if it is not installed."""
+    support = gpu_support(python, framework, environment)
+    return asdict(support) if support else None
+
+
+def _or_error(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
     """Return the answer to a question, or why there is none, as ``error``."""
     try:
         return ask()

@@ -56,6 +56,7 @@ def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[s
         "idle_wait_seconds": submission.idle_wait_seconds,
         "network_interface": submission.network_interface,
         "has_peers": submission.nodes > 1,
+        "framework": submission.framework,
         "gpus_per_node": submission.gpus_per_node,
         "ports": random.sample(PORTS, CANDIDATES) if submission.ports else [],
         "python": submission.python,
@@ -105,4 +106,5 @@ def node_facts(run: ConductedRun, node_index: int, final_report: Message | None)
     report = run.ready[node_index]
     during = {"busy_cores_during": final_report["busy_cores"] if final_report else None}
     facts = {name: report[name] for name in ("address", "interface", "devices", "hardware", "software", "variables")}
-    return {"node": node_index, "name": run.nodes[node_index].name, **facts, "load": report["load"] | during}
+    support = {"gpu_support": report["gpu_support"]} if report["gpu_support"] else {}
+    return {"node": node_index, "name": run.nodes[node_index].name, **facts, **support, "load": report["load"] | during}

@@ -37,7 +37,9 @@ class Submission:
 
     ``folder`` is the folder of the evidence. When nodes don't share files, each creates ``node_folder``, the same path
     everywhere, writes below it, and removes it. ``python`` is the argv of the Python that trains, for the list of its
-    installed packages. ``files`` are texts by name, written into the folder of the run on every node before the start.
+    installed packages. ``framework`` is what trains, and ``device_name`` the name in the cluster file, with which GPUs
+    are compared before anything starts. ``files`` are texts by name, written into the folder of the run on every node
+    before the start.
     """
 
     launcher: str
@@ -46,7 +48,9 @@ class Submission:
     ports: int
     rank_output: str = ""
     nodes: int = 1
+    framework: str = ""
     gpus_per_node: int = 0
+    device_name: str = ""
     node_folder: str = ""
     python: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -137,7 +141,9 @@ def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_
         empty,
         commands=tuple(commands),
         rank_output=job.rank_output,
+        framework=job.framework,
         gpus_per_node=job.gpus_per_node,
+        device_name=cluster.device_name,
         python=(*cluster.container, job.tasks[0].argv[0]),
         environment=dict(cluster.environment),
         pass_environment=cluster.pass_environment,

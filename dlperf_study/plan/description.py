@@ -23,6 +23,8 @@ def describe(plan: Plan, run_seconds: Mapping[str, float]) -> str:
         f"Study {plan.study} on cluster {plan.cluster}, {plan.scaling} scaling: "
         f"{len(plan.runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs."
     ]
+    if plan.why_not_gpu:
+        parts.append(f"Note: {plan.why_not_gpu}.")
     if plan.runnable:
         parts[0] += f"\n{_time(plan.runnable, run_seconds)}"
         if plan.precision is not None:

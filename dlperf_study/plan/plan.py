@@ -62,6 +62,7 @@ class Plan:
     ``precision``: the wanted half-width of every interval as a share of its value, for which rounds are added to
     ``repeats``, up to ``max_repeats`` in all and within ``time_budget_minutes``; None: none are added.
     ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
+    ``why_not_gpu``: why runs are measured on a CPU although the machine has GPUs; empty everywhere else.
     """
 
     study: str
@@ -80,6 +81,7 @@ class Plan:
     max_repeats: int | None = None
     time_budget_minutes: float | None = None
     ingested_from: str = ""
+    why_not_gpu: str = ""
 
     @property
     def runnable(self) -> tuple[Entry, ...]:
@@ -166,6 +168,7 @@ def _plan(study: Study, cluster: Cluster, entries: Sequence[Entry]) -> Plan:
         precision=study.precision,
         max_repeats=study.rounds_at_most if study.precision else None,
         time_budget_minutes=study.time_budget_minutes,
+        why_not_gpu=cluster.why_not_gpu,
     )
 
 

@@ -22,9 +22,13 @@ from dlperf_study.launchers.slurm import allocation_argv, refusal
 from dlperf_study.slurm.settings import SlurmSettings
 from tests.clusters.kubernetes import FakeKubernetes, Kubelet, fake_kubernetes
 from tests.command_line import CLUSTER, Workplace
+from tests.nvidia_smi import A100, two_a100
 
 TWO = Cluster("two", 2, 4, "cpu", "a CPU", "ssh", hosts=("one", "two"), shared_files=False)
 GPUS = replace(TWO, device="gpu", device_name="Tesla V100")
+ON_ANY_DEVICE = (
+    CLUSTER.replace("device: cpu", "device: auto").replace("a CPU", "auto").replace("per_node: 2", "per_node: auto")
+)
 SOFTWARE: dict[str, Any] = {"paddlepaddle": "3.0.0", "torch": "2.13.0", "horovod": "0.28.1", "system": "Linux"}
 
 
@@ -78,10 +82,29 @@ def test_what_a_node_lacks(
     assert {other.status for other in results.values()} == {CheckStatus.OK}
 
 
-def test_gpus_are_counted_and_named() -> None:
-    hardware = {"host": "one", "cpu_model": "a CPU", "cores": 4, "gpu_names": "Tesla V100; " * 3 + "Tesla V100"}
+@pytest.mark.parametrize(("name", "status"), [("Tesla V100", CheckStatus.OK), (A100, CheckStatus.MISSING)])
+def test_gpus_are_counted_and_named(name: str, status: CheckStatus) -> None:
+    hardware = {"host": "one", "cpu_model": "a CPU", "cores": 4, "gpu_names": "; ".join([name] * 4)}
     results = {f.subject: f for f in reachability.check_node(GPUS, "one", facts(hardware=hardware))}
-    assert results["one: devices"] == ok("one: devices", "4 × Tesla V100")
+    result = results["one: devices"]
+    assert (result.status, result.detail) == (status, f"4 × {name}")
+    assert ("write device_name: " in result.remedy) is (status is CheckStatus.MISSING)
+
+
+def test_a_framework_on_gpus_is_ok_with_the_versions_that_it_is_built_with() -> None:
+    support = {"cuda": "12.6", "cudnn": "9.5.1", "nccl": "2.25.1", "gpus": ["Tesla V100"] * 4, "obstacle": ""}
+    answers = {"torch_ddp": support, "paddle_collective": support | {"gpus": []}, "paddle_ps": None}
+    answers["horovod_torch"] = {"error": "python exited with code 1: no libhorovod"}
+    results = reachability.check_together(GPUS, {"one": facts(gpu_support=answers)}, {"one": 0.0})
+    rows = {result.subject: (result.status, result.detail) for result in results}
+    build = "CUDA 12.6, cuDNN 9.5.1, NCCL 2.25.1"
+    assert rows["torch_ddp"] == (CheckStatus.OK, f"torch 2.13.0 everywhere, {build}")
+    assert rows["paddle_collective"] == (
+        CheckStatus.MISSING,
+        f"one: paddle ({build}) sees 0 GPUs, but the run needs 4",
+    )
+    assert rows["paddle_ps"] == (CheckStatus.NOTE, "paddlepaddle 3.0.0 everywhere; trains on CPUs only")
+    assert rows["horovod_torch"] == (CheckStatus.MISSING, "one: python exited with code 1: no libhorovod")
 
 
 def together(**of_two: Any) -> dict[str, CheckResult]:
@@ -153,6 +176,29 @@ def test_this_machine_is_checked_by_the_command_line(place: Workplace, capsys: p
     assert "ok    this machine: reached" in printed
     assert "paddlepaddle 3.0.0 everywhere" in printed
     assert printed.splitlines()[-1].endswith("nothing is missing")
+
+
+def test_gpus_that_no_library_can_use_are_named(
+    place: Workplace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_a100(place.folder, monkeypatch)
+    place.cluster_file.write_text(ON_ANY_DEVICE)
+    assert main(["check", str(place.cluster_file)]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(rf"^note +this machine: devices .*\n +-> this machine has 2 × {A100}, but runs are", printed, re.M)
+    assert "`make gpu PADDLE_INDEX=ADDRESS` installs a build for GPUs" in printed
+
+
+def test_gpus_that_are_wanted_and_no_library_can_use_are_missing(
+    place: Workplace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_a100(place.folder, monkeypatch)
+    place.cluster_file.write_text(ON_ANY_DEVICE.replace("device: auto", "device: gpu"))
+    assert main(["check", str(place.cluster_file)]) == 1
+    printed = capsys.readouterr().out
+    assert f"2 × {A100}" in printed
+    assert "missing  paddle_collective       this machine: paddle is built without CUDA, so it trains on" in printed
+    assert "missing  a framework             none can train" in printed
 
 
 def test_something_missing_makes_the_exit_code_1(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,14 +4,15 @@ import sys
 
 import pytest
 
-from dlperf_study.cluster import cluster_file
-from dlperf_study.cluster.hardware import cpu_name, gpu_names, usable_cpus
+from dlperf_study.cluster.hardware import cpu_name, usable_cpus
 from dlperf_study.execution.support import load_cluster
 from dlperf_study.launchers.ssh import SshSettings
 from dlperf_study.paths import PROJECT
 from dlperf_study.slurm.settings import SlurmSettings
 from dlperf_study.wording import counted
 from tests.frameworks.launching import configuration
+from tests.nvidia_smi import A100, UUIDS, two_a100
+from tests.shell_program import program
 from tests.study.examples import CLUSTER, KUBERNETES, LOCAL, SLURM, SSH, write
 
 
@@ -29,13 +30,12 @@ def test_a_framework_has_the_python_the_file_names_or_this_one(tmp_path):
     assert cluster.python_for("paddle_collective") == sys.executable
 
 
-def test_local_is_this_machine():
+def test_local_is_this_machine(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     cluster = load_cluster("local")
-    gpus = gpu_names()
     assert (cluster.name, cluster.launcher, cluster.nodes) == ("local", "local", 1)
-    assert cluster.device == ("gpu" if gpus else "cpu")
-    assert cluster.devices_per_node == (len(gpus) or usable_cpus())
-    assert cluster.device_name == (gpus[0] if gpus else cpu_name())
+    assert (cluster.device, cluster.devices_per_node) == ("cpu", usable_cpus())
+    assert (cluster.device_name, cluster.why_not_gpu) == (cpu_name(), "")
 
 
 def test_this_machine_may_have_fewer_devices_than_its_cluster_file(tmp_path):
@@ -50,11 +50,36 @@ def test_this_machine_may_have_fewer_devices_than_its_cluster_file(tmp_path):
     assert not list(load_cluster(file).obstacles(configuration(devices_per_node=1)))
 
 
-def test_auto_counts_gpus(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_file, "gpu_names", lambda: ["A GPU", "A GPU"])
-    text = LOCAL.replace("device: gpu", "device: auto").replace("Tesla V100-SXM2-16GB", "auto")
-    cluster = load_cluster(write(tmp_path, text))
-    assert (cluster.device, cluster.devices_per_node, cluster.device_name) == ("gpu", 2, "A GPU")
+@pytest.mark.parametrize(("allowed", "count"), [(None, 2), ("1", 1), (f"{UUIDS[1]},{UUIDS[0]}", 2), ("GPU-5f1c", 1)])
+def test_auto_counts_gpus(tmp_path, monkeypatch, allowed, count):
+    two_a100(tmp_path, monkeypatch)
+    environment = f"environment: {{CUDA_VISIBLE_DEVICES: '{allowed}'}}\n" if allowed else ""
+    file = write(tmp_path, LOCAL.replace("Tesla V100-SXM2-16GB", "auto") + environment)
+    cluster = load_cluster(file)
+    assert (cluster.device, cluster.devices_per_node, cluster.device_name) == ("gpu", count, A100)
+
+
+def test_with_libraries_for_cpus_auto_is_the_cpu_of_a_machine_with_gpus(tmp_path, monkeypatch):
+    two_a100(tmp_path, monkeypatch)
+    cluster = load_cluster("local", ["paddle_collective", "paddle_ps"])
+    assert (cluster.device, cluster.devices_per_node, cluster.device_name) == ("cpu", usable_cpus(), cpu_name())
+    assert cluster.why_not_gpu == (
+        f"this machine has 2 × {A100}, but runs are measured on its CPU: paddle is built without CUDA, so it trains on "
+        "CPUs only; `make gpu PADDLE_INDEX=ADDRESS` installs a build for GPUs in this project's own environment "
+        "(docs/gpu.md); paddle_ps trains on CPUs only"
+    )
+
+
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_no_library_is_imported_where_nothing_looks_like_a_gpu(tmp_path, monkeypatch, device):
+    two_a100(tmp_path, monkeypatch)
+    if device == "auto":
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    broken = program(tmp_path, "touch $0-started; exit 1")
+    text = LOCAL.replace("device: gpu", f"device: {device}") + f"python: {{paddle_collective: {broken}}}\n"
+    text = text.replace("python: {horovod_torch: /opt/horovod/bin/python}\n", "")
+    assert load_cluster(write(tmp_path, text), ["paddle_collective"]).device == "cpu"
+    assert not (tmp_path / "python-started").exists()
 
 
 def test_hosts_are_the_nodes_of_ssh(tmp_path):

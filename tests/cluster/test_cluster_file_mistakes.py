@@ -3,10 +3,10 @@
 import pytest
 
 from dlperf_study import launchers
-from dlperf_study.cluster import cluster_file
 from dlperf_study.cluster.cluster_file import read_cluster
 from dlperf_study.errors import StudyFileError
 from dlperf_study.execution.support import load_cluster
+from tests.nvidia_smi import two_a100
 from tests.study.examples import CLUSTER, KUBERNETES, LOCAL, SLURM, SSH, write
 
 MISTAKES = [
@@ -154,7 +154,8 @@ def test_kubernetes_without_its_section_is_told_what_is_missing(tmp_path):
 
 
 def test_gpus_asked_for_where_there_are_none_are_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_file, "gpu_names", list)
+    two_a100(tmp_path, monkeypatch)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(StudyFileError, match="device is gpu, but nvidia-smi finds no GPU on this machine"):
         load_cluster(write(tmp_path, LOCAL))
 

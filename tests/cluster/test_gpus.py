@@ -26,3 +26,8 @@ def test_gpus_are_those_cuda_may_see(smi: str, allowed: str | None, names: list[
 def test_a_gpu_has_its_driver_and_memory(smi: str) -> None:
     [gpu] = usable_gpus("1", smi)
     assert (gpu.driver, gpu.memory) == ("550.1", "80 MiB")
+
+
+@pytest.mark.parametrize("command", ["/nowhere/nvidia-smi", "false"])
+def test_without_a_driver_there_is_no_gpu(command: str) -> None:
+    assert usable_gpus(None, command) == []

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from dlperf_study.cluster.hardware import cpu_name, gpu_names, usable_cpus
+from dlperf_study.cluster.hardware import cpu_name, usable_cpus
 
 ALLOWED = len(os.sched_getaffinity(0))
 
@@ -25,15 +25,3 @@ def test_the_cpu_has_the_name_its_maker_gives_it(tmp_path):
     file = tmp_path / "cpuinfo"
     file.write_text("processor\t: 0\nmodel name\t: A CPU @ 2.10GHz\n\nprocessor\t: 1\nmodel name\t: A CPU @ 2.10GHz\n")
     assert cpu_name(file) == "A CPU @ 2.10GHz"
-
-
-def test_gpus_are_those_this_process_may_use(smi: str, monkeypatch):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert gpu_names(smi) == ["First", "Second"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    assert gpu_names(smi) == ["Second"]
-
-
-def test_without_a_driver_there_is_no_gpu(tmp_path):
-    assert gpu_names(str(tmp_path / "nvidia-smi")) == []
-    assert gpu_names("false") == []

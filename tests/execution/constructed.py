@@ -11,6 +11,6 @@ from dlperf_study.execution.repetitions import REQUEST_VARIABLE, ConfigurationRu
 def perform(executions: Sequence[PendingExecution], monkeypatch: pytest.MonkeyPatch) -> None:
     """Perform executions as the notebook does."""
     for execution in executions:
-        monkeypatch.setenv(REQUEST_VARIABLE, driver_request(execution.runs))
+        monkeypatch.setenv(REQUEST_VARIABLE, driver_request(execution.runs, "cpu"))
         require_completed(ConfigurationRuns(execution.configuration).perform())
         monkeypatch.delenv(REQUEST_VARIABLE)

@@ -18,6 +18,7 @@ from dlperf_study.guard.installed_packages import version_mismatch
 from dlperf_study.guard.submission import Command, Node, Submission
 from dlperf_study.study.job import JobResult
 from tests.command_line import PATIENCE_SECONDS, wait_for
+from tests.nvidia_smi import A100, two_a100
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -236,3 +237,15 @@ def test_what_a_guard_started_dies_with_it(folder: Path) -> None:
     assert coordinator_process.exitcode == -signal.SIGKILL
     pid = int((folder / "pid").read_text())
     wait_for(lambda: not psutil.pid_exists(pid), "the process to die", PATIENCE_SECONDS)
+
+
+def test_nothing_starts_on_gpus_that_the_library_cannot_use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    two_a100(folder.parents[1], monkeypatch)
+    asked = submission(folder, "touch started", gpus_per_node=2, framework="paddle_collective")
+    result = run(replace(asked, python=(sys.executable,), device_name=A100), Node())
+    assert result.outcome == "failed"
+    assert result.reason.startswith("this machine: paddle is built without CUDA, so it trains on CPUs only; `make gpu ")
+    assert (result.seconds, result.exit_codes) == (None, {})
+    [node] = result.nodes
+    assert (node["devices"], node["gpu_support"]["gpus"]) == ("0,1", [])
+    assert node["hardware"]["gpu_names"] == f"{A100}; {A100}"

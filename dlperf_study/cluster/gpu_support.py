@@ -1,0 +1,133 @@
+"""What the library of a framework can do with the GPUs here, asked in the very Python that trains.
+
+``python -m dlperf_study.cluster.gpu_support FRAMEWORK`` imports the library and prints it as one line of JSON: null if
+the library is not installed. That takes seconds, so ask only where there is a GPU. Standard library only.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from dlperf_study import frameworks
+from dlperf_study.errors import RunError
+from dlperf_study.frameworks._base import Framework
+from dlperf_study.frameworks._gpu_support import GpuSupport
+from dlperf_study.study.job import DEVICE_ORDER, PCI_BUS_ORDER
+from dlperf_study.wording import counted, last_line
+
+MODULE = "dlperf_study.cluster.gpu_support"
+#: Words that drivers say of a device or leave out, by their version.
+MAKER_WORDS = frozenset(("nvidia", "tesla"))
+#: A library for GPUs is 2 GB, and may be read over a network.
+IMPORT_SECONDS = 300.0
+
+
+def gpu_support(python: Sequence[str], framework: str, environment: Mapping[str, str]) -> GpuSupport | None:
+    """Return what a framework's library can do with GPUs in a Python, given by its argv; None: it is not installed.
+
+    ``environment`` is that of the run: its ``CUDA_VISIBLE_DEVICES`` decides which GPUs there are.
+    Raises RunError when the Python does not run, or the library can't be imported.
+    """
+    ordered = dict(environment) | {DEVICE_ORDER: PCI_BUS_ORDER}
+    return _printed_support((*python, "-m", MODULE, framework), tuple(sorted(ordered.items())))
+
+
+@cache
+def _printed_support(command: tuple[str, ...], environment: tuple[tuple[str, str], ...]) -> GpuSupport | None:
+    program = " ".join(command)
+    try:
+        # In another folder: a checkout in the current folder is not there during training.
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=IMPORT_SECONDS, cwd="/", env=dict(environment)
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RunError(f"{program} does not run: {error}") from error
+    if done.returncode:
+        raise RunError(f"{program} exited with code {done.returncode}: {last_line(done.stderr) or 'no message'}")
+    try:
+        answer = json.loads(last_line(done.stdout))
+    except ValueError:
+        raise RunError(f"{program} prints {last_line(done.stdout)!r} instead of what it can do with GPUs") from None
+    return support_of(answer)
+
+
+def support_of(answer: Mapping[str, Any] | None) -> GpuSupport | None:
+    """Return the support that JSON describes."""
+    return GpuSupport(**{**answer, "gpus": tuple(answer["gpus"])}) if answer else None
+
+
+def gpu_obstacle(framework: Framework, support: GpuSupport | None, wanted: int = 1) -> str:
+    """Return why a framework can't train on this many GPUs with what its library says, and the remedy; else nothing."""
+    if framework.gpu_support is None:
+        return f"{framework.name} trains on CPUs only"
+    if support is None:
+        return f"{framework.library} is not installed"
+    if not support.cuda:
+        remedy = f"`{framework.gpu_remedy}` installs a build for GPUs in this project's own environment (docs/gpu.md)"
+        return f"{framework.library} is built without CUDA, so it trains on CPUs only; {remedy}"
+    if len(support.gpus) < wanted:
+        reason = f": {support.obstacle}" if support.obstacle else ""
+        seen = counted(len(support.gpus), "GPU")
+        return f"{framework.library} ({support.build}) sees {seen}, but the run needs {wanted}{reason}"
+    return ""
+
+
+def gpu_contradictions(
+    name: str, supports: Mapping[str, GpuSupport | None], wanted: int, device_name: str
+) -> Iterator[str]:
+    """Yield why a framework can't train on these nodes, or where they contradict the cluster file or each other.
+
+    ``supports`` are by node: what the library of framework ``name`` says there. ``wanted`` is the number of GPUs on
+    each node, and ``device_name`` the one of the cluster file.
+    """
+    framework = frameworks.load(name)
+    first, *_ = supports
+    reference = supports[first]
+    for node, support in supports.items():
+        if obstacle := gpu_obstacle(framework, support, wanted):
+            yield f"{node}: {obstacle}"
+        if not support or not reference:
+            continue
+        if support.build != reference.build:
+            yield f"{framework.library} on {node} has {support.build}, but on {first} {reference.build}"
+        for gpu in dict.fromkeys(support.gpus):
+            if not is_named(device_name, gpu):
+                yield f"{node} has {gpu}, but the cluster file says {device_name!r}; write device_name: {gpu}"
+
+
+def is_named(device_name: str, measured: str) -> bool:
+    """Return whether a device may be called so: every word of the name is one of what the device says of itself.
+
+    A name may be shorter, as ``A100`` for ``NVIDIA A100-SXM4-80GB``. Where a machine has several kinds of devices,
+    commas separate their names.
+    """
+    return any(_words(name) <= _words(measured) for name in device_name.split(","))
+
+
+def _words(name: str) -> set[str]:
+    letters = [letter if letter.isalnum() else " " for letter in name.casefold()]
+    return {*"".join(letters).split()} - MAKER_WORDS
+
+
+def main() -> None:
+    """Print what the library of the framework that is named by the argument can do with GPUs."""
+    framework = frameworks.load(sys.argv[1])
+    print(json.dumps(asdict(framework.gpu_support()) if framework.gpu_support and _is_installed(framework) else None))
+
+
+def _is_installed(framework: Framework) -> bool:
+    for package in framework.packages:
+        try:
+            return bool(version(package))
+        except PackageNotFoundError:
+            continue
+    return False
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""What the libraries installed here say of GPUs, and what that means for a run."""
+
+import os
+import sys
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study import frameworks
+from dlperf_study.cluster.gpu_support import gpu_contradictions, gpu_obstacle, gpu_support, is_named
+from dlperf_study.errors import RunError
+from dlperf_study.frameworks._gpu_support import GpuSupport, nccl_version, obstacle_of
+from tests.nvidia_smi import A100
+from tests.shell_program import program
+
+V100 = "Tesla V100-SXM2-16GB"
+TORCH = frameworks.load("torch_ddp")
+TWO = GpuSupport("12.6", "9.5.1", "2.25.1", (A100, A100))
+
+
+@pytest.mark.parametrize(
+    "framework",
+    [
+        "paddle_collective",
+        pytest.param("torch_ddp", marks=pytest.mark.needs("torch")),
+        pytest.param("horovod_torch", marks=pytest.mark.needs("torch", "horovod")),
+    ],
+)
+def test_libraries_for_cpus_say_so(framework: str) -> None:
+    assert gpu_support((sys.executable,), framework, os.environ) == GpuSupport()
+
+
+def test_a_library_that_is_not_installed_supports_nothing(tmp_path) -> None:
+    assert gpu_support((program(tmp_path, "echo null"),), "torch_ddp", os.environ) is None
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo 'OSError: libcudart.so.12: no such file' >&2; exit 1", "exited with code 1: OSError: libcudart.so.12"),
+        ("echo Welcome", "prints 'Welcome' instead of what it can do with GPUs"),
+    ],
+)
+def test_a_library_that_cannot_be_imported_is_an_error(tmp_path, script: str, message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        gpu_support((program(tmp_path, script),), "torch_ddp", os.environ)
+
+
+def test_gpus_have_the_order_of_nvidia_smi(tmp_path) -> None:
+    prints_order = 'printf \'{"cuda": "%s", "gpus": []}\' $CUDA_DEVICE_ORDER'
+    support = gpu_support((program(tmp_path, prints_order),), "torch_ddp", {"PATH": os.environ["PATH"]})
+    assert support == GpuSupport("PCI_BUS_ID")
+
+
+@pytest.mark.parametrize(
+    ("support", "wanted", "obstacle"),
+    [
+        (TWO, 2, ""),
+        (None, 1, "torch is not installed"),
+        (GpuSupport(), 1, "torch is built without CUDA, so it trains on CPUs only; `make gpu TORCH_INDEX=ADDRESS` "),
+        (TWO, 3, "torch (CUDA 12.6, cuDNN 9.5.1, NCCL 2.25.1) sees 2 GPUs, but the run needs 3"),
+        (
+            replace(TWO, nccl="", gpus=(), obstacle="the driver is too old"),
+            1,
+            "torch (CUDA 12.6, cuDNN 9.5.1, no NCCL) sees 0 GPUs, but the run needs 1: the driver is too old",
+        ),
+    ],
+)
+def test_why_a_framework_cannot_train_on_gpus(support: GpuSupport | None, wanted: int, obstacle: str) -> None:
+    reason = gpu_obstacle(TORCH, support, wanted)
+    assert reason.startswith(obstacle)
+    assert bool(reason) == bool(obstacle)
+
+
+def test_what_has_no_build_for_gpus_is_named() -> None:
+    assert gpu_obstacle(frameworks.load("paddle_ps"), None) == "paddle_ps trains on CPUs only"
+
+
+@pytest.mark.parametrize(
+    ("name", "measured", "agrees"),
+    [
+        ("A100", A100, True),
+        ("nvidia a100-sxm4-80gb", A100, True),
+        ("NVIDIA V100-SXM2-16GB", "Tesla V100-SXM2-16GB", True),
+        ("Tesla V100", A100, False),
+        ("A100-SXM4-40GB", A100, False),
+        ("a GPU", A100, False),
+        ("Tesla T4, NVIDIA A100-SXM4-80GB", A100, True),
+    ],
+)
+def test_a_name_may_be_short_but_not_of_another_device(name: str, measured: str, agrees: bool) -> None:
+    assert is_named(name, measured) is agrees
+
+
+@pytest.mark.parametrize(
+    ("of_second", "contradictions"),
+    [
+        (TWO, []),
+        (
+            replace(TWO, gpus=(V100, V100)),
+            [
+                f"two has {V100}, but the cluster file says '{A100}'; write device_name: {V100}"
+            ],
+        ),
+        (
+            replace(TWO, nccl="2.21.5"),
+            ["torch on two has CUDA 12.6, cuDNN 9.5.1, NCCL 2.21.5, but on one CUDA 12.6, cuDNN 9.5.1, NCCL 2.25.1"],
+        ),
+        (None, ["two: torch is not installed"]),
+    ],
+)
+def test_nodes_agree_with_the_cluster_file_and_each_other(
+    of_second: GpuSupport | None, contradictions: list[str]
+) -> None:
+    supports = {"one": TWO, "two": of_second}
+    assert list(gpu_contradictions("torch_ddp", supports, 2, A100)) == contradictions
+
+
+@pytest.mark.parametrize(("code", "version"), [(0, ""), (2804, "2.8.4"), (21501, "2.15.1"), (22502, "2.25.2")])
+def test_nccl_has_a_version(code: int, version: str) -> None:
+    assert nccl_version(code) == version
+
+
+@pytest.mark.parametrize(
+    ("error", "obstacle"),
+    [
+        (
+            RuntimeError("\nCall stack\n\nExternalError: CUDA error(35)\n  [Hint: update]"),
+            "ExternalError: CUDA error(35)",
+        ),
+        (RuntimeError("The NVIDIA driver is too old\nUpdate it"), "The NVIDIA driver is too old"),
+        (ValueError(), "ValueError"),
+    ],
+)
+def test_the_line_with_the_error_is_the_obstacle(error: Exception, obstacle: str) -> None:
+    assert obstacle_of(error) == obstacle

@@ -1,0 +1,80 @@
+"""Studies on a machine with two A100 where the installed libraries are those for CPUs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.errors import RunError, UnsupportedError
+from dlperf_study.execution.driver import cluster_for, make_plan
+from dlperf_study.execution.repetitions import REQUEST_VARIABLE, ConfigurationRuns, driver_request, requested_runs
+from dlperf_study.execution.support import load_cluster
+from dlperf_study.plan.description import describe
+from dlperf_study.plan.plan import Plan
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.study_file import load_study
+from tests.nvidia_smi import A100, two_a100
+from tests.study.examples import write
+
+ON_GPUS = """\
+launcher: local
+nodes: 1
+devices_per_node: auto
+device: gpu
+device_name: auto
+link: NVLink
+"""
+
+
+@pytest.fixture(autouse=True)
+def _two_a100(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    two_a100(tmp_path, monkeypatch)
+
+
+def test_a_plan_for_any_device_is_for_the_cpu_and_says_why_once() -> None:
+    plan, cluster = make_plan("quickstart", "local", quick=False)
+    assert (cluster.device, plan.unsupported) == ("cpu", ())
+    text = describe(plan, {})
+    assert text.count("\nNote: this machine has 2 × NVIDIA A100-SXM4-80GB, but runs are measured on its CPU: ") == 1
+    assert text.count("`make gpu PADDLE_INDEX=ADDRESS` installs") == 1
+
+
+def test_the_note_is_kept_with_the_plan(tmp_path: Path) -> None:
+    plan, _ = make_plan("quickstart", "local", quick=True)
+    plan.write(tmp_path / "plan.json")
+    assert Plan.read(tmp_path / "plan.json").why_not_gpu == plan.why_not_gpu != ""
+
+
+def test_a_plan_for_gpus_has_nothing_to_run(tmp_path: Path) -> None:
+    file = write(tmp_path, ON_GPUS)
+    plan, cluster = make_plan("quickstart", str(file), quick=False)
+    assert (cluster.device, cluster.devices_per_node, plan.why_not_gpu) == ("gpu", 2, "")
+    assert plan.runnable == ()
+    reasons = {str(entry.unsupported) for entry in plan.unsupported}
+    assert reasons == {
+        "paddle is built without CUDA, so it trains on CPUs only; `make gpu PADDLE_INDEX=ADDRESS` installs a build for "
+        "GPUs in this project's own environment (docs/gpu.md)",
+        "device is gpu, but parameter servers are built for cpu",
+    }
+
+
+def test_the_device_depends_on_the_frameworks_of_the_study() -> None:
+    study = load_study("vgg16_parameter_server", quick=True)
+    cluster = cluster_for([study], "local")
+    assert cluster.why_not_gpu.endswith("runs are measured on its CPU: paddle_ps trains on CPUs only")
+
+
+def test_a_run_on_another_device_than_planned_is_refused(
+    three_runs: Configuration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path, ON_GPUS.replace("device: gpu", "device: auto"), "any")
+    wanted = replace(three_runs, cluster=str(file))
+    runs = requested_runs(wanted, load_cluster(file))
+    monkeypatch.setenv(REQUEST_VARIABLE, driver_request(runs, "gpu"))
+    with pytest.raises(RunError, match=f"planned for device gpu, but now it is cpu: this machine has 2 × {A100}"):
+        ConfigurationRuns(wanted)
+
+
+def test_by_hand_nothing_runs_on_a_gpu_that_the_library_cannot_use(three_runs: Configuration, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="paddle is built without CUDA"):
+        ConfigurationRuns(replace(three_runs, cluster=str(write(tmp_path, ON_GPUS, "gpus"))))
