@@ -15,6 +15,7 @@ from dlperf_study.check.result import CheckResult, CheckStatus, missing, note, o
 from dlperf_study.cluster import software
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.gpu_support import IMPORT_SECONDS, gpu_contradictions, is_named, support_of
+from dlperf_study.cluster.link import link_contradictions
 from dlperf_study.guard.installed_packages import different_versions
 from dlperf_study.guard.messages import Message
 from dlperf_study.guard.probe import ANSWER_SECONDS, Probes, start_probes
@@ -136,6 +137,7 @@ def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResul
     """Yield what one node has and what is missing there."""
     yield ok(f"{name}: reached", f"{facts['hardware']['host']}, {facts['hardware']['cpu_model']}")
     yield _devices(cluster, f"{name}: devices", facts["hardware"])
+    yield from _link(cluster, f"{name}: link", facts["hardware"])
     busy = f"{facts['busy_cores']:.1f} cores busy"
     if facts["busy_cores"] <= cluster.idle_max_busy_cores:
         yield ok(f"{name}: idle", busy)
@@ -199,6 +201,16 @@ def _devices(cluster: Cluster, subject: str, hardware: Facts) -> CheckResult:
     if cluster.why_not_gpu:
         return note(subject, detail, cluster.why_not_gpu)
     return ok(subject, detail)
+
+
+def _link(cluster: Cluster, subject: str, hardware: Facts) -> Iterator[CheckResult]:
+    """Yield whether the link of the cluster file can be the one that the node reports, where it reports one."""
+    measured = hardware.get("gpu_links" if cluster.nodes == 1 else "network")
+    contradictions = list(link_contradictions(cluster.link, cluster.nodes, hardware))
+    if contradictions:
+        yield missing(subject, contradictions[0], "correct link in the cluster file: captions have it")
+    elif measured:
+        yield ok(subject, measured)
 
 
 def _enough(subject: str, label: str, available_bytes: float, min_bytes: float) -> CheckResult:

@@ -1,14 +1,15 @@
 """Cluster files: strict YAML to a Cluster."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.auto_device import why_not_gpu
 from dlperf_study.cluster.cluster import DEFAULT, Cluster
-from dlperf_study.cluster.hardware import cpu_name, usable_cpus, usable_gpus
+from dlperf_study.cluster.hardware import Gpu, cpu_name, gpu_links, usable_cpus, usable_gpus
+from dlperf_study.cluster.link import LOOPBACK, named_link
 from dlperf_study.cluster.sections import AUTO, FILE, ClusterFile, cluster_file_model, keys
 from dlperf_study.errors import StudyFileError
 from dlperf_study.study.job import VISIBLE_DEVICES
@@ -103,7 +104,7 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
     facts = launchers[file.launcher]
     yield from _sections(file, launchers)
     yield from _hosts(file, launchers)
-    detected = [name for name in ("device", "device_name") if getattr(file, name) == AUTO]
+    detected = [name for name in ("device", "device_name", "link") if getattr(file, name) == AUTO]
     detected += ["devices_per_node"] if file.devices_per_node is None else []
     if detected and not facts.is_this_machine:
         able = ", ".join(name for name, facts_of in launchers.items() if facts_of.is_this_machine)
@@ -149,7 +150,8 @@ def _hosts(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
 def _with_devices_here(cluster: Cluster, source: str, framework_names: Collection[str]) -> Cluster:
     """Return the cluster with the devices of this machine, its one node, where the file says ``auto``."""
     allowed = cluster.environment.get(VISIBLE_DEVICES, os.environ.get(VISIBLE_DEVICES))
-    gpus = [gpu.name for gpu in usable_gpus(allowed)] if cluster.device != "cpu" else []
+    devices = usable_gpus(allowed) if cluster.device != "cpu" else []
+    gpus = [gpu.name for gpu in devices]
     if cluster.device == "gpu" and not gpus:
         raise StudyFileError(f"{source}: device is gpu, but nvidia-smi finds no GPU on this machine")
     reason = why_not_gpu(cluster, gpus, framework_names) if cluster.device == AUTO and gpus else ""
@@ -160,10 +162,16 @@ def _with_devices_here(cluster: Cluster, source: str, framework_names: Collectio
         cluster,
         device="gpu" if on_gpu else "cpu",
         device_name=name or cluster.device_name,
+        link=_link_here(devices if on_gpu else []) if cluster.link == AUTO else cluster.link,
         devices_per_node=cluster.devices_per_node or available,
         available_devices=available,
         why_not_gpu=reason,
     )
+
+
+def _link_here(gpus: Sequence[Gpu]) -> str:
+    """Return what connects the devices of this machine: these GPUs, or none."""
+    return named_link(gpu_links(gpus)) or LOOPBACK
 
 
 def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> Section | None:

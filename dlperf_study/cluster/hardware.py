@@ -4,14 +4,19 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 COMMAND_SECONDS = 30
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 CPU_INFO = Path("/proc/cpuinfo")
 _GPU_LINE = re.compile(r"GPU \d+: .*\(UUID: (?P<uuid>GPU-[^)]+)\)")
+_TOPOLOGY_ROW = re.compile(r"GPU(?P<index>\d+)")
+#: nvidia-smi underlines the first line of its table.
+_ESCAPE = re.compile(r"\x1b\[\d*m")
 _MIG_LINE = re.compile(r"\s+MIG (?P<profile>\S+)\s+Device\s+\d+: \(UUID: (?P<uuid>MIG-[^)]+)\)")
 
 
@@ -61,6 +66,22 @@ def usable_gpus(allowed: str | None, command: str = "nvidia-smi") -> list[Gpu]:
             break
         usable.append(device)
     return usable
+
+
+def gpu_links(gpus: Sequence[Gpu], command: str = "nvidia-smi") -> list[str]:
+    """Return how each pair of these GPUs is connected, as nvidia-smi names it: ``NV12``, ``SYS``.
+
+    Empty for a single GPU, and where nvidia-smi can't tell.
+    """
+    indices = [int(gpu.index) for gpu in gpus if gpu.index]
+    links = {}
+    for line in _ESCAPE.sub("", command_output(command, "topo", "-m")).splitlines():
+        row, *cells = [cell.strip() for cell in line.split("\t")]
+        if match := _TOPOLOGY_ROW.fullmatch(row):
+            links[int(match["index"])] = cells
+    with suppress(KeyError, IndexError):
+        return [links[first][second] for first, second in combinations(indices, 2)]
+    return []
 
 
 def devices_in(allowed: str) -> list[str]:

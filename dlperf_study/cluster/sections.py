@@ -77,7 +77,7 @@ class ClusterFile(Section):
     device_peak_flops: float | None = Field(
         default=None, ge=1e6, le=1e18, description="FLOP/s of one device; without it no MFU"
     )
-    link: str = Field(min_length=1, description="what connects the nodes")
+    link: str = Field(min_length=1, description="what connects the devices; auto: as this machine reports it")
     idle: IdleSection = IdleSection()
     python: dict[str, String] = Field(
         default={}, description="another Python for a framework: name to path; default: for all, and for the guards"

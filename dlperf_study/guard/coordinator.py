@@ -5,7 +5,7 @@ then every guard receives the commands to start. The first failure ends the run 
 """
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.gpu_support import IMPORT_SECONDS, gpu_contradictions, support_of
+from dlperf_study.cluster.link import link_contradictions
 from dlperf_study.guard.guards import Guards, NodeTimeout, RunFailed
 from dlperf_study.guard.installed_packages import version_mismatch
 from dlperf_study.guard.messages import Message
@@ -120,17 +121,20 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     reports = [run.ready[index] for index in sorted(run.ready)]
     if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission.python):
         raise RunFailed(Outcome.FAILED, mismatch)
-    if submission.gpus_per_node:
-        _require_gpus(run)
-
-
-def _require_gpus(run: ConductedRun) -> None:
-    """Raise RunFailed unless the library that trains sees the GPUs of the cluster file on every node."""
-    submission = run.submission
-    supports = {run.nodes[index].title: support_of(report["gpu_support"]) for index, report in run.ready.items()}
-    wanted, device_name = submission.gpus_per_node, submission.device_name
-    for contradiction in gpu_contradictions(submission.framework, supports, wanted, device_name):
+    for contradiction in _contradictions(run):
         raise RunFailed(Outcome.FAILED, contradiction)
+
+
+def _contradictions(run: ConductedRun) -> Iterator[str]:
+    """Yield what the nodes measured of themselves and the cluster file says otherwise."""
+    submission = run.submission
+    for index, report in run.ready.items():
+        for contradiction in link_contradictions(submission.link, submission.nodes, report["hardware"]):
+            yield f"{run.nodes[index].title}: {contradiction}"
+    if submission.gpus_per_node:
+        supports = {run.nodes[index].title: support_of(report["gpu_support"]) for index, report in run.ready.items()}
+        wanted, device_name = submission.gpus_per_node, submission.device_name
+        yield from gpu_contradictions(submission.framework, supports, wanted, device_name)
 
 
 def _result(

@@ -11,7 +11,8 @@ from typing import Any
 
 import psutil
 
-from dlperf_study.cluster.hardware import cpu_name, devices_in, usable_cpus, usable_gpus
+from dlperf_study.cluster.hardware import cpu_name, devices_in, gpu_links, usable_cpus, usable_gpus
+from dlperf_study.cluster.link import named_link, network
 from dlperf_study.errors import RunError
 from dlperf_study.study.job import VISIBLE_DEVICES
 from dlperf_study.wording import counted
@@ -24,7 +25,7 @@ FLAGS = (
 
 
 def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
-    """Return host, processor, cores, memory (bytes), the frequency governor, and the GPUs in this list, if any."""
+    """Return host, processor, cores, memory (bytes), the frequency governor, network, and the GPUs in this list."""
     flags = re.findall(r"^(?:flags|Features)\s*:(.*)", _read("/proc/cpuinfo") or "", re.MULTILINE)
     flags_of_first_core = flags[0].split() if flags else []
     facts = {
@@ -36,11 +37,13 @@ def hardware(allowed_gpus: str | None = None) -> dict[str, Any]:
         "cores": usable_cpus(),
         "cpu_governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": psutil.virtual_memory().total,
+        "network": network(),
     }
     if gpus := usable_gpus(allowed_gpus):
         facts["gpu_names"] = "; ".join(gpu.name for gpu in gpus)
         facts["gpu_driver"] = gpus[0].driver
         facts["gpu_memory"] = gpus[0].memory
+        facts["gpu_links"] = named_link(gpu_links(gpus))
     return facts
 
 

@@ -37,9 +37,9 @@ class Submission:
 
     ``folder`` is the folder of the evidence. When nodes don't share files, each creates ``node_folder``, the same path
     everywhere, writes below it, and removes it. ``python`` is the argv of the Python that trains, for the list of its
-    installed packages. ``framework`` is what trains, and ``device_name`` the name in the cluster file, with which GPUs
-    are compared before anything starts. ``files`` are texts by name, written into the folder of the run on every node
-    before the start.
+    installed packages. ``framework`` is what trains; ``device_name`` and ``link`` are those of the cluster file, with
+    which nodes are compared before anything starts. ``files`` are texts by name, written into the folder of the run on
+    every node before the start.
     """
 
     launcher: str
@@ -51,6 +51,7 @@ class Submission:
     framework: str = ""
     gpus_per_node: int = 0
     device_name: str = ""
+    link: str = ""
     node_folder: str = ""
     python: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -144,6 +145,7 @@ def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_
         framework=job.framework,
         gpus_per_node=job.gpus_per_node,
         device_name=cluster.device_name,
+        link=cluster.link,
         python=(*cluster.container, job.tasks[0].argv[0]),
         environment=dict(cluster.environment),
         pass_environment=cluster.pass_environment,

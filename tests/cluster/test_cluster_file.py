@@ -54,15 +54,17 @@ def test_this_machine_may_have_fewer_devices_than_its_cluster_file(tmp_path):
 def test_auto_counts_gpus(tmp_path, monkeypatch, allowed, count):
     two_a100(tmp_path, monkeypatch)
     environment = f"environment: {{CUDA_VISIBLE_DEVICES: '{allowed}'}}\n" if allowed else ""
-    file = write(tmp_path, LOCAL.replace("Tesla V100-SXM2-16GB", "auto") + environment)
-    cluster = load_cluster(file)
+    text = LOCAL.replace("Tesla V100-SXM2-16GB", "auto").replace("100 Gbit/s InfiniBand", "auto")
+    cluster = load_cluster(write(tmp_path, text + environment))
     assert (cluster.device, cluster.devices_per_node, cluster.device_name) == ("gpu", count, A100)
+    assert cluster.link == ("NVLink (NV12)" if count == 2 else "loopback")
 
 
 def test_with_libraries_for_cpus_auto_is_the_cpu_of_a_machine_with_gpus(tmp_path, monkeypatch):
     two_a100(tmp_path, monkeypatch)
     cluster = load_cluster("local", ["paddle_collective", "paddle_ps"])
     assert (cluster.device, cluster.devices_per_node, cluster.device_name) == ("cpu", usable_cpus(), cpu_name())
+    assert cluster.link == "loopback"
     assert cluster.why_not_gpu == (
         f"this machine has 2 × {A100}, but runs are measured on its CPU: paddle is built without CUDA, so it trains on "
         "CPUs only; `make gpu PADDLE_INDEX=ADDRESS` installs a build for GPUs in this project's own environment "

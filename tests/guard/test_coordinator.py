@@ -249,3 +249,12 @@ def test_nothing_starts_on_gpus_that_the_library_cannot_use(folder: Path, monkey
     [node] = result.nodes
     assert (node["devices"], node["gpu_support"]["gpus"]) == ("0,1", [])
     assert node["hardware"]["gpu_names"] == f"{A100}; {A100}"
+
+
+def test_nothing_starts_where_the_link_is_not_that_of_the_cluster_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_a100(folder.parents[1], monkeypatch, link="SYS")
+    result = run(submission(folder, "touch started", link="NVLink"), Node())
+    message = "this machine: its GPUs are connected by PCIe (SYS), but the cluster file says link: NVLink"
+    assert (result.outcome, result.reason, result.seconds) == ("failed", message, None)
