@@ -205,7 +205,8 @@ def _devices(cluster: Cluster, subject: str, hardware: Facts) -> CheckResult:
 
 def _link(cluster: Cluster, subject: str, hardware: Facts) -> Iterator[CheckResult]:
     """Yield whether the link of the cluster file can be the one that the node reports, where it reports one."""
-    measured = hardware.get("gpu_links" if cluster.nodes == 1 else "network")
+    on_gpu = cluster.device == "gpu"
+    measured = hardware.get("network") if cluster.nodes > 1 else hardware.get("gpu_links") if on_gpu else ""
     contradictions = list(link_contradictions(cluster.link, cluster.nodes, hardware))
     if contradictions:
         yield missing(subject, contradictions[0], "correct link in the cluster file: captions have it")
@@ -273,7 +274,10 @@ def _on_gpus(cluster: Cluster, framework: str, facts: Mapping[str, Facts], every
     if frameworks.load(framework).gpu_support is None:
         return note(framework, f"{everywhere}; trains on CPUs only", "its configurations are unsupported")
     supports = {name: support_of(answer) for name, answer in answers.items()}
+    lacks_cuda = any(support and not support.cuda for support in supports.values())
     for contradiction in gpu_contradictions(framework, supports, cluster.devices_per_node, cluster.device_name):
+        if lacks_cuda and framework not in cluster.python:
+            return note(framework, contradiction, "its configurations are unsupported")
         return missing(framework, contradiction, "docs/gpu.md says how to install a build for GPUs")
     support = next(iter(supports.values()))
     return ok(framework, f"{everywhere}, {support.build if support else ''}")

@@ -68,8 +68,8 @@ def gpu_obstacle(framework: Framework, support: GpuSupport | None, wanted: int =
     if support is None:
         return f"{framework.library} is not installed"
     if not support.cuda:
-        remedy = f"`{framework.gpu_remedy}` installs a build for GPUs in this project's own environment (docs/gpu.md)"
-        return f"{framework.library} is built without CUDA, so it trains on CPUs only; {remedy}"
+        remedy = f"`{framework.gpu_remedy}` installs a build with it: docs/gpu.md"
+        return f"{framework.library} is built without CUDA ({remedy})"
     if len(support.gpus) < wanted:
         reason = f": {support.obstacle}" if support.obstacle else ""
         seen = counted(len(support.gpus), "GPU")

@@ -131,7 +131,7 @@ def _contradictions(run: ConductedRun) -> Iterator[str]:
     for index, report in run.ready.items():
         for contradiction in link_contradictions(submission.link, submission.nodes, report["hardware"]):
             yield f"{run.nodes[index].title}: {contradiction}"
-    if submission.gpus_per_node:
+    if submission.gpus_per_node and submission.framework:
         supports = {run.nodes[index].title: support_of(report["gpu_support"]) for index, report in run.ready.items()}
         wanted, device_name = submission.gpus_per_node, submission.device_name
         yield from gpu_contradictions(submission.framework, supports, wanted, device_name)

@@ -102,14 +102,16 @@ class _Guard:
             interface=interface,
             ports=free_ports(request["ports"]),
             devices=devices,
-            gpu_support=self._gpu_support(request, devices) if request["gpus_per_node"] else None,
+            gpu_support=self._gpu_support(request, devices),
             hardware=hardware(gpus),
             variables=recorded_environment(public),
             **installed_packages(request["python"]),
         )
 
     def _gpu_support(self, request: Message, devices: str) -> Message | None:
-        """Return what the library that will train can do with these GPUs; None if it is not installed."""
+        """Return what the library that will train on these GPUs can do with them; None if none will train there."""
+        if not request["gpus_per_node"] or not request["framework"]:
+            return None
         support = gpu_support(request["python"], request["framework"], self._environment | {VISIBLE_DEVICES: devices})
         return asdict(support) if support else None
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -186,7 +187,7 @@ def test_gpus_that_no_library_can_use_are_named(
     assert main(["check", str(place.cluster_file)]) == 0
     printed = capsys.readouterr().out
     assert re.search(rf"^note +this machine: devices .*\n +-> this machine has 2 × {A100}, but runs are", printed, re.M)
-    assert "`make gpu PADDLE_INDEX=ADDRESS` installs a build for GPUs" in printed
+    assert "`make gpu PADDLE_INDEX=ADDRESS` installs a build with it" in printed
 
 
 def test_gpus_that_are_wanted_and_no_library_can_use_are_missing(
@@ -197,8 +198,14 @@ def test_gpus_that_are_wanted_and_no_library_can_use_are_missing(
     assert main(["check", str(place.cluster_file)]) == 1
     printed = capsys.readouterr().out
     assert f"2 × {A100}" in printed
-    assert "missing  paddle_collective       this machine: paddle is built without CUDA, so it trains on" in printed
-    assert "missing  a framework             none can train" in printed
+    assert re.search(
+        r"^note +paddle_collective +this machine: paddle is built without CUDA \(`make gpu ", printed, re.M
+    )
+    assert re.search(r"^missing +a framework +none can train$", printed, re.M)
+    named = f"python: {{paddle_collective: {sys.executable}}}\n"
+    place.cluster_file.write_text(place.cluster_file.read_text() + named)
+    main(["check", str(place.cluster_file)])
+    assert re.search(r"^missing +paddle_collective +this machine: paddle is built", capsys.readouterr().out, re.M)
 
 
 def test_something_missing_makes_the_exit_code_1(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,9 +66,8 @@ def test_with_libraries_for_cpus_auto_is_the_cpu_of_a_machine_with_gpus(tmp_path
     assert (cluster.device, cluster.devices_per_node, cluster.device_name) == ("cpu", usable_cpus(), cpu_name())
     assert cluster.link == "loopback"
     assert cluster.why_not_gpu == (
-        f"this machine has 2 × {A100}, but runs are measured on its CPU: paddle is built without CUDA, so it trains on "
-        "CPUs only; `make gpu PADDLE_INDEX=ADDRESS` installs a build for GPUs in this project's own environment "
-        "(docs/gpu.md); paddle_ps trains on CPUs only"
+        f"this machine has 2 × {A100}, but runs are measured on its CPU: paddle is built without CUDA "
+        "(`make gpu PADDLE_INDEX=ADDRESS` installs a build with it: docs/gpu.md); paddle_ps trains on CPUs only"
     )
 
 

@@ -57,7 +57,7 @@ def test_gpus_have_the_order_of_nvidia_smi(tmp_path) -> None:
     [
         (TWO, 2, ""),
         (None, 1, "torch is not installed"),
-        (GpuSupport(), 1, "torch is built without CUDA, so it trains on CPUs only; `make gpu TORCH_INDEX=ADDRESS` "),
+        (GpuSupport(), 1, "torch is built without CUDA (`make gpu TORCH_INDEX=ADDRESS` installs "),
         (TWO, 3, "torch (CUDA 12.6, cuDNN 9.5.1, NCCL 2.25.1) sees 2 GPUs, but the run needs 3"),
         (
             replace(TWO, nccl="", gpus=(), obstacle="the driver is too old"),

@@ -52,8 +52,7 @@ def test_a_plan_for_gpus_has_nothing_to_run(tmp_path: Path) -> None:
     assert plan.runnable == ()
     reasons = {str(entry.unsupported) for entry in plan.unsupported}
     assert reasons == {
-        "paddle is built without CUDA, so it trains on CPUs only; `make gpu PADDLE_INDEX=ADDRESS` installs a build for "
-        "GPUs in this project's own environment (docs/gpu.md)",
+        "paddle is built without CUDA (`make gpu PADDLE_INDEX=ADDRESS` installs a build with it: docs/gpu.md)",
         "device is gpu, but parameter servers are built for cpu",
     }
 
