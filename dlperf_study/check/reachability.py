@@ -274,9 +274,9 @@ def _on_gpus(cluster: Cluster, framework: str, facts: Mapping[str, Facts], every
     if frameworks.load(framework).gpu_support is None:
         return note(framework, f"{everywhere}; trains on CPUs only", "its configurations are unsupported")
     supports = {name: support_of(answer) for name, answer in answers.items()}
-    lacks_cuda = any(support and not support.cuda for support in supports.values())
+    is_without_cuda = any(support and not support.cuda for support in supports.values())
     for contradiction in gpu_contradictions(framework, supports, cluster.devices_per_node, cluster.device_name):
-        if lacks_cuda and framework not in cluster.python:
+        if is_without_cuda and framework not in cluster.python:
             return note(framework, contradiction, "its configurations are unsupported")
         return missing(framework, contradiction, "docs/gpu.md says how to install a build for GPUs")
     support = next(iter(supports.values()))

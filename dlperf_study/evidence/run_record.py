@@ -108,7 +108,8 @@ def measured_device_name(nodes: Sequence[NodeFacts]) -> dict[str, str]:
     for node in nodes[:1]:
         if support := node.get("gpu_support"):
             return {"device_name": ", ".join(dict.fromkeys(support["gpus"]))}
-        return {"device_name": node["hardware"]["cpu_model"]}
+        if name := node["hardware"].get("cpu_model"):
+            return {"device_name": name}
     return {}
 
 

@@ -180,3 +180,15 @@ def test_the_tail_is_the_last_lines_of_every_log(run: RunPaths) -> None:
         "node-0": [str(number) for number in range(80, 100)],
         "node-0-rank-0": ["\ufffd broken"],
     }
+
+
+@pytest.mark.parametrize(
+    ("node", "name"),
+    [
+        (NODE, "a device"),
+        (NODE | {"hardware": {"host": "here", "cores": 2, "cpu_model": "A CPU @ 2 GHz"}}, "A CPU @ 2 GHz"),
+        (NODE | {"gpu_support": {"gpus": ["NVIDIA L4", "NVIDIA L4"]}}, "NVIDIA L4"),
+    ],
+)
+def test_a_device_has_the_name_that_it_reports(run: RunPaths, node: dict[str, Any], name: str) -> None:
+    assert recorded(run, replace(WELL, nodes=(node,)))["cluster"]["device_name"] == name
