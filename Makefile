@@ -12,10 +12,13 @@ WORKERS     ?= logical
 PARALLEL    := --numprocesses=$(WORKERS) --maxprocesses=8 --no-loadscope-reorder
 # How long each test took: the slowest at the end, all of them in this file.
 RECORD      := --durations=25 --junitxml=.pytest_cache/durations.xml
+# Not among the pinned libraries: nothing but `make fuzz` needs it, and it has wheels for few versions of Python.
+FUZZER      := atheris
+MINUTES     ?= 20
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan selftest report check-cluster lab torch gpu horovod test test-fast check bench clean active-environment
+.PHONY: help study plan selftest report check-cluster lab torch gpu horovod test test-fast check bench fuzz clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -67,8 +70,12 @@ bench: $(READY) ## run the benchmarks: ratios measured side by side, and how oft
 		echo "== benchmarks/$$name.py"; $(PYTHON) -m benchmarks.$$name || missed="$$missed $$name"; done; \
 		test -z "$$missed" || { echo "beyond their limit:$$missed" >&2; exit 1; }
 
+fuzz: $(READY) ## feed damaged files to every reader for MINUTES=20; an input that crashes, hangs or takes 1 GB is kept
+	@$(PYTHON) -m pip install -q --disable-pip-version-check $(FUZZER)
+	@$(PYTHON) -m tests.fuzzing $(MINUTES)
+
 clean: ## remove the environment and the caches; outputs/ stays
-	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz *.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "clean: outputs/ is kept; delete it yourself if the evidence is no longer needed"
 

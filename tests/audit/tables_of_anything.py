@@ -1,0 +1,96 @@
+"""Tables of any content, and what an audit may do with them."""
+
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from dlperf_study.audit.audit import audit, describe
+from dlperf_study.audit.result_frames import METRIC_COLUMNS
+from dlperf_study.audit.table_file import read_results
+from dlperf_study.columns import COLUMNS
+from dlperf_study.errors import TableError
+from dlperf_study.published.source import METRICS
+
+COUNTS = st.sampled_from(["", "-", "0", "1", "2", "8", "32", "224", "-1"])
+NUMBERS = st.sampled_from(
+    [
+        "",
+        "-",
+        "0",
+        "0.0",
+        "1",
+        "1.00",
+        "2",
+        "8.0",
+        "100.0",
+        "195.2",
+        "3.90",
+        "97.6%",
+        "0.5",
+        "-1",
+        "1e-9",
+        "1e308",
+        "10 : 3",
+    ]
+)
+WORDS = st.sampled_from(
+    ["", "V100", "Tesla V100", "Intel Xeon E5-2620 v4", "resnet50", "bert_base", "fp32", "run", "mean", "a", "b", "é"]
+)
+ANYTHING = st.sampled_from(["fast", "1e999", "nan", "inf", "n/a", "1,000", '"1,000"', '"1,000.5"', '"', "2.5"])
+CONDITIONS = (
+    *(
+        "cell",
+        "source",
+        "table",
+        "series",
+        "baseline",
+        "runs_of",
+        "estimator",
+        "repetition",
+        "runs",
+        "printed",
+        "resolution",
+    ),
+    *("world_size", "nodes", "devices_per_node", "servers", "batch_per_device", "global_batch", "samples_per_task"),
+    *("model", "image_size", "inferred", "device_name", "precision", "threads_per_device", "instance", "low", "high"),
+    *("flops_per_sample", "device_peak_flops", "identity", "baseline_identity", "throughput_low", "throughput_high"),
+)
+HEADS = st.one_of(
+    st.lists(st.sampled_from(CONDITIONS), unique=True, max_size=8).map(lambda names: ["metric", "value", *names]),
+    st.lists(st.sampled_from((*CONDITIONS, *METRIC_COLUMNS)), unique=True, min_size=1, max_size=10),
+)
+
+
+def fields(name):
+    """Return what stands in a column: mostly what belongs there."""
+    if name == "metric":
+        return st.sampled_from(tuple(METRICS))
+    if name in ("value", "printed", *METRIC_COLUMNS):
+        return NUMBERS
+    known = name in COLUMNS and COLUMNS[name].is_number
+    return COUNTS if known or name in ("low", "high", "throughput_low", "throughput_high") else WORDS
+
+
+@st.composite
+def tables(draw):
+    head = draw(HEADS)
+    rows = draw(st.lists(st.tuples(*map(fields, head)), min_size=1, max_size=6))
+    table = [list(row) for row in [tuple(head), *rows]]
+    if draw(st.integers(0, 9)) == 0:
+        table[-1][0] = draw(ANYTHING)
+    return "\n".join(map(",".join, table))
+
+
+def contents():
+    """Return what is in a file: mostly a table, else any text or bytes."""
+    return tables() | st.text(max_size=60) | st.binary(max_size=60)
+
+
+def audit_or_refuse(path: Path, content: str | bytes) -> None:
+    """Fail unless a table is audited, or refused in one message."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
+    try:
+        results = read_results(path)
+    except TableError:
+        return
+    assert describe(audit(results))

@@ -1,0 +1,39 @@
+"""How every target is fuzzed: atheris makes bytes and watches what code they reach; time and memory have limits."""
+
+import resource
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import atheris
+
+#: An input that is read for longer, or takes more memory, fails like one that crashes.
+LONGEST_SECONDS, MOST_MEMORY = 10, 1 << 30
+#: Longer inputs reach no code that a short one does not, and take longer.
+LONGEST_BYTES = 1 << 14
+
+
+def fuzz(target: Callable[[bytes], None], seeds: Mapping[str, bytes]) -> None:
+    """Fuzz until the time of libFuzzer's options has passed, or an input fails; that input is kept as a file."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for seed, content in seeds.items():
+            (folder / seed).write_bytes(content[:LONGEST_BYTES])
+        # libFuzzer's own limit of memory is no use: what atheris itself needs grows from input to input.
+        options = [f"-max_len={LONGEST_BYTES}", f"-timeout={LONGEST_SECONDS}", "-rss_limit_mb=0", *sys.argv[1:]]
+        atheris.Setup([sys.argv[0], *options, str(folder)], _limited(target))
+        atheris.Fuzz()
+
+
+def _limited(target: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """Return the target, failing when one input needs more memory than allowed."""
+
+    def run(data: bytes) -> None:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        target(data)
+        taken = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+        if taken > MOST_MEMORY:
+            raise MemoryError(f"one input of {len(data)} bytes took {taken / 1e6:.0f} MB")
+
+    return run
