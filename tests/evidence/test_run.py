@@ -3,7 +3,6 @@ import json
 import pytest
 
 from dlperf_study.errors import EvidenceError
-from dlperf_study.evidence.rank_log import read_rank_log
 from dlperf_study.evidence.run import read_run
 from dlperf_study.paths import StudyPaths
 from dlperf_study.study.job import Outcome
@@ -14,17 +13,11 @@ ASKED = configuration(devices_per_node=2)
 EXCHANGES = {f"exchange_{size}": size for size in (4096, 22896, 128000, 715540)} | {"exchange": 4_000_000}
 #: The lines of a log: the rank, the windows, of which the fourth is training, and the end.
 TRAINING, AFTER, PART, EXCHANGE, END = 3, 4, 5, 9, 10
-EMPTY = {"steps": 0, "seconds": 0.0, "step_seconds": [], "losses": []}
 
 
 @pytest.fixture
 def paths(tmp_path):
     return write_run(StudyPaths(tmp_path), ASKED, 1)
-
-
-def write_log(path, lines):
-    write_lines(path, lines)
-    return path
 
 
 def lines(rank=0, asked=ASKED):
@@ -39,121 +32,18 @@ def test_a_complete_run_is_read(paths):
     assert list(run.ranks[0].windows) == ["warmup", *computation, *EXCHANGES]
 
 
-def test_evidence_of_an_older_format_is_refused_as_that_and_not_for_what_it_lacks(paths, tmp_path):
+def test_a_record_of_an_older_format_is_refused_as_that_and_not_for_what_it_lacks(paths):
     record = json.loads(paths.run_file.read_text())
     for key in ("order", "round", "position", "diagnostics"):
         del record[key]
     paths.run_file.write_text(json.dumps(record | {"format": 1, "complaints": []}))
     with pytest.raises(EvidenceError, match="format is 1; this program reads format 2"):
         read_run(paths)
-    first, *rest = lines()
-    del first["exchange_threads"]
-    with pytest.raises(EvidenceError, match="format is 1; this program reads format 2"):
-        read_rank_log(write_log(tmp_path / "log", [first | {"format": 1}, *rest]))
-
-
-def test_a_window_holds_the_numbers_of_its_line(tmp_path):
-    written = lines()
-    window = read_rank_log(write_log(tmp_path / "log", written)).windows["training"]
-    assert window.step_seconds.tolist() == written[TRAINING]["step_seconds"]
-    assert window.losses.tolist() == written[TRAINING]["losses"]
-    assert window.mean_seconds == pytest.approx(sum(written[TRAINING]["step_seconds"]) / ASKED.measured_steps)
 
 
 def test_only_the_exchange_says_its_bytes(paths):
     windows = read_run(paths).ranks[0].windows
     assert {name: window.bytes for name, window in windows.items() if window.bytes} == EXCHANGES
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda log_lines: log_lines[:-1], "truncated, it has no end line"),
-        (lambda log_lines: [], "truncated, it has no end line"),
-        (lambda log_lines: log_lines[:2] + log_lines[3:], "has 8 of 9 windows"),
-        (lambda log_lines: log_lines[1:], "its lines are window"),
-        (lambda log_lines: [log_lines[0], *[log_lines[1]] * 9, log_lines[-1]], "no window twice"),
-        (
-            lambda log_lines: [
-                *log_lines[:TRAINING],
-                log_lines[TRAINING] | {"step_seconds": [0.1]},
-                *log_lines[TRAINING + 1 :],
-            ],
-            "one time and one loss",
-        ),
-        (
-            lambda log_lines: [
-                *log_lines[:TRAINING],
-                log_lines[TRAINING] | {"seconds": 0.5},
-                *log_lines[TRAINING + 1 :],
-            ],
-            "lasts 0.5 s but its steps",
-        ),
-        (
-            lambda log_lines: [
-                *log_lines[:TRAINING],
-                log_lines[TRAINING] | {"step_seconds": [0.0] * 20},
-                *log_lines[TRAINING + 1 :],
-            ],
-            "step time that is not above 0",
-        ),
-        (
-            lambda log_lines: [log_lines[0], log_lines[1] | {"ended_by": "luck"}, *log_lines[2:]],
-            "window warmup: ended_by is 'luck'; only a warmup has that, one of steady, limit, steps",
-        ),
-        (
-            lambda log_lines: [
-                *log_lines[:TRAINING],
-                log_lines[TRAINING] | {"ended_by": "steady"},
-                *log_lines[TRAINING + 1 :],
-            ],
-            "window training: ended_by is 'steady'; only a warmup has that",
-        ),
-        (
-            lambda log_lines: [*log_lines[:AFTER], log_lines[AFTER] | EMPTY, *log_lines[AFTER + 1 :]],
-            "window computation_after has no step",
-        ),
-        (
-            lambda log_lines: [
-                *log_lines[:TRAINING],
-                log_lines[TRAINING] | {"losses": ["x"] * 20},
-                *log_lines[TRAINING + 1 :],
-            ],
-            "window training",
-        ),
-        (lambda log_lines: [log_lines[0] | {"host": None}, *log_lines[1:]], "host is None"),
-        (lambda log_lines: [*log_lines[:-1], log_lines[-1] | {"drain_seconds": "0"}], "drain_seconds is '0'"),
-        (
-            lambda log_lines: [*log_lines[:-1], log_lines[-1] | {"drain_seconds": -1.5}],
-            "drain_seconds is -1.5; it must be at least 0",
-        ),
-        (lambda log_lines: [*log_lines[:-1], log_lines[-1] | {"drain_seconds": float("nan")}], "drain_seconds is nan"),
-        (
-            lambda log_lines: [log_lines[0] | {"flops_per_sample": -2e9}, *log_lines[1:]],
-            "flops_per_sample is -2.*must be above 0",
-        ),
-        (
-            lambda log_lines: [log_lines[0] | {"flops_per_sample": 0}, *log_lines[1:]],
-            "flops_per_sample is 0; it must be above 0",
-        ),
-        (
-            lambda log_lines: [log_lines[0] | {"gradient_bytes": -4}, *log_lines[1:]],
-            "gradient_bytes is -4; it must be at least 0",
-        ),
-        (lambda log_lines: [log_lines[0] | {"rank": False}, *log_lines[1:]], "rank is False; its type must be int"),
-        (lambda log_lines: [log_lines[0] | {"format": 9}, *log_lines[1:]], "format is 9; this program reads format 2"),
-    ],
-)
-def test_a_damaged_rank_log_is_refused(tmp_path, damage, message):
-    with pytest.raises(EvidenceError, match=message):
-        read_rank_log(write_log(tmp_path / "log", damage(lines())))
-
-
-def test_a_log_cut_off_within_a_line_is_refused(tmp_path):
-    path = write_log(tmp_path / "log", lines())
-    path.write_text(path.read_text()[:-30])
-    with pytest.raises(EvidenceError, match="line 11: is not JSON"):
-        read_rank_log(path)
 
 
 def test_a_completed_run_without_the_log_of_a_rank_has_failed(paths):

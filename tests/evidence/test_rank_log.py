@@ -1,0 +1,87 @@
+import pytest
+
+from dlperf_study.errors import EvidenceError
+from dlperf_study.evidence.rank_log import read_rank_log
+from tests.evidence_factory import Recipe, configuration, rank_lines, write_lines
+
+ASKED = configuration(devices_per_node=2)
+#: The lines of a log: the rank, nine windows, of which the third is training, and the end.
+RANK, WARMUP, TRAINING, AFTER, END = 0, 1, 3, 4, 10
+NO_STEPS = {"steps": 0, "seconds": 0.0, "step_seconds": [], "losses": []}
+
+
+@pytest.fixture
+def lines():
+    return rank_lines(ASKED, 0, 1, Recipe())
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "rank-00000.jsonl"
+
+
+def test_a_window_holds_the_numbers_of_its_line(log, lines):
+    write_lines(log, lines)
+    window = read_rank_log(log).windows["training"]
+    assert window.step_seconds.tolist() == lines[TRAINING]["step_seconds"]
+    assert window.losses.tolist() == lines[TRAINING]["losses"]
+    assert window.mean_seconds == pytest.approx(sum(lines[TRAINING]["step_seconds"]) / ASKED.measured_steps)
+
+
+@pytest.mark.parametrize(
+    ("kept", "message"),
+    [
+        (range(RANK, END), "truncated, it has no end line"),
+        ((), "truncated, it has no end line"),
+        ((RANK, WARMUP, *range(TRAINING, END + 1)), "has 8 of 9 windows"),
+        (range(WARMUP, END + 1), "its lines are window"),
+        ((RANK, *[WARMUP] * 9, END), "no window twice"),
+    ],
+)
+def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
+    write_lines(log, [lines[index] for index in kept])
+    with pytest.raises(EvidenceError, match=message):
+        read_rank_log(log)
+
+
+@pytest.mark.parametrize(
+    ("line", "values", "message"),
+    [
+        (TRAINING, {"step_seconds": [0.1]}, "one time and one loss"),
+        (TRAINING, {"seconds": 0.5}, "lasts 0.5 s but its steps"),
+        (TRAINING, {"step_seconds": [0.0] * 20}, "step time that is not above 0"),
+        (WARMUP, {"ended_by": "luck"}, "ended_by is 'luck'; only a warmup has that, one of steady, limit, steps"),
+        (TRAINING, {"ended_by": "steady"}, "window training: ended_by is 'steady'; only a warmup has that"),
+        (AFTER, NO_STEPS, "window computation_after has no step"),
+        (TRAINING, {"losses": ["x"] * 20}, "window training"),
+        (RANK, {"host": None}, "host is None"),
+        (END, {"drain_seconds": "0"}, "drain_seconds is '0'"),
+        (END, {"drain_seconds": -1.5}, "drain_seconds is -1.5; it must be at least 0"),
+        (END, {"drain_seconds": float("nan")}, "drain_seconds is nan"),
+        (RANK, {"flops_per_sample": -2e9}, "flops_per_sample is -2.*must be above 0"),
+        (RANK, {"flops_per_sample": 0}, "flops_per_sample is 0; it must be above 0"),
+        (RANK, {"gradient_bytes": -4}, "gradient_bytes is -4; it must be at least 0"),
+        (RANK, {"rank": False}, "rank is False; its type must be int"),
+        (RANK, {"format": 9}, "format is 9; this program reads format 2"),
+    ],
+)
+def test_a_damaged_rank_log_is_refused(log, lines, line, values, message):
+    lines[line] |= values
+    write_lines(log, lines)
+    with pytest.raises(EvidenceError, match=message):
+        read_rank_log(log)
+
+
+def test_a_log_cut_off_within_a_line_is_refused(log, lines):
+    write_lines(log, lines)
+    log.write_text(log.read_text()[:-30])
+    with pytest.raises(EvidenceError, match="line 11: is not JSON"):
+        read_rank_log(log)
+
+
+def test_a_log_of_an_older_format_is_refused_as_that_and_not_for_what_it_lacks(log, lines):
+    del lines[RANK]["exchange_threads"]
+    lines[RANK]["format"] = 1
+    write_lines(log, lines)
+    with pytest.raises(EvidenceError, match="format is 1; this program reads format 2"):
+        read_rank_log(log)
