@@ -4,6 +4,7 @@ The folder is ``outputs/`` next to the package unless ``DLPERF_STUDY_OUTPUTS`` n
 """
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ OUTPUTS_VARIABLE = "DLPERF_STUDY_OUTPUTS"
 REPORT_VARIABLE = "DLPERF_STUDY_REPORT"
 #: How the names of the self-test's studies begin, and the folder of its results and of all its studies.
 SELFTEST = "selftest"
+#: The name of a run's folder; nothing is repeated a billion times.
+_NUMBER = re.compile("[1-9][0-9]{0,8}")
 
 
 def outputs_folder() -> Path:
@@ -172,6 +175,11 @@ class ConfigurationPaths:
         """Yield the runs in order of repetition."""
         yield from map(RunPaths, _numbered(self.folder / "runs"))
 
+    def misnamed_runs(self) -> list[Path]:
+        """Return the folders next to those of runs whose names are no repetition; hidden ones are left out."""
+        folders = [path for path in (self.folder / "runs").glob("[!.]*") if path.is_dir()]
+        return sorted(path for path in folders if not _NUMBER.fullmatch(path.name))
+
     def jobs(self) -> list[JobPaths]:
         """Return the submitted jobs, in order."""
         return [JobPaths(folder) for folder in _numbered(self.folder / "jobs")]
@@ -279,5 +287,5 @@ class StudyPaths:
 
 
 def _numbered(folder: Path) -> list[Path]:
-    """Return the files and folders whose names are numbers, in order of number."""
-    return sorted((path for path in folder.glob("*") if path.name.isdigit()), key=lambda path: int(path.name))
+    """Return the files and folders whose names are numbers from 1, in order of number."""
+    return sorted((path for path in folder.glob("*") if _NUMBER.fullmatch(path.name)), key=lambda path: int(path.name))

@@ -160,7 +160,7 @@ def shared_cores(run: Run) -> str:
     Each rank has its threads and those with which its library exchanges; parameter servers are processes of their own.
     """
     facts, configuration = run.ranks[0].facts, run.configuration
-    cores = run.facts["environment"].get("hardware", {}).get("cores")
+    cores = run.facts["environment"]["hardware"].get("cores")
     if facts["device"] != "cpu" or not cores:
         return ""
     threads, helpers = configuration.threads_per_device, facts["exchange_threads"]

@@ -95,7 +95,7 @@ def model_flops_utilisation(run: Run) -> float | None:
 
     Formula: Chowdhery et al., "PaLM" (2022), appendix B.
     """
-    flops, peak = run.ranks[0].facts.get("flops_per_sample"), run.facts["cluster"].get("device_peak_flops")
+    flops, peak = run.ranks[0].facts["flops_per_sample"], run.facts["cluster"]["device_peak_flops"]
     if not flops or not peak:
         return None
     return throughput(run) * float(flops) / (run.configuration.world_size * float(peak))

@@ -67,8 +67,7 @@ def collect(paths: StudyPaths) -> Dataset:
     evidence = _Evidence(_tolerance(plan))
     for entry in plan.entries:
         identity = entry.configuration.identity
-        for run_paths in paths.configuration(identity).runs():
-            evidence.read(identity, run_paths)
+        evidence.read_all(identity, paths.configuration(identity))
     runs = tables.frame_of_rows(TableName.RUNS, evidence.rows)
     traces = read_traces(plan, paths, runs)
     uneven = {diagnostic.identity for diagnostic in evidence.diagnostics if diagnostic.subject == UNEVEN}
@@ -102,7 +101,15 @@ class _Evidence:
     duplicates: DuplicateRuns = field(default_factory=DuplicateRuns)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
-    def read(self, identity: str, paths: RunPaths) -> None:
+    def read_all(self, identity: str, paths: ConfigurationPaths) -> None:
+        """Read all runs of a configuration; a folder among them that is none is a diagnostic."""
+        for run_paths in paths.runs():
+            self._read(identity, run_paths)
+        for folder in paths.misnamed_runs():
+            message = f"{folder}: not counted: the name of a run's folder is its repetition, an integer from 1"
+            self.diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, identity))
+
+    def _read(self, identity: str, paths: RunPaths) -> None:
         """Read one run of a configuration; an unreadable one is a diagnostic."""
         try:
             run = self.duplicates.checked(read_run(paths))
@@ -119,7 +126,14 @@ class _Evidence:
 
 def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
     """Return the table of diagnostics."""
-    return tables.frame_of_rows(TableName.DIAGNOSTICS, [vars(diagnostic) for diagnostic in diagnostics])
+    rows = []
+    for diagnostic in diagnostics:
+        row = vars(diagnostic).copy()
+        for name in ("message", "identity"):
+            # The name of a file may be no text, and no table can hold it.
+            row[name] = row[name] and row[name].encode(errors="backslashreplace").decode()
+        rows.append(row)
+    return tables.frame_of_rows(TableName.DIAGNOSTICS, rows)
 
 
 def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -27,7 +27,7 @@ from dlperf_study.analysis.throughput import (
 from dlperf_study.dataset.run_table import hosts_of
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.evidence.rank_agreement import NO_EXCHANGE
-from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, TRAINING
+from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE
 from dlperf_study.evidence.run import Run
 from dlperf_study.study.turn import ROUNDS
 from dlperf_study.wording import counted
@@ -65,12 +65,11 @@ def failed(run: Run) -> Iterator[Diagnostic]:
 def busy_machine(run: Run) -> Iterator[Diagnostic]:
     """Other processes computed before or during the run, or earlier runs had left some behind."""
     load = run.facts["load"]
-    for when in ("before", "during"):
-        busy = load.get(f"busy_cores_{when}") or 0.0
+    for busy_cores, when in ((load["busy_cores_before"], "before"), (load["busy_cores_during"], "during")):
+        busy = busy_cores or 0.0
         if busy > BUSY_CORES:
             yield Diagnostic("busy_cores", f"other processes kept {busy:.2f} cores busy {when} the run")
-    survivors = load.get("survivors_ended")
-    if survivors:
+    if survivors := load["survivors_ended"]:
         yield Diagnostic("survivors_ended", f"ended before it, left by earlier runs: {', '.join(survivors)}")
 
 
@@ -83,7 +82,7 @@ def out_of_round(run: Run) -> Iterator[Diagnostic]:
 
 def too_few_cores(run: Run) -> Iterator[Diagnostic]:
     """Trainers and servers share cores, so that adding devices adds no computing power."""
-    cores = run.facts["environment"].get("hardware", {}).get("cores")
+    cores = run.facts["environment"]["hardware"].get("cores")
     configuration, hosts = run.configuration, len(hosts_of(run))
     processes = (configuration.world_size + configuration.servers) / hosts
     if cores and processes > cores:
@@ -171,15 +170,6 @@ def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("mfu", message, Severity.ERROR)
 
 
-def infinite_loss(run: Run) -> Iterator[Diagnostic]:
-    """The loss is not finite, after which a step may be faster or slower than real training."""
-    for log in run.ranks:
-        steps = np.flatnonzero(~np.isfinite(log.windows[TRAINING].losses))
-        if steps.size:
-            message = f"rank {log.rank}: the loss is not finite from measured step {steps[0]} on"
-            yield Diagnostic("final_loss", message, Severity.ERROR)
-
-
 def late_updates(run: Run) -> Iterator[Diagnostic]:
     """Asynchronous updates were pending when the clock stopped; how long is known to a resolution only."""
     drain, resolution, makespan = drain_seconds(run), drain_resolution_seconds(run), makespan_seconds(run)
@@ -202,6 +192,5 @@ COMPLETED_RUN = (
     meaningless_overlap,
     unmeasured_parts,
     impossible_utilisation,
-    infinite_loss,
     late_updates,
 )

@@ -35,12 +35,14 @@ def run_row(run: Run, tolerance: float = TOLERANCE) -> dict[str, Any]:
         "reason": run.reason,
         "started": facts["started"],
         "run_seconds": facts["seconds"],
-        **{name: facts[name] for name in ("order", "round", "position")},
+        "order": facts["order"],
+        "round": facts["round"],
+        "position": facts["position"],
         "ranks_expected": facts["ranks_expected"],
         "ranks_seen": len(facts["ranks_seen"]),
         "fingerprint": facts["fingerprint"],
-        "busy_cores_during": facts["load"].get("busy_cores_during"),
-        "waited_seconds": facts["load"].get("waited_seconds"),
+        "busy_cores_during": facts["load"]["busy_cores_during"],
+        "waited_seconds": facts["load"]["waited_seconds"],
         **_environment_columns(run),
     }
     return row | _measured_columns(run, tolerance) if run.completed else row
@@ -53,18 +55,18 @@ def hosts_of(run: Run) -> list[str]:
 
 def _environment_columns(run: Run) -> dict[str, Any]:
     cluster, environment = run.facts["cluster"], run.facts["environment"]
-    hardware, git = environment.get("hardware", {}), environment.get("git", {})
+    hardware, git = environment["hardware"], environment["git"]
     columns = {name: cluster.get(name) for name in ("launcher", "device", "device_name", "device_peak_flops", "link")}
     columns |= {name: hardware.get(name) for name in ("cpu_model", "memory_bytes", "cores")}
-    variables = environment.get("variables", {})
+    variables = environment["variables"]
     settings = [f"{name}={value}" for name, value in variables.items() if name not in _LOCALE_VARIABLES]
     addresses = []
-    for node in run.facts.get("nodes", []):
+    for node in run.facts["nodes"]:
         if "address" in node:
-            addresses.append(f"{node['name']} {node['address']} ({node['interface']})".strip())
+            addresses.append(f"{node['name']} {node['address']} ({node.get('interface', 'unknown')})".strip())
     return columns | {
         "addresses": ", ".join(addresses) or None,
-        "python_version": environment.get("software", {}).get("python"),
+        "python_version": environment["software"].get("python"),
         "library_settings": "; ".join(settings) or "none",
         "measuring_code": run.facts["code"],
         "git_commit": git.get("commit"),

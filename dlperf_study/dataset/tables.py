@@ -151,12 +151,23 @@ def _without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def read(table: TableName, folder: Path) -> pd.DataFrame:
-    """Read a table; raises EvidenceError when it has not been written."""
+    """Read a table; raises EvidenceError when it has not been written, is damaged, or has other columns."""
     file = _file(table, folder)
+    remedy = "build the dataset with `python -m dlperf_study collect`, or `ingest` for logs of other programs"
     if not file.exists():
-        remedy = "build the dataset with `python -m dlperf_study collect`, or `ingest` for logs of other programs"
         raise EvidenceError(f"{file}: there is no such table yet; {remedy}")
-    return pd.read_parquet(file)
+    try:
+        content = pd.read_parquet(file)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise EvidenceError(f"{file}: is no table ({error}); {remedy}") from error
+    for column in columns_of(table):
+        expected = column.dtype_in(table)
+        actual = str(content[column.name].dtype) if column.name in content else "missing"
+        # A column of strings without rows has no type in the file.
+        if actual != expected and (len(content) or actual == "missing"):
+            problem = f"column {column.name} is {actual}, and must be {expected}"
+            raise EvidenceError(f"{file}: {problem}: damaged, or of a different version of this package; {remedy}")
+    return content
 
 
 def _file(table: TableName, folder: Path) -> Path:

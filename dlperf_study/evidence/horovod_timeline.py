@@ -16,7 +16,7 @@ import numpy as np
 
 from dlperf_study.arrays import Floats
 from dlperf_study.errors import EvidenceError
-from dlperf_study.evidence.json_fields import text_of
+from dlperf_study.study.json_record import text_of
 
 #: Which runs have one: the ``library`` of their rank logs.
 LIBRARY = "horovod"

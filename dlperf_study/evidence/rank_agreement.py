@@ -5,11 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, RankLog, read_rank_log
 from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, TRAINING, WARMUP
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import TaskRole
 from dlperf_study.wording import counted
 
 #: How gradients travel: not at all, by averaging among the ranks, or to servers and back as parameters.
@@ -21,22 +24,62 @@ EQUAL_FACTS, REPLICATED_FACTS = (
 )
 #: Bytes of one element of a gradient on the link: parameters are kept as float32.
 ELEMENT_BYTES = {"none": 4, "fp16": 2}
+#: What a run that trained on nonsense is told.
+INFINITE_LOSS_CAUSE = "batch normalisation over few values does that; more images or larger ones help"
 
 
-def rank_logs(paths: RunPaths, configuration: Configuration) -> tuple[RankLog, ...]:
-    """Return the logs of ranks 0 … world size − 1, each checked against the configuration.
+def complete_logs(paths: RunPaths, world_size: int) -> tuple[list[RankLog], str]:
+    """Return the rank logs that are complete, in order of rank, and why the first other one is not; or nothing."""
+    logs: list[RankLog] = []
+    problem = ""
+    for rank in range(world_size):
+        try:
+            logs.append(read_rank_log(paths.rank_log(rank)))
+        except EvidenceError as error:
+            problem = problem or str(error)
+    return logs, problem
 
-    Raises:
-        EvidenceError: one is missing, truncated, contradicts itself or belongs to a different run.
 
+def contradiction(
+    logs: Sequence[RankLog], facts: Mapping[str, Any], configuration: Configuration, paths: RunPaths
+) -> str:
+    """Return why a run whose record says that it completed does not count, or nothing.
+
+    The driver calls it before it records a run as completed, and so does every reader. ``logs`` are those of all ranks,
+    in order of rank; ``facts`` is the record.
     """
-    logs = tuple(read_rank_log(paths.rank_log(rank)) for rank in range(configuration.world_size))
-    check_rank_logs(logs, paths, configuration)
-    return logs
+    try:
+        _check_record(logs, facts, str(paths.folder))
+        _check_rank_logs(logs, paths, configuration)
+    except EvidenceError as error:
+        return str(error)
+    contradictions = chain(
+        _different_devices_or_facts(logs, configuration, facts["cluster"]["device"], facts["code"]),
+        _contradictory_exchange(logs[0].facts, configuration),
+        _contradictory_results(logs, facts["seconds"]),
+        _infinite_losses(logs),
+    )
+    return next((f"{paths.folder}: {message}" for message in contradictions), "")
 
 
-def check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Configuration) -> None:
-    """Check the logs of all ranks, in order of rank, against the configuration of their run; raise EvidenceError."""
+def _check_record(logs: Sequence[RankLog], facts: Mapping[str, Any], source: str) -> None:
+    """Check that the record of a completed run fits the ranks that it has, and how its processes ended."""
+    expected, logged, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(len(logs)))
+    if (expected, logged) != (len(ranks), ranks):
+        problem = f"expects {counted(expected, 'rank')} and saw {logged}, but has the logs of ranks {ranks}"
+        raise EvidenceError(f"{source}: {problem}")
+    failed_trainers: list[str] = []
+    for task, exit_code in facts["exit_codes"].items():
+        # Servers are ended, not awaited.
+        if exit_code != 0 and not task.startswith(TaskRole.SERVER):
+            failed_trainers.append(f"{task}: {exit_code}")
+    if failed_trainers:
+        codes = ", ".join(failed_trainers)
+        raise EvidenceError(f"{source}: it says completed, but has exit codes of trainers other than 0 ({codes})")
+
+
+def _check_rank_logs(logs: Sequence[RankLog], paths: RunPaths, configuration: Configuration) -> None:
+    """Check the logs against the configuration of their run."""
     run = f"{configuration.identity}/{paths.folder.name}"
     for rank, log in enumerate(logs):
         source = str(paths.rank_log(rank))
@@ -92,22 +135,10 @@ def _check_steps(log: RankLog, configuration: Configuration, source: str) -> Non
             raise EvidenceError(f"{source}: window {name} has {window.steps} steps; requested were {least}{steps}")
 
 
-def disagreement(
-    logs: Sequence[RankLog], configuration: Configuration, device: str, seconds: float | None, driver_code: str
-) -> str:
-    """Return how the ranks of a run contradict the cluster, the configuration or each other, or nothing.
-
-    ``seconds`` is the life of the training processes, None if nobody saw its end. ``driver_code`` is the digest of the
-    measuring code that the driver ran.
-    """
-    devices_and_facts = _different_devices_or_facts(logs, configuration, device, driver_code)
-    exchange = _contradictory_exchange(logs[0].facts, configuration)
-    return next(chain(devices_and_facts, exchange, _contradictory_results(logs, seconds)), "")
-
-
 def _different_devices_or_facts(
     logs: Sequence[RankLog], configuration: Configuration, device: str, driver_code: str
 ) -> Iterator[str]:
+    """Yield what must be equal and is not; ``driver_code`` is the digest of the measuring code of the driver."""
     devices = {log.facts["device"] for log in logs}
     if devices != {device}:
         yield f"the ranks trained on {', '.join(sorted(devices))}, but the cluster file says {device}"
@@ -119,7 +150,7 @@ def _different_devices_or_facts(
             yield f"the ranks of node {node} ran on {', '.join(sorted(hosts))}: a node is one host"
     names = EQUAL_FACTS if configuration.classifier == "sharded" else (*EQUAL_FACTS, *REPLICATED_FACTS)
     for name in names:
-        values = dict.fromkeys(log.facts[name] for log in logs)
+        values = dict.fromkeys(log.facts.get(name) for log in logs)
         if len(values) > 1:
             listed = ", ".join(map(str, values))
             yield f"the ranks have different values of {name} ({listed}): they did not train the same"
@@ -147,6 +178,7 @@ def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configurati
 
 
 def _contradictory_results(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:
+    """Yield how the results of ranks contradict each other, or the life of their processes (None: unknown)."""
     if any(log.end["initial_checksum"] == log.end["parameter_checksum"] for log in logs):
         yield "the parameters did not change: nothing was trained"
     if len({log.end["parameter_checksum"] for log in logs}) > 1:
@@ -155,3 +187,14 @@ def _contradictory_results(logs: Sequence[RankLog], seconds: float | None) -> It
         measured = sum(window.seconds for window in log.windows.values())
         if seconds is not None and measured > seconds * (1 + CLOCK_TOLERANCE):
             yield f"the windows of rank {log.rank} last {measured:.4g} s, but the run {seconds:.4g} s"
+
+
+def _infinite_losses(logs: Sequence[RankLog]) -> Iterator[str]:
+    """Yield the first loss that is not finite: a step after it may be faster or slower than real training."""
+    for log in logs:
+        for window in log.windows.values():
+            infinite_steps = np.flatnonzero(~np.isfinite(window.losses))
+            if infinite_steps.size:
+                step = infinite_steps[0]
+                where = f"rank {log.rank}: loss {step} of window {window.name} is {window.losses[step]}"
+                yield f"a loss is not finite ({where}): {INFINITE_LOSS_CAUSE}"

@@ -5,23 +5,14 @@ from pathlib import Path
 
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import EvidenceError, StudyFileError
-from dlperf_study.evidence.json_fields import (
-    Object,
-    Types,
-    check_not_negative,
-    check_past_time,
-    check_positive,
-    check_types,
-    object_of,
-    text_of,
-)
-from dlperf_study.evidence.rank_agreement import disagreement, rank_logs
-from dlperf_study.evidence.rank_log import RankLog, Window, check_format
+from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
+from dlperf_study.evidence.rank_log import RankLog, Window
+from dlperf_study.evidence.records import RUN_RECORD, RunRecord
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Outcome, TaskRole
-from dlperf_study.study.turn import BY_HAND, ORDERS, ROUNDS
-from dlperf_study.wording import counted
+from dlperf_study.study.job import Outcome
+from dlperf_study.study.json_record import object_of, record_of, text_of
+from dlperf_study.study.turn import ROUNDS
 
 
 @dataclass(frozen=True)
@@ -33,7 +24,7 @@ class Run:
     repetition: int
     outcome: Outcome
     reason: str
-    facts: Object
+    facts: RunRecord
     ranks: tuple[RankLog, ...]
     diagnostics: tuple[Diagnostic, ...]
 
@@ -63,40 +54,19 @@ def read_run(paths: RunPaths) -> Run:
     """
     facts = run_facts(paths.run_file)
     configuration = _configuration(facts, paths)
-    outcome, reason = Outcome(facts["outcome"]), facts["reason"] or ""
-    ranks: tuple[RankLog, ...] = ()
+    outcome, reason = facts["outcome"], facts["reason"]
+    ranks: list[RankLog] = []
     if outcome is Outcome.COMPLETED:
-        try:
-            ranks = _consistent_logs(paths, facts, configuration)
-        except EvidenceError as error:
-            outcome, reason = Outcome.FAILED, str(error)
+        ranks, problem = complete_logs(paths, configuration.world_size)
+        reason = problem or contradiction(ranks, facts, configuration, paths)
+        if reason:
+            outcome, ranks = Outcome.FAILED, []
     diagnostics = tuple(Diagnostic(diagnostic["subject"], diagnostic["message"]) for diagnostic in facts["diagnostics"])
     identity, repetition = facts["configuration_identity"], facts["repetition"]
-    return Run(configuration, identity, repetition, outcome, reason, facts, ranks, diagnostics)
+    return Run(configuration, identity, repetition, outcome, reason, facts, tuple(ranks), diagnostics)
 
 
-def _consistent_logs(paths: RunPaths, facts: Object, configuration: Configuration) -> tuple[RankLog, ...]:
-    """Return the logs of a run that completed; raises EvidenceError when they contradict its record or each other."""
-    logs = rank_logs(paths, configuration)
-    expected, logged, ranks = facts["ranks_expected"], facts["ranks_seen"], list(range(configuration.world_size))
-    device, seconds, code = facts["cluster"]["device"], facts["seconds"], facts["code"]
-    failed_trainers: list[str] = []
-    for task, exit_code in facts["exit_codes"].items():
-        # Servers are ended, not awaited.
-        if exit_code != 0 and not task.startswith(TaskRole.SERVER):
-            failed_trainers.append(f"{task}: {exit_code}")
-    if (expected, logged) != (len(ranks), ranks):
-        problem = f"expects {counted(expected, 'rank')} and saw {logged}, but has the logs of ranks {ranks}"
-    elif failed_trainers:
-        problem = f"it says completed, but has exit codes of trainers other than 0 ({', '.join(failed_trainers)})"
-    else:
-        problem = disagreement(logs, configuration, device, seconds, code)
-    if problem:
-        raise EvidenceError(f"{paths.folder}: {problem}")
-    return logs
-
-
-def _configuration(facts: Object, paths: RunPaths) -> Configuration:
+def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:
     """Return the configuration, which must be the one whose folder this is."""
     try:
         configuration = Configuration.from_mapping(facts["configuration"], f"{paths.run_file}: configuration")
@@ -112,82 +82,39 @@ def _configuration(facts: Object, paths: RunPaths) -> Configuration:
     return configuration
 
 
-_LOAD_KEYS: dict[str, Types] = {
-    "waited_seconds": (int, float, type(None)),
-    "busy_cores_during": (int, float, type(None)),
-}
-_RUN_KEYS: dict[str, Types] = {
-    "configuration": dict,
-    "configuration_identity": str,
-    "repetition": int,
-    "order": str,
-    "round": (int, type(None)),
-    "position": (int, type(None)),
-    "fingerprint": str,
-    "code": str,
-    "outcome": str,
-    "reason": (str, type(None)),
-    "started": (str, type(None)),
-    "seconds": (int, float, type(None)),
-    "exit_codes": dict,
-    "ranks_expected": int,
-    "ranks_seen": list,
-    "cluster": dict,
-    "environment": dict,
-    "load": dict,
-    "diagnostics": list,
-}
-
-
-def run_facts(path: Path) -> Object:
+def run_facts(path: Path) -> RunRecord:
     """Return the record of a run; raises EvidenceError where it is missing or not as ``docs/evidence.md`` says."""
-    facts = object_of(text_of(path), str(path))
-    check_format(facts, str(path))
-    check_types(facts, str(path), **_RUN_KEYS)
-    if facts["outcome"] not in list(Outcome):
-        raise EvidenceError(f"{path}: outcome is {facts['outcome']!r}; the outcomes are {', '.join(Outcome)}")
-    _check_turn(facts, path)
-    if facts["started"] is not None or facts["outcome"] == Outcome.COMPLETED:
-        check_types(facts, str(path), started=str)
-        check_past_time(facts, str(path), "started")
-    check_not_negative(facts, str(path), "seconds")
-    check_types(facts["load"], f"{path}: load", **_LOAD_KEYS)
-    check_not_negative(facts["load"], f"{path}: load", *_LOAD_KEYS)
-    check_types(facts["cluster"], f"{path}: cluster", device=str, device_peak_flops=(int, float, type(None)))
-    check_positive(facts["cluster"], f"{path}: cluster", "device_peak_flops")
-    for section in facts["environment"].values():
-        if not isinstance(section, dict):
-            raise EvidenceError(f"{path}: environment holds {section!r}, which is not an object")
-    for diagnostic in facts["diagnostics"]:
-        check_types(diagnostic, f"{path}: diagnostics", subject=str, message=str)
+    source = str(path)
+    facts = record_of(RUN_RECORD, object_of(text_of(path), source), source)
+    _check_turn(facts, source)
+    if facts["started"] is None and facts["outcome"] is Outcome.COMPLETED:
+        raise EvidenceError(f"{source}: started is null, but the run completed")
     return facts
 
 
-def _check_turn(facts: Object, path: Path) -> None:
-    """Refuse an unknown order, and a place in a round without the other half of it or outside of rounds."""
-    order, turn = facts["order"], {name: facts[name] for name in ("round", "position")}
-    if order not in (*ORDERS, BY_HAND):
-        raise EvidenceError(f"{path}: order is {order!r}; the orders are {', '.join((*ORDERS, BY_HAND))}")
-    given = [value for value in turn.values() if value is not None]
-    if given and (order != ROUNDS or len(given) < len(turn)):
-        raise EvidenceError(f"{path}: order is {order!r}, but round is {turn['round']} and position {turn['position']}")
-    check_positive(turn, str(path), *turn)
+def _check_turn(facts: RunRecord, source: str) -> None:
+    """Refuse a place in a round without the other half of it, or outside of rounds."""
+    order, round_number, position = facts["order"], facts["round"], facts["position"]
+    is_in_round, has_position = round_number is not None, position is not None
+    if is_in_round != has_position or (is_in_round and order != ROUNDS):
+        raise EvidenceError(f"{source}: order is {order!r}, but round is {round_number} and position {position}")
 
 
 class DuplicateRuns:
     """Finds runs whose logs were copied: no process measures two runs."""
 
     def __init__(self) -> None:
-        self._runs: dict[tuple[str, int, int], Run] = {}
+        # Names alone: a run itself may be large.
+        self._runs: dict[tuple[str, int, int], str] = {}
 
     def checked(self, run: Run) -> Run:
         """Return the run, or, if a process of an earlier run wrote one of its logs, the run as failed."""
         for log in run.ranks:
-            if earlier := self._runs.get(log.process):
+            if earlier_run := self._runs.get(log.process):
                 host, pid, _ = log.process
                 process = f"rank {log.rank} is the same process (pid {pid} on {host}, begun in the same nanosecond)"
-                reason = f"its {process} as in run {earlier.repetition} of {earlier.identity}: a copy is no repetition"
+                reason = f"its {process} as in {earlier_run}: a copy is no repetition"
                 return replace(run, outcome=Outcome.FAILED, reason=reason, ranks=())
         for log in run.ranks:
-            self._runs[log.process] = run
+            self._runs[log.process] = f"run {run.repetition} of {run.identity}"
         return run

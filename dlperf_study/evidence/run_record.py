@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.environment_variables import passed_environment, without_secrets
 from dlperf_study.cluster.hardware import command_output
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.failure_reason import explained, last_log_lines
-from dlperf_study.evidence.rank_agreement import check_rank_logs, disagreement
-from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
+from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.rank_log_writer import FORMAT
 from dlperf_study.evidence.run import read_run, run_facts
 from dlperf_study.paths import PROJECT, RunPaths, write_atomically
@@ -64,25 +62,16 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
 
     Each rank log is parsed once.
     """
-    logs, problem = _read_logs(requested, cluster, result.seconds)
-    tails = last_log_lines(requested.paths)
-    if result.outcome is Outcome.COMPLETED and problem:
-        result = replace(result, outcome=Outcome.FAILED, reason=problem)
-    else:
-        result = explained(result, requested.paths, tails)
+    configuration, paths = requested.configuration, requested.paths
+    logs, problem = complete_logs(paths, configuration.world_size)
+    tails = last_log_lines(paths)
+    facts = _facts(requested, cluster, result, logs)
+    if result.outcome is not Outcome.COMPLETED:
+        result = explained(result, paths, tails)
+    elif reason := problem or contradiction(logs, facts, configuration, paths):
+        result = replace(result, outcome=Outcome.FAILED, reason=reason)
     secrets = passed_environment(further=cluster.pass_environment) | dict(cluster.environment)
-    facts = {
-        **_requested_facts(requested),
-        "outcome": result.outcome,
-        "reason": without_secrets(result.reason, secrets),
-        "started": result.started or None,
-        "seconds": result.seconds,
-        "exit_codes": result.exit_codes,
-        "ranks_expected": requested.configuration.world_size,
-        "ranks_seen": [log.rank for log in logs],
-        "cluster": {name: getattr(cluster, name) for name in CLUSTER_FACTS} | measured_device_name(result.nodes),
-        **_node_facts(result.nodes, result.busy_cores),
-    }
+    facts |= {"outcome": result.outcome, "reason": without_secrets(result.reason, secrets)}
     if result.outcome is not Outcome.COMPLETED:
         facts["tail"] = {}
         for task, lines in tails.items():
@@ -90,8 +79,8 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
     return facts
 
 
-def _requested_facts(requested: RequestedRun) -> dict[str, Any]:
-    """Return what ``run.json`` says about the run before it began."""
+def _facts(requested: RequestedRun, cluster: Cluster, result: JobResult, logs: Sequence[RankLog]) -> dict[str, Any]:
+    """Return what ``run.json`` says of a run whose processes ended like this and left these complete logs."""
     return {
         "format": FORMAT,
         "configuration": requested.configuration.as_dict(),
@@ -100,6 +89,15 @@ def _requested_facts(requested: RequestedRun) -> dict[str, Any]:
         **asdict(requested.turn),
         "fingerprint": requested.fingerprint,
         "code": measuring_code(),
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "started": result.started or None,
+        "seconds": result.seconds,
+        "exit_codes": result.exit_codes,
+        "ranks_expected": requested.configuration.world_size,
+        "ranks_seen": [log.rank for log in logs],
+        "cluster": {name: getattr(cluster, name) for name in CLUSTER_FACTS} | measured_device_name(result.nodes),
+        **_node_facts(result.nodes, result.busy_cores),
     }
 
 
@@ -121,31 +119,9 @@ def write(facts: dict[str, Any], paths: RunPaths) -> None:
 def read(paths: RunPaths) -> dict[str, Any] | None:
     """Return a run's record, or None if there is none that is complete and valid."""
     try:
-        return dict(run_facts(paths.run_file))
+        return {**run_facts(paths.run_file)}
     except EvidenceError:
         return None
-
-
-def _read_logs(requested: RequestedRun, cluster: Cluster, seconds: float | None) -> tuple[list[RankLog], str]:
-    """Return the complete rank logs, and what is wrong with the evidence (empty: nothing)."""
-    logs: list[RankLog] = []
-    problems: list[str] = []
-    for rank in range(requested.configuration.world_size):
-        try:
-            logs.append(read_rank_log(requested.paths.rank_log(rank)))
-        except EvidenceError as error:
-            problems.append(str(error))
-    if problems:
-        return logs, problems[0]
-    try:
-        check_rank_logs(logs, requested.paths, requested.configuration)
-    except EvidenceError as error:
-        return logs, str(error)
-    for log in logs:
-        if not all(np.isfinite(window.losses).all() for window in log.windows.values()):
-            cause = "batch normalisation over few values does that; more images or larger ones help"
-            return logs, f"a loss is not finite: {cause}"
-    return logs, disagreement(logs, requested.configuration, cluster.device, seconds, measuring_code())
 
 
 def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None) -> dict[str, Any]:

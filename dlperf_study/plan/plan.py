@@ -4,15 +4,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
-from dlperf_study.study.grid import Denominator, Point
+from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.study import Study
+
+if TYPE_CHECKING:
+    from dlperf_study.plan.plan_record import EntryRecord
 
 FORMAT = 4
 
@@ -103,20 +106,22 @@ class Plan:
     @classmethod
     def read(cls, path: Path) -> "Plan":
         """Read a plan; raises EvidenceError when it is missing, damaged or of another version of this package."""
+        # Who only makes plans needs the standard library alone.
+        from dlperf_study.plan.plan_record import read_record
+
+        if not path.exists():
+            raise EvidenceError(f"{path}: there is no plan yet; `python -m dlperf_study run` writes one")
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise EvidenceError(f"{path}: there is no plan yet; `python -m dlperf_study run` writes one") from None
-        except ValueError as error:
-            raise EvidenceError(f"{path}: not a plan: {error}") from error
-        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-            raise EvidenceError(f"{path}: not a plan of format {FORMAT}; plan the study again")
-        try:
-            entries = tuple(_entry_from_json(entry, path) for entry in content.pop("entries"))
-            lists = {name: tuple(content[name]) for name in ("questions", "factors", "published")}
-            return cls(**{**content, **lists, "entries": entries})
-        except (KeyError, TypeError) as error:
-            raise EvidenceError(f"{path}: a damaged plan ({error}); plan the study again") from error
+            record = read_record(path)
+            entries = tuple(_entry(entry, path) for entry in record["entries"])
+            _check_denominators(entries, path)
+        except (EvidenceError, StudyFileError) as error:
+            raise EvidenceError(f"{error}; plan the study again with `python -m dlperf_study run`") from error
+        values: dict[str, Any] = {}
+        for name, value in record.items():
+            if name in cls.__dataclass_fields__:
+                values[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**values | {"entries": entries})
 
 
 def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configuration], str | None]) -> Plan:
@@ -207,16 +212,28 @@ def varying(configurations: Sequence[Configuration], factors: Sequence[str]) -> 
     return tuple(names)
 
 
-def _entry_from_json(entry: dict[str, Any], path: Path) -> Entry:
-    configuration = Configuration.from_mapping(entry["configuration"], str(path))
-    if configuration.identity != entry["identity"]:
-        raise EvidenceError(
-            f"{path}: planned by a different version of this package; measure the study again with the command run"
-        )
+def _entry(record: "EntryRecord", path: Path) -> Entry:
+    configuration = Configuration.from_mapping(record["configuration"], f"{path}: configuration of an entry")
+    if configuration.identity != record["identity"]:
+        name = f"the entry {record['identity']} has the parameters of {configuration.identity}"
+        raise EvidenceError(f"{path}: {name}: damaged, or of a different version of this package")
     return Entry(
         configuration,
-        baseline_identity=entry["baseline_identity"],
-        unsupported=entry["unsupported"],
-        reference_identity=entry["reference_identity"],
-        unstated=tuple(entry.get("unstated", ())),
+        baseline_identity=record["baseline_identity"],
+        unsupported=record["unsupported"],
+        reference_identity=record["reference_identity"],
+        unstated=tuple(record.get("unstated", ())),
     )
+
+
+def _check_denominators(entries: Sequence[Entry], path: Path) -> None:
+    """Check that all entries differ, and that the baseline and the reference of each are among them."""
+    identities = {entry.configuration.identity for entry in entries}
+    if len(identities) < len(entries):
+        raise EvidenceError(f"{path}: two of its {len(entries)} entries are the same configuration")
+    for entry in entries:
+        for kind in DENOMINATORS:
+            denominator = entry.denominator(kind)
+            if denominator is not None and denominator not in identities:
+                owner = entry.configuration.identity
+                raise EvidenceError(f"{path}: the {kind} of {owner} is {denominator!r}, which is no entry of the plan")

@@ -154,7 +154,9 @@ def _planted_share(row: "pd.Series") -> float:
     shares = []
     for run in map(read_run, paths.runs()):
         for log in run.ranks:
-            planted = log.end["planted"]
+            planted = log.end.get("planted")
+            if planted is None:
+                raise EvidenceError(f"study {row['study']}: the log of rank {log.rank} has no planted wait")
             shares.append(planted["waited_seconds"] / planted["step_seconds"])
     share = float(np.mean(shares))
     if not abs(share - row["planted_slowdown"]) <= WAIT_TOLERANCE:

@@ -1,15 +1,19 @@
 """The results of self-tests: kept in one file of the outputs folder, so that every report there finds them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import ConfigDict, TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from dlperf_study.errors import EvidenceError
 from dlperf_study.paths import SELFTEST, StudyPaths, write_atomically
+from dlperf_study.study.json_record import PastTime, format_number, object_of, record_of, text_of
 
 FORMAT = 1
 
@@ -77,7 +81,7 @@ class SelftestResult:
     ``quick``: in its short form, or with fewer pairs than the full one.
     """
 
-    ended: str
+    ended: PastTime
     machine: Machine
     code: str
     quick: bool
@@ -99,6 +103,15 @@ class SelftestResult:
         return bool(self.done) and all(check.status is Status.PASSED for check in self.done)
 
 
+@with_config(ConfigDict(allow_inf_nan=False))
+class _ResultsFile(TypedDict):
+    format: Annotated[int, format_number(FORMAT)]
+    results: list[SelftestResult]
+
+
+_RESULTS_FILE = TypeAdapter(_ResultsFile)
+
+
 def results_file() -> Path:
     """Return the file of all results of this outputs folder."""
     return StudyPaths.of(SELFTEST).selftest_results
@@ -113,12 +126,10 @@ def read_results() -> list[SelftestResult]:
     if not file.exists():
         return []
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if content["format"] != FORMAT:
-            raise EvidenceError(f"{file}: format is {content['format']}; this program reads format {FORMAT}")
-        return [_result(values) for values in content["results"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise EvidenceError(f"{file}: damaged ({error}); delete it, and run the self-test again") from error
+        content = object_of(text_of(file), str(file))
+        return record_of(_RESULTS_FILE, content, str(file))["results"]
+    except EvidenceError as error:
+        raise EvidenceError(f"{error}; delete the file, and run the self-test again") from error
 
 
 def last_result() -> SelftestResult:
@@ -139,14 +150,3 @@ def last_passed(results: Sequence[SelftestResult], machine: Machine) -> Selftest
     """Return the latest result with which a machine passed, a full one before a quick one; None if there is none."""
     passed = [result for result in results if result.passed and result.machine == machine]
     return max(passed, key=lambda result: (not result.quick, datetime.fromisoformat(result.ended)), default=None)
-
-
-def _result(values: Mapping[str, Any]) -> SelftestResult:
-    checks = tuple(_check(check) for check in values["checks"])
-    datetime.fromisoformat(values["ended"])
-    return SelftestResult(**{**values, "machine": Machine(**values["machine"]), "checks": checks})
-
-
-def _check(values: Mapping[str, Any]) -> CheckResult:
-    comparisons = tuple(Comparison(**comparison) for comparison in values["comparisons"])
-    return CheckResult(**{**values, "status": Status(values["status"]), "comparisons": comparisons})

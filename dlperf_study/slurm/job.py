@@ -7,10 +7,13 @@ it, and decides when to stop waiting.
 import json
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from dlperf_study.cluster.software import measuring_code
+from dlperf_study.errors import EvidenceError
 from dlperf_study.guard.submission import Submission
 from dlperf_study.paths import ConfigurationPaths, JobPaths, write_atomically
 from dlperf_study.slurm import queue
@@ -76,9 +79,12 @@ class SubmittedJob:
         return None
 
     def result(self, index: int) -> JobResult | None:
-        """Return how a run ended, once the job has written it."""
+        """Return how a run ended, once the job has written it; raises EvidenceError when that is damaged."""
         file = self.paths.result(index)
-        return JobResult.from_json(file.read_text()) if file.exists() else None
+        if not file.exists():
+            return None
+        with _refusing_damage(file):
+            return JobResult.from_json(file.read_text())
 
     def is_recorded(self, index: int) -> bool:
         """Return whether the driver has recorded how this run ended."""
@@ -118,10 +124,21 @@ def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> Sub
 
 
 def read_job(paths: JobPaths) -> SubmittedJob:
-    """Return the job in a folder."""
-    request = json.loads(paths.order.read_text())
-    submissions = tuple(Submission.from_json(json.dumps(values)) for values in request["submissions"])
-    return SubmittedJob(paths, submissions, request["timeout_seconds"], request["code"])
+    """Return the job in a folder; raises EvidenceError when its order is damaged."""
+    with _refusing_damage(paths.order):
+        request = json.loads(paths.order.read_text())
+        submissions = tuple(Submission.from_json(json.dumps(values)) for values in request["submissions"])
+        return SubmittedJob(paths, submissions, request["timeout_seconds"], request["code"])
+
+
+@contextmanager
+def _refusing_damage(file: Path) -> Iterator[None]:
+    """Raise EvidenceError where the content of a job's file is not what this program writes."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        remedy = f"delete {file.parent}, and the same command submits its runs again"
+        raise EvidenceError(f"{file}: damaged ({error!r}); {remedy}") from error
 
 
 def open_jobs(home: ConfigurationPaths) -> Iterator[SubmittedJob]:

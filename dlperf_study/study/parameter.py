@@ -17,6 +17,8 @@ Scalar = str | int | float | bool
 Value = TypeVar("Value", str, int, float, bool)
 
 _KEY = "parameter"
+#: Tables hold integers of 64 bits.
+LARGEST_NUMBER = 2**63 - 1
 
 
 class Scope(StrEnum):
@@ -90,9 +92,12 @@ def typed(source: str, parameter: Parameter, value: Any) -> Any:
     """Return ``value`` as the parameter's type; an int may be given for a float, nothing else is converted.
 
     Raises:
-        StudyFileError: it is of another type; the message names ``source``.
+        StudyFileError: it is of another type, or larger than any number of a configuration; the message names
+            ``source``.
 
     """
+    if type(value) in (int, float) and not abs(value) <= LARGEST_NUMBER:
+        raise StudyFileError(f"{source}: {parameter.name} is {value!r}, which is not a number up to {LARGEST_NUMBER}")
     if parameter.type is float and type(value) is int:
         return float(value)
     if type(value) is not parameter.type:

@@ -39,7 +39,7 @@ RuleSections = Annotated[
 ]
 
 
-def _one_of(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValidator:
+def one_of(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValidator:
     """Return a validator that refuses names that are not valid, and then lists the valid ones."""
 
     def check(name: str) -> str:
@@ -52,10 +52,10 @@ def _one_of(kind: str, valid_names: Callable[[], tuple[str, ...]]) -> AfterValid
 
 Question = Annotated[
     str,
-    _one_of("questions", question_names),
+    one_of("questions", question_names),
     Field(json_schema_extra=lambda schema: schema.update(enum=list(question_names()))),
 ]
-SourceName = Annotated[str, _one_of("published sources", source_names)]
+SourceName = Annotated[str, one_of("published sources", source_names)]
 
 
 def _share(given: object) -> object:

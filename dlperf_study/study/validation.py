@@ -13,6 +13,8 @@ from dlperf_study.wording import as_yaml, closest
 MESSAGES = {
     "missing": "is missing",
     "literal_error": "is {value}; the choices are {expected}",
+    "enum": "is {value}; the choices are {expected}",
+    "finite_number": "is {value}, which is not a finite number",
     "greater_than_equal": "is {value}; it must be at least {ge}",
     "greater_than": "is {value}; it must be more than {gt}",
     "less_than_equal": "is {value}; it must be at most {le}",
@@ -30,6 +32,7 @@ MESSAGES = {
 }
 #: How many errors one message names, and how many characters of a wrong value.
 MAX_ERRORS, MAX_CHARACTERS = 20, 200
+NO_KEYS: Mapping[str, Collection[str]] = {}
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -50,13 +53,17 @@ def validate(model: type[M], content: dict[str, Any], source: str, keys: Mapping
         return model.model_validate(content)
     except ValidationError as validation_error:
         errors = validation_error.errors()
-        lines = [f"{source}: {_message(error, content, keys)}" for error in errors[:MAX_ERRORS]]
+        lines = [f"{source}: {error_line(error, content, keys)}" for error in errors[:MAX_ERRORS]]
         if len(errors) > MAX_ERRORS:
             lines.append(f"{source}: and {len(errors) - MAX_ERRORS} more")
         raise StudyFileError("\n".join(lines)) from None
 
 
-def _message(error: Any, content: dict[str, Any], keys: Mapping[str, Collection[str]]) -> str:
+def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collection[str]] = NO_KEYS) -> str:
+    """Return what is wrong with a value of ``content``, by its key; ``error`` is one of pydantic's.
+
+    Only where unknown keys are errors, ``keys`` must hold the valid ones, as in ``validate``.
+    """
     location = _location_in_file(error["loc"], content)
     if error["type"] == "extra_forbidden":
         section = next((part for part in reversed(error["loc"][:-1]) if part in keys), "")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.cluster.software import measuring_code
-from dlperf_study.evidence.rank_agreement import disagreement, rank_logs
+from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
 from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
@@ -35,7 +35,9 @@ def asked_for(framework: str, nodes: int) -> Configuration:
 
 def check_trained_together(folder: Path, asked: Configuration, names: Sequence[str]) -> tuple[RankLog, ...]:
     """Check that one rank on each of these hosts trained the same network on data of its own; return their logs."""
-    logs = rank_logs(RunPaths(folder), asked)
+    paths = RunPaths(folder)
+    logs, problem = complete_logs(paths, asked.world_size)
+    assert problem == ""
     assert [log.facts["host"] for log in logs] == list(names)
     assert {log.facts["world_size"] for log in logs} == {len(names)}
     assert {log.facts["gradient_bytes"] for log in logs} == {GRADIENTS}
@@ -43,8 +45,10 @@ def check_trained_together(folder: Path, asked: Configuration, names: Sequence[s
     assert len({log.end["parameter_checksum"] for log in logs}) == 1
     assert all(np.isfinite(log.windows["training"].losses).all() for log in logs)
     assert len({log.windows["training"].losses[0] for log in logs}) == len(names)
-    assert disagreement(logs, asked, "cpu", None, measuring_code()) == ""
-    return logs
+    expected = {"ranks_expected": asked.world_size, "ranks_seen": list(range(asked.world_size)), "exit_codes": {}}
+    facts = {**expected, "cluster": {"device": "cpu"}, "seconds": None, "code": measuring_code()}
+    assert contradiction(logs, facts, asked, paths) == ""
+    return tuple(logs)
 
 
 def least_traffic(asked: Configuration) -> int:

@@ -71,26 +71,34 @@ def test_a_log_of_another_rank_is_not_counted(paths):
     ("values", "message"),
     [
         ({"format": 1}, "format is 1; this program reads format 2"),
-        ({"order": "random"}, "order is 'random'; the orders are rounds, blocks, by hand"),
-        ({"order": None}, "order is None; its type must be str"),
-        ({"round": 0}, "round is 0; it must be above 0"),
-        ({"round": "1"}, "round is '1'; its type must be int or null"),
+        ({"order": "random"}, "order is 'random'; the choices are 'rounds', 'blocks' or 'by hand'"),
+        ({"order": None}, "order is null; the choices are"),
+        ({"round": 0}, "round is 0; it must be at least 1"),
+        ({"round": "1"}, "round is '1', which is not an integer"),
         ({"position": None}, "order is 'rounds', but round is 1 and position None"),
         ({"order": "blocks"}, "order is 'blocks', but round is 1 and position 1"),
-        ({"outcome": "fine"}, "outcome is 'fine'; the outcomes are completed, failed"),
-        ({"load": None}, "load is None"),
+        ({"outcome": "fine"}, "outcome is 'fine'; the choices are 'completed', 'failed'"),
+        ({"load": None}, "load is null, which is not a mapping"),
+        ({"load": {}}, "load.waited_seconds is missing; 3 more of its values are wrong"),
         ({"repetition": 2}, "is run 2 of"),
         ({"configuration_identity": "another"}, "is run 1 of another"),
         ({"configuration": {}}, "missing study"),
         ({"configuration": ASKED.as_dict() | {"seed": 9}}, "but its parameters make it paddle_collective-"),
-        ({"diagnostics": [{"subject": "x"}]}, "message is None"),
-        ({"started": "yesterday"}, "started is 'yesterday', which is not a time"),
-        ({"started": "2024-05-01T10:00:00"}, "started is '2024-05-01T10:00:00', a time without a time zone"),
-        ({"started": "2999-01-01T00:00:00+00:00"}, "started is '2999-01-01T00:00:00[+]00:00', which is in the future"),
-        ({"started": None}, "started is None"),
+        ({"diagnostics": [{"subject": "x"}]}, r"diagnostics\[0\].message is missing"),
+        ({"started": "yesterday"}, "started is 'yesterday'; it must be a time as in 2024"),
+        ({"started": "2024-05-01T10:00:00"}, "started is '2024-05-01T10:00:00'; it must have a time zone"),
+        (
+            {"started": "2999-01-01T00:00:00+00:00"},
+            "started is '2999-.*'; it must be after 2000-01-01 and not in the future",
+        ),
+        ({"started": None}, "started is null, but the run completed"),
         ({"seconds": -3.0}, "seconds is -3.0; it must be at least 0"),
-        ({"repetition": True}, "repetition is True"),
-        ({"exit_codes": None}, "exit_codes is None"),
+        ({"repetition": True}, "repetition is true, which is not an integer"),
+        ({"repetition": 10**30}, "repetition is 10+; it must be at most"),
+        ({"configuration": ASKED.as_dict() | {"repeats": 10**400}}, "repeats is 10+, which is not a number up to"),
+        ({"reason": "\ud800"}, r"reason is '\\ud800', which is no text"),
+        ({"nodes": [{"name": "a", "address": 5}]}, r"nodes\[0\].address is 5, which is not a string"),
+        ({"exit_codes": None}, "exit_codes is null"),
     ],
 )
 def test_a_run_file_that_contradicts_itself_is_refused(paths, values, message):
@@ -116,11 +124,14 @@ def test_a_run_without_a_run_file_did_not_happen(paths):
     ("line", "values", "message"),
     [
         (EXCHANGE, {"bytes": 40_000_000}, "exchanged 40000000 bytes, but the gradients have 4000000"),
-        (EXCHANGE, {"bytes": "many"}, "exchanged many bytes"),
+        (EXCHANGE, {"bytes": "many"}, "line 10: bytes is 'many', which is not an integer"),
+        (EXCHANGE, {"bytes": None}, "exchanged None bytes"),
         (PART, {"bytes": 8192}, "window exchange_4096 exchanged 8192 bytes, so that is not its name"),
         (PART, {"steps": 1, "seconds": 0.01, "step_seconds": [0.01]}, "exchange_4096 has 1 steps; requested were 10"),
         (TRAINING, {"seconds": 1e6}, "lasts 1000000.0 s but its steps"),
-        (TRAINING, {"seconds": float("inf")}, "lasts inf s but its steps"),
+        (TRAINING, {"seconds": float("inf")}, "line 4: seconds is inf, which is not a finite number"),
+        (TRAINING, {"losses": [2.0] * 19 + [float("nan")]}, "not finite (rank 1: loss 19 of window training is nan)"),
+        (AFTER, {"losses": [float("-inf")] * 5}, "not finite (rank 1: loss 0 of window computation_after is -inf)"),
         (
             AFTER,
             {"steps": 1, "seconds": 0.08, "step_seconds": [0.08], "losses": [2.0]},
@@ -251,14 +262,14 @@ def test_two_nodes_are_two_hosts_or_one(tmp_path):
 def test_a_peak_that_nothing_can_be_divided_by_is_refused(paths, peak):
     cluster = json.loads(paths.run_file.read_text())["cluster"]
     change(paths, cluster=cluster | {"device_peak_flops": peak})
-    with pytest.raises(EvidenceError, match=r"run\.json: cluster: device_peak_flops is .* it must be above 0"):
+    with pytest.raises(EvidenceError, match=r"run\.json: cluster.device_peak_flops is .*(at least 1000000|finite)"):
         read_run(paths)
 
 
 def test_a_load_below_nothing_is_refused(paths):
     load = json.loads(paths.run_file.read_text())["load"]
     change(paths, load=load | {"busy_cores_during": -0.5})
-    with pytest.raises(EvidenceError, match=r"run\.json: load: busy_cores_during is -0.5; it must be at least 0"):
+    with pytest.raises(EvidenceError, match=r"run\.json: load.busy_cores_during is -0.5; it must be at least 0"):
         read_run(paths)
 
 

@@ -184,23 +184,56 @@ def test_a_missing_plan_is_an_error(tmp_path):
         Plan.read(tmp_path / "plan.json")
 
 
-DAMAGES = {
-    "truncated": (lambda text: text[:200], "not a plan"),
-    "other format": (lambda text: text.replace('"format": 4', '"format": 1'), "not a plan of format 4"),
-    "a list": (lambda text: "[]", "not a plan of format 4"),
-    "no title": (lambda text: text.replace('"title"', '"heading"'), "a damaged plan"),
-    "no baseline": (lambda text: text.replace('"baseline_identity"', '"baseline"'), "a damaged plan"),
-    "no reference": (lambda text: text.replace('"reference_identity"', '"reference"'), "a damaged plan"),
-    "another identity": (lambda text: text.replace('"image_size": 224', '"image_size": 32'), "a different version"),
-}
+@pytest.mark.parametrize(("text", "message"), [("{", "is not JSON"), ("[]", "is not a JSON object")])
+def test_a_file_that_is_no_plan_is_an_error(tmp_path, text, message):
+    file = tmp_path / "plan.json"
+    file.write_text(text)
+    with pytest.raises(EvidenceError, match=rf"plan\.json: {message}.*; plan the study again"):
+        Plan.read(file)
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_plan_is_an_error(tmp_path, damage):
-    change, message = DAMAGES[damage]
+def without(key):
+    return lambda values: {name: value for name, value in values.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda plan: {"format": 1}, "format is 1; this program reads format 4"),
+        (without("title"), "title is missing"),
+        (lambda plan: plan | {"scaling": "odd"}, "scaling is 'odd'; the choices are 'weak' or 'strong'"),
+        (lambda plan: plan | {"factors": ["x"]}, r"factors\[0\] is 'x'; the parameters are"),
+        (lambda plan: plan | {"max_repeats": 0}, "max_repeats is 0; it must be at least 1"),
+        (lambda plan: plan | {"entries": plan["entries"] * 2}, "two of its .* entries are the same configuration"),
+    ],
+)
+def test_a_damaged_plan_is_an_error(tmp_path, change, message):
     file = tmp_path / "plan.json"
     plan_of().write(file)
-    file.write_text(change(file.read_text()))
+    file.write_text(json.dumps(change(json.loads(file.read_text()))))
+    with pytest.raises(EvidenceError, match=message):
+        Plan.read(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without("baseline_identity"), r"entries\[0\].baseline_identity is missing"),
+        (without("reference_identity"), r"entries\[0\].reference_identity is missing"),
+        (lambda entry: entry | {"baseline_identity": "x"}, "the baseline of .* is 'x', which is no entry of the plan"),
+        (lambda entry: {**entry, "configuration": {**entry["configuration"], "seed": 9}}, "a different version"),
+        (
+            lambda entry: {**entry, "configuration": {**entry["configuration"], "repeats": 10**400}},
+            "repeats is 10+",
+        ),
+    ],
+)
+def test_a_damaged_entry_is_an_error(tmp_path, change, message):
+    file = tmp_path / "plan.json"
+    plan_of().write(file)
+    plan = json.loads(file.read_text())
+    plan["entries"][0] = change(plan["entries"][0])
+    file.write_text(json.dumps(plan))
     with pytest.raises(EvidenceError, match=message):
         Plan.read(file)
 

@@ -1,0 +1,66 @@
+"""What ``plan.json`` holds: the type and the bounds of every key."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from dlperf_study.plan.plan import FORMAT
+from dlperf_study.study.configuration import FIELD_NAMES
+from dlperf_study.study.json_record import (
+    RECORD,
+    Integer,
+    Positive,
+    PositiveCount,
+    format_number,
+    object_of,
+    record_of,
+    text_of,
+)
+from dlperf_study.study.study_file import Question, SourceName, one_of
+
+ParameterName = Annotated[str, one_of("parameters", lambda: FIELD_NAMES)]
+
+
+@with_config(RECORD)
+class EntryRecord(TypedDict):
+    """One configuration of a plan."""
+
+    identity: str
+    configuration: dict[str, Any]
+    baseline_identity: str
+    unsupported: str | None
+    reference_identity: str | None
+    unstated: NotRequired[list[ParameterName]]
+
+
+@with_config(RECORD)
+class PlanRecord(TypedDict):
+    """A plan, as ``Plan`` describes it."""
+
+    format: Annotated[int, format_number(FORMAT)]
+    study: str
+    cluster: str
+    title: str
+    about: str
+    scaling: Literal["weak", "strong"]
+    questions: list[Question]
+    factors: list[ParameterName]
+    published: list[SourceName]
+    quick: bool
+    order: Literal["rounds", "blocks", ""]
+    order_seed: Integer
+    precision: Positive | None
+    max_repeats: PositiveCount | None
+    time_budget_minutes: Positive | None
+    ingested_from: str
+    entries: list[EntryRecord]
+
+
+_PLAN_RECORD = TypeAdapter(PlanRecord)
+
+
+def read_record(path: Path) -> PlanRecord:
+    """Return the content of a plan; raises EvidenceError when it is missing or not as ``PlanRecord`` says."""
+    return record_of(_PLAN_RECORD, object_of(text_of(path), str(path)), str(path))

@@ -1,0 +1,131 @@
+"""Damaged evidence: each is one message that names file, key and value, and what is not damaged counts."""
+
+import json
+import os
+import random
+
+import pytest
+
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.dataset.run_diagnostics import run_diagnostics
+from dlperf_study.dataset.run_table import run_row
+from dlperf_study.errors import EvidenceError
+from dlperf_study.evidence.run import read_run
+from dlperf_study.paths import StudyPaths
+from dlperf_study.plan.plan import Plan
+from tests.evidence_factory import Planned, change, configuration, write_plan, write_run
+from tests.fuzz_evidence import Target
+
+ASKED = configuration(devices_per_node=2)
+#: So many of all damages are read, and so many collected; ``python -m tests.fuzz_evidence`` collects any of them.
+READ, COLLECTED = 200, 10
+#: The lines of a log: the rank, nine windows, of which the third is training, and the end.
+RANK, TRAINING, END = 0, 3, 10
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory):
+    return Target(tmp_path_factory.mktemp("fuzz"))
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Return the paths of three runs of one configuration, to be damaged."""
+    paths = StudyPaths(tmp_path)
+    for repetition in (1, 2, 3):
+        write_run(paths, ASKED, repetition)
+    write_plan(paths, [Planned(ASKED)])
+    return paths
+
+
+def not_counted(study):
+    """Collect a study, of which one run must not count; return the one message that says why."""
+    dataset = collect(study)
+    assert (dataset.runs["outcome"] == "completed").sum() == 2
+    diagnostics = dataset.diagnostics
+    [message] = diagnostics["message"][diagnostics["severity"] == "error"]
+    return message
+
+
+def second_run(study):
+    return study.configuration(ASKED.identity).run(2)
+
+
+def read(study):
+    """Read what the tables of a study are made of, and none of the tables."""
+    try:
+        entries = Plan.read(study.plan_file).entries
+    except EvidenceError:
+        return
+    for entry in entries:
+        for paths in study.configuration(entry.configuration.identity).runs():
+            try:
+                run = read_run(paths)
+            except EvidenceError:
+                continue
+            run_row(run)
+            run_diagnostics(run)
+
+
+def test_damages_are_refused_and_never_crash(target):
+    damages = random.Random(0).sample(target.damages, READ + COLLECTED)
+    for damage in damages[:READ]:
+        try:
+            read(target.damaged([damage]))
+        except Exception as error:
+            pytest.fail(f"{damage}: {error!r}")
+    for damage in damages[READ:]:
+        try:
+            target([damage])
+        except Exception as error:
+            pytest.fail(f"{damage}: {error!r}")
+
+
+def test_an_intact_study_has_no_diagnostic_about_its_evidence(target):
+    messages = target([])
+    assert [message for message in messages if message.startswith("not counted")] == []
+    assert "failed, not counted: trainer-0 exited with code 1" in messages
+
+
+@pytest.mark.parametrize(
+    ("line", "values", "message"),
+    [
+        (RANK, {"kind": ["rank"]}, "its lines are ['rank'], window"),
+        (RANK, {"pid": 2**70}, "rank-00001.jsonl: line 1: pid is 1180591620717411303424; it must be at most 9223"),
+        (RANK, {"host": "\ud800"}, r"rank-00001.jsonl: line 1: host is '\ud800', which is no text"),
+        (TRAINING, {"seconds": 10**400}, "rank-00001.jsonl: line 4: seconds is 1000"),
+        (TRAINING, {"step_seconds": "fast"}, "line 4: step_seconds is 'fast', which is not a list"),
+        (TRAINING, {"losses": [2.0] * 19 + [float("nan")]}, "a loss is not finite (rank 1: loss 19 of window training"),
+        (END, {"drain_seconds": True}, "rank-00001.jsonl: line 11: drain_seconds is true, which is not a number"),
+    ],
+)
+def test_a_damaged_rank_log_is_one_diagnostic_and_the_other_runs_count(study, line, values, message):
+    log = second_run(study).rank_log(1)
+    lines = [json.loads(text) for text in log.read_text().splitlines()]
+    lines[line] |= values
+    log.write_text("\n".join(map(json.dumps, lines)))
+    assert message in not_counted(study)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"load": {"busy_cores_before": "lots"}}, "run.json: load.waited_seconds is missing; 3 more of its values"),
+        ({"seconds": 10**400}, "run.json: seconds is 1000"),
+        ({"round": 2**70}, "run.json: round is 1180591620717411303424; it must be at most"),
+        ({"environment": []}, "run.json: environment is [], which is not a mapping"),
+        ({"fingerprint": "\ud800"}, r"run.json: fingerprint is '\ud800', which is no text"),
+    ],
+)
+def test_a_damaged_record_is_one_diagnostic_and_the_other_runs_count(study, values, message):
+    change(second_run(study), **values)
+    assert message in not_counted(study)
+
+
+@pytest.mark.parametrize("name", ["²", "٣", "0", "02", "9" * 30, os.fsdecode(b"\xff")])
+def test_a_folder_that_is_no_repetition_is_one_diagnostic_and_the_other_runs_count(study, name):
+    run = second_run(study).folder
+    run.rename(run.with_name(name))
+    message = not_counted(study)
+    assert message.endswith(": not counted: the name of a run's folder is its repetition, an integer from 1")
+    assert "runs/" in message
