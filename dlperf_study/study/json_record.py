@@ -119,5 +119,5 @@ def record_of(kind: TypeAdapter[T], content: Mapping[str, Any], source: str) -> 
         errors = validation_error.errors()
     # A file of a different format has different keys, so that nothing else is worth a word.
     errors = [error for error in errors if error["loc"] == ("format",)] or errors
-    others = f"; {len(errors) - 1} more of its values are wrong" if len(errors) > 1 else ""
-    raise EvidenceError(f"{source}: {error_line(errors[0], content)}{others}")
+    further = f"; {len(errors) - 1} more of its values are wrong" if len(errors) > 1 else ""
+    raise EvidenceError(f"{source}: {error_line(errors[0], content)}{further}")
