@@ -32,7 +32,10 @@ Lines = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a constructed run behaves. Times are per step, in seconds, of the slowest rank (rank 0)."""
+    """How a constructed run behaves. Times are per step, in seconds, of the slowest rank: see ``slowest_rank``.
+
+    ``drain_seconds``: of the slowest rank; the others drain half as long. ``final_loss``: the mean over ranks.
+    """
 
     computation_seconds: float = 0.080
     exposed_seconds: float = 0.010
@@ -141,15 +144,21 @@ def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str,
 def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> Lines:
     """Return the lines of one rank's log."""
     windows = _windows(asked, rank, repetition, recipe)
+    share = 1.0 if rank == slowest_rank(asked, repetition) else 0.5
     end = {
         "kind": "end",
         "windows": len(windows),
         "parameter_checksum": "trained",
         "initial_checksum": "initial",
-        "drain_seconds": recipe.drain_seconds,
-        "drain_resolution_seconds": recipe.drain_resolution_seconds,
+        "drain_seconds": recipe.drain_seconds * share,
+        "drain_resolution_seconds": recipe.drain_resolution_seconds * share,
     }
     return [_rank_line(asked, rank, repetition, recipe), *windows, end]
+
+
+def slowest_rank(asked: Configuration, repetition: int) -> int:
+    """Return which rank is the slowest: the one that is slowed on purpose, or in each repetition the next."""
+    return asked.slowed_rank if asked.planted_slowdown else repetition % asked.world_size
 
 
 def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> dict[str, Any]:
@@ -201,13 +210,14 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
     name = f"{asked.identity.rpartition('-')[0]}-{asked.replica}"
     generator = np.random.default_rng([asked.seed, rank, repetition, zlib.crc32(name.encode())])
     alone = exchange_of(asked, recipe) == "none"
-    faster = 1.0 - recipe.rank_advantage * (rank > 0)
+    faster = 1.0 - recipe.rank_advantage * (rank != slowest_rank(asked, repetition))
+    final_loss = recipe.final_loss + 0.1 * (rank - (asked.world_size - 1) / 2)
     step = recipe.computation_seconds if alone else recipe.step_seconds
     warmup = _steps(generator, step, asked.warmup_steps, recipe.noise)
     warmup[:1] *= recipe.first_step_slowdown
     windows = [
-        {**_window("warmup", warmup, _losses(warmup.size, recipe.final_loss)), "ended_by": recipe.warmup_end},
-        _training(generator, step, asked.measured_steps, recipe),
+        {**_window("warmup", warmup, _losses(warmup.size, final_loss)), "ended_by": recipe.warmup_end},
+        _training(generator, step, asked.measured_steps, recipe.noise, final_loss),
     ]
     if alone:
         return windows
@@ -216,7 +226,7 @@ def _windows(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -
     for name, position, count in (("computation_before", 1, before), ("computation_after", 3, after)):
         steps = _steps(generator, computation, count, recipe.noise)
         if count:
-            windows.insert(position, _window(name, steps, _losses(count, recipe.final_loss)))
+            windows.insert(position, _window(name, steps, _losses(count, final_loss)))
     return [*windows, *(_exchanges(generator, asked, recipe) if asked.exchange_steps else [])]
 
 
@@ -233,8 +243,10 @@ def _exchanges(generator: np.random.Generator, asked: Configuration, recipe: Rec
     return windows
 
 
-def _training(generator: np.random.Generator, step: float, count: int, recipe: Recipe) -> dict[str, Any]:
-    return _window("training", _steps(generator, step, count, recipe.noise), _losses(count, recipe.final_loss))
+def _training(
+    generator: np.random.Generator, step: float, count: int, noise: float, final_loss: float
+) -> dict[str, Any]:
+    return _window("training", _steps(generator, step, count, noise), _losses(count, final_loss))
 
 
 def _window(name: str, step_seconds: NDArray[np.float64], losses: list[float]) -> dict[str, Any]:

@@ -29,16 +29,18 @@ def make_run(paths):
     return make
 
 
-@pytest.fixture
-def hand_made_run(make_run):
-    """Return two ranks with times one can reckon with: rank 1 is the slowest in training, rank 0 in computation."""
+@pytest.fixture(params=[(0, 1), (1, 0)], ids=["first rank computes longest", "last rank computes longest"])
+def hand_made_run(make_run, request):
+    """Return two ranks with times to compute by hand: one is the slowest in computation, the other in training."""
 
     def make(exchange="all_reduce", training=(1.0, 1.0, 1.0, 3.0), **parameters):
-        steps = {
-            0: {"training": [1.0, 1.0, 1.0, 2.0], **computation([0.9], [1.1]), "exchange": [0.5, 0.5]},
-            1: {"training": list(training), **computation([0.7], [0.9]), "exchange": [0.7, 0.9]},
-        }
-        return make_run(steps, Recipe(exchange=exchange), **(DEFAULT | parameters))
+        steps = [
+            {"training": [1.0, 1.0, 1.0, 2.0], **computation([0.9], [1.1]), "exchange": [0.5, 0.5]},
+            {"training": list(training), **computation([0.7], [0.9]), "exchange": [0.7, 0.9]},
+        ]
+        return make_run(
+            dict(zip(request.param, steps, strict=True)), Recipe(exchange=exchange), **(DEFAULT | parameters)
+        )
 
     return make
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.cluster import software as module
-from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.cluster.cluster import DEFAULT, Cluster
 from dlperf_study.cluster.software import MEASURING, measuring_code
 from dlperf_study.execution.repetitions import fingerprint
+from dlperf_study.execution.support import _installed_versions
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration
 from tests.frameworks.launching import CLUSTER, configuration
+from tests.shell_program import program
 
 ASKED = configuration()
 
@@ -30,6 +32,22 @@ ASKED = configuration()
 )
 def test_what_numbers_depend_on(asked: Configuration, cluster: Cluster, same: bool) -> None:
     assert (fingerprint(asked, cluster) == fingerprint(ASKED, CLUSTER)) is same
+
+
+def test_numbers_depend_on_the_library_and_on_its_python(tmp_path: Path) -> None:
+    older = fingerprint(ASKED, with_library(tmp_path, "3.0.0"))
+    newer = fingerprint(ASKED, with_library(tmp_path, "3.0.1"))
+    assert newer != older
+    (tmp_path / "moved").mkdir()
+    assert fingerprint(ASKED, with_library(tmp_path / "moved", "3.0.1")) != newer
+    assert fingerprint(ASKED, with_library(tmp_path, "3.0.0")) == older
+
+
+def with_library(folder: Path, version: str) -> Cluster:
+    """Return a cluster whose Python says that it has this version of the framework's library."""
+    _installed_versions.cache_clear()
+    python = program(folder, f'echo \'{{"code": "", "software": {{"paddlepaddle": "{version}"}}}}\'')
+    return replace(CLUSTER, python={DEFAULT: python})
 
 
 @pytest.fixture

@@ -107,6 +107,14 @@ def test_it_counts_once_even_if_a_named_rank_prints_it_a_moment_later(tmp_path: 
         job_series([log], JobSize(1, 2, 32))
 
 
+def test_ranks_without_a_name_count_each_although_they_print_the_same(tmp_path: Path) -> None:
+    """Their lines differ in the moment only, which says that they are of two ranks."""
+    line = "2020-05-01 10:00:00,{} [step 10]\tmlm_loss=7.5\tthroughput={}K tks/s\tlr=0.0001 time=1.0\n"
+    lines = [line.format(*printed) for printed in ((100, 17), (200, 17), (300, 20))]
+    job = job_series([write_and_read(tmp_path, "training.log", "".join(lines))], JobSize(1, 3, 32))
+    assert list(job.rate) == [17000 + 17000 + 20000]
+
+
 def test_one_process_on_all_devices_is_not_one_of_many_ranks() -> None:
     with pytest.raises(LogError, match="only 1 of 8 ranks printed"):
         job_series([read_log(SAMPLES / "gluonnlp_bert_one_process_real.log")], JobSize(1, 8, 16))

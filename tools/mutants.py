@@ -1,0 +1,250 @@
+"""Change a module in one place after another, and list the changes that its tests do not notice.
+
+`python -m tools.mutants dlperf_study/analysis/scaling.py ...`, with `cosmic-ray` installed. It works in a copy of the
+project. Each change is tested in a process that is forked after everything else is imported: first by the tests named
+after the module, then, if these pass, by all quick tests of its room. Changes that make no difference are listed with
+the reason in `tests/equivalent_mutants.yaml` and are not tested.
+"""
+
+import argparse
+import ast
+import importlib
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+
+import yaml
+
+try:
+    from cosmic_ray.ast import ast_nodes, get_ast
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.operators.operator import Operator
+    from cosmic_ray.plugins import get_operator
+except ImportError as error:
+    sys.exit(f"{error.name} is missing: pip install cosmic-ray, into an environment of its own with this project")
+
+PROJECT = Path(__file__).resolve().parent.parent
+EQUIVALENT = Path("tests/equivalent_mutants.yaml")
+COMPARISONS = (
+    *("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt", "Lt_GtE", "LtE_Gt", "Gt_LtE", "GtE_Lt"),
+    *("Eq_NotEq", "NotEq_Eq", "Is_IsNot", "IsNot_Is"),
+)
+ARITHMETIC = ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "Pow_Mul", "FloorDiv_Mul", "Mod_Mul")
+OPERATORS = (
+    *(f"ReplaceComparisonOperator_{name}" for name in COMPARISONS),
+    *(f"ReplaceBinaryOperator_{name}" for name in ARITHMETIC),
+    *("ReplaceUnaryOperator_USub_UAdd", "AddNot", "ReplaceAndWithOr", "ReplaceOrWithAnd"),
+    *("ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "NumberReplacer", "ZeroIterationForLoop"),
+    *("ReplaceBreakWithContinue", "ReplaceContinueWithBreak", "ExceptionReplacer", "RemoveDecorator"),
+)
+#: Functions, each replaced by its opposite: the slowest rank is not the fastest.
+OPPOSITES = {"max": "min", "min": "max", "any": "all", "all": "any", "argmax": "argmin", "argmin": "argmax"}
+QUICK_TESTS = "not slow and not cluster and not browser and not alone"
+
+
+class ReplaceName(Operator):
+    """Replaces a function by its opposite."""
+
+    def mutation_positions(self, node):
+        """Return where a node is such a name: there, or nowhere."""
+        is_opposite = node.type == "name" and node.value in OPPOSITES
+        return [(node.start_pos, node.end_pos)] if is_opposite else []
+
+    def mutate(self, node, index):
+        """Replace the name."""
+        node.value = OPPOSITES[node.value]
+        return node
+
+    @classmethod
+    def examples(cls):
+        """Return no examples."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A module with one change: its code, and the lines before and after."""
+
+    code: str
+    line: int
+    before: str
+    after: str
+
+    @property
+    def change(self) -> tuple[str, str]:
+        """The changed lines, by which the list of equivalent mutants names it."""
+        return self.before, self.after
+
+
+def mutants(source: str) -> Iterator[Mutant]:
+    """Return each change of a module that can be compiled, once."""
+    codes, nodes = {source}, list(ast_nodes(get_ast(source)))
+    for operator in (ReplaceName(), *(get_operator(f"core/{name}")() for name in OPERATORS)):
+        positions = sum(len(list(operator.mutation_positions(node))) for node in nodes)
+        for occurrence in range(positions):
+            code = mutate_code(source, operator, occurrence)
+            if code and code not in codes and _can_be_compiled(code):
+                codes.add(code)
+                yield _mutant(source, code)
+
+
+def _can_be_compiled(code: str) -> bool:
+    try:
+        compile(code, "mutant", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def _mutant(source: str, code: str) -> Mutant:
+    lines = list(unified_diff(source.splitlines(), code.splitlines(), lineterm="", n=0))[2:]
+    before = " ".join(line[1:].strip() for line in lines if line.startswith("-"))
+    after = " ".join(line[1:].strip() for line in lines if line.startswith("+"))
+    return Mutant(code, int(lines[0].split()[1].removeprefix("-").partition(",")[0]), before, after)
+
+
+def tests_of(module: Path) -> list[list[str]]:
+    """Return the tests to run one after another: those named after the module, then those of its room."""
+    tests = Path("tests", *module.parent.parts[1:])
+    while not tests.is_dir():
+        tests = tests.parent
+    named = sorted(str(path) for path in tests.glob(f"test_*{module.stem}*.py"))
+    return [named, [str(tests)]] if named else [[str(tests)]]
+
+
+def preload(tests: Path) -> None:
+    """Import what tests import of the package, and pytest with its plugins, so that only a change is imported anew."""
+    import hypothesis  # noqa: F401
+
+    for file in [*Path("tests").glob("*.py"), *tests.rglob("*.py")]:
+        for name in imported_modules(file):
+            if name.startswith("dlperf_study."):
+                with suppress(ModuleNotFoundError):
+                    importlib.import_module(name)
+
+
+def imported_modules(file: Path) -> set[str]:
+    """Return the names that a file imports from: of modules, and of what may be modules."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    return names
+
+
+def forget(module: Path) -> None:
+    """Remove a module, and all that import it, from the imported ones."""
+    files = {name: Path(str(vars(sys.modules[name]).get("__file__"))) for name in sys.modules if _is_own(name)}
+    imports = {name: imported_modules(file) for name, file in files.items() if file.suffix == ".py"}
+    forgotten, newly = set(), {".".join(module.with_suffix("").parts)}
+    while newly:
+        forgotten |= newly
+        newly = {name for name, imported in imports.items() if imported & newly} - forgotten
+    for name in forgotten:
+        sys.modules.pop(name, None)
+        parent, _, child = name.rpartition(".")
+        vars(sys.modules.get(parent, sys)).pop(child, None)
+
+
+def _is_own(name: str) -> bool:
+    return name.startswith("dlperf_study.")
+
+
+def is_noticed(module: Path, code: str, tests: Sequence[Sequence[str]], seconds: float | None = None) -> bool:
+    """Return whether the tests fail with that code in the copy of the project, or take longer than ``seconds``."""
+    module.write_text(code, encoding="utf-8")
+    for files in tests:
+        process = multiprocessing.get_context("fork").Process(target=_run_tests, args=(files,))
+        process.start()
+        process.join(seconds)
+        if process.is_alive():
+            process.kill()
+            process.join()
+        if process.exitcode != 0:
+            return True
+    return False
+
+
+def _run_tests(files: Sequence[str]) -> None:
+    import pytest
+
+    output = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(output, stream.fileno())
+    # Plugins that are imported already can't be rewritten, which is a warning, and warnings are errors.
+    options = ("-x", "-q", "-p", "no:cacheprovider", "--tb=no", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+    os._exit(int(pytest.main([*files, "-m", QUICK_TESTS, *options])))
+
+
+def print_survivors(module: Path, equivalent: set[tuple[str, str]], named: bool) -> int:
+    """Print what the tests of a module do not notice; return how many changes that is."""
+    source, tests = module.read_text(encoding="utf-8"), tests_of(module)[: 1 if named else None]
+    forget(module)
+    start = time.monotonic()
+    if is_noticed(module, source, tests):
+        sys.exit(f"{module}: its tests fail without any change: {tests}")
+    seconds = 10 + 3 * (time.monotonic() - start)
+    # Nothing may be imported from what was compiled before a change.
+    sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
+    changes = list(mutants(source))
+    tested = [mutant for mutant in changes if mutant.change not in equivalent]
+    survivors = 0
+    for mutant in tested:
+        if not is_noticed(module, mutant.code, tests, seconds):
+            survivors += 1
+            print(f"{module}:{mutant.line}\n  - {mutant.before}\n  + {mutant.after}", flush=True)
+    module.write_text(source, encoding="utf-8")
+    stale = equivalent - {mutant.change for mutant in changes}
+    for before, _ in sorted(stale):
+        print(f"{module}: {EQUIVALENT} names a change that is not made any more: {before}")
+    print(f"{module}: {len(changes)} mutants, {len(changes) - len(tested)} equivalent, {survivors} survive", flush=True)
+    return survivors
+
+
+def equivalent_mutants(module: Path) -> set[tuple[str, str]]:
+    """Return the changes of a module that make no difference."""
+    listed = yaml.safe_load(EQUIVALENT.read_text(encoding="utf-8"))
+    return {(item["before"], item["after"]) for item in listed.get(str(module), ())}
+
+
+def copy_project(folder: Path) -> None:
+    """Copy what git tracks, and new files."""
+    command = ["git", "-C", str(PROJECT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
+    for path in filter(Path.is_file, (PROJECT / name for name in names)):
+        copy = folder / path.relative_to(PROJECT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+
+
+def main() -> int:
+    """Test the modules that are given."""
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
+    parser.add_argument("modules", nargs="+", type=Path, metavar="MODULE", help="a file of dlperf_study/")
+    parser.add_argument("--named", action="store_true", help="only the tests named after the module, if there are any")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        copy_project(Path(folder))
+        os.chdir(folder)
+        # Nothing may be imported from the checkout.
+        sys.path[0] = os.environ["PYTHONPATH"] = folder
+        survivors = 0
+        for module in options.modules:
+            preload(Path(tests_of(module)[-1][0]))
+            survivors += print_survivors(module, equivalent_mutants(module), options.named)
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
