@@ -1,8 +1,8 @@
 """Change a module in one place after another, and list the changes that its tests do not notice.
 
 `python -m tools.mutants dlperf_study/analysis/scaling.py ...`, with `cosmic-ray` installed. It works in a copy of the
-project. Each change is tested in a process that is forked after everything else is imported: first by the tests named
-after the module, then, if these pass, by all quick tests of its room. Changes that make no difference are listed with
+project. Each change is tested in a process that is forked after everything else is imported: first by the tests that
+import the module, then, if these pass, by all quick tests of its room. Changes that make no difference are listed with
 the reason in `tests/equivalent_mutants.yaml` and are not tested.
 """
 
@@ -35,6 +35,8 @@ except ImportError as error:
     sys.exit(f"{error.name} is missing: pip install cosmic-ray, into an environment of its own with this project")
 
 PROJECT = Path(__file__).resolve().parent.parent
+#: Of the file that lists changes that make no difference: those of any module.
+EVERYWHERE = "everywhere"
 EQUIVALENT = Path("tests/equivalent_mutants.yaml")
 COMPARISONS = (
     *("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt", "Lt_GtE", "LtE_Gt", "Gt_LtE", "GtE_Lt"),
@@ -115,12 +117,14 @@ def _mutant(source: str, code: str) -> Mutant:
 
 
 def tests_of(module: Path) -> list[list[str]]:
-    """Return the tests to run one after another: those named after the module, then those of its room."""
+    """Return the tests to run one after another: the files that import the module, then all of its room."""
     tests = Path("tests", *module.parent.parts[1:])
     while not tests.is_dir():
         tests = tests.parent
-    named = sorted(str(path) for path in tests.glob(f"test_*{module.stem}*.py"))
-    return [named, [str(tests)]] if named else [[str(tests)]]
+    name = ".".join(module.with_suffix("").parts)
+    importing = [str(file) for file in tests.rglob("test_*.py") if name in imported_modules(file)]
+    importing.sort(key=lambda file: (module.stem not in file, file))
+    return [importing, [str(tests)]] if importing else [[str(tests)]]
 
 
 def preload(tests: Path) -> None:
@@ -188,9 +192,9 @@ def _run_tests(files: Sequence[str]) -> None:
     os._exit(int(pytest.main([*files, "-m", QUICK_TESTS, *options])))
 
 
-def print_survivors(module: Path, equivalent: set[tuple[str, str]], named: bool) -> int:
+def print_survivors(module: Path, equivalent: set[tuple[str, str]], direct: bool) -> int:
     """Print what the tests of a module do not notice; return how many changes that is."""
-    source, tests = module.read_text(encoding="utf-8"), tests_of(module)[: 1 if named else None]
+    source, tests = module.read_text(encoding="utf-8"), tests_of(module)[: 1 if direct else None]
     forget(module)
     # The collector of a fork need not look at what its parent imported.
     gc.freeze()
@@ -208,17 +212,15 @@ def print_survivors(module: Path, equivalent: set[tuple[str, str]], named: bool)
             survivors += 1
             print(f"{module}:{mutant.line}\n  - {mutant.before}\n  + {mutant.after}", flush=True)
     module.write_text(source, encoding="utf-8")
-    stale = equivalent - {mutant.change for mutant in changes}
-    for before, _ in sorted(stale):
-        print(f"{module}: {EQUIVALENT} names a change that is not made any more: {before}")
     print(f"{module}: {len(changes)} mutants, {len(changes) - len(tested)} equivalent, {survivors} survive", flush=True)
     return survivors
 
 
 def equivalent_mutants(module: Path) -> set[tuple[str, str]]:
-    """Return the changes of a module that make no difference."""
+    """Return the lines before and after each change of a module that makes no difference."""
     listed = yaml.safe_load(EQUIVALENT.read_text(encoding="utf-8"))
-    return {(item["before"], item["after"]) for item in listed.get(str(module), ())}
+    items = [*listed[EVERYWHERE], *listed.get(str(module), ())]
+    return {(item["before"], item["after"]) for item in items}
 
 
 def copy_project(folder: Path) -> None:
@@ -235,7 +237,7 @@ def main() -> int:
     """Test the modules that are given."""
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
     parser.add_argument("modules", nargs="+", type=Path, metavar="MODULE", help="a file of dlperf_study/")
-    parser.add_argument("--named", action="store_true", help="only the tests named after the module, if there are any")
+    parser.add_argument("--direct", action="store_true", help="only the tests that import the module, if any do")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy_project(Path(folder))
@@ -245,7 +247,7 @@ def main() -> int:
         survivors = 0
         for module in options.modules:
             preload(Path(tests_of(module)[-1][0]))
-            survivors += print_survivors(module, equivalent_mutants(module), options.named)
+            survivors += print_survivors(module, equivalent_mutants(module), options.direct)
     return 1 if survivors else 0
 
 

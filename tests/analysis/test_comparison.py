@@ -156,6 +156,12 @@ def test_a_part_explains_only_what_its_interval_can(decided, computation, exchan
     assert explaining_part(decided, parts, excess) == said
 
 
+@pytest.mark.parametrize(("excess", "explained"), [(-0.1, EXCHANGE), (0.0, BOTH), (0.1, COMPUTATION)])
+def test_parts_of_exactly_equal_size_explain_together(excess, explained):
+    parts = dict.fromkeys(PARTS[1:], estimate(4, 5))
+    assert explaining_part("slower", parts, Estimate(excess, 0.0, 9)) == explained
+
+
 def test_a_straggler_on_either_side_leaves_it_undecided(paths):
     row, _ = compared(paths, replace(FAST, rank_advantage=0.4))
     assert (row.verdict, row.difference_lies_in) == ("faster", UNCLEAR)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dlperf_study.analysis.comparison import throughput_ratio, verdicts
-from dlperf_study.analysis.statistics import Estimate, Interval, Sample
+from dlperf_study.analysis.statistics import Estimate, Interval, Sample, equal_within
 from dlperf_study.errors import BaselineError
 from dlperf_study.plan.plan import Entry
 from dlperf_study.study.grid import DENOMINATORS
@@ -81,6 +81,13 @@ def test_runs_that_are_rounded_alike_have_no_verdict():
         {"a": throughput_ratio(ENTRY, "baseline", {TWO.identity: higher, ONE.identity: EQUAL})}
     ).values()
     assert verdict.word is None
+
+
+def test_the_widest_difference_that_may_be_called_equal_still_is():
+    ratio = Estimate(0.01, 0.01, 9)
+    bound = equal_within(ratio)
+    assert verdicts({"a": ratio}, widest=bound)["a"].word == "equal"
+    assert verdicts({"a": ratio}, widest=np.nextafter(bound, 0))["a"].word == "not distinguishable"
 
 
 def test_a_verdict_that_holds_alone_may_not_hold_among_many():

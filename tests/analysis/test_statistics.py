@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from dlperf_study.analysis.statistics import (
+    CONFIDENCE,
     Estimate,
     Interval,
     Sample,
@@ -15,6 +16,7 @@ from dlperf_study.analysis.statistics import (
     interval_columns,
     log_ratio,
     median_deviation,
+    median_error,
     quotient_interval,
 )
 
@@ -154,6 +156,19 @@ def test_runs_of_no_round_share_none():
     assert blocks.minus(blocks).error is None
 
 
+def test_a_mean_without_an_error_leaves_a_difference_without_one():
+    known, unknown = Estimate.of(VALUES), Estimate.of([3.0, 4.0])
+    assert known.minus(unknown) == Estimate(known.mean - 3.5)
+    assert unknown.minus(known) == Estimate(3.5 - known.mean)
+
+
+def test_runs_without_rounds_are_independent_of_those_in_rounds():
+    rounds, independent = in_rounds(VALUES, [1, 2, 3, 4]), Sample(np.array([5.0, 7.0, 6.0, 8.0]))
+    expected = stats.ttest_ind(independent.values, rounds.values, equal_var=False).pvalue
+    assert rounds.minus(independent).p_value() == pytest.approx(expected)
+    assert independent.minus(rounds).p_value() == pytest.approx(expected)
+
+
 def test_a_printed_interval_is_as_good_as_its_runs():
     runs = Estimate.of(np.log(VALUES))
     interval = runs.factor_interval()
@@ -165,6 +180,16 @@ def test_a_printed_interval_is_as_good_as_its_runs():
     assert (unknown.low, unknown.high) == pytest.approx((interval.low, interval.high))
 
 
+def test_three_runs_are_enough_for_a_printed_interval():
+    assert [Estimate.of_printed(2.0, 1.0, 4.0, runs).freedom for runs in (2, 3)] == [Estimate(0.0).freedom, 2]
+
+
+def test_means_without_errors_differ_without_an_error_and_with_the_fewer_degrees_of_freedom():
+    few, more = Estimate.of([1.0] * 3), Estimate.of([2.0] * 5)
+    assert few.minus(more) == Estimate(-1.0, 0.0, 2)
+    assert more.minus(few) == Estimate(1.0, 0.0, 2)
+
+
 #: P-values, and which are rejected together: by hand, each against 5 % / the number of those that remain.
 HOLM = [
     ([0.04], [True]),
@@ -173,6 +198,7 @@ HOLM = [
     ([0.04, None], [True, False]),
     ([0.03, 0.001, 0.02], [True, True, True]),
     ([0.03, 0.001, 0.026], [False, True, False]),
+    ([1 - CONFIDENCE], [True]),
     ([None, None], [False, False]),
     ([], []),
 ]
@@ -203,6 +229,11 @@ def test_the_interval_covers_as_often_as_it_claims(runs):
 def test_the_median_deviation_of_normal_values_is_their_standard_deviation():
     values = np.random.default_rng(1).normal(10.0, 2.0, 20_000)
     assert median_deviation(values) == pytest.approx(2.0, rel=0.03)
+
+
+def test_the_error_of_a_median_is_how_far_medians_of_samples_are_apart():
+    medians = np.median(np.random.default_rng(1).normal(10.0, 2.0, (2000, 101)), axis=1)
+    assert median_error(2.0, 101) == pytest.approx(medians.std(), rel=0.05)
 
 
 def test_an_interval_is_two_columns_and_none_is_none():
