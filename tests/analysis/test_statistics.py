@@ -184,8 +184,8 @@ def test_three_runs_are_enough_for_a_printed_interval():
     assert [Estimate.of_printed(2.0, 1.0, 4.0, runs).freedom for runs in (2, 3)] == [Estimate(0.0).freedom, 2]
 
 
-def test_means_without_errors_differ_without_an_error_and_with_the_fewer_degrees_of_freedom():
-    few, more = Estimate.of([1.0] * 3), Estimate.of([2.0] * 5)
+def test_exact_means_have_an_exact_difference_of_the_fewer_degrees_of_freedom():
+    few, more = Estimate(1.0, 0.0, 2), Estimate(2.0, 0.0, 4)
     assert few.minus(more) == Estimate(-1.0, 0.0, 2)
     assert more.minus(few) == Estimate(1.0, 0.0, 2)
 
