@@ -132,7 +132,7 @@ class CurveStep:
 def unexplained_steps(steps: Sequence[CurveStep]) -> list[bool]:
     """Return which steps rise faster than their devices or fall by more than their runs explain.
 
-    All of them together are right with a probability of 95 %. A step of points without intervals is never one.
+    All of them together are right with a probability of at least 95 %. A step of points without intervals is never one.
     """
     return distinguishable([step.log_ratio.p_value(step.null) for step in steps])
 

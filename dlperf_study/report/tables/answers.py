@@ -25,8 +25,8 @@ from dlperf_study.study.turn import ROUNDS
 
 NOTHING_DECLARED = "The study declares no reference, so nothing is compared."
 VERDICTS_TOGETHER = (
-    "All verdicts on one reference are made together (Holm): with a probability of 95 % none of them wrongly says "
-    "faster or slower. So an interval that barely excludes 1 may belong to no such verdict."
+    "All verdicts on one reference are made together (Holm): with a probability of at least 95 % none of them "
+    "wrongly says faster or slower. So an interval that barely excludes 1 may belong to no such verdict."
 )
 _EXPLANATIONS = {
     COMPUTATION: "The difference is mostly in the computation.",
