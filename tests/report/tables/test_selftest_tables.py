@@ -65,7 +65,7 @@ def test_runs_that_do_not_say_how_many_cores_they_had_are_of_no_known_machine(da
 def test_a_damaged_file_is_said(dataset: Dataset) -> None:
     results_file().parent.mkdir()
     results_file().write_text("{")
-    assert said(dataset).startswith(f"unknown: {results_file()}: damaged")
+    assert said(dataset).startswith(f"unknown: {results_file()}: is not JSON")
 
 
 def test_ingested_logs_were_not_measured_by_this_instrument(dataset: Dataset) -> None:
