@@ -12,7 +12,8 @@ import yaml
 
 from dlperf_study.execution.driver import make_plan
 from dlperf_study.execution.repetitions import fingerprint
-from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths, write_atomically
+from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.writing import write_atomically
 from tests.evidence_factory import write_run
 
 CONFIGURATIONS = 500

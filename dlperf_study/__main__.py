@@ -1,38 +1,40 @@
 """The command line: ``python -m dlperf_study``."""
 
 import argparse
-import signal
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from dlperf_study import __version__
 from dlperf_study.errors import DlperfStudyError, UnsupportedError
-from dlperf_study.paths import StudyPaths
+from dlperf_study.interruption import interrupt_once
+from dlperf_study.paths import StudyPaths, outputs_folder
+from dlperf_study.writing import full_disk, naming
 
 #: A command: from its options to the exit code.
 _Command = Callable[[argparse.Namespace], int]
 
 INTERRUPTED = 130
-INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
+#: What messages call the standard output.
+STANDARD_OUTPUT = Path("standard output")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Do one command; return the exit code: 0 done, 1 an error or a failed run, 130 interrupted."""
     options = _parser().parse_args(arguments)
-    for interruption in INTERRUPTIONS:
-        signal.signal(interruption, _interrupt)
     command: _Command = options.command
     try:
+        interrupt_once()
         return command(options)
     except DlperfStudyError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return _fail(str(error))
     except OSError as error:
-        print(f"error: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
-        return 1
+        if error.filename == str(STANDARD_OUTPUT):
+            # Otherwise Python would try to write the rest when it exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _fail(f"{error.filename or 'a file'}: {error.strerror or error}")
     except KeyboardInterrupt:
         print(f"interrupted{_CONTINUATION.get(command, '. The same command starts over.')}", file=sys.stderr)
         return INTERRUPTED
@@ -45,7 +47,7 @@ def plan(options: argparse.Namespace) -> int:
     from dlperf_study.plan.description import describe
 
     planned, _ = make_plan(options.study, options.cluster, options.quick)
-    print(describe(planned, earlier_run_seconds(planned)))
+    _print(describe(planned, earlier_run_seconds(planned)))
     return 0
 
 
@@ -125,7 +127,7 @@ def audit(options: argparse.Namespace) -> int:
     from dlperf_study.audit.table_file import read_results
 
     results = read_results(options.table) if options.table else results_of_sources()
-    print(describe(audit(results)))
+    _print(describe(audit(results)))
     return 0
 
 
@@ -139,7 +141,7 @@ def ingest(options: argparse.Namespace) -> int:
 
     logs = identify_logs(options.folder, options.name, options.accept)
     if not logs.confirmed:
-        print(describe(logs))
+        _print(describe(logs))
         return 1
     paths = StudyPaths.of(logs.identity.study)
     refuse_others(paths, logs.folder)
@@ -225,14 +227,14 @@ def _number_of_pairs(argument: str) -> int:
 
 
 def _print(text: str) -> None:
-    print(text, flush=True)
+    with naming(STANDARD_OUTPUT):
+        print(text, flush=True)
 
 
-def _interrupt(interruption: int, frame: FrameType | None) -> None:
-    """Interrupt, once: a second Ctrl-C must not cut short the ending of the training processes."""
-    for later_interruption in INTERRUPTIONS:
-        signal.signal(later_interruption, signal.SIG_IGN)
-    raise KeyboardInterrupt
+def _fail(message: str) -> int:
+    """Print an error, and whether the disk that commands write to is full; return the exit code."""
+    print("; ".join(filter(None, [f"error: {message}", full_disk(outputs_folder())])), file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:

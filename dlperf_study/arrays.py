@@ -1,6 +1,7 @@
 """Types of numpy arrays, and what several rooms compute with them."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+#: How many windows a running median copies at once.
+_WINDOWS_AT_ONCE = 1 << 14
 
 
 def concatenated(parts: Iterable[Integers]) -> Integers:
@@ -19,6 +22,26 @@ def any_of(masks: Iterable[Mask], size: int) -> Mask:
     """Return for each of ``size`` rows whether any mask is true; without masks, all are false."""
     union: Mask = np.logical_or.reduce([np.zeros(size, dtype=bool), *masks])
     return union
+
+
+def constant(value: Any, size: int) -> NDArray[Any]:
+    """Return an array of one value, which takes no memory and can't be written to."""
+    return np.broadcast_to(np.asarray(value), size)
+
+
+def is_constant(column: NDArray[Any]) -> bool:
+    """Return whether ``constant`` made an array."""
+    return column.size > 1 and column.strides == (0,)
+
+
+def elements(column: NDArray[Any], rows: Mask | Integers) -> NDArray[Any]:
+    """Return some elements of a column; no copy where all are chosen by a mask, or where the column is constant."""
+    is_mask = rows.dtype == np.bool_
+    if is_mask and rows.all():
+        return column
+    if is_constant(column):
+        return constant(column[0], int(np.count_nonzero(rows)) if is_mask else rows.size)
+    return column[rows]
 
 
 def median(values: Floats | Integers) -> float:
@@ -38,10 +61,12 @@ def running_median(values: Floats, width: int) -> Floats:
     width = min(width, values.size)
     upper, lower = width // 2, (width - 1) // 2
     windows = np.lib.stride_tricks.sliding_window_view(values, width)
-    partitioned = np.partition(windows, sorted({lower, upper}), axis=1)
-    middle = partitioned[:, upper]
-    if lower != upper:
-        middle = (partitioned[:, lower] + middle) / 2
-    first, last = np.full(upper, middle[0]), np.full(values.size - upper - middle.size, middle[-1])
-    median: Floats = np.concatenate((first, middle, last))
+    median = np.empty(values.size)
+    middle = median[upper : upper + len(windows)]
+    # In pieces, because a partition copies every window.
+    for start in range(0, len(windows), _WINDOWS_AT_ONCE):
+        piece = slice(start, start + _WINDOWS_AT_ONCE)
+        partitioned = np.partition(windows[piece], sorted({lower, upper}), axis=1)
+        middle[piece] = (partitioned[:, lower] + partitioned[:, upper]) / 2 if lower != upper else partitioned[:, upper]
+    median[:upper], median[upper + len(windows) :] = middle[0], middle[-1]
     return median

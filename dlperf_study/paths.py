@@ -30,20 +30,6 @@ def is_selftest(study: str) -> bool:
     return study.partition("_")[0] == SELFTEST
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that readers see the old or the complete new content, also after a crash."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(unfinished, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
 @dataclass(frozen=True)
 class RunPaths:
     """The evidence of one repetition."""

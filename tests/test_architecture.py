@@ -13,7 +13,10 @@ from dlperf_study import launchers
 from dlperf_study.paths import PROJECT
 
 PACKAGE = PROJECT / "dlperf_study"
-WORDS = ("errors", "paths", "lifeline", "registry", "wording", "diagnostic", "arrays", "terminal")
+WORDS = (
+    *("errors", "paths", "writing", "lifeline", "interruption", "registry", "wording", "diagnostic", "arrays"),
+    "terminal",
+)
 #: What each room may import of this package, besides itself and the words.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "words": (),
@@ -55,6 +58,7 @@ TRAINING_MODULES = (
     "cluster.software",
     "errors",
     "paths",
+    "writing",
     "lifeline",
     "registry",
     "wording",

@@ -11,8 +11,9 @@ from threading import Timer
 
 import pytest
 
-from dlperf_study.__main__ import INTERRUPTIONS, main
+from dlperf_study.__main__ import main
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.interruption import INTERRUPTIONS
 from dlperf_study.paths import StudyPaths
 from dlperf_study.supervision.locks import lock
 from tests.ingest.conftest import WriteLog, folder, paths, small_archive, write_log

@@ -71,7 +71,8 @@ def levels_of(seconds: Floats) -> tuple[Level, ...]:
 
     """
     bounds = np.array([0, *change_points(seconds), seconds.size])
-    sums = np.concatenate(([0.0], np.cumsum(seconds)))
+    sums = np.zeros(seconds.size + 1)
+    np.cumsum(seconds, out=sums[1:])
     means = np.diff(sums[bounds]) / np.diff(bounds)
     levels: list[Level] = []
     last = means.size - 1

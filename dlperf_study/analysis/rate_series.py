@@ -28,7 +28,7 @@ from dlperf_study.analysis.rate_levels import (
 )
 from dlperf_study.analysis.statistics import DEVIATIONS, median_deviation, median_error
 from dlperf_study.analysis.steady_state import MINIMUM_STEPS, Answer, Steadiness, steadiness_of_usual
-from dlperf_study.arrays import Floats, Integers, Mask, median, running_median
+from dlperf_study.arrays import Floats, Integers, Mask, elements, median, running_median
 from dlperf_study.wording import counted
 
 NEIGHBOURS = 15
@@ -121,24 +121,35 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
 
     """
     seconds, positions = 1.0 / rates, cumulative_steps(steps)
-    level = running_median(seconds, NEIGHBOURS)
-    excess = seconds - level
-    limit = np.maximum(SLOW * level, OUTLYING * DEVIATIONS * median(np.abs(excess)))
-    slow, fast = excess > limit, -excess > limit
+    slow, fast, excess = _outlying_lines(seconds)
     startup = _startup(seconds, ~(slow | fast))
     usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
-    levels = levels_of(seconds[usual]) if usual.any() else ()
-    separate = separate_levels(seconds[usual], levels)
-    behaviour = behaviour_of(seconds[usual], levels, startup > 0)
+    usual_seconds = elements(seconds, usual)
+    levels = levels_of(usual_seconds) if usual.any() else ()
+    separate = separate_levels(usual_seconds, levels)
+    behaviour = behaviour_of(usual_seconds, levels, startup > 0)
     level_rates = tuple(_level_rates(steps, usual, levels))
     if levels and not separate and (slower := startup_lines(levels)):
         startup = int(np.flatnonzero(usual)[slower])
         usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
-    stalls = tuple(_stall_families(positions, seconds, level, slow))
-    result = steadiness_of_usual(seconds[usual])
+        usual_seconds = elements(seconds, usual)
+    stalls = tuple(_stall_families(positions, seconds, excess, slow))
+    result = steadiness_of_usual(usual_seconds)
+    # The series may have millions of lines, and what follows needs memory for them too.
+    del seconds, usual_seconds
     reasons = tuple(_reasons(steps, startup, stalls, fast.sum(), after.sum(), result))
     window = _window(positions, rates, usual, reasons)
     return SteadyPart(window, startup, stalls, result, behaviour, level_rates, bool(separate))
+
+
+def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Floats]:
+    """Return which lines are slow and which are fast, and by how many seconds each slow line exceeds its level."""
+    limit = running_median(seconds, NEIGHBOURS)
+    excess = seconds - limit
+    limit *= SLOW
+    np.maximum(limit, OUTLYING * DEVIATIONS * median(np.abs(excess)), out=limit)
+    slow = excess > limit
+    return slow, -excess > limit, excess[slow]
 
 
 def cumulative_steps(steps: Integers) -> Integers:
@@ -159,19 +170,24 @@ def _window(
     if not kept.any():
         return RateWindow(kept, np.nan, np.nan, reasons, is_full)
     usual = median(np.diff(positions)) if positions.size > 1 else 1.0
-    weights = np.minimum(np.diff(positions, prepend=positions[0] - usual), usual)[kept]
-    wall_rate = float(weights.sum() / (weights / rates[kept]).sum())
-    return RateWindow(kept, wall_rate, float(rates[kept].mean()), reasons, is_full)
+    weights = np.full(positions.size, usual, dtype=np.float64)
+    np.subtract(positions[1:], positions[:-1], out=weights[1:])
+    np.minimum(weights, usual, out=weights)
+    weights = elements(weights, kept)
+    wall_rate = float(weights.sum() / (weights / elements(rates, kept)).sum())
+    return RateWindow(kept, wall_rate, float(elements(rates, kept).mean()), reasons, is_full)
 
 
 def _startup(seconds: Floats, ordinary: Mask) -> int:
     """Return how many lines at the beginning are slower than what follows; many are a level of their own."""
     third = seconds.size // 3
-    late = seconds[third:][ordinary[third:]]
+    late = elements(seconds[third:], ordinary[third:])
     if late.size < SETTLED:
         return 0
     level = median(late)
-    has_started = seconds - level <= max(SLOW * level, OUTLYING * median_deviation(late))
+    limit = max(SLOW * level, OUTLYING * median_deviation(late))
+    del late
+    has_started = seconds - level <= limit
     windows = np.lib.stride_tricks.sliding_window_view(has_started, SETTLED).all(axis=1)
     startup = int(np.argmax(windows)) if windows.any() else 0
     if not 0 < startup <= LONG_STARTUP * seconds.size:
@@ -195,13 +211,16 @@ def _level_rates(steps: Integers, usual: Mask, levels: tuple[Level, ...]) -> Ite
         yield LevelRate(1 / level.seconds, int(usual_steps[level.first]), int(usual_steps[level.end - 1]))
 
 
-def _stall_families(positions: Integers, seconds: Floats, level: Floats, slow: Mask) -> Iterator[Stalls]:
-    """Yield the slow lines in families of similar length, the longest first; ``level``: the usual seconds around."""
+def _stall_families(positions: Integers, seconds: Floats, excess: Floats, slow: Mask) -> Iterator[Stalls]:
+    """Yield the slow lines in families of similar length, the longest first.
+
+    ``excess``: by how many seconds they exceed their level, after that of slow lines of the start-up.
+    """
     lines = np.flatnonzero(slow)
     if not lines.size:
         return
     with np.errstate(over="ignore"):
-        extra = (seconds[lines] - level[lines]) / median(seconds[~slow])
+        extra = excess[excess.size - lines.size :] / median(seconds[~slow])
     order = np.argsort(-extra, kind="stable")
     breaks = np.flatnonzero(extra[order][:-1] > SIMILAR_LENGTH * extra[order][1:]) + 1
     for family in np.split(order, breaks):

@@ -1,7 +1,7 @@
 """The tables of the dataset as pandas frames and as files; types and order come from ``columns``."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyarrow import compute, csv, parquet
 
 from dlperf_study.columns import TableName, columns_of
 from dlperf_study.errors import EvidenceError
+from dlperf_study.writing import naming, replacing
 
 Row = Mapping[str, Any]
 
@@ -66,16 +67,19 @@ def rows_of(table: TableName, values: Mapping[str, NDArray[Any] | RepeatedText])
 
 
 def write(table: TableName, content: pd.DataFrame, folder: Path) -> None:
-    """Write a table as Parquet, and as CSV where it is not too long for one; a missing value is empty there."""
-    with closing(_Files(table, folder)) as files:
-        files.write(pa.Table.from_pandas(content, preserve_index=False))
+    """Write a table as Parquet, and as CSV where it is not too long for one; a missing value is empty there.
+
+    Raises OSError, which names the file, when it can't be written; the old files stay then.
+    """
+    with _table_writer(table, folder) as writer:
+        writer.write(pa.Table.from_pandas(content, preserve_index=False))
 
 
 class GrowingTable:
     """A table that is written in pieces, so that at most ROWS_AT_ONCE of its rows are in memory."""
 
-    def __init__(self, table: TableName, folder: Path) -> None:
-        self._files = _Files(table, folder)
+    def __init__(self, table: TableName, writer: "_TableWriter") -> None:
+        self._writer = writer
         self._empty = pa.Table.from_pandas(frame_of_rows(table, []), preserve_index=False)
         self._pieces: list[pa.Table] = []
         self._flushed = False
@@ -86,55 +90,87 @@ class GrowingTable:
         if sum(map(len, self._pieces)) >= ROWS_AT_ONCE:
             self._flush()
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Write the remaining rows; a table without rows is written too."""
         if self._pieces or not self._flushed:
             self._flush()
-        self._files.close()
 
     def _flush(self) -> None:
         rows = pa.concat_tables(self._pieces).unify_dictionaries() if self._pieces else self._empty
         # The metadata of pandas, so that it reads the same types.
-        self._files.write(rows.replace_schema_metadata(self._empty.schema.metadata))
+        self._writer.write(rows.replace_schema_metadata(self._empty.schema.metadata))
         self._pieces, self._flushed = [], True
 
 
-class _Files:
-    """The files of a table. Parquet keeps each value of a column once where its first ones repeat each other."""
+@contextmanager
+def growing_table(table: TableName, folder: Path) -> Iterator[GrowingTable]:
+    """Yield a table to add rows to; its files replace the old ones at the end, unless an error is raised."""
+    with _table_writer(table, folder) as writer:
+        growing = GrowingTable(table, writer)
+        yield growing
+        growing.end()
 
-    def __init__(self, table: TableName, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file, self._csv_file = _file(table, folder), folder / f"{table}.csv"
-        self._csv_file.unlink(missing_ok=True)
-        if table in FORMER_NAMES:
-            for suffix in (".parquet", ".csv"):
-                (folder / f"{FORMER_NAMES[table]}{suffix}").unlink(missing_ok=True)
-        self._rows = 0
+
+@contextmanager
+def _table_writer(table: TableName, folder: Path) -> Iterator["_TableWriter"]:
+    """Yield the writer of a table, and put its files in the place of the old ones."""
+    file, csv_file = _file(table, folder), folder / f"{table}.csv"
+    with replacing(file) as unfinished:
+        with closing(_TableWriter(unfinished, file)) as writer:
+            yield writer
+        if writer.rows <= LONGEST_CSV:
+            _write_csv(unfinished, csv_file)
+        else:
+            csv_file.unlink(missing_ok=True)
+    for suffix in (".parquet", ".csv") if table in FORMER_NAMES else ():
+        (folder / f"{FORMER_NAMES[table]}{suffix}").unlink(missing_ok=True)
+
+
+class _TableWriter:
+    """Writes Parquet, which keeps each value of a column once where its first ones repeat each other.
+
+    ``unfinished`` is the file that is written, and ``file`` the one that errors name; ``rows`` counts those written.
+    """
+
+    def __init__(self, unfinished: Path, file: Path) -> None:
+        self._unfinished, self._file = unfinished, file
         self._parquet: parquet.ParquetWriter | None = None
+        self.rows = 0
 
     def write(self, rows: pa.Table) -> None:
         """Write rows; all must have the columns of the first ones."""
-        if not self._parquet:
-            repetitive = []
-            for name in rows.column_names:
-                sample = rows[name][:SAMPLE]
-                if len(sample.unique()) < DISTINCT_SHARE * len(sample):
-                    repetitive.append(name)
-            self._parquet = parquet.ParquetWriter(self._file, rows.schema, use_dictionary=repetitive)
-        self._parquet.write_table(rows)
-        self._rows += len(rows)
+        with naming(self._file):
+            if not self._parquet:
+                self._parquet = _parquet_writer(self._unfinished, rows)
+            self._parquet.write_table(rows)
+        self.rows += len(rows)
 
     def close(self) -> None:
-        """Close the Parquet file, and write the CSV file from it."""
-        if self._parquet:
-            self._parquet.close()
-        if self._parquet and self._rows <= LONGEST_CSV:
-            with (
-                parquet.ParquetFile(self._file) as rows,
-                csv.CSVWriter(self._csv_file, rows.schema_arrow, write_options=_CSV) as csv_writer,
-            ):
-                for batch in rows.iter_batches():
-                    csv_writer.write_batch(_without_formulas(batch))
+        """Close the file."""
+        with naming(self._file):
+            if self._parquet:
+                self._parquet.close()
+
+
+def _parquet_writer(file: Path, rows: pa.Table) -> parquet.ParquetWriter:
+    repetitive = []
+    for name in rows.column_names:
+        sample = rows[name][:SAMPLE]
+        if len(sample.unique()) < DISTINCT_SHARE * len(sample):
+            repetitive.append(name)
+    return parquet.ParquetWriter(file, rows.schema, use_dictionary=repetitive)
+
+
+def _write_csv(parquet_file: Path, file: Path) -> None:
+    """Write the rows of a Parquet file as CSV."""
+    with (
+        naming(file),
+        replacing(file) as unfinished,
+        parquet.ParquetFile(parquet_file) as rows,
+        csv.CSVWriter(unfinished, rows.schema_arrow, write_options=_CSV) as csv_writer,
+    ):
+        for batch in rows.iter_batches():
+            csv_writer.write_batch(_without_formulas(batch))
 
 
 def _without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dlperf_study.cluster.software import measuring_code
-from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.writing import write_atomically
 
 #: The format of the record and the logs of a run, as ``docs/evidence.md`` describes it.
 FORMAT = 2

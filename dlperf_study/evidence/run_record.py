@@ -16,10 +16,11 @@ from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
 from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.rank_log_writer import FORMAT
 from dlperf_study.evidence.run import read_run, run_facts
-from dlperf_study.paths import PROJECT, RunPaths, write_atomically
+from dlperf_study.paths import PROJECT, RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.study.turn import Turn
+from dlperf_study.writing import write_atomically
 
 #: What a reader of numbers must know of a cluster file; the rest is about how to reach the cluster.
 CLUSTER_FACTS = (

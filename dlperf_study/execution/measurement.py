@@ -86,7 +86,8 @@ class Measurement:
         """End the notebook; record the runs that it began and could not record because its kernel died."""
         code = self.process.wait(0)
         if code is None:
-            reason = f"the notebook did not end within {self.allotted_seconds:.0f} s"
+            lateness = f"the notebook did not end within {self.allotted_seconds:.0f} s"
+            reason = "; ".join([lateness, *self.process.stopped()])
         else:
             reason = last_line(self.process.errors()) or f"the notebook ended with code {code}"
         self.abandon()

@@ -10,12 +10,13 @@ from functools import partial
 from dlperf_study.errors import UnsupportedError
 from dlperf_study.execution.driver import Say, cluster_for, plan_study, run_study
 from dlperf_study.execution.shaped_link import link_obstacle, run_on_shaped_link
-from dlperf_study.paths import SELFTEST, StudyPaths, write_atomically
+from dlperf_study.paths import SELFTEST, StudyPaths
 from dlperf_study.plan.plan import Plan
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study import Study
 from dlperf_study.study.study_file import load_study
 from dlperf_study.supervision.locks import lock
+from dlperf_study.writing import write_atomically
 
 #: How many pairs are measured, and how many in the short form.
 PAIRS, QUICK_PAIRS = 20, 3

@@ -14,10 +14,17 @@ from collections import deque
 from contextlib import suppress
 from typing import Any
 
+from dlperf_study.study.job import Outcome
+
 Message = dict[str, Any]
 CHUNK_BYTES = 2**20
 #: A coordinator sends something this often; a guard that receives nothing for longer than the second ends its run.
 HEARTBEAT_SECONDS, SILENCE_SECONDS = 5.0, 20.0
+#: The reason of such an end. A coordinator reads it if its process goes on later.
+SILENCE = (
+    f"the processes of the run were ended, because its coordinator was silent for {SILENCE_SECONDS:.0f} s, as when its "
+    "process is stopped (SIGSTOP), its machine is suspended or its connection is cut"
+)
 
 
 def line(mark: str, kind: str, values: Message) -> bytes:
@@ -91,7 +98,10 @@ class CoordinatorConnection:
             if message["kind"] == "end":
                 raise RunStopped
             return message
-        if self._inbox.closed or time.monotonic() - self._inbox.last_received > SILENCE_SECONDS:
+        if self._inbox.closed:
+            raise RunStopped
+        if time.monotonic() - self._inbox.last_received > SILENCE_SECONDS:
+            self.send("failed", outcome=Outcome.KILLED, reason=SILENCE)
             raise RunStopped
         return None
 

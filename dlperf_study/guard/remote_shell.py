@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dlperf_study.errors import RunError
-from dlperf_study.paths import write_atomically
+from dlperf_study.writing import write_atomically
 
 _SCRIPT = '#!/bin/sh\nexec {python} -m dlperf_study.guard.remote_shell {table} "$@"\n'
 

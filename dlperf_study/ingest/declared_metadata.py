@@ -19,12 +19,12 @@ from dlperf_study.ingest.identity import EXTRAS, Extras, Identity, LogMetadata, 
 from dlperf_study.ingest.inferred_metadata import parse_name_below, runs_of_repetitions
 from dlperf_study.ingest.log_files import CONFIGURATION_FILE, LogFile
 from dlperf_study.logs.log_source import DAMAGE
-from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import parameters_of, study_parameters
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.parameter_types import Values, value_type
 from dlperf_study.study.strict_yaml import display_path, read_mapping
 from dlperf_study.study.validation import Section, validate
+from dlperf_study.writing import write_atomically
 
 HEAD = """\
 # The runs that these logs are of, inferred from the names of folders and files. Check every line: what no name says

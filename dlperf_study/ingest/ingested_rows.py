@@ -12,7 +12,7 @@ from dlperf_study.analysis.rate_series import LONG_STARTUP
 from dlperf_study.analysis.steady_state import Answer
 from dlperf_study.analysis.throughput import step_variation
 from dlperf_study.columns import TableName
-from dlperf_study.dataset.tables import RepeatedText, rows_of
+from dlperf_study.dataset.tables import ROWS_AT_ONCE, RepeatedText, rows_of
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.ingest.identity import LogMetadata
 from dlperf_study.ingest.rates import Rates, listed_levels, windows_of
@@ -79,22 +79,27 @@ def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str
     }
 
 
-def step_rows(entry: Entry, run: PrintedRun) -> pa.Table:
-    """Return the rates of a run that counts as rows of the table of steps: seconds of a step, by window."""
+def step_rows(entry: Entry, run: PrintedRun) -> Iterator[pa.Table]:
+    """Yield the rates of a run that counts as rows of the table of steps, ROWS_AT_ONCE at a time, in order.
+
+    A row has the seconds of a step, and the window it is in.
+    """
     rates = run.rates
     assert rates
     window_names, window_masks = zip(*windows_of(rates), strict=True)
-    size = rates.rate.size
-    columns: dict[str, NDArray[Any] | RepeatedText] = {
-        "identity": (np.zeros(size, np.int32), [entry.configuration.identity]),
-        "repetition": np.full(size, run.repetition),
-        "rank": np.full(size, WHOLE_JOB),
-        "window": (np.argmax(window_masks, axis=0), window_names),
-        "step": rates.step,
-        "seconds": entry.configuration.global_batch / rates.rate,
-        "loss": rates.loss,
-    }
-    return rows_of(TableName.STEPS, columns)
+    for start in range(0, rates.rate.size, ROWS_AT_ONCE):
+        piece = slice(start, start + ROWS_AT_ONCE)
+        size = rates.rate[piece].size
+        columns: dict[str, NDArray[Any] | RepeatedText] = {
+            "identity": (np.zeros(size, np.int32), [entry.configuration.identity]),
+            "repetition": np.full(size, run.repetition),
+            "rank": np.full(size, WHOLE_JOB),
+            "window": (np.argmax([mask[piece] for mask in window_masks], axis=0), window_names),
+            "step": rates.step[piece],
+            "seconds": entry.configuration.global_batch / rates.rate[piece],
+            "loss": rates.loss[piece],
+        }
+        yield rows_of(TableName.STEPS, columns)
 
 
 def run_diagnostics(entry: Entry, run: PrintedRun) -> Iterator[Diagnostic]:

@@ -1,7 +1,6 @@
 """Writes the tables of a study from identified logs, and its plan: the configurations and their baselines."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -60,7 +59,7 @@ def ingest(
     tasks = _runs_to_read(identity, files)
     plan = ingested_plan(identity, folder)
     paths.plan_file.unlink(missing_ok=True)
-    with closing(tables.GrowingTable(TableName.STEPS, paths.dataset)) as steps:
+    with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
         ingested = _IngestedTables(steps)
         _read_configurations(plan, tasks, ingested, report_bytes)
     unused = identity.without_run(files)
@@ -157,7 +156,8 @@ def _read_configurations(
             ingested.runs.append(run_row(entry, task.metadata, run))
             ingested.diagnostics.extend(run_diagnostics(entry, run))
             if run.rates and not run.refusal:
-                ingested.steps.add(step_rows(entry, run))
+                for rows in step_rows(entry, run):
+                    ingested.steps.add(rows)
 
 
 def _write(plan: Plan, ingested: _IngestedTables, paths: StudyPaths) -> None:

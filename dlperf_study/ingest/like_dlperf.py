@@ -14,10 +14,11 @@ import pandas as pd
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.logs.formats import all_formats
-from dlperf_study.paths import StudyPaths, write_atomically
+from dlperf_study.paths import StudyPaths
 from dlperf_study.study.configuration import FIELD_NAMES
 from dlperf_study.study.job import Outcome
 from dlperf_study.wording import counted
+from dlperf_study.writing import write_atomically
 
 RATE = "fixed_window_mean_of_rates"
 BASELINE_CASE = "1n1g"

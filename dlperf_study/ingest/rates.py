@@ -14,7 +14,7 @@ from dlperf_study.analysis.rate_series import (
 )
 from dlperf_study.analysis.steady_state import Answer, Steadiness
 from dlperf_study.analysis.wall_rate import WallRate, wall_rate
-from dlperf_study.arrays import Floats, Integers, Mask
+from dlperf_study.arrays import Floats, Integers, Mask, constant, elements
 from dlperf_study.errors import LogError
 from dlperf_study.ingest.identity import Extras
 from dlperf_study.logs.completeness import exceeds_chance
@@ -52,8 +52,10 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
     usable = _is_usable(series)
     if not usable.any():
         raise LogError(f"{logs[0].source}: no {series.metric.name} is a number above 0")
-    rate = series.rate[usable] / _units_per_sample(series.unit, extras.tokens_per_sample, logs[0].source)
-    step = cumulative_steps(series.step[usable])
+    units = _units_per_sample(series.unit, extras.tokens_per_sample, logs[0].source)
+    rate = elements(series.rate, usable)
+    rate = rate if units == 1 else rate / units
+    step = cumulative_steps(elements(series.step, usable))
     devices = extras.devices_per_process or 1
     fixed_steps = logs[0].format.dlperf_steps
     steady = _last_line(rate) if series.metric.cumulative else steady_part(step, rate)
@@ -61,9 +63,9 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
         rule=series.rule + (f"; a rank drives {devices} devices" if devices > 1 else ""),
         step=step,
         rate=rate,
-        loss=_losses(logs, series)[usable],
+        loss=elements(_losses(logs, series), usable),
         steady=steady,
-        wall=wall_rate(step, series.time_seconds[usable], steady, global_batch),
+        wall=wall_rate(step, elements(series.time_seconds, usable), steady, global_batch),
         fixed=fixed_window(step, rate, *fixed_steps),
         fixed_steps=fixed_steps,
     )
@@ -125,14 +127,14 @@ def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:
     """Return the loss at each step of a series, the mean over ranks; NaN if none is printed."""
     rows = merge_records([log.records for log in logs]).series("loss")
     if not len(rows):
-        return np.full(series.rate.size, np.nan)
+        return constant(np.nan, series.rate.size)
     steps = index_steps(rows.epoch, rows.step)
     means = steps.means(rows.values["loss"])
+    if np.array_equal(steps.epoch, series.epoch) and np.array_equal(steps.step, series.step):
+        return means
     steps_per_epoch = max(int(rows.step.max()), int(series.step.max())) + 2
     loss_keys = _step_keys(steps.epoch, steps.step, steps_per_epoch)
     rate_keys = _step_keys(series.epoch, series.step, steps_per_epoch)
-    if np.array_equal(loss_keys, rate_keys):
-        return means
     index = np.minimum(np.searchsorted(loss_keys, rate_keys), loss_keys.size - 1)
     losses: Floats = np.where(loss_keys[index] == rate_keys, means[index], np.nan)
     return losses

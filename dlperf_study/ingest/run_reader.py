@@ -172,9 +172,10 @@ def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
     for log in logs:
         rows = log.series(log.rate_metric)
         if len(rows) >= _FEWEST_LINES:
-            columns = (rows.epoch, rows.step, *(rows.values[name] for name in sorted(rows.values)))
-            digest = hashlib.sha256(b"".join(column.tobytes() for column in columns)).digest()
-            fingerprints[digest] = str(log.source)
+            digest = hashlib.sha256()
+            for column in (rows.epoch, rows.step, *(rows.values[name] for name in sorted(rows.values))):
+                digest.update(np.ascontiguousarray(column).data)
+            fingerprints[digest.digest()] = str(log.source)
     return fingerprints
 
 

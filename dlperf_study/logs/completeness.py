@@ -69,7 +69,7 @@ def _unplanned_end(log: ParsedLog) -> Iterator[str]:
 def _missing_steps(log: ParsedLog) -> Iterator[Diagnostic]:
     """Yield how many steps are missing between others, compared with the usual distance of the steps around them."""
     index = log.rate_steps
-    if np.count_nonzero(np.diff(index.epoch) == 0) < _NEIGHBOURS:
+    if np.count_nonzero(index.epoch[1:] == index.epoch[:-1]) < _NEIGHBOURS:
         return
     distances = _step_distances(index)
     if distances.max() <= _GAP_FACTOR * distances.min():
@@ -88,7 +88,9 @@ def _missing_steps(log: ParsedLog) -> Iterator[Diagnostic]:
 def _step_distances(index: StepIndex) -> Floats:
     """Return the distances of the steps; where an epoch counts from the start, how much later than others it begins."""
     distances = np.diff(index.step).astype(np.float64)
-    same_epoch = np.diff(index.epoch) == 0
+    same_epoch = index.epoch[1:] == index.epoch[:-1]
+    if same_epoch.all():
+        return distances
     usual = float(np.median(distances[same_epoch]))
     epoch_starts = np.insert(np.flatnonzero(~same_epoch) + 1, 0, 0)
     late = index.step[1:] - index.step[epoch_starts].min()

@@ -27,6 +27,7 @@ from dlperf_study.logs.format_detection import (
     similar_line,
 )
 from dlperf_study.logs.formats import load, names
+from dlperf_study.logs.growing_records import GrowingRecords
 from dlperf_study.logs.json_lines import UNREADABLE, parse_json_object
 from dlperf_study.logs.log_source import LogSource
 from dlperf_study.logs.parsed_log import ParsedLog
@@ -86,7 +87,7 @@ class _LogReader:
         self._format_is_named = format_ is not None
         self._format = format_
         self._first_block: Block | None = None
-        self._parts: list[Records] = []
+        self._records = GrowingRecords()
         self._unusable, self._nan_lines = _LineExamples(), _LineExamples()
         self._usual_metrics: dict[int, set[str]] = {}
         self._is_cut = False
@@ -103,7 +104,7 @@ class _LogReader:
             # A JSON object that could be parsed is complete; its lines may have different metrics.
             may_be_cut = block.is_cut and isinstance(line, Line)
             matches[kind] = self._without_cut_line(kind, matches[kind], may_be_cut)
-        self._parts.append(merge_records([part.records for part in matches if len(part.records)]))
+        self._records.append(merge_records([part.records for part in matches if len(part.records)]))
         is_unused = np.zeros(block.ends.size, dtype=bool)
         is_unused[concatenated(part.candidates for part in matches)] = True
         is_unused[concatenated(part.used for part in matches)] = False
@@ -131,7 +132,7 @@ class _LogReader:
 
     def parsed_log(self, blocks: Blocks) -> ParsedLog:
         """Return all that was read; raises LogError if nothing was recognised."""
-        records = merge_records(self._parts)
+        records = self._records.end()
         if self._format is None or self._first_block is None or not records.has_numbers:
             named = self._format
             where = f"the format {named.name}" if named else f"a known format; the formats are {', '.join(names())}"

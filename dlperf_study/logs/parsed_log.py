@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dlperf_study.arrays import Integers
+from dlperf_study.arrays import Integers, elements
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.logs.format import TRAINING, Format
 from dlperf_study.logs.log_source import LogSource
@@ -44,7 +44,7 @@ class ParsedLog:
         """The steps at which its rates were printed; lines without a step are left out."""
         records = self.records
         rows = records.has_metric(self.rate_metric) & (records.step >= 0)
-        return index_steps(records.epoch[rows], records.step[rows])
+        return index_steps(elements(records.epoch, rows), elements(records.step, rows))
 
     @cached_property
     def restarts(self) -> Integers:
@@ -54,11 +54,10 @@ class ParsedLog:
         _ALLOWED_DISORDER printed steps is a restart.
         """
         records = self.records
-        numbered = np.flatnonzero((records.step >= 0) & records.training)
-        later_epoch, later_step = np.diff(records.epoch[numbered]), np.diff(records.step[numbered])
-        if not ((later_epoch < 0) | ((later_epoch == 0) & (later_step < 0))).any():
+        rows = records.select((records.step >= 0) & records.training)
+        is_same_epoch = rows.epoch[1:] == rows.epoch[:-1]
+        if not ((rows.epoch[1:] < rows.epoch[:-1]) | (is_same_epoch & (rows.step[1:] < rows.step[:-1]))).any():
             return records.line[:0]
-        rows = records.select(numbered)
         restarts = []
         for rank in np.unique(rows.rank):
             rows_of_rank = rows.select(rows.rank == rank)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dlperf_study.arrays import Floats, Integers, Mask
+from dlperf_study.arrays import Floats, Integers, Mask, constant
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.logs.format import Format, Merge, Metric, MetricScope
 from dlperf_study.logs.parsed_log import ParsedLog
@@ -65,7 +65,7 @@ def job_series(logs: Sequence[ParsedLog], job: JobSize) -> JobSeries:
         declared_rank = log.integer_fact("rank")
         # Where neither a line nor its log names a rank, a number below −1 tells the logs apart.
         rank = declared_rank if declared_rank is not None else -2 - index
-        parts.append(replace(log.records, rank=np.where(log.records.rank < 0, rank, log.records.rank)))
+        parts.append(_with_rank(log.records, rank))
     rows = _without_repeated_lines(merge_records(parts).series(name))
     values, steps = rows.values[name], index_steps(rows.epoch, rows.step)
     refuse_contradictions(logs, metric, values, steps, job)
@@ -74,6 +74,14 @@ def job_series(logs: Sequence[ParsedLog], job: JobSize) -> JobSeries:
     unit = metric.unit if name.endswith("throughput") else "samples/s"
     times = steps.latest(rows.time_seconds)
     return JobSeries(steps.epoch, steps.step, rate, times, unit, metric, rule, diagnostics)
+
+
+def _with_rank(records: Records, rank: int) -> Records:
+    """Give a rank to the rows that name none."""
+    is_unknown = records.rank < 0
+    if is_unknown.all():
+        return replace(records, rank=constant(rank, len(records)))
+    return replace(records, rank=np.where(is_unknown, rank, records.rank))
 
 
 def _without_repeated_lines(rows: Records) -> Records:

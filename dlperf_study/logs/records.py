@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dlperf_study.arrays import Floats, Integers, Mask
+from dlperf_study.arrays import Floats, Integers, Mask, constant, elements, is_constant
 from dlperf_study.logs.format import TRAINING
 
 
@@ -43,8 +44,8 @@ class Records:
         if rows.dtype == np.bool_ and rows.all():
             return self
         indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        columns = {name: getattr(self, name)[indices] for name in COLUMNS}
-        return Records(**columns, values={name: column[indices] for name, column in self.values.items()})
+        columns = {name: elements(getattr(self, name), indices) for name in COLUMNS}
+        return Records(**columns, values={name: elements(column, indices) for name, column in self.values.items()})
 
     def series(self, metric: str, window: str = TRAINING) -> "Records":
         """Return the rows of a window that have a metric; none if the log does not have the metric."""
@@ -66,13 +67,13 @@ POSITION_COLUMNS = ("epoch", "step", "rank")
 def make_records(line: Integers, values: Mapping[str, Floats], **columns: NDArray) -> Records:  # type: ignore[type-arg]
     """Return records; columns that are not given are unknown."""
     size = line.size
-    unknown = np.full(size, -1, dtype=np.int64)
+    unknown = constant(-1, size)
     defaults = {
-        "training": np.ones(size, dtype=bool),
+        "training": constant(True, size),
         "rank": unknown,
         "epoch": unknown,
         "step": unknown,
-        "time_seconds": np.full(size, np.nan),
+        "time_seconds": constant(np.nan, size),
     }
     return Records(line=line, values=values, **(defaults | columns))
 
@@ -83,13 +84,21 @@ def merge_records(parts: Sequence[Records]) -> Records:
     if len(parts) == 1:
         merged = parts[0]
     else:
-        columns = {name: np.concatenate(list(map(attrgetter(name), parts))) for name in COLUMNS}
+        columns = {name: _concatenated(list(map(attrgetter(name), parts))) for name in COLUMNS}
         values: dict[str, Floats] = {}
         for metric in dict.fromkeys(chain.from_iterable(part.values for part in parts)):
-            values[metric] = np.concatenate([part.values.get(metric, np.full(len(part), np.nan)) for part in parts])
+            values[metric] = _concatenated([part.values.get(metric, constant(np.nan, len(part))) for part in parts])
         merged = Records(**columns, values=values)
-    is_ordered = (np.diff(merged.line) >= 0).all()
+    is_ordered = (merged.line[1:] >= merged.line[:-1]).all()
     return merged if is_ordered else merged.select(np.argsort(merged.line, kind="stable"))
+
+
+def _concatenated(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return columns one after the other; constant where all are, with the same value."""
+    first = columns[0]
+    if all(is_constant(column) and np.array_equal(column[:1], first[:1], equal_nan=True) for column in columns):
+        return constant(first[0], sum(column.size for column in columns))
+    return np.concatenate(columns)
 
 
 @dataclass(frozen=True)
@@ -122,26 +131,38 @@ class Matches:
 class StepIndex:
     """The (epoch, step) pairs of some rows, each once and in order.
 
-    ``group``: the index of the pair of each row; ``counts``: how many rows each pair has.
+    ``counts``: how many rows each pair has. ``shared_groups``: the index of the pair of each row; None where each row
+    has a pair of its own, in order.
     """
 
     epoch: Integers
     step: Integers
-    group: Integers
     counts: Integers
+    shared_groups: Integers | None
+
+    @property
+    def group(self) -> Integers:
+        """The index of the pair of each row."""
+        return np.arange(self.step.size) if self.shared_groups is None else self.shared_groups
 
     def ordered(self, values: Floats) -> tuple[Floats, Integers]:
         """Return one value per row, ordered by step and within each step; and where each step starts."""
+        if self.shared_groups is None:
+            return values, np.arange(values.size)
         keys = (values, self.group) if (self.counts > 1).any() else (self.group,)
         return values[np.lexsort(keys)], np.cumsum(self.counts) - self.counts
 
     def extremes(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the smallest and the largest value of each step, given one per row."""
+        if self.shared_groups is None:
+            return values, values
         ordered, starts = self.ordered(values)
         return ordered[starts], ordered[starts + self.counts - 1]
 
     def latest(self, times: Floats) -> Floats:
         """Return the largest of the values of each step that are not NaN, given one per row; NaN without any."""
+        if self.shared_groups is None:
+            return times
         if self.group.size == self.counts.size:
             latest = np.empty_like(times)
             latest[self.group] = times
@@ -151,12 +172,16 @@ class StepIndex:
 
     def medians(self, values: Floats) -> Floats:
         """Return the median of the values of each step, given one per row."""
+        if self.shared_groups is None:
+            return values
         ordered, starts = self.ordered(values)
         middle: Floats = (ordered[starts + (self.counts - 1) // 2] + ordered[starts + self.counts // 2]) / 2
         return middle
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum of the values of each step, given one per row."""
+        if self.shared_groups is None:
+            return values
         return np.bincount(self.group, weights=values).astype(np.float64)
 
     def means(self, values: Floats) -> Floats:
@@ -167,9 +192,9 @@ class StepIndex:
 
 def index_steps(epochs: Integers, steps: Integers) -> StepIndex:
     """Return the index of the (epoch, step) pairs of rows; logs are nearly in order, for which this sort is fast."""
-    later_epoch, later_step = np.diff(epochs), np.diff(steps)
-    if ((later_epoch > 0) | ((later_epoch == 0) & (later_step > 0))).all():
-        return StepIndex(epochs, steps, np.arange(steps.size), np.ones(steps.size, dtype=np.int64))
+    is_same_epoch = epochs[1:] == epochs[:-1]
+    if ((epochs[1:] > epochs[:-1]) | (is_same_epoch & (steps[1:] > steps[:-1]))).all():
+        return StepIndex(epochs, steps, constant(1, steps.size), None)
     order = np.lexsort((steps, epochs))
     epochs, steps = epochs[order], steps[order]
     is_first = np.ones(order.size, dtype=bool)
@@ -177,4 +202,4 @@ def index_steps(epochs: Integers, steps: Integers) -> StepIndex:
     group = np.empty(order.size, dtype=np.int64)
     group[order] = np.cumsum(is_first) - 1
     first = np.flatnonzero(is_first)
-    return StepIndex(epochs[first], steps[first], group, np.diff(first, append=order.size))
+    return StepIndex(epochs[first], steps[first], np.diff(first, append=order.size), group)

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from dlperf_study.arrays import Floats, Integers, Mask, any_of, concatenated
+from dlperf_study.arrays import Floats, Integers, Mask, any_of, concatenated, constant
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import TRAINING, Line, Metric
 from dlperf_study.logs.layouts import Layout, NumberColumn, read_numbers, weighted_digits
@@ -184,7 +184,7 @@ def _make_records(
         ranks = _MatchedLines(lines.block, lines.layouts, rank_prefixes).numbers(2).values
         positions["rank"] = np.where(np.isnan(ranks), -1, ranks).astype(np.int64)
     line_numbers = lines.block.first_line + lines.indices
-    training = np.full(line_numbers.size, line.window == TRAINING)
+    training = constant(line.window == TRAINING, line_numbers.size)
     return make_records(line_numbers, values, training=training, time_seconds=times, **positions)
 
 
@@ -206,17 +206,18 @@ def _prefix_times(block: Block, layouts: Sequence[Layout]) -> Floats:
     matches = [_TIME_PREFIX.search(layout.text, 0, _LONGEST_PREFIX) for layout in layouts]
     lines = _MatchedLines(block, layouts, matches)
     has_time = np.repeat(np.array([match is not None for match in matches], dtype=bool), lines.counts)
+    if not has_time.any():
+        return constant(np.nan, has_time.size)
     seconds = np.full(has_time.size, np.nan)
-    if has_time.any():
-        dates = weighted_digits(block, lines.group_starts(1)[has_time], _DATE_WEIGHTS)
-        clock = weighted_digits(block, lines.group_starts(2)[has_time], _CLOCK_WEIGHTS)
-        decimals = np.array([len(match[3] or b"") if match else 0 for match in matches])
-        fraction = np.nan_to_num(lines.numbers(3).values) / 10.0 ** np.repeat(decimals, lines.counts)
-        # A date is a number like 20211107; one that does not exist gives NaN.
-        year, month, day = dates // 10000, dates // 100 % 100, dates % 100
-        months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
-        days = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
-        exists = (month >= 1) & (month <= 12) & (days.astype("datetime64[M]") == months)
-        days_since_1970 = np.where(exists, days.astype(np.float64), np.nan)
-        seconds[has_time] = days_since_1970 * 86400.0 + clock + fraction[has_time]
+    dates = weighted_digits(block, lines.group_starts(1)[has_time], _DATE_WEIGHTS)
+    clock = weighted_digits(block, lines.group_starts(2)[has_time], _CLOCK_WEIGHTS)
+    decimals = np.array([len(match[3] or b"") if match else 0 for match in matches])
+    fraction = np.nan_to_num(lines.numbers(3).values) / 10.0 ** np.repeat(decimals, lines.counts)
+    # A date is a number like 20211107; one that does not exist gives NaN.
+    year, month, day = dates // 10000, dates // 100 % 100, dates % 100
+    months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+    days = months.astype("datetime64[D]") + (day - 1).astype("timedelta64[D]")
+    exists = (month >= 1) & (month <= 12) & (days.astype("datetime64[M]") == months)
+    days_since_1970 = np.where(exists, days.astype(np.float64), np.nan)
+    seconds[has_time] = days_since_1970 * 86400.0 + clock + fraction[has_time]
     return seconds

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import EvidenceError, StudyFileError
-from dlperf_study.paths import write_atomically
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from dlperf_study.study.grid import DENOMINATORS, Denominator, Point
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.study import Study
+from dlperf_study.writing import write_atomically
 
 if TYPE_CHECKING:
     from dlperf_study.plan.plan_record import EntryRecord

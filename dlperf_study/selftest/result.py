@@ -12,8 +12,9 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from dlperf_study.errors import EvidenceError
-from dlperf_study.paths import SELFTEST, StudyPaths, write_atomically
+from dlperf_study.paths import SELFTEST, StudyPaths
 from dlperf_study.study.json_record import PastTime, format_number, object_of, record_of, text_of
+from dlperf_study.writing import write_atomically
 
 FORMAT = 1
 

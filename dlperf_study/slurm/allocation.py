@@ -10,17 +10,18 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import RunError
 from dlperf_study.guard.coordinator import coordinate
 from dlperf_study.guard.submission import Node
-from dlperf_study.paths import JobPaths, write_atomically
+from dlperf_study.interruption import interrupt_once
+from dlperf_study.paths import JobPaths
 from dlperf_study.slurm import queue
 from dlperf_study.slurm.job import read_job
 from dlperf_study.slurm.queue import SLURM_VARIABLES
 from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.writing import write_atomically
 
 #: The exit code of a job that was interrupted.
 INTERRUPTED = 128 + signal.SIGTERM
@@ -28,7 +29,7 @@ INTERRUPTED = 128 + signal.SIGTERM
 
 def main(folder: Path) -> int:
     """Do the runs of the job in this folder; return the exit code: 0 when each has a result."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    interrupt_once()
     try:
         job, nodes = read_job(JobPaths(folder)), allocated_nodes()
         for index, submission in enumerate(job.submissions):
@@ -45,12 +46,6 @@ def main(folder: Path) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Interrupt, once: a second signal must not interrupt the ending of the training processes."""
-    signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 def allocated_nodes(python: str = sys.executable, environment: Mapping[str, str] = os.environ) -> tuple[Node, ...]:

@@ -15,12 +15,13 @@ from pathlib import Path
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import EvidenceError
 from dlperf_study.guard.submission import Submission
-from dlperf_study.paths import ConfigurationPaths, JobPaths, write_atomically
+from dlperf_study.paths import ConfigurationPaths, JobPaths
 from dlperf_study.slurm import queue
 from dlperf_study.slurm.queue import Phase, QueuedJob, Unreachable
 from dlperf_study.slurm.script import allotted_seconds, filled
 from dlperf_study.slurm.settings import SlurmSettings
 from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.writing import write_atomically
 
 SCRIPT = "job.sbatch"
 #: How long a file that another machine wrote may take to appear here.

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dlperf_study.errors import BusyError
+from dlperf_study.supervision.processes import is_running, this_process
+from dlperf_study.writing import naming
 
 
 @contextmanager
@@ -25,9 +27,11 @@ def lock(path: Path, purpose: str, conflict: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BusyError(f"{_holder(file.read())}; two at once {conflict}. Wait for it to end, or end it.") from None
-        file.truncate(0)
-        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "doing": purpose}))
-        file.flush()
+        holder = {"process": this_process(), "host": socket.gethostname(), "doing": purpose}
+        with naming(path):
+            file.truncate(0)
+            # Past the buffer of the file, which would be written again when it is closed.
+            os.pwrite(file.fileno(), json.dumps(holder).encode(), 0)
         yield
 
 
@@ -64,7 +68,10 @@ def _holder(text: str) -> str:
     """Return who holds a lock, as its content says; a holder that has just opened it has not written it yet."""
     try:
         holder = json.loads(text)
-        pid, purpose, host = holder["pid"], holder["doing"], holder["host"]
+        process, purpose, host = str(holder["process"]), holder["doing"], holder["host"]
     except (ValueError, TypeError, KeyError):
         return "a process that has not said what it does is busy on this machine"
-    return f"process {pid} is {purpose} on {'this machine' if host == socket.gethostname() else host}"
+    pid, is_here = process.partition("-")[0], host == socket.gethostname()
+    if is_here and not is_running(process):
+        return f"a process that has not said what it does is busy on this machine; the last that did, {pid}, is gone"
+    return f"process {pid} is {purpose} on {'this machine' if is_here else host}"

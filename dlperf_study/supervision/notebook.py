@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -29,9 +28,10 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillException
 
 from dlperf_study.supervision.forked_kernel import ForkedKernel, ForkedKernelProvisioner
-from dlperf_study.supervision.processes import DRIVER_MARK, end_marked, ending_words, new_mark
+from dlperf_study.supervision.owned_folder import OwnedFolder
+from dlperf_study.supervision.processes import DRIVER_MARK, end_marked, ending_words, new_mark, stopped_names
 
-#: Where Jupyter puts the sockets of its kernels.
+#: Where Jupyter puts the sockets and keys of its kernels.
 RUNTIME_VARIABLE = "JUPYTER_RUNTIME_DIR"
 _FORK = multiprocessing.get_context("forkserver")
 #: What notebooks import; by name, since a notebook is above this package, and its imports are not this module's.
@@ -59,9 +59,9 @@ class NotebookProcess:
         self.execution = execution
         self._mark = new_mark()
         lifeline, self._lifeline = _FORK.Pipe(duplex=False)
-        # The path of an IPC socket may have 107 characters: a short folder, readable by this user only.
-        self._sockets = tempfile.mkdtemp(prefix="dlperf")
-        environment = {**os.environ, **execution.environment, DRIVER_MARK: self._mark, RUNTIME_VARIABLE: self._sockets}
+        self._runtime = OwnedFolder()
+        runtime = {DRIVER_MARK: self._mark, RUNTIME_VARIABLE: str(self._runtime.path)}
+        environment = {**os.environ, **execution.environment, **runtime}
         self._process = _FORK.Process(target=_execute, args=(execution, environment, lifeline))
         try:
             with _interrupts_deferred():
@@ -85,10 +85,14 @@ class NotebookProcess:
         self._process.kill()
         self._process.join()
         end_marked(DRIVER_MARK, self._mark)
-        shutil.rmtree(self._sockets, ignore_errors=True)
+        self._runtime.remove()
         self._lifeline.close()
         if was_running:
             self._write_reason("the notebook was still being executed, and was ended")
+
+    def stopped(self) -> list[str]:
+        """Return which of its processes a signal such as SIGSTOP has stopped, the kernel for example."""
+        return [f"{name} is stopped by a signal" for name in stopped_names(self._process.pid)]
 
     def errors(self) -> str:
         """Return what the process printed, or the reason that was written for it."""
@@ -184,8 +188,10 @@ class IpcKernelManager(AsyncKernelManager):  # type: ignore[misc]
     def __init__(self, kernel: ForkedKernel, **settings: Any) -> None:
         super().__init__(**settings)
         self.transport = "ipc"
-        # By default, every kernel of a folder uses the same sockets there.
-        self.ip = str(Path(jupyter_runtime_dir()) / uuid.uuid4().hex[:8])
+        # By default, every kernel of a folder uses the same sockets there, and keys are in the temporary folder.
+        sockets = Path(jupyter_runtime_dir()) / uuid.uuid4().hex[:8]
+        self.ip = str(sockets)
+        self.connection_file = f"{sockets}.json"
         self.kernel_id = uuid.uuid4().hex
         self.provisioner = ForkedKernelProvisioner(
             kernel, kernel_id=self.kernel_id, kernel_spec=self.kernel_spec, parent=self

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -29,8 +30,37 @@ PASSED_ON_SIGNALS = {code: fatal.name for fatal in _FATAL for code in (128 + fat
 
 
 def new_mark() -> str:
-    """Return a unique mark; it contains the id of this process, so that it can be checked whether it is still alive."""
-    return f"{os.getpid()}-{uuid.uuid4().hex}@{socket.gethostname()}"
+    """Return a unique mark; it names this process, the owner, so that it can be checked whether it is still alive."""
+    return f"{this_process()}-{uuid.uuid4().hex}@{socket.gethostname()}"
+
+
+def this_process() -> str:
+    """Return the id and the start time of this process: the id alone may be that of another process later."""
+    return f"{os.getpid()}-{_start_ticks('self')}"
+
+
+def is_running(process: str) -> bool:
+    """Return whether a process that ``this_process`` named is running; one without a start time is told by its id."""
+    pid, _, started = process.partition("-")
+    if not pid.isdecimal() or (started.isdecimal() and _start_ticks(pid) != started):
+        return False
+    try:
+        return _is_alive(psutil.Process(int(pid)))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _start_ticks(pid: str) -> str:
+    """Return when a process started, in clock ticks since the machine did; empty where the system does not say.
+
+    The time of day that psutil gives is another one after the clock was set.
+    """
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return ""
+    # The second field, the name in parentheses, may contain spaces; the start is the field 22.
+    return status.rpartition(")")[2].split()[19]
 
 
 def marked(variable: str, value: str | None = None) -> list[psutil.Process]:
@@ -68,12 +98,7 @@ def end(processes: Iterable[psutil.Process]) -> list[str]:
     Dead and not reaped: in a container there may be no process that reaps.
     """
     processes = list(processes)
-    names = []
-    for process in processes:
-        try:
-            names.append(f"{process.pid}: {' '.join(process.cmdline())[:120]}")
-        except psutil.Error:
-            names.append(f"{process.pid}: already gone")
+    names = list(map(_name, processes))
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
@@ -81,6 +106,24 @@ def end(processes: Iterable[psutil.Process]) -> list[str]:
     while any(map(_is_alive, processes)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     return names
+
+
+def stopped_names(pid: int | None) -> list[str]:
+    """Return ``pid: command`` of those that a signal has stopped, as SIGSTOP does: a process, and all below it."""
+    names = []
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for candidate in (process, *process.children(recursive=True)):
+            if candidate.status() == psutil.STATUS_STOPPED:
+                names.append(_name(candidate))
+    return names
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return f"{process.pid}: {' '.join(process.cmdline())[:120]}"
+    except psutil.Error:
+        return f"{process.pid}: already gone"
 
 
 def _variable(process: psutil.Process, variable: str) -> str | None:
@@ -94,11 +137,11 @@ def _variable(process: psutil.Process, variable: str) -> str | None:
 def _is_orphan(process: psutil.Process, variable: str) -> bool:
     """Return whether the owner of a marked process is dead.
 
-    The owner is the process with the id in the mark. On other machines than its own, and in a container with process
+    The owner is the process that the mark names. On other machines than its own, and in a container with process
     ids of its own, it is the guard of the run.
     """
     mark = _variable(process, variable) or ""
-    owner, host = mark.partition("-")[0], mark.rpartition("@")[2]
+    name, _, host = mark.rpartition("@")
     has_our_ids = False
     with suppress(OSError):
         # A container may share the name of our host.
@@ -108,10 +151,7 @@ def _is_orphan(process: psutil.Process, variable: str) -> bool:
             return False
         argvs = [running.info["cmdline"] or [] for running in psutil.process_iter(["cmdline"])]
         return not any(GUARD in argv and mark in argv for argv in argvs)
-    try:
-        return not _is_alive(psutil.Process(int(owner)))
-    except (ValueError, psutil.NoSuchProcess):
-        return True
+    return not is_running(name.rpartition("-")[0])
 
 
 def _is_alive(process: psutil.Process) -> bool:

@@ -4,7 +4,6 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 import pytest
@@ -13,7 +12,7 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.launchers.ssh import SshSettings
 from dlperf_study.slurm.settings import SlurmSettings
 from dlperf_study.supervision.processes import marked
-from tests.clusters.namespaces import Host, left, made, namespaces
+from tests.clusters.namespaces import LOCK, Host, left, made, namespaces
 from tests.clusters.slurm import PROGRAMS, Slurm, running_slurm
 from tests.clusters.ssh_hosts import SERVER, SshHosts, running_servers
 from tests.command_line import PATIENCE_SECONDS, wait_for
@@ -22,7 +21,6 @@ from tests.requirements import ROOT, need
 
 # Where Debian keeps the daemons; the path of a user may be without it.
 os.environ["PATH"] += f"{os.pathsep}/usr/sbin"
-LOCK = Path("/tmp/dlperf_cluster_fixture.lock")
 #: How long what a test has ended may take to go.
 LEAVING_SECONDS = 30
 #: By what nodes are reached from this machine.

@@ -19,6 +19,8 @@ PREFIX, BRIDGE, NETWORK = "dls", "dlsbr", "10.78.0"
 #: The address of this machine on the bridge.
 GATEWAY = f"{NETWORK}.1"
 COUNT = 4
+#: Held by whoever uses the hosts: their names are the machine's, so only one set of them is up at a time.
+LOCK = Path("/tmp/dlperf_cluster_fixture.lock")
 #: What belongs to a host and not to a test: its servers.
 DAEMONS = ("sshd", "slurmd -N")
 #: Where the system keeps what a host is made of: its namespace, its files, its cable and the bridge.

@@ -1,7 +1,6 @@
 """Tables as files: what is written is read again, whole or piece by piece, and no CSV is longer than can be opened."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -36,9 +35,9 @@ def pieces() -> Iterator[pa.Table]:
     yield piece("three", ("left_out", "training", "warmup"))
 
 
-def write(folder: Path) -> None:
-    with closing(tables.GrowingTable(TableName.STEPS, folder)) as growing:
-        for rows in pieces():
+def write(folder: Path, *further: pa.Table) -> None:
+    with tables.growing_table(TableName.STEPS, folder) as growing:
+        for rows in (*pieces(), *further):
             growing.add(rows)
 
 
@@ -65,7 +64,7 @@ def test_the_csv_of_a_table_holds_the_same_and_leaves_what_is_missing_empty(tmp_
 
 def test_no_cell_of_a_csv_is_a_formula(tmp_path: Path) -> None:
     """Names of hosts, files and ingested configurations come from outside."""
-    with closing(tables.GrowingTable(TableName.STEPS, tmp_path)) as growing:
+    with tables.growing_table(TableName.STEPS, tmp_path) as growing:
         growing.add(piece('=HYPERLINK("http://x")', ("training",)))
     columns = {"subject": ["@SUM(A1)", "loss"], "message": ["=1+1", "a = b"]}
     diagnostics = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
@@ -77,7 +76,8 @@ def test_no_cell_of_a_csv_is_a_formula(tmp_path: Path) -> None:
 
 
 def test_a_table_without_rows_is_a_table_too(tmp_path: Path) -> None:
-    tables.GrowingTable(TableName.STEPS, tmp_path).close()
+    with tables.growing_table(TableName.STEPS, tmp_path):
+        pass
     assert tables.read(TableName.STEPS, tmp_path).empty
     assert len((tmp_path / "steps.csv").read_text().splitlines()) == 1
 
@@ -91,6 +91,18 @@ def test_a_table_that_no_spreadsheet_opens_has_no_csv_and_keeps_no_older_one(
     write(tmp_path)
     assert (tmp_path / "steps.csv").exists() == has_csv
     assert len(tables.read(TableName.STEPS, tmp_path)) == 3 * PIECE
+
+
+def test_a_table_that_could_not_be_written_completely_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 1)
+    write(tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    damaged = piece("new", ("training",)).drop_columns("loss")
+    with pytest.raises(ValueError, match="schema"):
+        write(tmp_path, damaged)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 def test_a_whole_table_obeys_the_same_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

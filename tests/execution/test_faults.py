@@ -2,9 +2,7 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -14,7 +12,7 @@ from dlperf_study.paths import RunPaths
 from dlperf_study.supervision.processes import DRIVER_MARK, GUARD, marked
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace, finish, ranks, wait_for
 from tests.conftest import left_over
-from tests.requirements import ROOT, need
+from tests.small_disk import fill, mounted_disk
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
@@ -42,12 +40,14 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
 ) -> None:
     place = measured.copy(tmp_path, without=ONE)
     before = evidence(place, TWO, SERVED)
-    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+    at_once = (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
+    for numbers in ((signal.SIGKILL,), (signal.SIGTERM,), (signal.SIGINT,), at_once):
         driver = place.start("run")
         place.first_rank()
-        driver.send_signal(number)
+        for number in numbers:
+            driver.send_signal(number)
         ended = finish(driver)
-        if number == signal.SIGKILL:
+        if numbers == (signal.SIGKILL,):
             wait_for(lambda: not left_over(), "everything to end", 20)
         else:
             assert (ended.returncode, ended.stderr) == (130, INTERRUPTED)
@@ -55,7 +55,7 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
     assert_completes(place, ONE)
     assert evidence(place, TWO, SERVED) == before
     kept = sorted((place.configuration(ONE).folder / "interrupted").iterdir())
-    assert [folder.name for folder in kept] == ["1", "2", "3"]
+    assert [folder.name for folder in kept] == ["1", "2", "3", "4"]
     assert not any((folder / "run.json").exists() for folder in kept)
 
 
@@ -149,17 +149,8 @@ def _set_timeout(place: Workplace, seconds: int) -> None:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 32 MB."""
-    need(ROOT, "mount")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(folder)]
-    mounted = subprocess.run(mount, capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"needs the right to mount: {mounted.stderr.strip()} (enable: run the container with --privileged)")
-    try:
+    with mounted_disk(tmp_path / "disk", "32m") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
 
 
 def test_a_full_disk(measured: Workplace, small_disk: Path) -> None:
@@ -177,7 +168,7 @@ def test_a_full_disk(measured: Workplace, small_disk: Path) -> None:
     filler.unlink()
     driver = place.start("run")
     place.first_rank()
-    _fill(filler)
+    fill(filler)
     ended = finish(driver)
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()
@@ -187,13 +178,6 @@ def test_a_full_disk(measured: Workplace, small_disk: Path) -> None:
     filler.unlink()
     assert_completes(place, ONE)
     assert evidence(place, TWO, SERVED) == before
-
-
-def _fill(file: Path) -> None:
-    """Write until nothing fits any more."""
-    with suppress(OSError), open(file, "wb", buffering=0) as filler:
-        while True:
-            filler.write(bytes(4096))
 
 
 def test_nobody_trains_meanwhile(measured: Workplace) -> None:

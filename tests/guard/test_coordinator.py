@@ -1,6 +1,7 @@
 """Several nodes, each a guard of its own on this machine: what only their coordinator can know."""
 
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.guard import coordinator
 from dlperf_study.guard.coordinator import coordinate
 from dlperf_study.guard.installed_packages import version_mismatch
+from dlperf_study.guard.messages import SILENCE, SILENCE_SECONDS
 from dlperf_study.guard.submission import Command, Node, Submission
 from dlperf_study.study.job import JobResult
 from tests.command_line import PATIENCE_SECONDS, wait_for
@@ -258,3 +260,20 @@ def test_nothing_starts_where_the_link_is_not_that_of_the_cluster_file(
     result = run(submission(folder, "touch started", link="NVLink"), Node())
     message = "this machine: its GPUs are connected by PCIe (SYS), but the cluster file says link: NVLink"
     assert (result.outcome, result.reason, result.seconds) == ("failed", message, None)
+
+
+def test_a_coordinator_that_was_stopped_and_goes_on_says_so(folder: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    results, sender = context.Pipe(duplex=False)
+    request = submission(folder, "echo $$ > $FOLDER/pid; exec sleep 98765")
+    process = context.Process(target=lambda: sender.send(run(request, ONE)))
+    process.start()
+    wait_for(lambda: (folder / "pid").exists() and (folder / "pid").read_text(), "the trainer")
+    assert process.pid
+    os.kill(process.pid, signal.SIGSTOP)
+    trainer = int((folder / "pid").read_text())
+    wait_for(lambda: not psutil.pid_exists(trainer), "the guard to end the run", 2 * SILENCE_SECONDS)
+    os.kill(process.pid, signal.SIGCONT)
+    result = results.recv()
+    process.join()
+    assert (result.outcome, result.reason) == ("killed", f"one: {SILENCE}")

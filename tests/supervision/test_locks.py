@@ -1,5 +1,6 @@
 """A lock is a file that this user alone writes, and what it contains can't stop anybody."""
 
+import json
 import os
 import subprocess
 import sys
@@ -52,3 +53,17 @@ def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatc
             runtime_folder()
     finally:
         folder.unlink()
+
+
+@pytest.mark.parametrize("has_another_start", [True, False])
+def test_a_holder_is_named_only_if_the_process_with_its_id_is_that_one(tmp_path: Path, has_another_start: bool) -> None:
+    path = tmp_path / "lock"
+    with lock(path, "measuring", "would mix"):
+        content = json.loads(path.read_text())
+        pid, _, started = content["process"].partition("-")
+        content["process"] = f"{pid}-{int(started) - has_another_start}"
+        path.write_text(json.dumps(content))
+        with pytest.raises(BusyError) as busy:
+            lock(path, "measuring", "would mix").__enter__()
+    assert (f"the last that did, {pid}, is gone;" in str(busy.value)) == has_another_start
+    assert str(busy.value).startswith(f"process {pid} is measuring on this machine;") == (not has_another_start)

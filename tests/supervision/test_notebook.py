@@ -13,6 +13,8 @@ import psutil
 import pytest
 
 from dlperf_study.supervision.notebook import Execution, NotebookProcess
+from dlperf_study.supervision.owned_folder import OwnedFolder
+from dlperf_study.supervision.processes import end
 from tests.command_line import wait_for
 
 pytestmark = pytest.mark.timeout(120)
@@ -20,6 +22,8 @@ pytestmark = pytest.mark.timeout(120)
 #: Leaves the process that executes the notebook in a file, all of it or nothing, and then takes long.
 CELL = """\
 import os, pathlib, time
+from ipykernel import get_connection_file
+pathlib.Path({0!r}, "key").write_text(get_connection_file())
 pathlib.Path({0!r}, "pid").write_text(str(os.getppid()))
 pathlib.Path({0!r}, "pid").rename(pathlib.Path({0!r}, "running"))
 time.sleep(600)
@@ -101,6 +105,66 @@ def test_a_process_that_is_ended_before_it_could_say_anything_leaves_the_reason(
 ) -> None:
     process.end()
     assert process.errors() == "the notebook was still being executed, and was ended"
+
+
+def key_of(running: Path) -> Path:
+    """Return the connection file of the kernel of a notebook, which contains its key."""
+    return Path(running.with_name("key").read_text())
+
+
+#: Executes a notebook that takes long.
+DRIVER = """
+import sys
+from pathlib import Path
+from dlperf_study.supervision.notebook import Execution, NotebookProcess
+folder = Path(sys.argv[1])
+NotebookProcess(Execution(folder / "notebook.ipynb", folder / "b.ipynb", {}, folder / "failure.txt")).wait(600)
+"""
+
+
+def test_no_key_stays_when_driver_notebook_and_kernel_are_killed_at_once(
+    tmp_path: Path, process: NotebookProcess
+) -> None:
+    """The next notebook removes those without an owner, and no others."""
+    running = tmp_path / "running"
+    wait_for(running.exists, "the notebook to run")
+    owned = key_of(running)
+    running.unlink()
+    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)]) as driver:
+        wait_for(running.exists, "the second notebook to run")
+        key = key_of(running)
+        processes = [psutil.Process(driver.pid), *psutil.Process(driver.pid).children(recursive=True)]
+        for stopped in processes:
+            # So that none is left to see that another one was killed.
+            stopped.suspend()
+        end(processes)
+    assert key.exists()
+    OwnedFolder().remove()
+    assert (key.exists(), key.parent.exists(), owned.exists()) == (False, False, True)
+    process.end()
+    assert not owned.parent.exists()
+
+
+def test_no_key_stays_when_a_driver_is_killed(tmp_path: Path) -> None:
+    running = tmp_path / "running"
+    execution(tmp_path, CELL)
+    with subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path)]) as driver:
+        wait_for(running.exists, "the notebook to run")
+        key = key_of(running)
+        assert key.exists()
+        driver.kill()
+    wait_for(lambda: not key.parent.exists(), "the key to be removed")
+
+
+def test_a_kernel_that_is_stopped_is_named(tmp_path: Path, process: NotebookProcess) -> None:
+    wait_for((tmp_path / "running").exists, "the notebook to run")
+    assert process.stopped() == []
+    [kernel] = psutil.Process(int((tmp_path / "running").read_text())).children()
+    kernel.suspend()
+    wait_for(lambda: kernel.status() == psutil.STATUS_STOPPED, "the kernel to stop")
+    [stopped] = process.stopped()
+    assert stopped.startswith(f"{kernel.pid}: ")
+    assert stopped.endswith(" is stopped by a signal")
 
 
 #: Sends Ctrl-C to all of its terminal's processes while the server of notebooks starts, which takes a second.

@@ -1,8 +1,22 @@
-"""Exit codes in words."""
+"""Exit codes in words, and processes that are told by their start as well as by their id."""
 
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import psutil
 import pytest
 
-from dlperf_study.supervision.processes import ending_words
+from dlperf_study.supervision.processes import (
+    DRIVER_MARK,
+    end_survivors,
+    ending_words,
+    is_running,
+    new_mark,
+    this_process,
+)
+from tests.command_line import wait_for
 
 
 @pytest.mark.parametrize(
@@ -17,3 +31,36 @@ from dlperf_study.supervision.processes import ending_words
 )
 def test_how_a_process_ended_in_words(code: int, words: str) -> None:
     assert ending_words(code) == words
+
+
+def test_a_process_that_has_the_id_of_a_dead_one_is_another() -> None:
+    pid, _, started = this_process().partition("-")
+    assert is_running(f"{pid}-{started}")
+    assert not is_running(f"{pid}-{int(started) - 1}")
+    assert is_running(pid)
+
+
+def test_the_name_of_a_command_may_contain_anything(tmp_path: Path) -> None:
+    """The system puts it, in parentheses, before the start time."""
+    program = tmp_path / "a) 1 (b"
+    shutil.copy("/bin/sleep", program)
+    with subprocess.Popen([program, "60"]) as process:
+        wait_for(lambda: psutil.Process(process.pid).name() == program.name, "the program to have its name")
+        started = int(psutil.Process(process.pid).create_time() - psutil.boot_time())
+        assert not is_running(f"{process.pid}-1")
+        assert any(is_running(f"{process.pid}-{ticks}") for ticks in range(*ticks_of(started - 2, started + 3)))
+        process.kill()
+
+
+def ticks_of(*seconds: int) -> list[int]:
+    """Return seconds since the start of the machine in clock ticks."""
+    return [second * os.sysconf("SC_CLK_TCK") for second in seconds]
+
+
+def test_a_survivor_is_ended_when_another_process_has_the_id_of_its_owner() -> None:
+    name, _, host = new_mark().rpartition("@")
+    pid, started, unique = name.split("-")
+    mark = f"{pid}-{int(started) - 1}-{unique}@{host}"
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, DRIVER_MARK: mark}) as survivor:
+        assert f"{survivor.pid}: sleep 60" in end_survivors()
+        assert survivor.wait(5) == -9

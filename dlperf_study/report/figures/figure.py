@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.figures.style import publication_style
+from dlperf_study.writing import naming
 
 #: Dates would make two renderings of one dataset differ.
 _METADATA: dict[str, dict[str, Any]] = {
@@ -37,7 +38,9 @@ class Figure:
         if self.drawing is not None:
             paths.figures.mkdir(parents=True, exist_ok=True)
             for kind in _METADATA:
-                _write(self.drawing, paths.figures / f"{self.name}.{kind}", kind)
+                file = paths.figures / f"{self.name}.{kind}"
+                with naming(file):
+                    _write(self.drawing, file, kind)
         return self
 
     def svg(self) -> bytes:

@@ -22,6 +22,7 @@ from dlperf_study.selftest.result import last_result
 from dlperf_study.study.study import question_names
 from dlperf_study.supervision.locks import lock
 from dlperf_study.supervision.notebook import Execution, NotebookProcess, first_done
+from dlperf_study.writing import write_atomically
 
 TEMPLATES = Path(__file__).parent / "templates"
 TEMPLATE = "study"
@@ -76,7 +77,7 @@ def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead) -
         notebooks.mkdir()
         executed = execute_notebooks([page.notebook for page in pages], paths, notebooks)
         for page, notebook in zip(pages, executed, strict=True):
-            (folder / page.file).write_text(page_html(notebook, page, pages, masthead), encoding="utf-8")
+            write_atomically(folder / page.file, page_html(notebook, page, pages, masthead))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from itertools import chain, product
 
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.formatting import MISSING
+from dlperf_study.writing import write_atomically
 
 #: What LaTeX would read as a command, and characters that it has no letter for.
 _REPLACEMENTS = {
@@ -172,9 +173,8 @@ class Table:
 
     def save(self, paths: StudyPaths) -> "Table":
         """Write the table as HTML and as LaTeX into the study's tables; return it, to be shown."""
-        paths.tables.mkdir(parents=True, exist_ok=True)
-        (paths.tables / f"{self.name}.html").write_text(self._repr_html_() + "\n", encoding="utf-8")
-        (paths.tables / f"{self.name}.tex").write_text(latex_table(self), encoding="utf-8")
+        write_atomically(paths.tables / f"{self.name}.html", self._repr_html_() + "\n")
+        write_atomically(paths.tables / f"{self.name}.tex", latex_table(self))
         return self
 
     def _repr_html_(self) -> str:

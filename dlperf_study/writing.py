@@ -1,0 +1,58 @@
+"""Files that are written completely or not at all, and errors of writing that name the file."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+#: A disk with less free space is full: a table or a page is larger.
+FULL_BYTES = 1_000_000
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that readers see the old or the complete new content, also after a crash.
+
+    Raises OSError, which names the file, when it can't be written; the old content stays then.
+    """
+    with naming(path), replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; what was written there replaces the file ``path``, unless an error is raised."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = _unfinished(path)
+    try:
+        yield unfinished
+        with open(unfinished, "rb") as file:
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give an OSError that is raised meanwhile the name of ``path``, where it names no file or the unfinished one.
+
+    That a disk is full is an error of writing to an open file, and the system names none then.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename in (None, str(_unfinished(path))):
+            error.filename = str(path)
+        raise
+
+
+def full_disk(folder: Path) -> str:
+    """Return that the disk of ``folder``, which may not exist yet, has nearly no free space; empty if it has."""
+    existing = next(path for path in (folder, *folder.resolve().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    return f"{folder}: the disk is full, {free / 1e3:.0f} kB are free" if free < FULL_BYTES else ""
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")

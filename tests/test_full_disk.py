@@ -1,0 +1,117 @@
+"""Every command that writes, on a disk that is full or becomes so: the file is named, and none is half-written."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.__main__ import main
+from dlperf_study.columns import DATASET_TABLES
+from dlperf_study.dataset import tables
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from tests.command_line import STUDY, workplace
+from tests.evidence_factory import example_study
+from tests.ingest.conftest import folder, small_archive, write_log
+from tests.small_disk import fill, mounted_disk
+
+__all__ = ["folder", "small_archive", "write_log"]
+
+
+@pytest.fixture
+def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An outputs folder on a disk of 2 MB."""
+    with mounted_disk(tmp_path / "disk", "2m") as disk:
+        monkeypatch.setenv(OUTPUTS_VARIABLE, str(disk))
+        yield disk
+
+
+def fails_for_want_of_space(arguments: list[str], file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command ends with one line that names a file, and says that the disk is full."""
+    assert main(arguments) == 1
+    errors = capsys.readouterr().err
+    assert re.fullmatch(f"error: {file}: .*No space left on device; .*: the disk is full, .* kB are free\n", errors), (
+        errors
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return every file that contains something, but locks."""
+    files = (file for file in folder.rglob("*") if file.is_file() and file.suffix != ".lock")
+    return {str(file): file.read_bytes() for file in files if file.stat().st_size}
+
+
+def test_a_study_that_starts(outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = workplace(tmp_path)
+    fill(outputs / "filler")
+    before = contents(outputs)
+    arguments = ["study", str(place.study_file), "--cluster", str(place.cluster_file)]
+    fails_for_want_of_space(arguments, str(outputs / "tiny" / "plan.json"), capsys)
+    assert contents(outputs) == before
+
+
+def test_a_selftest_that_starts(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(outputs / "filler")
+    before = contents(outputs)
+    fails_for_want_of_space(["selftest", "--quick"], str(outputs / "selftest" / "driver.lock"), capsys)
+    assert contents(outputs) == before
+
+
+@pytest.mark.usefixtures("small_archive")
+@pytest.mark.parametrize("pages", [0, 1, 2, 4, 8])
+def test_an_ingestion(outputs: Path, folder: Path, pages: int, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["ingest", str(folder), "--no-report"])
+    main(["ingest", str(folder), "--no-report", "--accept"])
+    capsys.readouterr()
+    before = contents(outputs / "logs" / "dataset")
+    fill(outputs / "filler", pages)
+    fails_for_want_of_space(["ingest", str(folder), "--no-report"], f"{outputs}/logs/.*", capsys)
+    assert contents(outputs / "logs" / "dataset").keys() == before.keys()
+    for table in DATASET_TABLES:
+        tables.read(table, outputs / "logs" / "dataset")
+    (outputs / "filler").unlink()
+    assert main(["ingest", str(folder), "--no-report"]) == 0
+
+
+@pytest.fixture
+def example(outputs: Path, tmp_path: Path) -> str:
+    """The file of a study whose evidence and dataset are on the small disk."""
+    paths = StudyPaths.of("example")
+    example_study(paths)
+    collect(paths)
+    study_file = tmp_path / "example.yaml"
+    study_file.write_text(STUDY)
+    return str(study_file)
+
+
+@pytest.mark.parametrize("pages", [0, 1, 2, 4])
+def test_a_dataset(outputs: Path, example: str, pages: int, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset = StudyPaths.of("example").dataset
+    before = contents(dataset)
+    fill(outputs / "filler", pages)
+    fails_for_want_of_space(["collect", example], f"{dataset}/.*", capsys)
+    assert contents(dataset) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pages", [8, 25])
+def test_a_report(outputs: Path, example: str, pages: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """At first the kernels have no space for their tables, then papermill none for the notebook."""
+    fill(outputs / "filler", pages)
+    assert main(["report", example]) == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith("error: ")
+    assert f"{outputs}: the disk is full, " in errors
+    assert "Traceback" not in errors
+    assert not StudyPaths.of("example").report.exists()
+
+
+@pytest.mark.parametrize("arguments", [["plan", "quickstart"], ["audit"]])
+def test_a_command_that_only_prints(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "dlperf_study", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "error: standard output: No space left on device\n")
