@@ -10,6 +10,7 @@ import pytest
 
 from dlperf_study.columns import TableName
 from dlperf_study.dataset import tables
+from dlperf_study.errors import EvidenceError
 
 PIECE = 4
 
@@ -110,3 +111,24 @@ def test_a_whole_table_obeys_the_same_limit(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(tables, "LONGEST_CSV", PIECE)
     tables.write(TableName.STEPS, rows, tmp_path)
     assert not (tmp_path / "steps.csv").exists()
+
+
+def test_a_damaged_table_is_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    file = tmp_path / "steps.parquet"
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(EvidenceError, match=r"steps\.parquet: is no table .*; build the dataset with"):
+        tables.read(TableName.STEPS, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "message"),
+    [("str", "column seconds is str, and must be float64: damaged"), (None, "column seconds is missing, and must be")],
+)
+def test_a_table_of_other_columns_is_refused(tmp_path: Path, dtype: str | None, message: str) -> None:
+    write(tmp_path)
+    content = tables.read(TableName.STEPS, tmp_path)
+    content = content.astype({"seconds": dtype}) if dtype else content.drop(columns="seconds")
+    content.to_parquet(tmp_path / "steps.parquet")
+    with pytest.raises(EvidenceError, match=message):
+        tables.read(TableName.STEPS, tmp_path)

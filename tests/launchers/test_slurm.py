@@ -9,7 +9,7 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.errors import RunError
+from dlperf_study.errors import EvidenceError, RunError
 from dlperf_study.execution.support import load_cluster
 from dlperf_study.guard.submission import Submission
 from dlperf_study.launchers import slurm as launcher
@@ -23,6 +23,7 @@ from dlperf_study.slurm.job import (
     Watch,
     failure,
     has_decided,
+    read_job,
     with_slurm_reason,
 )
 from dlperf_study.slurm.queue import (
@@ -231,6 +232,17 @@ def test_slurm_s_word_is_waited_for_when_a_task_was_killed(tmp_path: Path, monke
     result = Watch(job, SlurmSettings(poll_seconds=0.01)).result(0)
     assert (result.outcome, result.reason) == (Outcome.FAILED, f"NODE_FAIL: {killed.reason}")
     assert not answers
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", "{}", '{"submissions": [{"commands": 5}]}', '{"outcome": "fine"}'])
+def test_a_damaged_file_of_a_job_is_refused(tmp_path: Path, text: str) -> None:
+    paths = JobPaths(tmp_path)
+    paths.order.write_text(text)
+    with pytest.raises(EvidenceError, match=r"order\.json: damaged .*; delete .*, and the same command submits"):
+        read_job(paths)
+    paths.result(0).write_text(text)
+    with pytest.raises(EvidenceError, match=r"result-0\.json: damaged"):
+        SubmittedJob(paths, (), 600, code="").result(0)
 
 
 @pytest.mark.parametrize(
