@@ -55,6 +55,7 @@ class PlanRecord(TypedDict):
     max_repeats: PositiveCount | None
     time_budget_minutes: Positive | None
     ingested_from: str
+    why_not_gpu: NotRequired[str]
     entries: list[EntryRecord]
 
 

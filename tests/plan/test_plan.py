@@ -2,11 +2,13 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import fields
 
 import pytest
 
 from dlperf_study.errors import EvidenceError, StudyFileError
-from dlperf_study.plan.plan import Plan, build_plan
+from dlperf_study.plan.plan import Entry, Plan, build_plan
+from dlperf_study.plan.plan_record import EntryRecord, PlanRecord
 from dlperf_study.study.grid import DenominatorRule
 from tests.study.examples import anything_goes, cluster, study
 
@@ -190,6 +192,12 @@ def test_a_file_that_is_no_plan_is_an_error(tmp_path, text, message):
     file.write_text(text)
     with pytest.raises(EvidenceError, match=rf"plan\.json: {message}.*; plan the study again"):
         Plan.read(file)
+
+
+def test_every_key_of_a_plan_is_validated_when_it_is_read():
+    assert set(PlanRecord.__annotations__) - {"format"} == {field.name for field in fields(Plan)}
+    in_file = {field.name for field in fields(Entry)} | {"identity"}
+    assert set(EntryRecord.__annotations__) == in_file
 
 
 def without(key):
