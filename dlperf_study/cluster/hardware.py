@@ -74,6 +74,8 @@ def gpu_links(gpus: Sequence[Gpu], command: str = "nvidia-smi") -> list[str]:
     Empty for a single GPU, and where nvidia-smi can't tell.
     """
     indices = [int(gpu.index) for gpu in gpus if gpu.index]
+    if len(indices) < 2:
+        return []
     links = {}
     for line in _ESCAPE.sub("", command_output(command, "topo", "-m")).splitlines():
         row, *cells = [cell.strip() for cell in line.split("\t")]

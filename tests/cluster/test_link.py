@@ -36,10 +36,11 @@ def test_the_network_is_what_is_connected(classes: Path, tmp_path: Path) -> None
 
 
 def test_gpus_are_connected_as_nvidia_smi_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    two_a100(tmp_path, monkeypatch)
+    calls = two_a100(tmp_path, monkeypatch)
     gpus = usable_gpus(None)
-    assert gpu_links(gpus) == ["NV12"]
     assert gpu_links(gpus[:1]) == gpu_links(gpus, "false") == []
+    assert "topo" not in calls.read_text(), "nothing is asked about a single GPU"
+    assert gpu_links(gpus) == ["NV12"]
 
 
 @pytest.mark.parametrize(

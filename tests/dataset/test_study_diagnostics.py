@@ -108,3 +108,12 @@ def test_a_run_on_some_of_the_hosts_of_the_largest_is_fine(paths):
     runs = collect(paths).runs
     assert "host-a, host-b" in set(runs["host"])
     assert study_diagnostics(plan, runs) == []
+
+
+def test_gpus_that_were_not_used_are_one_note(paths, diagnostics):
+    diagnostics(SMOOTH, SMOOTH, SMOOTH)
+    plan = replace(write_plan(paths, [Planned(ASKED)]), why_not_gpu="this machine has 2 × A100, but")
+    notes = [each for each in study_diagnostics(plan, collect(paths).runs) if each.subject == "device"]
+    assert [(note.message, note.severity, note.identity) for note in notes] == [
+        ("this machine has 2 × A100, but", "note", None)
+    ]
