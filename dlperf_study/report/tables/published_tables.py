@@ -25,7 +25,6 @@ WITHOUT_RUNS = {
 }
 #: What a source may state of how it measured.
 _CONDITIONS = ("mode", "device_name", "hardware", "software", "link")
-_OUTSIDE = "outside its interval, which is that of the mean of its printed runs"
 _NO_MATCH = "no configuration of this study answers the same question"
 _NO_BASELINE = "its source prints no single device of this line"
 _APART = (
@@ -174,11 +173,15 @@ def _published_throughput() -> TableColumn:
     def cell(row: Any) -> Cell:
         if is_missing(row.throughput_low):
             return Cell(row.printed, footnote=WITHOUT_RUNS[row.estimator])
-        _, interval = formatting.with_interval(row.value, row.throughput_low, row.throughput_high)
-        is_inside = row.throughput_low <= row.value <= row.throughput_high
-        return Cell(row.printed, interval, "" if is_inside else _OUTSIDE)
+        bounds = (row.throughput_low, row.throughput_high)
+        return Cell(row.printed, formatting.with_interval(row.value, *bounds)[1], _outside_note(row.value, *bounds))
 
     return TableColumn(heading, cell)
+
+
+def _outside_note(value: float, low: float, high: float) -> str:
+    """Return the note on a value that is outside its interval; empty for any other."""
+    return "" if low <= value <= high else "outside its interval, which is that of the means of printed runs"
 
 
 def _why_no_interval(row: Any) -> str:
@@ -196,7 +199,8 @@ def _published_speedup() -> TableColumn:
             return Cell("1")
         if is_missing(row.speedup_low):
             return Cell(formatting.plain(row.speedup), footnote=_why_no_interval(row))
-        return Cell(*formatting.with_interval(row.speedup, row.speedup_low, row.speedup_high))
+        values = (row.speedup, row.speedup_low, row.speedup_high)
+        return Cell(*formatting.with_interval(*values), _outside_note(*values))
 
     return TableColumn(heading, cell)
 

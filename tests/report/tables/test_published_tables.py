@@ -84,7 +84,9 @@ def test_a_number_outside_the_interval_of_its_runs_says_so() -> None:
     [inside, outside] = [SimpleNamespace(printed=str(value), value=value, **bounds) for value in (102, 100)]
     column = published_tables._published_throughput()
     assert (column.cell(inside).interval, column.cell(inside).footnote) == ("[101.0, 103.0]", "")
-    assert column.cell(outside).footnote == "outside its interval, which is that of the mean of its printed runs"
+    assert column.cell(outside).footnote == "outside its interval, which is that of the means of printed runs"
+    speedup = SimpleNamespace(speedup=27.4, speedup_low=19.7, speedup_high=23.0, is_baseline=False)
+    assert published_tables._published_speedup().cell(speedup).footnote == column.cell(outside).footnote
 
 
 def test_an_efficiency_that_was_printed_is_called_one(published_study: Dataset) -> None:
