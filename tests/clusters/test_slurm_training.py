@@ -1,4 +1,4 @@
-"""A study under a real Slurm: every framework on two and on four nodes, and drivers and jobs that are ended."""
+"""A study under a real Slurm: every framework on two nodes, one on four, and drivers and jobs that are ended."""
 
 import signal
 from collections.abc import Mapping
@@ -56,9 +56,12 @@ def _yaml(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in values.items())
 
 
-def test_every_framework_trains_on_two_and_on_four_nodes(tmp_path: Path, slurm: Slurm) -> None:
-    """Two jobs are in the queue at a time, and run side by side where there are nodes for both."""
-    points = [(framework, nodes) for nodes in (2, 4) for framework in FRAMEWORKS]
+def test_every_framework_trains_on_two_nodes_and_one_on_four(tmp_path: Path, slurm: Slurm) -> None:
+    """Two jobs are in the queue at a time, and run side by side where there are nodes for both.
+
+    By ssh every framework trains on four nodes. Horovod does here too: only its launcher starts processes itself.
+    """
+    points = [*((framework, 2) for framework in FRAMEWORKS), ("horovod_torch", 4)]
     place = workplace(tmp_path, study(*points), CLUSTER)
     before = traffic(slurm.hosts)
     driver = place.start("run", busy=True)
