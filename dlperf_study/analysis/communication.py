@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlperf_study.analysis.statistics import LARGEST_CORRELATION
 from dlperf_study.analysis.throughput import makespan_seconds, slowest_training
 from dlperf_study.arrays import Floats
 from dlperf_study.evidence.rank_agreement import ALL_REDUCE, NO_EXCHANGE
@@ -20,6 +19,9 @@ from dlperf_study.evidence.run import Run
 
 #: Standard errors beyond which a difference within a run is no chance, also where steps resemble their neighbours.
 ERRORS = 3.0
+#: Above that of a whole training window: a window of computation has few steps, and an error that is too small names a
+#: rank as the straggler that is none.
+LARGEST_CORRELATION_OF_FEW = 0.95
 #: The least share of its mean by which the mean of an exchange is uncertain, whatever its few repetitions say.
 LEAST_EXCHANGE_ERROR = 0.01
 
@@ -96,7 +98,7 @@ def mean_error(step_seconds: Floats) -> float:
     if count < 2 or not squares:
         return 0.0
     correlation = float(centred[1:] @ centred[:-1]) / squares
-    corrected = min(max(correlation + (1 + 3 * correlation) / count, 0.0), LARGEST_CORRELATION)
+    corrected = min(max(correlation + (1 + 3 * correlation) / count, 0.0), LARGEST_CORRELATION_OF_FEW)
     return math.sqrt(squares / (count - 1) / count * (1 + corrected) / (1 - corrected))
 
 

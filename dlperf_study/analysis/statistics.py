@@ -26,8 +26,6 @@ MANY = 1e6
 EQUALITY = 1e-12
 #: Standard deviation of a rounding error, in units of the last digit: that of a uniform distribution.
 ROUNDING_DEVIATION = 1 / math.sqrt(12)
-#: Correlation of neighbouring steps beyond which an estimate is of a drift, and not of noise.
-LARGEST_CORRELATION = 0.9
 #: Of normal data: standard deviation / median absolute deviation, and standard error of a median / that of a mean.
 DEVIATIONS, MEDIAN_ERROR = 1.4826, 1.2533
 

@@ -18,7 +18,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from dlperf_study.analysis.statistics import DEVIATIONS, LARGEST_CORRELATION
+from dlperf_study.analysis.statistics import DEVIATIONS
 from dlperf_study.arrays import Floats, median, running_median
 
 #: By how much the parts of a window may differ where no precision is claimed.
@@ -33,6 +33,8 @@ MINIMUM_STEPS, ENOUGH_STEPS = 9, 50
 STEPS_PER_SLOW_ONE, NEIGHBOURS, OUTLYING = 25, 5, 6.0
 #: Differences of steps count up to so many deviations: the one at a change of level is no noise.
 CLIPPED = 4.0
+#: Correlation of neighbouring steps beyond which an estimate is of a drift, and not of noise.
+LARGEST_CORRELATION = 0.9
 #: Longer windows are tested by the means of as many successive pieces at most.
 MOST_PIECES = 2048
 #: The beginning is cut off in this many pieces of the window, up to half of it.
