@@ -1,0 +1,27 @@
+"""The table of the faults that were performed: declared ones only, nothing left by any, and each study went on."""
+
+from tools.faults.__main__ import row_key, rows_of_page
+from tools.faults.fault import FAULTS
+
+#: How many faults must have been performed.
+FEWEST = 40
+
+
+def test_every_row_is_of_a_declared_fault_in_their_order() -> None:
+    keys = [row_key(fault) for fault in FAULTS]
+    assert len(set(keys)) == len(keys)
+    rows = list(rows_of_page())
+    assert rows == [key for key in keys if key in rows]
+    assert len(rows) >= FEWEST
+
+
+def test_faults_on_every_cluster_were_performed() -> None:
+    assert {key.split(" | ")[1].removesuffix(" |") for key in rows_of_page()} == {"local", "ssh", "slurm"}
+
+
+def test_no_fault_left_a_process_and_every_study_went_on() -> None:
+    for row in rows_of_page().values():
+        *_, silence, orphans, evidence, continued = row.strip("| ").split(" | ")
+        assert (orphans, silence != "never") == ("0", True), row
+        assert evidence, row
+        assert continued.startswith("yes"), row
