@@ -1,15 +1,19 @@
-"""Running a finished study of 500 configurations again: under 3 seconds, start of the interpreter included."""
+"""A finished study of 500 configurations again: at most 1 s of processor more than one of a single configuration.
+
+That one takes what the interpreter and its imports take. Of the first call of `study` here, which builds the report of
+500 configurations, only the time is printed.
+"""
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from benchmarks._command import run_command
 from dlperf_study.execution.driver import make_plan
 from dlperf_study.execution.repetitions import fingerprint
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
@@ -17,8 +21,8 @@ from dlperf_study.writing import write_atomically
 from tests.evidence_factory import write_run
 
 CONFIGURATIONS = 500
-LIMIT_SECONDS = 3.0
-STUDY = {
+LIMIT_SECONDS = 1.0
+STUDY: dict[str, Any] = {
     "title": "Finished",
     "about": "Five hundred configurations whose evidence is already there.",
     "questions": ["scaling"],
@@ -27,10 +31,10 @@ STUDY = {
         "model": "mobilenet_v2",
         "image_size": 32,
         "classes": 10,
+        "framework": "paddle_collective",
         "strategy": "all_reduce",
         "devices_per_node": 1,
     },
-    "factors": {"framework": ["paddle_collective"], "batch_per_device": list(range(1, CONFIGURATIONS + 1))},
     "baseline": {"devices_per_node": 1},
 }
 
@@ -39,15 +43,25 @@ def main() -> int:
     """Make the evidence, then time the command; return 1 when it is slower than the limit or measures something."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ[OUTPUTS_VARIABLE] = folder
-        study = Path(folder) / "finished.yaml"
-        write_atomically(study, yaml.safe_dump(STUDY))
-        make_evidence(study)
-        start = time.perf_counter()
-        done = subprocess.run([sys.executable, "-m", "dlperf_study", "run", str(study)], capture_output=True, text=True)
-        seconds = time.perf_counter() - start
-    said = done.stdout.splitlines()[-1]
-    print(f"{CONFIGURATIONS} finished configurations: {seconds:.2f} s (limit {LIMIT_SECONDS:.0f} s); {said}")
-    return int(seconds > LIMIT_SECONDS or "nothing to do" not in done.stdout)
+        seconds = again(Path(folder), CONFIGURATIONS) - again(Path(folder), 1)
+    print(f"{CONFIGURATIONS} configurations: {seconds:.2f} s of processor more than one (limit {LIMIT_SECONDS:.0f} s)")
+    return int(seconds > LIMIT_SECONDS)
+
+
+def again(folder: Path, configurations: int) -> float:
+    """Return the seconds of processor that `study` takes when everything is measured and reported."""
+    study = folder / f"finished_{configurations}.yaml"
+    batches = list(range(1, configurations + 1))
+    write_atomically(study, yaml.safe_dump(STUDY | {"factors": {"batch_per_device": batches}}))
+    make_evidence(study)
+    first = run_command("study", str(study))
+    second = run_command("study", str(study))
+    assert "nothing to do" in first.output
+    assert "nothing to do" in second.output
+    assert "built before" in second.output
+    print(f"{configurations} configurations: {first.processor_seconds:.1f} s of processor with the report,", end=" ")
+    print(f"{second.processor_seconds:.2f} s again")
+    return second.processor_seconds
 
 
 def make_evidence(study: Path) -> None:

@@ -47,7 +47,7 @@ def plan(options: argparse.Namespace) -> int:
     from dlperf_study.plan.description import describe
 
     planned, _ = make_plan(options.study, options.cluster, options.quick)
-    _print(describe(planned, earlier_run_seconds(planned)))
+    _print(describe(planned, earlier_run_seconds(planned), options.all))
     return 0
 
 
@@ -97,8 +97,14 @@ def report(options: argparse.Namespace) -> int:
 
 def study(options: argparse.Namespace) -> int:
     """Measure what is missing, then build the report, also after failed runs: these make the exit code 1."""
+    from dlperf_study.report.report_inputs import is_current
+
     code = run(options)
-    report(options)
+    paths = StudyPaths.of(_study_name(options))
+    if is_current(paths):
+        _print(f"report: {paths.report_page}, built before from the same evidence; `report` builds it again")
+    else:
+        report(options)
     return code
 
 
@@ -244,7 +250,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dlperf_study {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     for command in (study, plan, run, collect, report):
-        _add_study_options(_add_command(commands, command))
+        command_parser = _add_command(commands, command)
+        _add_study_options(command_parser)
+        if command is plan:
+            command_parser.add_argument("--all", action="store_true", help="list every configuration")
     _add_command(commands, check).add_argument("cluster", help="a name in params/clusters, or a path")
     _add_selftest_options(_add_command(commands, selftest))
     table_help = "a CSV file; without one, the published figures"

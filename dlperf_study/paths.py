@@ -257,6 +257,11 @@ class StudyPaths:
         return self.folder / "report.lock"
 
     @property
+    def report_inputs(self) -> Path:
+        """A digest of what the report was made from."""
+        return self.folder / "report.inputs"
+
+    @property
     def report_unfinished(self) -> Path:
         """Pages, tables and figures while they are built, and what is left of a report that failed."""
         return self.folder / "report.unfinished"

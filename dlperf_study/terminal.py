@@ -1,37 +1,31 @@
 """What the command line shows: text tables and a progress display, by rich. Imported only by what prints."""
 
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-#: Rows are never wrapped here: a pipe keeps them whole, and a terminal wraps them itself.
-UNLIMITED_WIDTH = 1_000_000
-
 
 def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return rows under their headings as text, in columns as wide as their widest cell; without headings, rows only.
 
-    Raises ValueError where a row is not as long as the headings.
+    Rows are never wrapped: a pipe keeps them whole, and a terminal wraps them itself. A line break in a cell becomes a
+    space. Raises ValueError where a row is not as long as the headings.
     """
-    # Importing rich takes a tenth of a second, and most commands print no table.
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    # A table of rich takes a hundred times as long; most commands print no table, and import nothing for it.
+    from rich.cells import cell_len, set_cell_size
 
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=any(headings))
-    for heading in headings:
-        table.add_column(Text(heading), no_wrap=True)
     for row in rows:
         if len(row) != len(headings):
             raise ValueError(f"row of {len(row)} cells under {len(headings)} headings: {row}")
-        table.add_row(*map(Text, row))
-    console = Console(file=io.StringIO(), width=UNLIMITED_WIDTH, color_system=None)
-    with console.capture() as captured:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    lines = [tuple(map(_on_one_line, row)) for row in ((headings, *rows) if any(headings) else rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(set_cell_size, line, widths)).rstrip() for line in lines)
+
+
+def _on_one_line(cell: str) -> str:
+    return " ".join(cell.splitlines())
 
 
 def progress_display(unit: str) -> "Progress":

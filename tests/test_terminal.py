@@ -18,6 +18,14 @@ def test_cells_are_shown_as_they_are_however_long() -> None:
     assert text_table(("first", "second"), [cells]).splitlines()[1] == "  ".join(cells)
 
 
+def test_wide_characters_take_two_columns() -> None:
+    assert text_table(("a", "b"), [("模型", "x"), ("m", "y")]).splitlines()[1:] == ["模型  x", "m     y"]
+
+
+def test_a_line_break_in_a_cell_does_not_break_the_row() -> None:
+    assert text_table(("", ""), [("first\nsecond", "b"), ("c", "")]) == "first second  b\nc"
+
+
 def test_a_row_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="row of 1 cells under 2 headings"):
         text_table(("a", "b"), [("1",)])

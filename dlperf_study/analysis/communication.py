@@ -7,6 +7,7 @@ slows both alike. Differences are never clipped: over runs, only signed ones hav
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -69,7 +70,9 @@ def computation_windows(log: RankLog, exchange: str) -> list[Window]:
     return [log.windows[name] for name in names if name in log.windows]
 
 
-def rank_computations(run: Run) -> list[RankComputation]:
+#: What is said of one run needs it ten times.
+@lru_cache(maxsize=1)
+def rank_computations(run: Run) -> tuple[RankComputation, ...]:
     """Return the computation of each rank, in order of rank; none where it was not measured.
 
     The mean of the means of both halves. Its error is that of the steps, but at least what the halves differ by.
@@ -84,7 +87,7 @@ def rank_computations(run: Run) -> list[RankComputation]:
             if len(means) == 2:
                 error = max(error, abs(means[0] - means[1]) / 2)
             computations.append(RankComputation(float(np.mean(means)), error))
-    return computations
+    return tuple(computations)
 
 
 def mean_error(step_seconds: Floats) -> float:
@@ -125,6 +128,7 @@ def exposed_error_seconds(run: Run) -> float:
     return math.hypot(mean_error(slowest_training(run).step_seconds), slowest.error if slowest else 0.0)
 
 
+@lru_cache(maxsize=1)
 def jitter_seconds(run: Run) -> float | None:
     """Return how long a step waits because in each step a different rank is slow; part of what is exposed.
 
@@ -207,6 +211,7 @@ def bus_factor(devices: int) -> float:
     return 2 * (devices - 1) / devices
 
 
+@lru_cache(maxsize=1)
 def exchange_cost(run: Run) -> ExchangeCost | None:
     """Return latency and seconds per byte, fitted to exchanges of several sizes; None below three sizes.
 

@@ -18,8 +18,10 @@ from dlperf_study.errors import BaselineError
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.grid import Denominator
 
-#: The throughputs of the completed runs of each configuration, in samples/s, by identity.
-Throughputs = Mapping[str, Sample]
+#: A value of the completed runs of each configuration in which it is known, by identity.
+Samples = Mapping[str, Sample]
+#: The throughputs of the completed runs, in samples/s.
+Throughputs = Samples
 #: The column of the ratio to a baseline or reference.
 RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_throughput"}
 FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE = "faster", "slower", "equal", "not distinguishable"
@@ -28,6 +30,8 @@ WIDEST_EQUALITY = 0.05
 COMPUTATION, EXCHANGE, BOTH, UNCLEAR = "computation", "exchange", "both", "undecided"
 #: The parts of a step that are compared, by their column of the runs: the step, and its two parts.
 PARTS = ("step_seconds", "computation_seconds", "exposed_seconds")
+#: Of each run, by how much its computation is longer than its exposed communication.
+EXCESS = "excess_seconds"
 
 
 @dataclass(frozen=True)
@@ -85,21 +89,24 @@ def _word(log_ratio: Estimate, differs: bool, bound: float | None, widest: float
     return EQUAL if bound <= widest else NOT_DISTINGUISHABLE
 
 
-def differences(runs: pd.DataFrame, reference_runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, Estimate]:
+def step_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, dict[str, Sample]]:
+    """Return the seconds of completed runs by part of a step: PARTS and EXCESS; ``rounds``: see ``samples_of``."""
+    seconds = {part: runs[part] for part in PARTS}
+    seconds[EXCESS] = runs["computation_seconds"] - runs["exposed_seconds"]
+    return {part: samples_of(values, runs["identity"], rounds) for part, values in seconds.items()}
+
+
+def differences(parts: Mapping[str, Samples], identity: str, reference_identity: str) -> dict[str, Estimate]:
     """Return how much longer the runs of a configuration take than those of its reference, by part of a step.
 
-    In seconds per step; negative is faster. ``rounds`` is the round of each run by its index, or None where runs are
-    independent. Empty if the global batches differ, because then a step is not the same work; without a part that
-    either side has not measured.
+    In seconds per step; negative is faster. ``parts``: from ``step_samples``. Without a part that either side has not
+    measured.
     """
-    if runs["global_batch"].iloc[0] != reference_runs["global_batch"].iloc[0]:
-        return {}
-    parts: dict[str, Estimate] = {}
-    for part in PARTS:
-        seconds, reference_seconds = runs[part].dropna(), reference_runs[part].dropna()
-        if not seconds.empty and not reference_seconds.empty:
-            parts[part] = sample_of(seconds, rounds).minus(sample_of(reference_seconds, rounds))
-    return parts
+    estimates: dict[str, Estimate] = {}
+    for part, samples in parts.items():
+        if identity in samples and reference_identity in samples:
+            estimates[part] = samples[identity].minus(samples[reference_identity])
+    return estimates
 
 
 def rounds_of(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
@@ -110,21 +117,19 @@ def rounds_of(runs: pd.DataFrame, plan: Plan) -> pd.Series | None:
     return None if plan.ingested_from else runs["round"].astype("Float64").astype("float64")
 
 
-def sample_of(values: pd.Series, rounds: pd.Series | None) -> Sample:
-    """Return the values of some runs with the rounds of these runs; without rounds they are independent."""
-    return Sample(values.to_numpy(float), None if rounds is None else rounds.loc[values.index].to_numpy(float))
+def samples_of(values: pd.Series, identities: pd.Series, rounds: pd.Series | None) -> dict[str, Sample]:
+    """Return the values of runs that are known, with their rounds, by the identity of their configuration.
 
-
-def larger_part(runs: pd.DataFrame, reference_runs: pd.DataFrame, rounds: pd.Series | None) -> Estimate | None:
-    """Return by how many seconds the difference of the computation exceeds that of the exposed communication.
-
-    None where either side has not measured both.
+    All by the index of the runs. Without ``rounds`` the runs are independent.
     """
-    excess = (runs["computation_seconds"] - runs["exposed_seconds"]).dropna()
-    reference_excess = (reference_runs["computation_seconds"] - reference_runs["exposed_seconds"]).dropna()
-    if excess.empty or reference_excess.empty:
-        return None
-    return sample_of(excess, rounds).minus(sample_of(reference_excess, rounds))
+    measured_values = values.dropna()
+    floats = measured_values.to_numpy(float)
+    round_numbers = None if rounds is None else rounds.loc[measured_values.index].to_numpy(float)
+    samples: dict[str, Sample] = {}
+    identities_of_values = identities.loc[measured_values.index]
+    for identity, positions in identities_of_values.groupby(identities_of_values).indices.items():
+        samples[str(identity)] = Sample(floats[positions], None if round_numbers is None else round_numbers[positions])
+    return samples
 
 
 def explaining_part(

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 import pandas as pd
 
-from dlperf_study.analysis.comparison import sample_of
+from dlperf_study.analysis.comparison import Samples, samples_of
 from dlperf_study.analysis.statistics import (
     Estimate,
     Interval,
@@ -45,33 +46,36 @@ def efficiency(speedup: float, devices: int, baseline_devices: int) -> float:
     return speedup * baseline_devices / devices
 
 
-def efficiency_factors(
-    runs: pd.DataFrame, baseline_runs: pd.DataFrame, rounds: pd.Series | None
-) -> dict[str, Estimate]:
+def factor_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, dict[str, Sample]]:
+    """Return what the efficiency of each completed run grows with, by factor; ``rounds``: see ``samples_of``.
+
+    Only of runs in which computation was measured.
+    """
+    measured = runs.dropna(subset=["computation_seconds", "load_balance"])
+    mean_computation = measured["computation_seconds"] * measured["load_balance"]
+    factors = {
+        "computation_factor": measured["batch_per_device"].astype(float) / mean_computation,
+        "balance_factor": measured["load_balance"],
+        "communication_factor": measured["computation_seconds"] / measured["step_seconds"],
+    }
+    return {name: samples_of(values, runs["identity"], rounds) for name, values in factors.items()}
+
+
+def efficiency_factors(factors: Mapping[str, Samples], identity: str, baseline_identity: str) -> dict[str, Estimate]:
     """Return the logarithms of the three factors whose product is the efficiency, each relative to the baseline.
 
+    ``factors``: from ``factor_samples``.
     ``computation_factor``: computation per sample and device, mean over ranks, of the baseline / of these runs.
     ``balance_factor``: mean / slowest rank's computation. ``communication_factor``: slowest rank's computation / step.
     Both are 1 for a baseline on one device without a server. Source: multiplicative factors of the POP Centre of
     Excellence; here for weak and strong scaling. None of them where the computation of either was not measured.
     """
-    measured = _factors_of_runs(runs), _factors_of_runs(baseline_runs)
-    if any(factors.empty for factors in measured):
-        return {}
-    names = list(measured[0])
-    return {name: log_ratio(*(sample_of(factors[name], rounds) for factors in measured)) for name in names}
-
-
-def _factors_of_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return what the efficiency of each run grows with; only runs in which computation was measured."""
-    known = runs.dropna(subset=["computation_seconds", "load_balance"])
-    mean_computation = known["computation_seconds"] * known["load_balance"]
-    factors = {
-        "computation_factor": known["batch_per_device"].astype(float) / mean_computation,
-        "balance_factor": known["load_balance"],
-        "communication_factor": known["computation_seconds"] / known["step_seconds"],
-    }
-    return pd.DataFrame(factors)
+    ratios: dict[str, Estimate] = {}
+    for name, samples in factors.items():
+        if identity not in samples or baseline_identity not in samples:
+            return {}
+        ratios[name] = log_ratio(samples[identity], samples[baseline_identity])
+    return ratios
 
 
 def scaling_columns(speedup: float, interval: Interval | None, devices: int, baseline_devices: int) -> dict[str, float]:
@@ -153,9 +157,12 @@ def _curve_steps(
     """Yield each step of each curve to more devices, with the identity of the configuration that it leads to."""
     measured = configurations[configurations["throughput"].notna()]
     ordered = measured.sort_values("world_size", kind="stable")
-    for _, curve in ordered.groupby(series_factors(measured, scaling), sort=False, dropna=False):
-        points = list(curve[["identity", "world_size", "throughput"]].itertuples(index=False, name=None))
-        for (fewer_identity, *fewer), (identity, *more) in pairwise(points):
+    # The rows of each curve as a frame of their own would take most of the time of a large dataset.
+    numbers = ordered.groupby(series_factors(measured, scaling), sort=False, dropna=False).ngroup()
+    points = ordered.assign(curve=numbers).sort_values("curve", kind="stable")
+    rows = points[["curve", "identity", "world_size", "throughput"]].itertuples(index=False, name=None)
+    for _, curve in groupby(rows, key=itemgetter(0)):
+        for (_, fewer_identity, *fewer), (_, identity, *more) in pairwise(curve):
             if more[0] > fewer[0]:
                 ratio = log_ratio(throughputs[identity], throughputs[fewer_identity])
                 yield identity, CurveStep(CurvePoint(*fewer), CurvePoint(*more), ratio)

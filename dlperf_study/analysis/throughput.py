@@ -1,5 +1,7 @@
 """The throughput of a run. A job is as slow as its slowest rank, so the slowest rank represents all."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from dlperf_study.arrays import Floats
@@ -29,6 +31,8 @@ def throughput_of(run: Run) -> dict[str, float | None]:
     }
 
 
+#: What is said of one run needs it twenty times.
+@lru_cache(maxsize=1)
 def slowest_training(run: Run) -> Window:
     """Return the training window of the rank whose updates were done last; every completed run has one."""
     return max(run.ranks, key=rank_seconds).windows[TRAINING]
@@ -84,9 +88,9 @@ def step_percentiles(run: Run) -> dict[str, float | None]:
     is_synchronous = run.ranks[0].facts["exchange"] in (NO_EXCHANGE, ALL_REDUCE)
     steps = np.max(windows, axis=0) if is_synchronous else np.concatenate(windows)
     columns: dict[str, float | None] = {}
-    for percentile in PERCENTILES:
+    for percentile, seconds in zip(PERCENTILES, np.percentile(steps, PERCENTILES), strict=True):
         is_known = steps.size * (100 - percentile) >= 100
-        columns[f"step_p{percentile}_seconds"] = float(np.percentile(steps, percentile)) if is_known else None
+        columns[f"step_p{percentile}_seconds"] = float(seconds) if is_known else None
     return columns
 
 

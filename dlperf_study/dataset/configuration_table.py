@@ -7,20 +7,21 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.comparison import (
+    EXCESS,
     RATIOS,
     Throughputs,
     Verdict,
     differences,
     explaining_part,
-    larger_part,
     of_itself,
     rounds_of,
-    sample_of,
+    samples_of,
+    step_samples,
     throughput_ratio,
     verdicts,
     widest_equality,
 )
-from dlperf_study.analysis.scaling import efficiency_factors, scaling_columns
+from dlperf_study.analysis.scaling import efficiency_factors, factor_samples, scaling_columns
 from dlperf_study.analysis.statistics import Estimate, interval_columns, quotient_interval
 from dlperf_study.arrays import Floats
 from dlperf_study.columns import TableName
@@ -63,7 +64,7 @@ def configurations_table(
     relative_throughputs, missing_references = _ratios(plan.entries, "reference", throughputs)
     baseline_verdicts = _verdicts(plan, "baseline", speedups)
     reference_verdicts = _verdicts(plan, "reference", relative_throughputs)
-    parts = _StepParts(completed, rounds_of(completed, plan), uneven)
+    parts = _StepParts(plan, completed, uneven)
     devices = {entry.configuration.identity: entry.configuration.world_size for entry in plan.entries}
     rows = []
     for entry in plan.entries:
@@ -88,9 +89,7 @@ def configurations_table(
 def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     """Return the throughputs of the completed runs, in samples/s, by identity."""
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
-    rounds = rounds_of(completed, plan)
-    groups = completed.groupby("identity")["throughput"]
-    return {str(identity): sample_of(rates, rounds) for identity, rates in groups}
+    return samples_of(completed["throughput"], completed["identity"], rounds_of(completed, plan))
 
 
 def _measurements(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:
@@ -210,27 +209,37 @@ def _ratio_columns(log_ratios: Mapping[str, Estimate]) -> dict[str, Any]:
 class _StepParts:
     """How much longer the parts of a step take than those of the reference, and what they make of an efficiency."""
 
-    def __init__(self, completed: pd.DataFrame, rounds: pd.Series | None, uneven: Collection[str | None]) -> None:
-        self._runs = {str(identity): runs for identity, runs in completed.groupby("identity")}
-        self._rounds, self._uneven = rounds, uneven
+    def __init__(self, plan: Plan, completed: pd.DataFrame, uneven: Collection[str | None]) -> None:
+        rounds = rounds_of(completed, plan)
+        self._seconds, self._factors = step_samples(completed, rounds), factor_samples(completed, rounds)
+        self._runs = completed["identity"].value_counts().to_dict()
+        self._global_batches = {
+            entry.configuration.identity: entry.configuration.global_batch for entry in plan.entries
+        }
+        self._uneven = uneven
 
     def factors(self, entry: Entry) -> dict[str, Estimate]:
         """Return the factors of the efficiency of a configuration; those of a baseline are 1."""
-        runs, baseline_runs = self._runs[entry.configuration.identity], self._runs[entry.baseline_identity]
-        factors = efficiency_factors(runs, baseline_runs, self._rounds)
-        return dict.fromkeys(factors, of_itself(len(runs))) if entry.is_baseline else factors
+        identity = entry.configuration.identity
+        factors = efficiency_factors(self._factors, identity, entry.baseline_identity)
+        return dict.fromkeys(factors, of_itself(self._runs[identity])) if entry.is_baseline else factors
 
     def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
         """Return the differences with their intervals, and which of them explains the verdict."""
         identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
-        runs, reference_runs = self._runs[identity], self._runs[reference_identity]
-        parts = differences(runs, reference_runs, self._rounds)
+        parts = self._differences(identity, reference_identity)
+        excess = parts.pop(EXCESS, None)
         if entry.is_reference:
-            parts = dict.fromkeys(parts, of_itself(len(runs)))
-        excess = larger_part(runs, reference_runs, self._rounds) if parts else None
+            parts = dict.fromkeys(parts, of_itself(self._runs[identity]))
         is_uneven = identity in self._uneven or reference_identity in self._uneven
         columns: dict[str, Any] = {"difference_lies_in": explaining_part(decided, parts, excess, is_uneven)}
         for part, difference in parts.items():
             name = part.replace("_seconds", "_difference_seconds")
             columns |= {name: difference.mean, **interval_columns(name, difference.interval())}
         return columns
+
+    def _differences(self, identity: str, reference_identity: str) -> dict[str, Estimate]:
+        """Return the differences; none where the global batches differ, because then a step is not the same work."""
+        if self._global_batches[identity] != self._global_batches[reference_identity]:
+            return {}
+        return differences(self._seconds, identity, reference_identity)

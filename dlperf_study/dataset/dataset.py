@@ -1,7 +1,9 @@
 """From the evidence of a study to its four tables."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -9,12 +11,13 @@ import pandas as pd
 from dlperf_study.analysis.comparison import network_diagnostics
 from dlperf_study.analysis.scaling import curve_diagnostics
 from dlperf_study.analysis.steady_state import TOLERANCE
-from dlperf_study.columns import DATASET_TABLES, TableName
+from dlperf_study.arrays import Integers
+from dlperf_study.columns import TableName
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
 from dlperf_study.dataset.precision import precision_diagnostics
 from dlperf_study.dataset.run_diagnostics import UNEVEN, run_diagnostics
-from dlperf_study.dataset.run_table import StepColumns, run_row
+from dlperf_study.dataset.run_table import run_row, step_rows
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.dataset.traces import read_traces
 from dlperf_study.diagnostic import Diagnostic, Severity
@@ -23,27 +26,50 @@ from dlperf_study.evidence.run import DuplicateRuns, read_run
 from dlperf_study.paths import ConfigurationPaths, RunPaths, StudyPaths
 from dlperf_study.plan.plan import Plan
 
+#: The tables that a dataset holds in memory: all but the steps.
+TABLES_IN_MEMORY = (TableName.RUNS, TableName.CONFIGURATIONS, TableName.DIAGNOSTICS)
+
 
 @dataclass(frozen=True)
 class Dataset:
-    """The tables of one study, with the columns that ``columns`` defines, and its plan."""
+    """The tables of one study, with the columns that ``columns`` defines, its plan, and the folder of their files."""
 
     plan: Plan
+    folder: Path
     runs: pd.DataFrame
-    steps: pd.DataFrame
     configurations: pd.DataFrame
     diagnostics: pd.DataFrame
 
     @classmethod
     def load(cls, paths: StudyPaths) -> "Dataset":
         """Read the tables of a study; raises EvidenceError if one of them was not written."""
-        frames = {str(table): tables.read(table, paths.dataset) for table in DATASET_TABLES}
-        return cls(Plan.read(paths.plan_file), **frames)
+        tables.require(TableName.STEPS, paths.dataset)
+        frames = {str(table): tables.read(table, paths.dataset) for table in TABLES_IN_MEMORY}
+        return cls(Plan.read(paths.plan_file), paths.dataset, **frames)
 
-    def write(self, paths: StudyPaths) -> None:
-        """Write every table as Parquet and as CSV."""
-        for table in DATASET_TABLES:
-            tables.write(table, getattr(self, table), paths.dataset)
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """The table of steps, read where it is asked for: a study may have millions of them."""
+        return tables.read(TableName.STEPS, self.folder)
+
+    def runs_of(self, identity: str) -> pd.DataFrame:
+        """Return the runs of a configuration."""
+        return self.runs.iloc[self._run_positions.get(identity, [])]
+
+    def diagnostics_of(self, identity: str) -> pd.DataFrame:
+        """Return the diagnostics about a configuration and its runs."""
+        return self.diagnostics.iloc[self._diagnostic_positions.get(identity, [])]
+
+    # Comparing every row with an identity takes a table of many configurations a time that grows with their square.
+    @cached_property
+    def _run_positions(self) -> Mapping[Any, Integers]:
+        positions: Mapping[Any, Integers] = self.runs.groupby("identity").indices
+        return positions
+
+    @cached_property
+    def _diagnostic_positions(self) -> Mapping[Any, Integers]:
+        positions: Mapping[Any, Integers] = self.diagnostics.groupby("identity").indices
+        return positions
 
 
 def up_to_date(paths: StudyPaths) -> Dataset:
@@ -64,40 +90,24 @@ def collect(paths: StudyPaths) -> Dataset:
     if plan.ingested_from:
         source = plan.ingested_from
         raise EvidenceError(f"{paths.folder}: was not measured but ingested; `python -m dlperf_study ingest {source}`")
-    evidence = _Evidence(_tolerance(plan))
-    for entry in plan.entries:
-        identity = entry.configuration.identity
-        evidence.read_all(identity, paths.configuration(identity))
-    runs = tables.frame_of_rows(TableName.RUNS, evidence.rows)
-    traces = read_traces(plan, paths, runs)
-    uneven = {diagnostic.identity for diagnostic in evidence.diagnostics if diagnostic.subject == UNEVEN}
-    configurations, ratio_diagnostics = configurations_table(plan, runs, traces.columns, uneven)
-    throughputs = throughputs_of(runs, plan)
-    diagnostics = [
-        *evidence.diagnostics,
-        *_unplanned_configurations(paths, plan),
-        *traces.diagnostics,
-        *study_diagnostics(plan, runs),
-        *ratio_diagnostics,
-        *network_diagnostics(configurations),
-        *curve_diagnostics(configurations, throughputs, plan.scaling),
-        *precision_diagnostics(plan, runs, throughputs),
-    ]
-    dataset = Dataset(plan, runs, evidence.steps.frame(), configurations, diagnostics_table(diagnostics))
-    dataset.write(paths)
+    # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
+    with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
+        dataset = _dataset(plan, paths, _read_evidence(plan, paths, steps))
+    for table in TABLES_IN_MEMORY:
+        tables.write(table, getattr(dataset, table), paths.dataset)
     return dataset
 
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What the tables need of the runs that were read so far; a run itself may be large.
+    """What the tables need of the runs that were read so far; a run itself may be large, and its steps are written.
 
     ``tolerance``: by how much the parts of a steady window may differ.
     """
 
     tolerance: float
+    steps: tables.GrowingTable
     rows: list[dict[str, Any]] = field(default_factory=list)
-    steps: StepColumns = field(default_factory=StepColumns)
     duplicates: DuplicateRuns = field(default_factory=DuplicateRuns)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
@@ -120,8 +130,37 @@ class _Evidence:
             self.diagnostics.append(Diagnostic("evidence", message, Severity.ERROR, identity, repetition))
             return
         self.rows.append(run_row(run, self.tolerance))
-        self.steps.add(run)
+        if run.ranks:
+            self.steps.add(step_rows(run))
         self.diagnostics.extend(run_diagnostics(run, self.tolerance))
+
+
+def _read_evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable) -> _Evidence:
+    """Read every run of a plan, and write the table of their steps."""
+    evidence = _Evidence(_tolerance(plan), steps)
+    for entry in plan.entries:
+        identity = entry.configuration.identity
+        evidence.read_all(identity, paths.configuration(identity))
+    return evidence
+
+
+def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
+    runs = tables.frame_of_rows(TableName.RUNS, evidence.rows)
+    traces = read_traces(plan, paths, runs)
+    uneven = {diagnostic.identity for diagnostic in evidence.diagnostics if diagnostic.subject == UNEVEN}
+    configurations, ratio_diagnostics = configurations_table(plan, runs, traces.columns, uneven)
+    throughputs = throughputs_of(runs, plan)
+    diagnostics = [
+        *evidence.diagnostics,
+        *_unplanned_configurations(paths, plan),
+        *traces.diagnostics,
+        *study_diagnostics(plan, runs),
+        *ratio_diagnostics,
+        *network_diagnostics(configurations),
+        *curve_diagnostics(configurations, throughputs, plan.scaling),
+        *precision_diagnostics(plan, runs, throughputs),
+    ]
+    return Dataset(plan, paths.dataset, runs, configurations, diagnostics_table(diagnostics))
 
 
 def diagnostics_table(diagnostics: Iterable[Diagnostic]) -> pd.DataFrame:
@@ -145,17 +184,18 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
         EvidenceError: there is no run yet, or one or the plan can't be read.
 
     """
-    duplicates, steps = DuplicateRuns(), StepColumns()
+    duplicates = DuplicateRuns()
     plan_file = paths.study.plan_file
     tolerance = _tolerance(Plan.read(plan_file)) if plan_file.exists() else TOLERANCE
-    rows = []
+    rows, steps = [], []
     for run_paths in paths.runs():
         run = duplicates.checked(read_run(run_paths))
         rows.append(run_row(run, tolerance))
-        steps.add(run)
+        if run.ranks:
+            steps.append(step_rows(run))
     if not rows:
         raise EvidenceError(f"{paths.folder}: no run yet")
-    return tables.frame_of_rows(TableName.RUNS, rows), steps.frame()
+    return tables.frame_of_rows(TableName.RUNS, rows), tables.joined(TableName.STEPS, steps).to_pandas()
 
 
 def _tolerance(plan: Plan) -> float:

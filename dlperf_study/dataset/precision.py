@@ -37,11 +37,12 @@ def precision_diagnostics(plan: Plan, runs: pd.DataFrame, throughputs: Throughpu
     if plan.precision is None:
         return
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    positions = completed.groupby("identity").indices
     for entry in plan.runnable:
         identity = entry.configuration.identity
         reached = widest(entry, throughputs)
         if reached and reached.is_wider_than(plan.precision):
-            of_configuration = completed[completed["identity"] == identity]
+            of_configuration = completed.iloc[positions[identity]]
             seconds = (of_configuration["run_seconds"] + of_configuration["waited_seconds"].fillna(0.0)).mean()
             yield Diagnostic(
                 reached.column, _message(reached, plan.precision, len(of_configuration), seconds), identity=identity

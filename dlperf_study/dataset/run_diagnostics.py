@@ -16,7 +16,7 @@ from dlperf_study.analysis.communication import (
     shared_cores,
     unexplained_waiting_seconds,
 )
-from dlperf_study.analysis.steady_state import TOLERANCE, Answer, settled_at, steadiness
+from dlperf_study.analysis.steady_state import TOLERANCE, Answer
 from dlperf_study.analysis.throughput import (
     drain_resolution_seconds,
     drain_seconds,
@@ -24,7 +24,7 @@ from dlperf_study.analysis.throughput import (
     model_flops_utilisation,
     slowest_training,
 )
-from dlperf_study.dataset.run_table import hosts_of
+from dlperf_study.dataset.run_table import hosts_of, steadiness_of
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.evidence.rank_agreement import NO_EXCHANGE
 from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE
@@ -94,17 +94,17 @@ def too_few_cores(run: Run) -> Iterator[Diagnostic]:
 
 def unsteady(run: Run, tolerance: float) -> Iterator[Diagnostic]:
     """The measured window is not steady; one that is too short to tell is a note of the study."""
-    window = slowest_training(run)
-    result = steadiness(window.step_seconds, tolerance)
+    result, settled = steadiness_of(run, tolerance)
     if result.answer is not Answer.NOT_STEADY:
         return
     message = f"parts of the window differ by {100 * result.difference:.0f} % of a step"
-    settled = settled_at(window.step_seconds, tolerance)
     if settled is None:
         message += ", and its second half is not shown to be steady either"
         yield Diagnostic("steadiness", f"{message}: what else did the machine do?")
     else:
-        remedy = f"it is steady only from step {settled} of {window.steps} on: a longer warm-up would help"
+        remedy = (
+            f"it is steady only from step {settled} of {slowest_training(run).steps} on: a longer warm-up would help"
+        )
         yield Diagnostic("steadiness", f"{message}; {remedy}")
 
 

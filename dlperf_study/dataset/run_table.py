@@ -1,17 +1,18 @@
 """The table of runs, one row each, and the table of their steps."""
 
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from dlperf_study.analysis.communication import communication_of
-from dlperf_study.analysis.steady_state import TOLERANCE, settled_at, steadiness
+from dlperf_study.analysis.steady_state import TOLERANCE, Steadiness, settled_at, steadiness
 from dlperf_study.analysis.throughput import slowest_training, throughput_of
-from dlperf_study.arrays import Floats, Integers
 from dlperf_study.columns import TableName
-from dlperf_study.dataset.tables import frame
+from dlperf_study.dataset.tables import RepeatedText, rows_of
+from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.rank_log_writer import WARMUP
 from dlperf_study.evidence.run import Run
 
@@ -83,16 +84,25 @@ def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
         **_window_columns(run),
         **throughput_of(run),
         **communication_of(run),
-        **_steadiness_columns(slowest_training(run).step_seconds, tolerance),
+        **_steadiness_columns(run, tolerance),
     }
 
 
-def _steadiness_columns(step_seconds: Floats, tolerance: float) -> dict[str, str | int | None]:
+#: The row of a run and its diagnostics need it, one after the other.
+@lru_cache(maxsize=1)
+def steadiness_of(run: Run, tolerance: float = TOLERANCE) -> tuple[Steadiness, int | None]:
+    """Return whether the measured window is steady, and the first step from which it is: see ``settled_at``."""
+    step_seconds = slowest_training(run).step_seconds
     result = steadiness(step_seconds, tolerance)
+    return result, 0 if result.is_steady else settled_at(step_seconds, tolerance)
+
+
+def _steadiness_columns(run: Run, tolerance: float) -> dict[str, str | int | None]:
+    result, settled_at_step = steadiness_of(run, tolerance)
     return {
         "steadiness": str(result.answer),
         "further_steps": result.further_steps,
-        "settled_at_step": settled_at(step_seconds, tolerance),
+        "settled_at_step": settled_at_step,
     }
 
 
@@ -105,51 +115,23 @@ def _window_columns(run: Run) -> dict[str, Any]:
     return columns
 
 
-class StepColumns:
-    """The windows of several runs, as whole columns of the table of steps: never an object per step."""
-
-    def __init__(self) -> None:
-        """Begin without any run."""
-        self._identities: list[str] = []
-        self._repetitions: list[int] = []
-        self._ranks: list[int] = []
-        self._windows: list[str] = []
-        self._seconds: list[Floats] = []
-        self._losses: list[Floats] = []
-
-    def add(self, run: Run) -> None:
-        """Add every window of every rank of a completed run."""
-        for log in run.ranks:
-            for window in log.windows.values():
-                self._identities.append(run.identity)
-                self._repetitions.append(run.repetition)
-                self._ranks.append(log.rank)
-                self._windows.append(window.name)
-                self._seconds.append(window.step_seconds)
-                self._losses.append(window.losses if window.losses.size else np.full(window.steps, np.nan))
-
-    def frame(self) -> pd.DataFrame:
-        """Return the table of steps, in the order in which the runs were added."""
-        counts = np.array([seconds.size for seconds in self._seconds], dtype=np.int64)
-        starts = np.cumsum(counts) - counts
-        repetitions = np.repeat(np.array(self._repetitions, dtype=np.int64), counts)
-        columns = {
-            "identity": _repeated(self._identities, counts),
-            "repetition": pd.Series(repetitions, dtype="Int64"),
-            "rank": np.repeat(np.array(self._ranks, dtype=np.int64), counts),
-            "window": _repeated(self._windows, counts),
-            "step": np.arange(counts.sum(), dtype=np.int64) - np.repeat(starts, counts),
-            "seconds": _joined(self._seconds),
-            "loss": _joined(self._losses),
-        }
-        return frame(TableName.STEPS, columns)
-
-
-def _repeated(strings: Sequence[str], counts: Integers) -> pd.Series:
-    """Return each string as often as its count, as categories in order of appearance."""
-    codes, categories = pd.factorize(np.array(strings, dtype=object))
-    return pd.Series(pd.Categorical.from_codes(np.repeat(codes, counts), categories=pd.Index(categories, dtype="str")))
-
-
-def _joined(columns: list[Floats]) -> Floats:
-    return np.concatenate(columns) if columns else np.empty(0)
+def step_rows(run: Run) -> pa.Table:
+    """Return every step of every window of every rank of a completed run, as rows of the table of steps."""
+    ranks: list[int] = []
+    windows: list[Window] = []
+    for log in run.ranks:
+        windows += log.windows.values()
+        ranks += [log.rank] * len(log.windows)
+    counts = [window.steps for window in windows]
+    names = list(dict.fromkeys(window.name for window in windows))
+    losses = [window.losses if window.losses.size else np.full(window.steps, np.nan) for window in windows]
+    columns: dict[str, NDArray[Any] | RepeatedText] = {
+        "identity": (np.zeros(sum(counts), np.int32), [run.identity]),
+        "repetition": np.full(sum(counts), run.repetition),
+        "rank": np.repeat(ranks, counts),
+        "window": (np.repeat([names.index(window.name) for window in windows], counts), names),
+        "step": np.concatenate([np.arange(count) for count in counts]),
+        "seconds": np.concatenate([window.step_seconds for window in windows]),
+        "loss": np.concatenate(losses),
+    }
+    return rows_of(TableName.STEPS, columns)

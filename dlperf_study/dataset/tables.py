@@ -26,6 +26,7 @@ SAMPLE, DISTINCT_SHARE = 1 << 12, 0.5
 #: Tables that older versions wrote under another name: those files are removed when the table is written.
 FORMER_NAMES = {TableName.DIAGNOSTICS: "complaints"}
 
+_REMEDY = "build the dataset with `python -m dlperf_study collect`, or `ingest` for logs of other programs"
 _CSV = csv.WriteOptions(quoting_style="needed")
 
 #: A column of few distinct strings: the index of the string of each row, and the strings.
@@ -66,6 +67,13 @@ def rows_of(table: TableName, values: Mapping[str, NDArray[Any] | RepeatedText])
     return pa.table(arrays)
 
 
+def joined(table: TableName, pieces: Sequence[pa.Table]) -> pa.Table:
+    """Return pieces of a table that grows as one, which pandas reads with the types of the table; of none, no row."""
+    empty = pa.Table.from_pandas(frame_of_rows(table, []), preserve_index=False)
+    rows = pa.concat_tables(pieces).unify_dictionaries() if pieces else empty
+    return rows.replace_schema_metadata(empty.schema.metadata)
+
+
 def write(table: TableName, content: pd.DataFrame, folder: Path) -> None:
     """Write a table as Parquet, and as CSV where it is not too long for one; a missing value is empty there.
 
@@ -79,15 +87,16 @@ class GrowingTable:
     """A table that is written in pieces, so that at most ROWS_AT_ONCE of its rows are in memory."""
 
     def __init__(self, table: TableName, writer: "_TableWriter") -> None:
-        self._writer = writer
-        self._empty = pa.Table.from_pandas(frame_of_rows(table, []), preserve_index=False)
+        self._table, self._writer = table, writer
         self._pieces: list[pa.Table] = []
+        self._rows = 0
         self._flushed = False
 
     def add(self, piece: pa.Table) -> None:
         """Add rows, as ``rows_of`` makes them."""
         self._pieces.append(piece)
-        if sum(map(len, self._pieces)) >= ROWS_AT_ONCE:
+        self._rows += len(piece)
+        if self._rows >= ROWS_AT_ONCE:
             self._flush()
 
     def end(self) -> None:
@@ -96,10 +105,8 @@ class GrowingTable:
             self._flush()
 
     def _flush(self) -> None:
-        rows = pa.concat_tables(self._pieces).unify_dictionaries() if self._pieces else self._empty
-        # The metadata of pandas, so that it reads the same types.
-        self._writer.write(rows.replace_schema_metadata(self._empty.schema.metadata))
-        self._pieces, self._flushed = [], True
+        self._writer.write(joined(self._table, self._pieces))
+        self._pieces, self._rows, self._flushed = [], 0, True
 
 
 @contextmanager
@@ -186,23 +193,28 @@ def _without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
+def require(table: TableName, folder: Path) -> Path:
+    """Return the file of a table; raises EvidenceError when it has not been written."""
+    file = _file(table, folder)
+    if not file.exists():
+        raise EvidenceError(f"{file}: there is no such table yet; {_REMEDY}")
+    return file
+
+
 def read(table: TableName, folder: Path) -> pd.DataFrame:
     """Read a table; raises EvidenceError when it has not been written, is damaged, or has other columns."""
-    file = _file(table, folder)
-    remedy = "build the dataset with `python -m dlperf_study collect`, or `ingest` for logs of other programs"
-    if not file.exists():
-        raise EvidenceError(f"{file}: there is no such table yet; {remedy}")
+    file = require(table, folder)
     try:
         content = pd.read_parquet(file)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise EvidenceError(f"{file}: is no table ({error}); {remedy}") from error
+        raise EvidenceError(f"{file}: is no table ({error}); {_REMEDY}") from error
     for column in columns_of(table):
         expected = column.dtype_in(table)
         actual = str(content[column.name].dtype) if column.name in content else "missing"
         # A column of strings without rows has no type in the file.
         if actual != expected and (len(content) or actual == "missing"):
             problem = f"column {column.name} is {actual}, and must be {expected}"
-            raise EvidenceError(f"{file}: {problem}: damaged, or of a different version of this package; {remedy}")
+            raise EvidenceError(f"{file}: {problem}: damaged, or of a different version of this package; {_REMEDY}")
     return content
 
 

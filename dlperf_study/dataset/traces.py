@@ -37,11 +37,12 @@ def read_traces(plan: Plan, paths: StudyPaths, runs: pd.DataFrame) -> Traces:
     """
     traces = Traces()
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
+    positions = completed.groupby("identity").indices
     for entry in plan.entries:
         configuration = entry.configuration
         if not configuration.trace_steps:
             continue
-        counted_runs = completed[completed["identity"] == configuration.identity]
+        counted_runs = completed.iloc[positions.get(configuration.identity, [])]
         run_paths = paths.configuration(configuration.identity).trace(configuration.traced.identity)
         # A traced run is measured after the counted ones, which say whether there is a library that can be traced.
         is_due = configuration.world_size > 1 and LIBRARY in set(counted_runs["library"])

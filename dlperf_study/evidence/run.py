@@ -15,7 +15,7 @@ from dlperf_study.study.json_record import object_of, record_of, text_of
 from dlperf_study.study.turn import ROUNDS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """One repetition. ``ranks`` is empty unless it completed and every rank's log is complete."""
 

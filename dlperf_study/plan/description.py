@@ -1,6 +1,7 @@
 """The plan of a study as text for the command line: what runs, against what, for how long, and what can't run."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import GLOBAL_BATCH
@@ -8,69 +9,122 @@ from dlperf_study.study.grid import DENOMINATORS, Denominator
 from dlperf_study.terminal import text_table
 from dlperf_study.wording import counted, duration, level
 
+#: A longer list is shortened to so many of its first and of its last rows.
+LONGEST_LIST, ENDS = 200, 10
 #: What a configuration has no value of where its baseline or reference can't run.
 _COMPARED: dict[Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
 
 
-def describe(plan: Plan, run_seconds: Mapping[str, float]) -> str:
+def describe(plan: Plan, run_seconds: Mapping[str, float], complete: bool = False) -> str:
     """Return the plan as text.
 
-    ``run_seconds``: the mean seconds of an earlier run here, by the identity of its configuration.
+    ``run_seconds``: the mean seconds of an earlier run here, by the identity of its configuration. ``complete``: list
+    every configuration. Without it, of more than LONGEST_LIST only the first and the last are listed, and of those that
+    can't run how many there are for each reason.
     """
-    runs = sum(entry.configuration.repeats for entry in plan.runnable)
-    parts = [
-        f"{plan.title}\n"
-        f"Study {plan.study} on cluster {plan.cluster}, {plan.scaling} scaling: "
-        f"{len(plan.runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs."
-    ]
+    parts = [_head(plan, run_seconds)]
     if plan.why_not_gpu:
         parts.append(f"Note: {plan.why_not_gpu}.")
     if plan.runnable:
-        parts[0] += f"\n{_time(plan.runnable, run_seconds)}"
-        if plan.precision is not None:
-            parts[0] += f"\n{_further_runs(plan)}"
-        parts.append(_table(plan))
+        parts.append(_runnable(plan, complete))
     if plan.unsupported:
-        rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in plan.unsupported]
-        parts.append("Can't run here:\n" + text_table((*plan.factors, "reason"), rows))
+        parts.append(f"Can't run here:\n{_unsupported(plan, complete)}")
     return "\n\n".join(parts)
 
 
-def _table(plan: Plan) -> str:
+def _head(plan: Plan, run_seconds: Mapping[str, float]) -> str:
+    runnable = plan.runnable
+    runs = sum(entry.configuration.repeats for entry in runnable)
+    lines = [
+        plan.title,
+        f"Study {plan.study} on cluster {plan.cluster}, {plan.scaling} scaling: "
+        f"{len(runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs.",
+    ]
+    if runnable:
+        lines.append(_time(runnable, run_seconds))
+        if plan.precision is not None:
+            lines.append(_further_runs(plan))
+    return "\n".join(lines)
+
+
+def _runnable(plan: Plan, complete: bool) -> str:
     """Return a row for each configuration that can run: its levels, its global batch, and what it is compared with."""
     kinds = [kind for kind in DENOMINATORS if any(entry.denominator(kind) for entry in plan.entries)]
-    rows = []
-    for position, entry in enumerate(plan.entries, start=1):
+    headings = ("#", *plan.factors, GLOBAL_BATCH.name, *kinds)
+    entries, row_numbers = plan.runnable, _row_numbers(plan)
+    if complete or len(entries) <= LONGEST_LIST:
+        return text_table(headings, [_row(plan, entry, kinds, row_numbers) for entry in entries])
+    rows = [_row(plan, entry, kinds, row_numbers) for entry in (*entries[:ENDS], *entries[-ENDS:])]
+    rows.insert(ENDS, ("…",) * len(headings))
+    omitted = f"{len(entries) - 2 * ENDS} configurations are not listed; plan with --all lists them."
+    return "\n".join([text_table(headings, rows), omitted, *_without_denominator(entries, kinds, row_numbers)])
+
+
+def _row_numbers(plan: Plan) -> dict[str | None, int]:
+    """Return the number of each configuration that can run, its place in the plan, by identity."""
+    row_numbers: dict[str | None, int] = {}
+    for row_number, entry in enumerate(plan.entries, start=1):
         if entry.unsupported is None:
-            denominators = [_denominator(plan, entry, kind) for kind in kinds]
-            rows.append((str(position), *_levels(plan, entry), str(entry.configuration.global_batch), *denominators))
-    return text_table(("#", *plan.factors, GLOBAL_BATCH.name, *kinds), rows)
+            row_numbers[entry.configuration.identity] = row_number
+    return row_numbers
+
+
+def _row(
+    plan: Plan, entry: Entry, kinds: Sequence[Denominator], row_numbers: Mapping[str | None, int]
+) -> tuple[str, ...]:
+    configuration = entry.configuration
+    denominators = [_denominator(entry, kind, row_numbers) for kind in kinds]
+    row_number = str(row_numbers[configuration.identity])
+    return (row_number, *_levels(plan, entry), str(configuration.global_batch), *denominators)
 
 
 def _levels(plan: Plan, entry: Entry) -> tuple[str, ...]:
     return tuple(level(getattr(entry.configuration, name)) for name in plan.factors)
 
 
-def _denominator(plan: Plan, entry: Entry, kind: Denominator) -> str:
-    """Return the row of a baseline or reference, or that it can't run."""
+def _denominator(entry: Entry, kind: Denominator, row_numbers: Mapping[str | None, int]) -> str:
+    """Return the number of a baseline or reference, or that it can't run."""
     identity = entry.denominator(kind)
     if identity == entry.configuration.identity:
         return "itself"
-    for position, candidate in enumerate(plan.entries, start=1):
-        if candidate.configuration.identity == identity and candidate.unsupported is None:
-            return f"#{position}"
-    return f"can't run here: no {_COMPARED[kind]}"
+    return f"#{row_numbers[identity]}" if identity in row_numbers else f"can't run here: no {_COMPARED[kind]}"
+
+
+def _without_denominator(
+    entries: Sequence[Entry], kinds: Sequence[Denominator], row_numbers: Mapping[str | None, int]
+) -> Iterator[str]:
+    """Yield how many configurations will have no ratio, which a list that is not complete does not show."""
+    for kind in kinds:
+        count = sum(entry.denominator(kind) not in row_numbers for entry in entries)
+        if count:
+            yield f"{counted(count, 'configuration')}: no {_COMPARED[kind]}, because the {kind} can't run here."
+
+
+def _unsupported(plan: Plan, complete: bool) -> str:
+    """Return a row for each configuration that can't run, or for each reason how many there are."""
+    entries = plan.unsupported
+    if complete or len(entries) <= LONGEST_LIST:
+        rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in entries]
+        return text_table((*plan.factors, "reason"), rows)
+    counts = Counter(str(entry.unsupported) for entry in entries)
+    listed = counts.most_common(2 * ENDS)
+    rows = [(str(count), reason) for reason, count in listed]
+    if len(counts) > len(listed):
+        count_of_others = len(entries) - sum(count for _, count in listed)
+        rows.append((str(count_of_others), f"{len(counts) - len(listed)} other reasons"))
+    table = text_table(("configurations", "reason"), rows)
+    return f"{table}\nplan with --all lists the {len(entries)} configurations."
 
 
 def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:
     """Return how long the runs take, as far as earlier ones tell."""
-    known = [entry.configuration for entry in entries if entry.configuration.identity in run_seconds]
-    seconds = sum(run_seconds[configuration.identity] * configuration.repeats for configuration in known)
-    if len(known) == len(entries):
+    timed = [entry.configuration for entry in entries if entry.configuration.identity in run_seconds]
+    seconds = sum(run_seconds[configuration.identity] * configuration.repeats for configuration in timed)
+    if len(timed) == len(entries):
         return f"All runs take about {duration(seconds)}, as long as earlier ones took here."
-    if known:
+    if timed:
         return (
-            f"The runs of {len(known)} of the {counted(len(entries), 'configuration')} take about {duration(seconds)}, "
+            f"The runs of {len(timed)} of the {counted(len(entries), 'configuration')} take about {duration(seconds)}, "
             "as long as earlier ones took here; how long the others take is unknown."
         )
     limits = [entry.configuration.timeout_seconds * entry.configuration.repeats for entry in entries]

@@ -20,6 +20,8 @@ from dlperf_study.wording import counted
 SEPARATOR = " · "
 #: What may vary within a group without being a factor of the study.
 _COUNTED = (("nodes", "node"), ("servers", "server"))
+#: The columns that name a group and its members, besides the varying factors.
+_GROUP_COLUMNS = ("framework", "model", "nodes", "servers", "world_size", "is_reference")
 #: What may distinguish the published lines of one table.
 _OF_PUBLISHED_LINES = (
     *("program", "mode", "servers", "batch_per_device", "precision"),
@@ -55,7 +57,8 @@ def all_series(dataset: Dataset) -> list[Series]:
     positions: dict[tuple[str, ...], int] = {}
     series = []
     for part in parts:
-        levels = {factor: level_label(factor, part.iloc[0][factor]) for factor in factors}
+        first = part.iloc[0]
+        levels = {factor: level_label(factor, first[factor]) for factor in factors}
         label = SEPARATOR.join(levels.values())
         levels.pop("model", None)
         position = positions.setdefault(tuple(levels.values()), len(positions))
@@ -170,12 +173,14 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
 
 def _group(members: pd.DataFrame, factors: list[str]) -> Group:
     rows = members.sort_values("is_reference", ascending=False, kind="stable")
-    reference = next(rows.itertuples())
+    # A tuple of all columns would take most of the time of a report with many groups.
+    needed = rows[[*dict.fromkeys((*factors, *_GROUP_COLUMNS))]]
+    reference = next(needed.itertuples())
     shared = [name for name in factors if len(rows) > 1 and rows[name].nunique() == 1]
     differing = [name for name in factors if name not in shared]
     other_factors = [name for name in differing if name not in ("framework", "strategy")]
     labels, other_differences = [], []
-    for row in rows.itertuples():
+    for row in needed.itertuples():
         devices = counted(row.world_size, "device") if row.world_size != reference.world_size else ""
         labels.append(joined(_differences(row, reference, differing), devices) or display_name(row.framework))
         other_differences.append(_differences(row, reference, other_factors))

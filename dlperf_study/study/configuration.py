@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import PurePath
 from typing import Any
@@ -165,7 +165,7 @@ class Configuration(TrainingParameters):
 
     def as_dict(self) -> dict[str, Scalar]:
         """Return the parameters in order of declaration."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in FIELD_NAMES}
 
     def identifying_values(self) -> dict[str, Scalar]:
         """Return the parameters without those that change how often and how long is measured, but not what."""

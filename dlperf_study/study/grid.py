@@ -3,6 +3,7 @@
 Standard library only.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -43,6 +44,11 @@ def points_of(levels: Levels) -> Iterator[Point]:
     """Yield the product of the levels; the last name varies fastest."""
     for values in product(*levels.values()):
         yield dict(zip(levels, values, strict=True))
+
+
+def count_of(levels: Levels) -> int:
+    """Return how many points the product of the levels has, without making one."""
+    return math.prod(map(len, levels.values()))
 
 
 def matches(point: Point, where: Levels) -> bool:

@@ -1,6 +1,5 @@
 """The types of parameters in a study file, for pydantic, made from their declarations."""
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
@@ -10,9 +9,6 @@ from typing_extensions import TypedDict
 
 from dlperf_study.study.configuration import parameters_of, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
-
-#: How many points the levels of one grid may give.
-MAX_POINTS = 10_000
 
 
 def value_type(parameter: Parameter) -> Any:
@@ -73,18 +69,8 @@ def _one_or_several(kind: Any) -> Any:
     return Annotated[several, as_list]
 
 
-def _countable(levels: dict[str, list[Scalar]]) -> dict[str, list[Scalar]]:
-    """Refuse a grid that nobody could list, let alone measure."""
-    points = math.prod(map(len, levels.values()))
-    if points > MAX_POINTS:
-        raise ValueError(f"its levels give {points:,} points; the most are {MAX_POINTS:,}")
-    return levels
-
-
 _STUDY = study_parameters()
 Values = Annotated[dict[str, Scalar], _Keys("Values", _types(_STUDY))]
-Factors = Annotated[dict[str, list[Scalar]], _Keys("Factors", _types(_STUDY, _several)), AfterValidator(_countable)]
-Choices = Annotated[
-    dict[str, list[Scalar]], _Keys("Choices", _types(_STUDY, _one_or_several)), AfterValidator(_countable)
-]
+Factors = Annotated[dict[str, list[Scalar]], _Keys("Factors", _types(_STUDY, _several))]
+Choices = Annotated[dict[str, list[Scalar]], _Keys("Choices", _types(_STUDY, _one_or_several))]
 Measurement = Annotated[dict[str, int], _Keys("Measurement", _types(parameters_of(Scope.MEASUREMENT)))]

@@ -18,7 +18,7 @@ from dlperf_study.wording import as_yaml, closest
 
 PARAMS = PROJECT / "params"
 #: How deep lists and mappings may be nested, and how many values a file may have, repeated ones included.
-MAX_DEPTH, MAX_VALUES = 20, 10_000
+MAX_DEPTH, MAX_VALUES = 20, 100_000
 #: No study or cluster file is longer; PyYAML reads 2 MB a second.
 MAX_BYTES = 1 << 22
 #: No number of a study or a cluster has more; Python itself converts no more than 4300.
@@ -190,7 +190,7 @@ class StrictLoader(yaml.SafeLoader):
         if self._depth > MAX_DEPTH:
             raise _error(event, f"lists and mappings nested more than {MAX_DEPTH} deep")
         if self._values > MAX_VALUES:
-            raise _error(event, f"more than {MAX_VALUES} values, those that anchors repeat included")
+            raise _error(event, f"more than {MAX_VALUES:,} values, those that anchors repeat included")
 
 
 def _error(node_or_event: Any, problem: str, key: str = "") -> yaml.MarkedYAMLError:

@@ -14,6 +14,7 @@ from dlperf_study.study.grid import (
     Levels,
     Point,
     Rules,
+    count_of,
     denominator_by,
     format_condition,
     format_values,
@@ -34,6 +35,9 @@ REPEATS_OF_PRECISION = 3
 DEFAULT_MAX_REPEATS = 10
 LARGEST_PRECISION = 0.5
 PRECISION_KEYS = ("precision", "max_repeats", "time_budget_minutes")
+
+#: A study of more configurations must say so: each takes a minute or more, and a factor too many multiplies them.
+DEFAULT_MAX_CONFIGURATIONS = 10_000
 
 #: The batch that stays the same as devices are added, and the one that follows from it and can't be given.
 BATCH_OF_SCALING = {"weak": ("batch_per_device", GLOBAL_BATCH.name), "strong": (GLOBAL_BATCH.name, "batch_per_device")}
@@ -63,7 +67,8 @@ class Study:
     """One study, or its quick variant; ``source`` is the file that messages name.
 
     ``scaling`` is ``weak`` (batch per device fixed) or ``strong`` (global batch fixed). ``order`` is ``rounds`` or
-    ``blocks``, and ``order_seed`` shuffles the rounds. ``precision`` is the wanted half-width of every interval, as a
+    ``blocks``, and ``order_seed`` shuffles the rounds. ``max_configurations``: how many points the factors and the
+    included points may give, before some are excluded. ``precision`` is the wanted half-width of every interval, as a
     share of its value: rounds are added, up to ``max_repeats`` of them and within ``time_budget_minutes``, until it is
     reached; None: only the requested repeats are measured.
     Raises StudyFileError when its parts contradict each other.
@@ -85,6 +90,7 @@ class Study:
     measurement: Mapping[str, int] = field(default_factory=dict)
     order: str = ROUNDS
     order_seed: int = 0
+    max_configurations: int = DEFAULT_MAX_CONFIGURATIONS
     precision: float | None = None
     max_repeats: int | None = None
     time_budget_minutes: float | None = None
@@ -92,6 +98,7 @@ class Study:
 
     def __post_init__(self) -> None:
         self._check_factors()
+        self._check_size()
         self._check_precision()
         self._check_batch()
         for index, included in enumerate(self.include):
@@ -216,6 +223,16 @@ class Study:
         for name, parameter in study_parameters().items():
             if parameter.default is None and name != GLOBAL_BATCH.name and not self._gives(name):
                 raise self._error(f"{name} is missing; give it in fixed or in factors")
+
+    def _check_size(self) -> None:
+        """Refuse a study of more points than its file allows, before they are made."""
+        points = sum(map(count_of, (self.factors, *self.include)))
+        if points > self.max_configurations:
+            sources = "factors and include give" if self.include else "factors give"
+            raise self._error(
+                f"{sources} {points:,} points, more than max_configurations, which is {self.max_configurations:,}; "
+                f"leave out a factor or levels, or write max_configurations: {points} if you mean it"
+            )
 
     def _check_batch(self) -> None:
         fixed_batch, derived_batch = BATCH_OF_SCALING[self.scaling]

@@ -14,7 +14,14 @@ from dlperf_study.study.grid import DENOMINATORS, DenominatorRule, Rules
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.parameter_types import Choices, Factors, Measurement, Values
 from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
-from dlperf_study.study.study import LARGEST_PRECISION, PRECISION_KEYS, Study, question_names, source_names
+from dlperf_study.study.study import (
+    DEFAULT_MAX_CONFIGURATIONS,
+    LARGEST_PRECISION,
+    PRECISION_KEYS,
+    Study,
+    question_names,
+    source_names,
+)
 from dlperf_study.study.validation import Section, validate
 from dlperf_study.wording import closest
 
@@ -112,6 +119,9 @@ class StudyFile(Section):
         description="rounds: each configuration once a round, shuffled; blocks: all runs of one, then of the next",
     )
     order_seed: int = Field(default=0, ge=0, lt=2**32, description="shuffles the rounds")
+    max_configurations: int = Field(
+        default=DEFAULT_MAX_CONFIGURATIONS, ge=1, description="most points of factors and include, before exclude"
+    )
     precision: Precision | None = Field(
         default=None, description="wanted half-width of the interval of every throughput and ratio: 2 %"
     )
@@ -177,6 +187,7 @@ def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Stud
         measurement=file.measurement,
         order=file.order,
         order_seed=file.order_seed,
+        max_configurations=file.max_configurations,
         precision=file.precision,
         max_repeats=file.max_repeats,
         time_budget_minutes=file.time_budget_minutes,

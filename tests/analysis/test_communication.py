@@ -1,5 +1,7 @@
 """The hand-made run: step 1.5 s, computation 1.0 s (rank 0), exchange 0.8 s (rank 1) of 4 MB on 2 devices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -110,7 +112,9 @@ def test_steps_that_resemble_each_other_make_no_false_difference(make_run, corre
             for name, seconds in windows.items():
                 object.__setattr__(log.windows[name], "step_seconds", seconds)
                 object.__setattr__(log.windows[name], "seconds", float(seconds.sum()))
-        false += exposed_seconds(run) < -ERRORS * exposed_error_seconds(run)
+        # What is computed of a run is kept, so that a run with other windows must be another run.
+        changed = replace(run)
+        false += exposed_seconds(changed) < -ERRORS * exposed_error_seconds(changed)
     assert false <= 20
 
 

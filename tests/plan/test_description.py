@@ -1,6 +1,8 @@
 """The plan as the command line prints it."""
 
-from dlperf_study.plan.description import describe
+from collections.abc import Callable
+
+from dlperf_study.plan.description import ENDS, LONGEST_LIST, describe
 from dlperf_study.plan.plan import Plan, build_plan
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.grid import DenominatorRule
@@ -78,3 +80,50 @@ def test_references_are_named_and_so_are_those_that_cannot_run() -> None:
     assert "1  paddle_ps  1                 32            itself    itself" in lines
     assert "3  torch_ddp  1                 32            itself    #1" in lines
     assert "4  torch_ddp  2                 64            #3        can't run here: no comparison" in lines
+
+
+def many(can_run: Callable[[Configuration], bool], count: int = LONGEST_LIST + 1) -> Plan:
+    """Return the plan of a study of so many batches; all are compared with the first one."""
+
+    def refuse(configuration: Configuration) -> str | None:
+        return None if can_run(configuration) else f"a seed of {configuration.seed % 30} is not built"
+
+    example = study(
+        fixed={"framework": "paddle_collective", "strategy": "all_reduce", "model": "resnet50"},
+        factors={"seed": list(range(count))},
+        baseline=(DenominatorRule({"seed": 0}),),
+    )
+    return build_plan(example, cluster(), refuse)
+
+
+def test_a_list_that_is_not_too_long_is_complete() -> None:
+    plan = many(lambda _: True, LONGEST_LIST)
+    text = describe(plan, {})
+    assert len(text.split("\n\n")[1].splitlines()) == 1 + LONGEST_LIST
+    assert text == describe(plan, {}, complete=True)
+
+
+def test_of_a_longer_list_the_first_and_the_last_rows_are_shown_and_the_rest_on_request() -> None:
+    plan = many(lambda _: True)
+    table = describe(plan, {}).split("\n\n")[1].splitlines()
+    complete = describe(plan, {}, complete=True).split("\n\n")[1].splitlines()
+    assert len(complete) == 1 + LONGEST_LIST + 1
+    assert table[1 : 1 + ENDS] == complete[1 : 1 + ENDS]
+    assert table[1 + ENDS].split() == ["…"] * 4
+    assert table[2 + ENDS : -1] == complete[-ENDS:]
+    assert table[-1] == f"{LONGEST_LIST + 1 - 2 * ENDS} configurations are not listed; plan with --all lists them."
+
+
+def test_a_shortened_list_says_how_many_configurations_have_no_ratio() -> None:
+    text = describe(many(lambda configuration: configuration.seed > 0, LONGEST_LIST + 2), {})
+    assert f"{LONGEST_LIST + 1} configurations: no speedup, because the baseline can't run here." in text.splitlines()
+
+
+def test_many_that_can_not_run_are_counted_by_reason() -> None:
+    plan = many(lambda configuration: configuration.seed % 30 == 0, 301)
+    lines = describe(plan, {}).split("Can't run here:\n")[1].splitlines()
+    assert lines[0].split() == ["configurations", "reason"]
+    assert lines[1].split(maxsplit=1) == ["10", "a seed of 1 is not built"]
+    assert lines[-2].split(maxsplit=1) == [str(9 * 10), "9 other reasons"]
+    assert lines[-1] == "plan with --all lists the 290 configurations."
+    assert describe(plan, {}, complete=True).count("is not built") == 290

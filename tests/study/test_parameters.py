@@ -3,7 +3,6 @@
 import pytest
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.parameter_types import MAX_POINTS
 from dlperf_study.study.precision import canonical_precision
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import STUDY, write
@@ -54,27 +53,39 @@ def test_a_time_may_be_left_to_the_library(tmp_path, value):
 
 LEVELS = ", ".join(map(str, range(1, 23)))
 GRID = f"{{nodes: [{LEVELS}], devices_per_node: [{LEVELS}], servers: [{LEVELS}]}}"
+GRID_POINTS, STUDY_POINTS = 22**3, 4
+FACTORS = "factors:\n  model: [resnet50, mobilenet_v2]\n  devices_per_node: [1, 2]\n"
 
 
 @pytest.mark.parametrize(
-    ("place", "text"),
+    ("source", "points", "text"),
     [
         (
-            "factors",
-            STUDY.replace("factors:\n", f"factors: {GRID}\n").replace("  model: [resnet50, mobilenet_v2]\n", ""),
+            "factors give",
+            GRID_POINTS,
+            STUDY.replace("fixed: {", "fixed: {model: resnet50, ").replace(FACTORS, f"factors: {GRID}\n"),
         ),
-        ("include[0]", f"{STUDY}include: [{GRID}]\n"),
-        ("quick.factors", f"{STUDY}quick: {{factors: {GRID}}}\n"),
+        ("factors and include give", STUDY_POINTS + GRID_POINTS, f"{STUDY}include: [{{model: resnet50, {GRID[1:]}]\n"),
     ],
 )
-def test_a_grid_that_nobody_could_list_is_refused(tmp_path, place, text):
-    file = write(tmp_path, text.replace("  devices_per_node: [1, 2]\n", "") if place == "factors" else text)
+def test_a_grid_that_may_be_an_accident_is_refused_unless_the_file_allows_it(tmp_path, source, points, text):
+    file = write(tmp_path, text)
     with pytest.raises(StudyFileError) as caught:
         load_study(file)
-    message = str(caught.value)
-    assert message.startswith(f"{file}: {place} is {{nodes: [1, 2")
-    assert message.endswith(f"its levels give 10,648 points; the most are {MAX_POINTS:,}")
-    assert len(message) < 500
+    assert str(caught.value) == (
+        f"{file}: {source} {points:,} points, more than max_configurations, which is 10,000; "
+        f"leave out a factor or levels, or write max_configurations: {points} if you mean it"
+    )
+    assert len(load_study(write(tmp_path, f"{text}max_configurations: {points}\n")).points()) == points
+
+
+def test_a_grid_of_a_quick_variant_is_counted_too(tmp_path):
+    with pytest.raises(StudyFileError, match=r"\(quick\): factors give 21,296 points, more than max_configurations"):
+        load_study(write(tmp_path, f"{STUDY}quick: {{factors: {GRID}}}\n"))
+
+
+def test_an_exclude_of_many_levels_is_no_grid(tmp_path):
+    assert len(load_study(write(tmp_path, f"{STUDY}exclude: [{GRID}]\n")).factors) == 2
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ ERRORS = [
         ("title:", "titel:"),
         ": title is missing\n{file}: unknown key titel; did you mean title? the keys are title, about, questions, "
         "scaling, fixed, factors, include, exclude, baseline, reference, published, measurement, order, "
-        "order_seed, precision, max_repeats, time_budget_minutes, quick",
+        "order_seed, max_configurations, precision, max_repeats, time_budget_minutes, quick",
     ),
     (
         "unknown factor",

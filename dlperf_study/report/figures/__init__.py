@@ -73,7 +73,8 @@ def steps(dataset: Dataset) -> Iterator[Figure]:
     """Yield every step of warm-up and measured window, of each run."""
     step = context.page_wording(dataset).step
     caption = (
-        f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted."
+        f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted. "
+        f"Of more than {2 * drawings.STEP_PIECES} steps a line has the extremes of {drawings.STEP_PIECES} pieces."
     )
     return _per_model(dataset, "steps", "step by step", caption, drawings.steps, _NOTHING_MEASURED)
 
@@ -93,7 +94,8 @@ def _per_model(dataset: Dataset, name: str, title: str, caption: str, draw: Draw
     for model in dict.fromkeys(dataset.configurations["model"]):
         lines = [line for line in series if set(line.rows["model"]) == {model}]
         computation_note = context.computation_note(dataset, model) if name in _ON_COMPUTATION else ""
-        captions = filter(None, (caption, computation_note, context.conditions(dataset, model)))
+        omission = drawings.omissions(dataset, name, lines)
+        captions = filter(None, (caption, omission, computation_note, context.conditions(dataset, model)))
         with publication_style():
             drawing = draw(dataset, lines)
         file_name = f"{name}-{model}".replace("_", "-")

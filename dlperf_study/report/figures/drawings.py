@@ -12,6 +12,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.style import (
     EXCHANGE,
@@ -27,6 +28,15 @@ from dlperf_study.report.series import Group, Series, devices_label, joined, sho
 
 SCALED = ("throughput", "speedup", "efficiency")
 STEP_COLUMNS = 3
+#: The windows of measured runs and of ingested logs that are drawn step by step.
+STEP_WINDOWS = ("warmup", "training", "left_out")
+#: How many panels and rows a page has, all models together, and of how many pieces a panel can show the extremes.
+MOST_PANELS, MOST_ROWS, STEP_PIECES = 24, 60, 60
+#: By figure: how many configurations a page shows, and which.
+_LEFT_OUT = {
+    "steps": (MOST_PANELS, "whose steps vary most"),
+    "stragglers": (MOST_ROWS, "whose ranks differ most"),
+}
 #: How many parts the ticks of such a panel divide its steps into at most.
 STEP_TICKS = 4
 #: From this ratio of the longest to the shortest step on, the axis is marked at powers of two.
@@ -135,14 +145,19 @@ def comparison(dataset: Dataset, groups: list[Group]) -> Drawing | None:
 
 
 def steps(dataset: Dataset, series: list[Series]) -> Drawing | None:
-    """Draw one panel per measured configuration: every step of every run, relative to the run's median."""
-    rows = _rows(series)
+    """Draw a panel per measured configuration, of many only those whose steps vary most: every step of every run.
+
+    Relative to the median of the run.
+    """
+    rows = _most_varying(dataset, _rows(series))
     if rows.empty:
         return None
     panel_rows = math.ceil(len(rows) / STEP_COLUMNS)
     drawing, axes = charts.panels(dataset, panel_rows, STEP_COLUMNS, 0.5 + 1.3 * panel_rows, share_y=True)
+    is_shown = dataset.steps["identity"].isin(rows["identity"]) & dataset.steps["window"].isin(STEP_WINDOWS)
+    steps_by_identity = dict(list(dataset.steps[is_shown].groupby("identity", observed=True)))
     for panel, row in zip(axes, rows.itertuples(), strict=False):
-        _draw_steps(panel, row, list(_relative_steps(dataset, row)))
+        _draw_steps(panel, row, list(_relative_steps(steps_by_identity[row.identity], row)))
     for panel in axes[: len(rows)]:
         _relative_axes(panel)
     for panel in axes[len(rows) :]:
@@ -152,6 +167,25 @@ def steps(dataset: Dataset, series: list[Series]) -> Drawing | None:
     return drawing
 
 
+def omissions(dataset: Dataset, figure: str, series: list[Series]) -> str:
+    """Return the sentence on the configurations that a figure leaves out; empty where it shows all."""
+    if figure not in _LEFT_OUT:
+        return ""
+    most, criterion = _LEFT_OUT[figure]
+    count, shown = sum(len(line.measured) for line in series), _most_of_model(dataset, most)
+    return f"Of {count} configurations the {shown} {criterion} are shown." if count > shown else ""
+
+
+def _most_varying(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the configurations of which a run has the most varying steps, in the order of the rows."""
+    most = _most_of_model(dataset, MOST_PANELS)
+    if len(rows) <= most:
+        return rows
+    variations = completed_runs(dataset).groupby("identity")["step_variation"].max()
+    most_varying = rows["identity"].map(variations).fillna(0.0).nlargest(most)
+    return rows[rows.index.isin(most_varying.index)]
+
+
 def _draw_steps(panel: Axes, row: Any, runs: list[pd.Series]) -> None:
     """Draw the runs of one configuration, and the warm-up grey."""
     title = [*textwrap.wrap(row.series, PANEL_LETTERS), devices_label(row)]
@@ -159,15 +193,21 @@ def _draw_steps(panel: Axes, row: Any, runs: list[pd.Series]) -> None:
     first_step = min((run.index.min() for run in runs), default=0)
     if first_step < 0:
         panel.axvspan(first_step - 0.5, -0.5, color=FAINT, linewidth=0)
-    for position, run in enumerate(runs):
+    for position, run in enumerate(map(_thinned, runs)):
         panel.plot(run.index, run.to_numpy(), linewidth=0.8, color=PALETTE[position % len(PALETTE)])
 
 
-def _relative_steps(dataset: Dataset, row: Any) -> Iterator[pd.Series]:
+def _thinned(run: pd.Series) -> pd.Series:
+    """Return the shortest and the longest step of each piece of a long run: a panel has no room for more."""
+    if len(run) <= 2 * STEP_PIECES:
+        return run
+    pieces = pd.Series(run.to_numpy()).groupby(np.arange(len(run)) * STEP_PIECES // len(run))
+    return run.iloc[np.union1d(pieces.idxmin(), pieces.idxmax())]
+
+
+def _relative_steps(steps: pd.DataFrame, row: Any) -> Iterator[pd.Series]:
     """Yield, per run, step times over the median of those that count, numbered from minus the warm-up."""
-    windows = ["warmup", "training", "left_out"]
-    all_steps = dataset.steps[(dataset.steps["identity"] == row.identity) & dataset.steps["window"].isin(windows)]
-    for _, run in all_steps.groupby("repetition"):
+    for _, run in steps.groupby("repetition"):
         counts = run["window"] == "training"
         if is_missing(row.warmup_steps):
             # Ingested logs do not say how many steps came before the first one that counts.
@@ -198,13 +238,15 @@ def stragglers(dataset: Dataset, series: list[Series]) -> Drawing | None:
 
     rows = _rows(series)
     rows = rows[rows["world_size"] > 1]
-    computation = dataset.steps[dataset.steps["window"].isin(("computation_before", "computation_after"))]
-    computation = charts.at_same_height(computation, rows.assign(y=range(len(rows))))
-    if computation.empty:
+    ranks = _rank_shares(dataset, rows)
+    if ranks.empty:
         return None
-    ranks = computation.groupby(["y", "repetition", "rank"], as_index=False)["seconds"].mean()
-    slowest = ranks.groupby(["y", "repetition"])["seconds"].transform("max")
-    ranks = ranks.assign(share=ranks["seconds"] / slowest)
+    slowest_ranks = (
+        ranks.groupby("identity", observed=True)["share"].min().nsmallest(_most_of_model(dataset, MOST_ROWS))
+    )
+    if len(rows) > len(slowest_ranks):
+        rows = rows[rows["identity"].isin(slowest_ranks.index)]
+    ranks = charts.at_same_height(ranks, rows.assign(y=range(len(rows))))
     drawing, axes = charts.category_panel(dataset, list(rows["label"]))
     dots = {"size": 3, "color": PALETTE[0], "alpha": 0.55, "jitter": False}
     seaborn.stripplot(ranks, x="share", y="y", orient="h", native_scale=True, ax=axes, **dots)
@@ -213,6 +255,23 @@ def stragglers(dataset: Dataset, series: list[Series]) -> Drawing | None:
     axes.set_xlim(min(0.9, float(ranks["share"].min()) - 0.02), 1.01)
     axes.set_xlabel("rank's computation / slowest rank's")
     return drawing
+
+
+def _rank_shares(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return ``identity``, ``repetition``, ``rank`` and ``share``: its mean computation step / the slowest rank's."""
+    steps = dataset.steps
+    is_shown = steps["window"].isin(("computation_before", "computation_after")) & steps["identity"].isin(
+        rows["identity"]
+    )
+    of_run = ["identity", "repetition"]
+    ranks = steps[is_shown].groupby([*of_run, "rank"], as_index=False, observed=True)["seconds"].mean()
+    return ranks.assign(share=ranks["seconds"] / ranks.groupby(of_run, observed=True)["seconds"].transform("max"))
+
+
+def _most_of_model(dataset: Dataset, most: int) -> int:
+    """Return how many of the configurations of a model are drawn one by one, so that a page has ``most`` of them."""
+    models = len(dataset.configurations["model"].unique())
+    return max(STEP_COLUMNS, most // models)
 
 
 def _rows(series: list[Series]) -> pd.DataFrame:

@@ -1,8 +1,10 @@
 """A figure of the report: a drawing with its caption, as SVG and PDF."""
 
-import base64
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.paths import StudyPaths
+from dlperf_study.report.figures.compact_svg import compact_svg, data_uri
 from dlperf_study.report.figures.style import publication_style
 from dlperf_study.writing import naming
 
@@ -37,18 +40,24 @@ class Figure:
         """Write the figure as SVG and PDF into the study's figures; return it, to be shown."""
         if self.drawing is not None:
             paths.figures.mkdir(parents=True, exist_ok=True)
-            for kind in _METADATA:
-                file = paths.figures / f"{self.name}.{kind}"
-                with naming(file):
-                    _write(self.drawing, file, kind)
+            svg_file, pdf_file = (paths.figures / f"{self.name}.{kind}" for kind in _METADATA)
+            with naming(svg_file):
+                svg_file.write_bytes(self.svg())
+            with naming(pdf_file), _layout_kept(self.drawing):
+                _write(self.drawing, pdf_file, "pdf")
         return self
 
     def svg(self) -> bytes:
         """Return the drawing as SVG, the same bytes for the same dataset."""
+        return self._svg
+
+    # It is saved and shown, and to lay out a large drawing takes seconds.
+    @cached_property
+    def _svg(self) -> bytes:
         buffer = io.BytesIO()
         if self.drawing is not None:
             _write(self.drawing, buffer, "svg")
-        return buffer.getvalue()
+        return compact_svg(buffer.getvalue().decode()).encode()
 
     def _repr_html_(self) -> str:
         caption = f"<b>{escape(self.title)}.</b> {escape(self.caption)}"
@@ -56,10 +65,17 @@ class Figure:
         if self.drawing is not None:
             # As an image of its own: inline SVGs on one page would share their element ids.
             width = round(self.drawing.get_figwidth() * _CSS_PIXELS_PER_INCH * _SCREEN_SCALE)
-            data = base64.b64encode(self.svg()).decode()
-            source = f"data:image/svg+xml;base64,{data}"
-            content = f'<img width="{width}" alt="{escape(self.title)}" src="{source}">'
+            content = f'<img width="{width}" alt="{escape(self.title)}" src="{data_uri(self.svg().decode())}">'
         return f'<figure id="figure-{self.name}">{content}<figcaption>{caption}</figcaption></figure>'
+
+
+@contextmanager
+def _layout_kept(drawing: Drawing) -> Iterator[None]:
+    """Draw as the drawing was laid out the last time."""
+    engine = drawing.get_layout_engine()
+    drawing.set_layout_engine("none")
+    yield
+    drawing.set_layout_engine(engine)
 
 
 def _write(drawing: Drawing, target: Path | io.BytesIO, kind: str) -> None:

@@ -17,6 +17,7 @@ from dlperf_study.dataset.dataset import up_to_date
 from dlperf_study.errors import ReportError
 from dlperf_study.paths import NOTEBOOKS, REPORT_VARIABLE, SELFTEST, StudyPaths
 from dlperf_study.plan.plan import Plan
+from dlperf_study.report.report_inputs import inputs_digest, record_inputs
 from dlperf_study.report.tables.table import Page
 from dlperf_study.selftest.result import last_result
 from dlperf_study.study.study import question_names
@@ -56,9 +57,11 @@ def build(study: str) -> Path:
     # Without a plan nothing may be left, not even the file of the lock.
     Plan.read(paths.plan_file)
     with lock(paths.report_lock, f"building the report of study {study}", "would mix their pages"):
+        inputs = inputs_digest(paths)
         plan = up_to_date(paths).plan
         pages = [SUMMARY, *(Page.answering(question) for question in question_names() if question in plan.questions)]
         _write_pages(paths, pages, Masthead(study, plan.title, plan.quick))
+        record_inputs(paths, inputs)
     return paths.report_page
 
 

@@ -125,14 +125,17 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
 
 def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
     """Yield the diagnostics about one number, those of several runs together and with their numbers."""
-    diagnostics = dataset.diagnostics[dataset.diagnostics["identity"] == row.identity]
+    diagnostics = dataset.diagnostics_of(row.identity)
+    if diagnostics.empty:
+        return
     about_it = diagnostics[diagnostics["subject"].isin((name, *RELATED_SUBJECTS.get(name, ())))]
     for _, similar in about_it.groupby(about_it["message"].map(without_numbers), sort=False):
         runs, message = _runs_label(similar), merged(similar["message"])
         yield f"{runs}: {message}" if runs else message
     if name == "throughput":
         # Diagnostics about logs may be long, and are listed with all others: here only their runs.
-        runs = dataset.runs[(dataset.runs["identity"] == row.identity) & (dataset.runs["outcome"] == Outcome.COMPLETED)]
+        runs = dataset.runs_of(row.identity)
+        runs = runs[runs["outcome"] == Outcome.COMPLETED]
         about_logs = diagnostics[diagnostics["subject"].map(is_file).astype(bool)]
         about_logs = about_logs[about_logs["repetition"].isin(runs["repetition"])]
         if len(about_logs):

@@ -7,7 +7,6 @@ import pandas as pd
 from dlperf_study.analysis.comparison import EQUAL, NOT_DISTINGUISHABLE
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.context import completed_runs
 from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
@@ -57,14 +56,14 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
     if column in DIFFERENCES or column == "difference_lies_in":
         return _why_no_difference(dataset, row, column)
     if column in TRACED_COLUMNS:
-        of_traces = dataset.diagnostics[dataset.diagnostics["subject"] == "trace"]
-        return "; ".join(of_traces.loc[of_traces["identity"] == row.identity, "message"]) or "no traced run was found"
+        diagnostics = dataset.diagnostics_of(row.identity)
+        of_trace = diagnostics.loc[diagnostics["subject"] == "trace", "message"]
+        return "; ".join(of_trace) or "no traced run was found"
     if column == "overlap" and not is_missing(row.exchange_seconds):
         return "threads that compute and threads that exchange share cores: what one hides slows the other"
     if column in FACTORS and not is_missing(row.efficiency):
         return "computation without exchange was not measured of it and of its baseline"
-    runs = completed_runs(dataset)
-    exchanges = set(runs.loc[runs["identity"] == row.identity, "exchange"])
+    exchanges = set(_completed_runs_of(dataset, row.identity)["exchange"])
     if column in EXCHANGE_COLUMNS and exchanges == {"none"}:
         return "nothing to exchange"
     return _OTHER_REASONS.get(column, "not recorded")
@@ -74,7 +73,8 @@ def why_not_measured(dataset: Dataset, row: Any) -> str:
     """Return why a configuration has no completed run."""
     if not is_missing(row.unsupported_reason):
         return f"unsupported: {row.unsupported_reason}"
-    runs = dataset.runs[(dataset.runs["identity"] == row.identity) & (dataset.runs["outcome"] != Outcome.COMPLETED)]
+    runs = dataset.runs_of(row.identity)
+    runs = runs[runs["outcome"] != Outcome.COMPLETED]
     failures = []
     for outcome, reason in zip(runs["outcome"], runs["reason"], strict=True):
         failures.append(display_name(outcome) + (f" ({reason})" if not is_missing(reason) else ""))
@@ -85,11 +85,10 @@ def why_no_interval(dataset: Dataset, row: Any, column: str, denominator: Denomi
     """Return why the value in a column, or its ratio to a baseline or reference, has no interval."""
     if row.runs_completed < MINIMUM_RUNS:
         return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
-    runs = completed_runs(dataset)
-    of_row = runs[runs["identity"] == row.identity]
+    of_row = _completed_runs_of(dataset, row.identity)
     if denominator is None:
         return _why_no_interval_of_mean(of_row["exposed_seconds" if column == QUOTIENT else column], column)
-    of_denominator = runs[runs["identity"] == getattr(row, f"{denominator}_identity")]
+    of_denominator = _completed_runs_of(dataset, getattr(row, f"{denominator}_identity"))
     if len(of_denominator) < MINIMUM_RUNS:
         return f"its {denominator} has fewer than {MINIMUM_RUNS} completed runs: no interval"
     common_rounds = {*of_row["round"].dropna()} & {*of_denominator["round"].dropna()}
@@ -99,6 +98,11 @@ def why_no_interval(dataset: Dataset, row: Any, column: str, denominator: Denomi
             "between blocks of runs can't be told from the configurations"
         )
     return f"runs of it or of its {denominator} are equal, or differ by the same in every round: no interval"
+
+
+def _completed_runs_of(dataset: Dataset, identity: str) -> pd.DataFrame:
+    runs = dataset.runs_of(identity)
+    return runs[runs["outcome"] == Outcome.COMPLETED]
 
 
 def _why_no_interval_of_mean(values: pd.Series, column: str) -> str:

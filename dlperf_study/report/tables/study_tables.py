@@ -37,7 +37,7 @@ from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import PUBLISHED
-from dlperf_study.wording import counted
+from dlperf_study.wording import counted, first_of
 
 #: Parameters that are elsewhere on the page or limit a run only.
 _OF_THE_PLAN = (*parameters_of(Scope.PLAN), "timeout_seconds")
@@ -53,6 +53,8 @@ _VERBATIM: dict[str, int | None] = {
     **dict.fromkeys(("cluster", "launcher", "host", "addresses", "library_settings")),
     "git_commit": 12,
 }
+#: Of how many configurations every pair is compared, and how many pairs are named.
+MOST_IN_PAIRS, MOST_PAIRS = 100, 20
 _NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."
 _NO_RUN = "No run completed."
 _NO_DIAGNOSTIC = "No check of this study's own runs has a diagnostic."
@@ -194,14 +196,18 @@ def _parameters(dataset: Dataset) -> Iterator[str]:
 def _indistinguishable(dataset: Dataset) -> Iterator[str]:
     """Yield, for a number of devices and model, the pairs of series that are equal or not distinguishable.
 
-    All pairs of one number of devices and model are judged together.
+    All pairs of one number of devices and model are judged together. The first pairs are named, and the others counted.
     """
     rows = pd.concat([configurations.assign(series=label) for label, configurations in labelled_series(dataset)])
     throughputs = throughputs_of(dataset.runs, dataset.plan)
     for (model, world_size), group in rows.groupby(["model", "world_size"], sort=False):
-        ratios = {}
+        setting = f"{display_name(model)} on {counted(world_size, 'device')}"
         measured = group[group["identity"].isin(throughputs)]
-        for first, second in combinations(measured.itertuples(), 2):
+        if len(measured) > MOST_IN_PAIRS:
+            yield f"{setting}: {len(measured)} configurations, too many to compare each with every other one here."
+            continue
+        ratios = {}
+        for first, second in combinations(measured[["identity", "series"]].itertuples(index=False), 2):
             ratio = log_ratio(throughputs[str(first.identity)], throughputs[str(second.identity)])
             ratios[f"{first.series} and {second.series}"] = ratio
         pairs = []
@@ -209,4 +215,4 @@ def _indistinguishable(dataset: Dataset) -> Iterator[str]:
             if verdict.word in (EQUAL, NOT_DISTINGUISHABLE) and verdict.equal_within is not None:
                 pairs.append(f"{pair} are {verdict_text(verdict.word, verdict.equal_within)}")
         if pairs:
-            yield f"{display_name(model)} on {counted(world_size, 'device')}: {'; '.join(pairs)}."
+            yield f"{setting}: {first_of(pairs, MOST_PAIRS, '; ')}."

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from itertools import chain, product
+from itertools import chain, count, product
 
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.formatting import MISSING
@@ -140,9 +140,7 @@ class Table:
         """The distinct footnotes of all cells and the mark of each, in order of appearance."""
         cells = chain.from_iterable(self.rows)
         distinct = dict.fromkeys(chain.from_iterable(cell.footnotes for cell in cells))
-        letters = string.ascii_lowercase
-        marks = chain(letters, map("".join, product(letters, letters)))
-        return dict(zip(distinct, marks, strict=False))
+        return dict(zip(distinct, _marks(), strict=False))
 
     @property
     def notes_without_footnotes(self) -> list[str]:
@@ -188,6 +186,12 @@ class Table:
         notes = f'<ul class="notes"><li>{"</li><li>".join(lines)}</li></ul>' if lines else ""
         body = _html_grid(self) + notes if self.rows else f'<p class="nothing">{escape(self.empty)}</p>'
         return f'<figure class="table" id="table-{self.name}"><figcaption>{caption}</figcaption>{body}</figure>'
+
+
+def _marks() -> Iterator[str]:
+    """Yield a, b, …, z, aa, ab, … without an end."""
+    for length in count(1):
+        yield from map("".join, product(string.ascii_lowercase, repeat=length))
 
 
 def _html_grid(table: Table) -> str:

@@ -8,10 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 
+from dlperf_study.columns import TableName
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.dataset.tables import write
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report import figures, tables
 from dlperf_study.report.figures import style
+from dlperf_study.report.figures.drawings import MOST_PANELS, MOST_ROWS, STEP_PIECES
 from dlperf_study.report.figures.figure import Figure
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
@@ -243,9 +246,9 @@ def test_steps_that_hardly_differ_still_have_an_axis_that_can_be_read(paths: Stu
 
 
 @pytest.mark.parametrize("factor", [1, 4000, 5000, 6650, 9000, 40000])
-def test_the_ticks_of_many_steps_leave_each_other_room(mixed: Dataset, factor: int) -> None:
-    later = replace(mixed, steps=mixed.steps.assign(step=mixed.steps["step"] * factor))
-    figure = only(figures.steps(later))
+def test_the_ticks_of_many_steps_leave_each_other_room(mixed: Dataset, factor: int, tmp_path: Path) -> None:
+    write(TableName.STEPS, mixed.steps.assign(step=mixed.steps["step"] * factor), tmp_path)
+    figure = only(figures.steps(replace(mixed, folder=tmp_path)))
     assert figure.drawing is not None
     figure.drawing.canvas.draw()
     for panel in (panel for panel in axes_of(figure) if panel.get_visible()):
@@ -254,6 +257,43 @@ def test_the_ticks_of_many_steps_leave_each_other_room(mixed: Dataset, factor: i
         boxes = [label.get_window_extent() for label in shown]
         assert len(boxes) >= 3
         assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+
+
+def test_of_a_long_run_the_shortest_and_the_longest_step_of_each_piece_are_drawn(paths: StudyPaths) -> None:
+    asked = configuration(warmup_steps=1, measured_steps=5000)
+    dataset = write_titled(paths, [Planned(asked, ALONE, runs=1)])
+    [line] = axes_of(only(figures.steps(dataset)))[0].get_lines()
+    drawn, seconds = line.get_ydata(), dataset.steps.query("window != 'exchange'")["seconds"].to_numpy()
+    assert len(drawn) <= 2 * STEP_PIECES
+    relative = seconds / np.median(seconds[1:])
+    assert (drawn.min(), drawn.max()) == pytest.approx((relative.min(), relative.max()))
+
+
+def test_of_many_configurations_those_whose_steps_vary_most_have_a_panel(paths: StudyPaths) -> None:
+    counts = range(1, MOST_PANELS + 3)
+    planned = []
+    for batch in counts:
+        recipe = Recipe(0.08, noise=0.001 if batch in (2, 5) else 0.02)
+        planned.append(Planned(configuration(batch_per_device=batch), recipe, runs=1))
+    figure = only(figures.steps(write_titled(paths, planned)))
+    titles = [panel.get_title(loc="left") for panel in axes_of(figure) if panel.get_visible()]
+    expected = [f"Batch per device {batch}\n1 device" for batch in counts if batch not in (2, 5)]
+    assert titles == expected
+    assert f"Of {len(counts)} configurations the {MOST_PANELS} whose steps vary most are shown." in figure.caption
+
+
+def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row(paths: StudyPaths) -> None:
+    planned = []
+    for batch in range(1, MOST_ROWS + 3):
+        recipe = Recipe(0.08, rank_advantage=0.0 if batch in (2, 5) else 0.2)
+        planned.append(Planned(configuration(batch_per_device=batch, devices_per_node=2), recipe, runs=1))
+    figure = only(figures.stragglers(write_titled(paths, planned)))
+    labels = {label.get_text().split(" ·")[0] for label in axes_of(figure)[0].get_yticklabels()}
+    assert {f"Batch per device {batch}" for batch in range(1, MOST_ROWS + 3)} - labels == {
+        "Batch per device 2",
+        "Batch per device 5",
+    }
+    assert f"the {MOST_ROWS} whose ranks differ most are shown." in figure.caption
 
 
 def test_the_drift_has_a_mark_for_every_run_and_a_line_for_every_round(paths: StudyPaths) -> None:

@@ -10,6 +10,7 @@ import pytest
 from dlperf_study.errors import DlperfStudyError, EvidenceError
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.report.pages import pages
+from dlperf_study.report.report_inputs import is_current
 from dlperf_study.study.study import question_names
 from tests.report.conftest import mixed_entries, write_titled
 
@@ -56,6 +57,10 @@ def test_every_page_the_files_and_the_notebooks_are_there(built: StudyPaths) -> 
     assert {path.suffix for path in built.tables.iterdir()} == {".html", ".tex"}
     assert not built.report_unfinished.exists()
     assert not built.report_previous.exists()
+
+
+def test_a_report_that_was_just_built_is_current(built: StudyPaths) -> None:
+    assert is_current(built)
 
 
 def test_what_a_former_version_wrote_does_not_stay(built: StudyPaths) -> None:

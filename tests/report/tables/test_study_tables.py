@@ -8,6 +8,7 @@ from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report import figures, tables
 from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.tables.study_tables import MOST_PAIRS
 from dlperf_study.report.tables.table import Cell, Table
 from dlperf_study.study.study import question_names
 from tests.evidence_factory import Planned, Recipe, configuration, write_lines
@@ -239,6 +240,15 @@ def test_what_the_runs_cant_tell_apart_is_not_ranked(paths: StudyPaths) -> None:
     dataset = write_titled(paths, planned, precision=0.001)
     assert tables.scaling(dataset).column(COLUMNS["baseline_verdict"].label) == ["baseline", "not distinguishable"]
     assert any("not distinguishable" in note for note in tables.measured(dataset).notes)
+
+
+def test_of_many_pairs_that_are_alike_the_first_are_named_and_the_others_counted(paths: StudyPaths) -> None:
+    planned = [Planned(configuration(seed=seed), ALONE) for seed in range(8)]
+    dataset = write_titled(paths, planned, precision=0.5)
+    [note] = [note for note in tables.measured(dataset).notes if "Seed 0 and Seed 1" in note]
+    pairs = 8 * 7 // 2
+    assert note.endswith(f"; and {pairs - MOST_PAIRS} more.")
+    assert note.count(" and Seed ") == MOST_PAIRS
 
 
 def test_a_study_without_any_completed_run_still_has_tables(paths: StudyPaths) -> None:

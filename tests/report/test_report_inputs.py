@@ -1,0 +1,76 @@
+"""A report is current until something that it is made from changes."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.paths import SELFTEST, StudyPaths
+from dlperf_study.plan.plan import Plan
+from dlperf_study.report import report_inputs
+from dlperf_study.report.report_inputs import inputs_digest, is_current, record_inputs
+from dlperf_study.writing import write_atomically
+from tests.evidence_factory import Planned, change, configuration, write_plan, write_run
+
+ASKED = configuration(devices_per_node=2)
+
+
+@pytest.fixture
+def current(paths: StudyPaths) -> StudyPaths:
+    """A study of two runs whose report is current; no test here reads its pages."""
+    for repetition in (1, 2):
+        write_run(paths, ASKED, repetition)
+    write_plan(paths, [Planned(ASKED)])
+    for folder in (paths.report, paths.tables, paths.dataset):
+        folder.mkdir()
+    paths.report_page.touch()
+    record_inputs(paths, inputs_digest(paths))
+    assert is_current(paths)
+    return paths
+
+
+def damage_a_log(paths: StudyPaths) -> None:
+    log = paths.configuration(ASKED.identity).run(2).rank_log(1)
+    log.write_text(log.read_text()[:-9])
+
+
+def plan_differently(paths: StudyPaths) -> None:
+    replace(Plan.read(paths.plan_file), title="Another title").write(paths.plan_file)
+
+
+CHANGES: dict[str, Callable[[StudyPaths], object]] = {
+    "a run more": lambda paths: write_run(paths, ASKED, 3),
+    "a run less": lambda paths: paths.configuration(ASKED.identity).run(2).run_file.unlink(),
+    "another outcome": lambda paths: change(paths.configuration(ASKED.identity).run(1), reason="x"),
+    "a damaged log": damage_a_log,
+    "another plan": plan_differently,
+    "a self-test": lambda _: write_atomically(StudyPaths.of(SELFTEST).selftest_results, "[]"),
+    "no page": lambda paths: paths.report_page.unlink(),
+    "no dataset": lambda paths: paths.dataset.rmdir(),
+    "no record of inputs": lambda paths: paths.report_inputs.unlink(),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_after_a_change_it_is_not(current: StudyPaths, name: str) -> None:
+    CHANGES[name](current)
+    assert not is_current(current)
+
+
+def test_the_same_plan_written_again_changes_nothing(current: StudyPaths) -> None:
+    Plan.read(current.plan_file).write(current.plan_file)
+    assert is_current(current)
+
+
+def test_a_change_of_the_package_does(current: StudyPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_inputs, "PROJECT", tmp_path)
+    module = tmp_path / "dlperf_study" / "module.py"
+    write_atomically(module, json.dumps("one"))
+    record_inputs(current, inputs_digest(current))
+    compiled = module.parent / "__pycache__" / "module.pyc"
+    write_atomically(compiled, "compiled")
+    assert is_current(current)
+    write_atomically(module, json.dumps("other"))
+    assert not is_current(current)
