@@ -18,7 +18,7 @@ from dlperf_study.wording import counted
 from tests.clusters.namespaces import DAEMONS, Host
 from tests.clusters.slurm import Slurm
 from tests.clusters.ssh_hosts import SshHosts
-from tests.command_line import Workplace, wait_for
+from tests.command_line import Workplace, finish, wait_for
 
 #: In the environment of the command and of what it starts on this machine; training processes inherit its prefix.
 MARK = "GLOG_dlperf_study_fault"
@@ -62,8 +62,11 @@ class Scene:
         self.command = self.workplace.start("run", busy=self.slurm is not None, **{MARK: self.mark})
 
     def wait_for_training(self) -> None:
-        """Wait until every rank of the run has started."""
-        wait_for(lambda: self.victims("rank"), "the training to begin", BEGIN_SECONDS)
+        """Wait until a rank has started; raises AssertionError, with its errors, when the command ends before that."""
+        command = self.command
+        assert command
+        wait_for(lambda: self.victims("rank") or command.poll() is not None, "the training to begin", BEGIN_SECONDS)
+        assert command.poll() is None, finish(command).stderr
 
     def processes(self) -> list[psutil.Process]:
         """Return what lives of the study, on this machine and on the hosts."""
