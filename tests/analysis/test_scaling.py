@@ -1,17 +1,22 @@
 import math
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import gmean
 
 from dlperf_study.analysis.scaling import (
     CurvePoint,
     CurveStep,
     curve_diagnostics,
     efficiency,
+    efficiency_factors,
+    scaling_columns,
     series_factors,
     unexplained_steps,
 )
-from dlperf_study.analysis.statistics import Estimate
+from dlperf_study.analysis.statistics import Estimate, Interval
 from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.diagnostic import Severity
@@ -36,6 +41,50 @@ def of_curves(dataset):
 
 def test_efficiency_is_against_the_devices_of_the_baseline():
     assert efficiency(3.0, 8, 2) == pytest.approx(0.75)
+
+
+RUNS = pd.DataFrame(
+    {
+        "batch_per_device": [32, 32, 32, 32],
+        "computation_seconds": [0.10, 0.11, 0.12, np.nan],
+        "load_balance": [0.9, 0.8, 0.7, np.nan],
+        "step_seconds": [0.15, 0.16, 0.14, 9.0],
+    }
+)
+BASELINE_RUNS = pd.DataFrame(
+    {
+        "batch_per_device": [64, 64, 64],
+        "computation_seconds": [0.18, 0.19, 0.21],
+        "load_balance": [1.0, 0.98, 0.99],
+        "step_seconds": [0.19, 0.21, 0.22],
+    }
+)
+
+
+def test_the_product_of_the_three_factors_is_the_ratio_of_the_rates_per_device():
+    """Of the runs in which computation was measured."""
+    factors = efficiency_factors(RUNS, BASELINE_RUNS, None)
+    product = math.prod(estimate.factor for estimate in factors.values())
+    measured_runs = RUNS[:3]
+    rates, baseline_rates = (runs["batch_per_device"] / runs["step_seconds"] for runs in (measured_runs, BASELINE_RUNS))
+    assert product == pytest.approx(gmean(rates) / gmean(baseline_rates))
+    balance = gmean(measured_runs["load_balance"]) / gmean(BASELINE_RUNS["load_balance"])
+    assert factors["balance_factor"].factor == pytest.approx(balance)
+    shares = [gmean(runs["computation_seconds"] / runs["step_seconds"]) for runs in (measured_runs, BASELINE_RUNS)]
+    assert factors["communication_factor"].factor == pytest.approx(shares[0] / shares[1])
+
+
+def test_without_a_measured_computation_of_either_there_are_no_factors():
+    assert efficiency_factors(RUNS[3:], BASELINE_RUNS, None) == {}
+    assert efficiency_factors(BASELINE_RUNS, RUNS[3:], None) == {}
+
+
+def test_an_interval_of_the_efficiency_is_that_of_the_speedup_per_device():
+    columns = scaling_columns(6.0, Interval(4.0, 8.0), 16, 2)
+    assert columns["efficiency"] == 6.0 * 2 / 16
+    assert (columns["efficiency_low"], columns["efficiency_high"]) == (4.0 * 2 / 16, 8.0 * 2 / 16)
+    assert (columns["speedup"], columns["speedup_low"], columns["speedup_high"]) == (6.0, 4.0, 8.0)
+    assert scaling_columns(6.0, None, 16, 2) == {"speedup": 6.0, "efficiency": 0.75}
 
 
 def test_a_point_above_linear_is_diagnosed(paths):
@@ -123,8 +172,6 @@ def test_servers_split_curves_only_where_they_vary_at_equal_devices(paths):
 
 
 def configurations_of(*parameters):
-    import pandas as pd
-
     configurations = [configuration(**values) for values in parameters]
     return pd.DataFrame([one.as_dict() | {"world_size": one.world_size} for one in configurations])
 

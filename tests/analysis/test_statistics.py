@@ -8,9 +8,11 @@ from scipy import stats
 
 from dlperf_study.analysis.statistics import (
     CONFIDENCE,
+    EQUALITY,
     Estimate,
     Interval,
     Sample,
+    are_equal,
     distinguishable,
     equal_within,
     interval_columns,
@@ -83,15 +85,18 @@ def test_the_resolution_of_runs_that_differ_more_changes_nothing():
 COMPUTATION, EXPOSED = np.array([0.80, 0.81, 0.79, 0.82]), np.array([0.10, 0.13, 0.11, 0.12])
 
 
-def test_the_bounds_of_a_quotient_are_those_of_a_t_test():
-    interval = quotient_interval(COMPUTATION, EXPOSED)
-    assert interval.low < COMPUTATION.mean() / EXPOSED.mean() < interval.high
+@pytest.mark.parametrize("runs", [3, COMPUTATION.size])
+def test_the_bounds_of_a_quotient_are_those_of_a_t_test(runs):
+    computation, exposed = COMPUTATION[:runs], EXPOSED[:runs]
+    interval = quotient_interval(computation, exposed)
+    assert interval.low < computation.mean() / exposed.mean() < interval.high
     for bound in (interval.low, interval.high):
-        assert stats.ttest_1samp(COMPUTATION - bound * EXPOSED, 0.0).pvalue == pytest.approx(0.05)
+        assert stats.ttest_1samp(computation - bound * exposed, 0.0).pvalue == pytest.approx(0.05)
 
 
 def test_a_quotient_has_no_interval_where_its_denominator_may_be_0_or_nothing_varies():
     assert quotient_interval(COMPUTATION, EXPOSED - EXPOSED.mean() + 0.01) is None
+    assert quotient_interval(COMPUTATION, np.zeros_like(EXPOSED)) is None
     assert quotient_interval(COMPUTATION[:2], EXPOSED[:2]) is None
     assert quotient_interval(np.full(3, 0.8), np.full(3, 0.1)) is None
 
@@ -239,3 +244,17 @@ def test_the_error_of_a_median_is_how_far_medians_of_samples_are_apart():
 def test_an_interval_is_two_columns_and_none_is_none():
     assert interval_columns("throughput", Interval(1.0, 2.0)) == {"throughput_low": 1.0, "throughput_high": 2.0}
     assert interval_columns("throughput", None) == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([0.0, EQUALITY], True), ([0.0, 2 * EQUALITY], False), ([1e9, 1e9 + 5e-4], True), ([1e9, 1e9 + 2e-3], False)],
+)
+def test_values_are_equal_up_to_what_arithmetic_makes_of_them(values, expected):
+    assert are_equal(np.array(values)) is expected
+
+
+def test_the_error_of_equal_printed_values_is_that_of_rounding():
+    """The deviation of what was rounded away, which is evenly distributed over one unit of the last digit."""
+    exact = np.random.default_rng(1).uniform(9.95, 10.05, 20_000)
+    assert Estimate.of([10.0] * 3, resolution=0.1).error == pytest.approx((exact - 10.0).std(), rel=0.02)
