@@ -83,11 +83,6 @@ class Mutant:
     before: str
     after: str
 
-    @property
-    def change(self) -> tuple[str, str]:
-        """The changed lines, by which the list of equivalent mutants names it."""
-        return self.before, self.after
-
 
 def mutants(source: str) -> Iterator[Mutant]:
     """Return each change of a module that can be compiled, once."""
@@ -192,7 +187,7 @@ def _run_tests(files: Sequence[str]) -> None:
     os._exit(int(pytest.main([*files, "-m", QUICK_TESTS, *options])))
 
 
-def print_survivors(module: Path, equivalent: set[tuple[str, str]], direct: bool) -> int:
+def print_survivors(module: Path, direct: bool) -> int:
     """Print what the tests of a module do not notice; return how many changes that is."""
     source, tests = module.read_text(encoding="utf-8"), tests_of(module)[: 1 if direct else None]
     forget(module)
@@ -205,7 +200,12 @@ def print_survivors(module: Path, equivalent: set[tuple[str, str]], direct: bool
     # Nothing may be imported from what was compiled before a change.
     sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
     changes = list(mutants(source))
-    tested = [mutant for mutant in changes if mutant.change not in equivalent]
+    everywhere, equivalent = listed_changes(EVERYWHERE), listed_changes(str(module))
+    tested = []
+    for mutant in changes:
+        is_usual = any(mutant.before.replace(*change) == mutant.after for change in everywhere)
+        if not is_usual and (mutant.before, mutant.after) not in equivalent:
+            tested.append(mutant)
     survivors = 0
     for mutant in tested:
         if not is_noticed(module, mutant.code, tests, seconds):
@@ -216,11 +216,10 @@ def print_survivors(module: Path, equivalent: set[tuple[str, str]], direct: bool
     return survivors
 
 
-def equivalent_mutants(module: Path) -> set[tuple[str, str]]:
-    """Return the lines before and after each change of a module that makes no difference."""
+def listed_changes(section: str) -> set[tuple[str, str]]:
+    """Return what is before and after the changes of a section of the list: lines, or parts of lines of any module."""
     listed = yaml.safe_load(EQUIVALENT.read_text(encoding="utf-8"))
-    items = [*listed[EVERYWHERE], *listed.get(str(module), ())]
-    return {(item["before"], item["after"]) for item in items}
+    return {(item["before"], item["after"]) for item in listed.get(section, ())}
 
 
 def copy_project(folder: Path) -> None:
@@ -247,7 +246,7 @@ def main() -> int:
         survivors = 0
         for module in options.modules:
             preload(Path(tests_of(module)[-1][0]))
-            survivors += print_survivors(module, equivalent_mutants(module), options.direct)
+            survivors += print_survivors(module, options.direct)
     return 1 if survivors else 0
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import gmean
 
 from dlperf_study.analysis.scaling import (
+    FALLING,
     CurvePoint,
     CurveStep,
     curve_diagnostics,
@@ -16,7 +17,7 @@ from dlperf_study.analysis.scaling import (
     series_factors,
     unexplained_steps,
 )
-from dlperf_study.analysis.statistics import Estimate, Interval
+from dlperf_study.analysis.statistics import Estimate, Interval, Sample
 from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.diagnostic import Severity
@@ -107,6 +108,7 @@ def test_a_point_that_falls_is_diagnosed(paths):
     dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.3))
     (diagnostic,) = of_curves(dataset)
     assert "falls: from 1 to 2 devices" in diagnostic.message
+    assert [diagnostic.message.count(explanation) for explanation in FALLING] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("seconds", [0.3, 0.06])
@@ -169,6 +171,44 @@ def test_servers_split_curves_only_where_they_vary_at_equal_devices(paths):
     assert "servers" not in series_factors(alone.configurations, "weak")
     both = configurations_of({"servers": 1}, {"servers": 2}, {"servers": 2, "devices_per_node": 2})
     assert "servers" in series_factors(both, "weak")
+
+
+def test_nodes_split_curves_where_servers_do_not_vary():
+    table = configurations_of({"nodes": 2}, {"devices_per_node": 2})
+    factors = series_factors(table, "weak")
+    assert ("servers" in factors, "nodes" in factors, "devices_per_node" in factors) == (False, True, False)
+
+
+def said_of(rates, *parameters):
+    """Return the diagnostics of points of a curve with these exact rates, of three runs each."""
+    table = configurations_of(*parameters).assign(throughput=rates)
+    table["identity"] = [f"point {position}" for position in range(len(table))]
+    runs = np.array([0.999, 1.0, 1 / 0.999])
+    samples = {f"point {position}": Sample(rate * runs) for position, rate in enumerate(rates)}
+    return [(diagnostic.identity, diagnostic.severity) for diagnostic in curve_diagnostics(table, samples, "weak")]
+
+
+def test_twice_linear_is_not_yet_impossible():
+    assert said_of([100.0, 400.0], {}, {"devices_per_node": 2}) == [("point 1", Severity.WARNING)]
+    assert said_of([100.0, 401.0], {}, {"devices_per_node": 2}) == [("point 1", Severity.ERROR)]
+
+
+def test_the_gain_is_against_the_rise_of_the_devices():
+    step = CurveStep(CurvePoint(2, 100.0), CurvePoint(8, 300.0), Estimate(math.log(3.0)))
+    assert (step.devices_ratio, step.gain) == (4.0, 0.75)
+    impossible = said_of([100.0, 450.0], {"devices_per_node": 2}, {"devices_per_node": 4})
+    assert impossible == [("point 1", Severity.ERROR)]
+
+
+def test_curves_are_in_the_order_of_the_table():
+    points = [{"model": model, "devices_per_node": devices} for model in ("vgg16", "resnet50") for devices in (1, 2)]
+    said = said_of([100.0, 90.0, 100.0, 90.0], *points)
+    assert [identity for identity, _ in said] == ["point 1", "point 3"]
+
+
+def test_only_steps_to_more_devices_are_steps():
+    assert said_of([100.0, 50.0], {}, {"repeats": 4}) == []
+    assert said_of([50.0, 100.0], {"devices_per_node": 2}, {}) == [("point 0", Severity.WARNING)]
 
 
 def configurations_of(*parameters):

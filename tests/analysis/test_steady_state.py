@@ -8,6 +8,9 @@ import pytest
 
 from dlperf_study.analysis.steady_state import (
     ENOUGH_STEPS,
+    MOST_PIECES,
+    SHOWN,
+    TOLERANCE,
     Answer,
     noise,
     settled_at,
@@ -133,3 +136,67 @@ def test_few_steps_tell_nothing(count: int) -> None:
 def test_equal_steps_are_steady(count: int) -> None:
     assert steadiness(np.full(count, 0.1)).is_steady
     assert settled_at(np.full(count, 0.1)) == 0
+
+
+@pytest.mark.parametrize("count", [9, 10, 11, 39, 200])
+def test_the_difference_is_the_largest_of_three_between_means(count: int) -> None:
+    quarter, half = count // 4, count // 2
+    for seed in range(8):
+        steps = autoregressive(np.random.default_rng(seed), count, 0.03) + np.linspace(0, 0.01 * seed, count)
+        parts = [(steps[:cut], steps[cut:]) for cut in (half, quarter, count - quarter)]
+        expected = max(abs(before.mean() - after.mean()) for before, after in parts) / steps.mean()
+        assert steadiness_of_usual(steps).difference == pytest.approx(expected)
+
+
+def test_exactly_the_tolerance_is_steady_and_anything_above_is_not() -> None:
+    """Of steps whose level changes once, and which have no noise."""
+    steps = np.repeat([1.0, 1.03], 20)
+    difference = steadiness(steps).difference
+    assert steadiness(steps, difference).is_steady
+    assert steadiness(steps, np.nextafter(difference, 0)).answer is Answer.NOT_STEADY
+
+
+@pytest.mark.parametrize(("count", "deviation"), [(12, 0.03), (30, 0.06), (30, 0.3), (700, 0.4), (2100, 0.9)])
+def test_the_further_steps_make_the_error_as_small_as_it_must_be(count: int, deviation: float) -> None:
+    """At least as many again, at least as many as a window should have, and in two digits, rounded up."""
+    unsure = 0
+    for seed in range(20):
+        steps = np.abs(autoregressive(np.random.default_rng(seed), count, deviation)) + 0.1
+        answer = steadiness_of_usual(steps)
+        if answer.further_steps:
+            unsure += 1
+            noise_deviation, correlation = noise(steps)
+            quarter = count // 4
+            error = noise_deviation / steps.mean() * np.sqrt((1 + correlation) / (1 - correlation))
+            error *= np.sqrt(1 / quarter + 1 / (count - quarter))
+            needed = max(count * (SHOWN * error / TOLERANCE) ** 2 - count, count, ENOUGH_STEPS - count)
+            digits = f"{answer.further_steps:.1e}"
+            assert float(digits) == answer.further_steps
+            assert needed <= answer.further_steps <= max(1.1 * needed, needed + 1)
+    assert unsure > 10
+
+
+@pytest.mark.parametrize("count", [4095, 4096, 5000, 10_001])
+def test_a_long_window_is_tested_by_the_means_of_its_pieces(count: int) -> None:
+    steps = autoregressive(np.random.default_rng(4), count, 0.03)
+    size = count // MOST_PIECES
+    pieces = steps[count % size :].reshape(-1, size).mean(axis=1)
+    assert steadiness_of_usual(steps).difference == pytest.approx(steadiness_of_usual(pieces).difference)
+
+
+def test_a_window_settles_at_a_twentieth_of_its_steps_and_at_half_at_the_latest() -> None:
+    for slow, settled in ((1, 0), (3, 5), (45, 45), (52, 50), (53, None)):
+        steps = np.ones(100)
+        steps[:slow] = 2.0
+        assert settled_at(steps) == settled, slow
+
+
+def test_of_each_25_steps_one_may_be_slow() -> None:
+    steps = np.ones(50)
+    steps[[0, 30]] = 30.0
+    assert steadiness(steps).is_steady
+    steps[40] = 30.0
+    assert not steadiness(steps).is_steady
+    few = np.ones(20)
+    few[15] = 30.0
+    assert steadiness(few).is_steady
