@@ -187,7 +187,7 @@ def _run_tests(files: Sequence[str]) -> None:
     os._exit(int(pytest.main([*files, "-m", QUICK_TESTS, *options])))
 
 
-def print_survivors(module: Path, direct: bool) -> int:
+def print_survivors(module: Path, direct: bool, every: int) -> int:
     """Print what the tests of a module do not notice; return how many changes that is."""
     source, tests = module.read_text(encoding="utf-8"), tests_of(module)[: 1 if direct else None]
     forget(module)
@@ -207,12 +207,13 @@ def print_survivors(module: Path, direct: bool) -> int:
         if not is_usual and (mutant.before, mutant.after) not in equivalent:
             tested.append(mutant)
     survivors = 0
-    for mutant in tested:
+    for mutant in tested[::every]:
         if not is_noticed(module, mutant.code, tests, seconds):
             survivors += 1
             print(f"{module}:{mutant.line}\n  - {mutant.before}\n  + {mutant.after}", flush=True)
     module.write_text(source, encoding="utf-8")
-    print(f"{module}: {len(changes)} mutants, {len(changes) - len(tested)} equivalent, {survivors} survive", flush=True)
+    counts = f"{len(changes)} mutants, {len(changes) - len(tested)} equivalent, {len(tested[::every])} tested"
+    print(f"{module}: {counts}, {survivors} survive", flush=True)
     return survivors
 
 
@@ -237,6 +238,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
     parser.add_argument("modules", nargs="+", type=Path, metavar="MODULE", help="a file of dlperf_study/")
     parser.add_argument("--direct", action="store_true", help="only the tests that import the module, if any do")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth change (1)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy_project(Path(folder))
@@ -246,7 +248,7 @@ def main() -> int:
         survivors = 0
         for module in options.modules:
             preload(Path(tests_of(module)[-1][0]))
-            survivors += print_survivors(module, options.direct)
+            survivors += print_survivors(module, options.direct, options.every)
     return 1 if survivors else 0
 
 

@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import sem
 
 from dlperf_study.analysis.communication import (
     ERRORS,
+    LARGEST_CORRELATION,
+    LEAST_EXCHANGE_ERROR,
     bus_bandwidth,
     communication_of,
     computation_seconds,
@@ -14,11 +17,14 @@ from dlperf_study.analysis.communication import (
     exposed_error_seconds,
     exposed_seconds,
     jitter_seconds,
+    link_bandwidth,
     load_balance,
     mean_error,
     overlap,
     rank_computations,
+    rank_waiting_seconds,
     shared_cores,
+    unexplained_waiting_seconds,
 )
 from dlperf_study.analysis.throughput import makespan_seconds, sum_of_rank_rates, throughput
 from tests.evidence_factory import GRADIENT_BYTES, Recipe
@@ -189,3 +195,93 @@ def test_asynchronous_trainers_have_the_rate_of_the_servers_too(make_run):
     assert throughput(run) == pytest.approx(2 * 32 * 2 / 4)
     assert sum_of_rank_rates(run) == pytest.approx(32 * 2 / 2 + 32 * 2 / 4)
     assert sum_of_rank_rates(make_run(devices_per_node=4)) is None
+
+
+@pytest.mark.parametrize("correlation", [-0.5, 0.0, 0.5, 0.99])
+@pytest.mark.parametrize("count", [5, 30])
+def test_the_error_of_a_mean_is_widened_by_the_corrected_correlation_of_neighbours(correlation, count):
+    steps = 1 + 0.01 * autoregressive(np.random.default_rng(3), correlation, (1, count))[0]
+    centred = steps - steps.mean()
+    neighbours = np.correlate(centred, centred, "full")[count] / np.correlate(centred, centred)[0]
+    corrected = np.clip(neighbours + (1 + 3 * neighbours) / count, 0, LARGEST_CORRELATION)
+    assert mean_error(steps) == pytest.approx(sem(steps) * np.sqrt((1 + corrected) / (1 - corrected)))
+
+
+def test_two_steps_have_an_error():
+    assert mean_error(np.array([1.0, 1.2])) == pytest.approx(sem([1.0, 1.2]))
+
+
+def test_the_error_of_a_computation_is_that_of_the_mean_of_its_halves(make_run):
+    """The halves have the same mean, and steps that differ."""
+    before, after = [0.9, 1.1, 1.0, 0.9, 1.1], [1.3, 0.7, 1.0, 0.7, 1.3]
+    run = make_run({0: computation(before, after)}, computation_steps=10, **TWO)
+    [first, _] = rank_computations(run)
+    assert first.error == pytest.approx(np.hypot(mean_error(np.array(before)), mean_error(np.array(after))) / 2)
+    assert first.error > 0
+
+
+def test_the_error_of_what_is_exposed_is_that_of_the_step_and_of_the_computation(hand_made_run):
+    run = hand_made_run()
+    assert exposed_error_seconds(run) == pytest.approx(np.hypot(mean_error(np.array([1.0, 1.0, 1.0, 3.0])), 0.1))
+
+
+def test_a_step_waits_longer_than_the_exchange_only_by_what_is_exposed_beyond_it(hand_made_run):
+    assert unexplained_waiting_seconds(hand_made_run()) == 0.0
+    run = hand_made_run(training=(2.0, 2.0, 2.0, 2.0), seed=1)
+    assert unexplained_waiting_seconds(run) == pytest.approx(2.0 - 1.0 - 0.8)
+    for log in run.ranks:
+        del log.windows["exchange"]
+    assert unexplained_waiting_seconds(run) == 0.0
+
+
+def test_the_fastest_rank_waits_for_the_slowest_where_ranks_wait(hand_made_run):
+    assert rank_waiting_seconds(hand_made_run()) == pytest.approx(1.0 - 0.8)
+    assert rank_waiting_seconds(hand_made_run(exchange="push_pull", seed=1)) == 0.0
+
+
+def test_nobody_waits_for_ranks_whose_computation_was_not_measured(hand_made_run):
+    run = hand_made_run()
+    for log in run.ranks:
+        del log.windows["computation_before"], log.windows["computation_after"]
+    assert rank_waiting_seconds(run) == 0.0
+
+
+@pytest.mark.parametrize("devices", [2, 4])
+def test_the_cost_of_an_exchange_is_a_weighted_fit(make_run, devices):
+    run = make_run(recipe=Recipe(noise=0.05), devices_per_node=devices)
+    names = [name for name in run.ranks[0].windows if name.startswith("exchange")]
+    slowest = [max((log.windows[name] for log in run.ranks), key=lambda window: window.seconds) for name in names]
+    seconds = np.array([window.mean_seconds for window in slowest])
+    errors = np.maximum([mean_error(window.step_seconds) for window in slowest], LEAST_EXCHANGE_ERROR * seconds)
+    sizes = np.array([window.bytes for window in slowest], dtype=float)
+    per_byte, latency = np.polyfit(sizes, seconds, 1, w=1 / errors)
+    cost = exchange_cost(run)
+    assert (cost.latency_seconds, cost.seconds_per_byte) == pytest.approx((latency, per_byte))
+    assert link_bandwidth(run) == pytest.approx(2 * (devices - 1) / devices / per_byte)
+
+
+def test_three_sizes_have_a_cost_and_two_have_none(make_run):
+    run = make_run(recipe=Recipe(noise=0.0), **TWO)
+    names = [name for name in run.ranks[0].windows if name.startswith("exchange")]
+    for kept in (3, 2):
+        for log in run.ranks:
+            for name in names[kept:]:
+                log.windows.pop(name, None)
+        assert (exchange_cost(run) is not None) == (kept == 3)
+
+
+def test_larger_exchanges_that_are_faster_have_no_bandwidth(make_run):
+    assert link_bandwidth(make_run(recipe=Recipe(exchange_seconds=0.0005, noise=0.0), **TWO)) is None
+
+
+def test_the_threads_of_servers_and_of_each_host_count(make_run):
+    """Two ranks with a thread each and one for the exchange; one server: 5 threads on one host, 2.5 on each of two."""
+    recipe = Recipe(exchange="push_pull", cores=4)
+    run = make_run(recipe=recipe, servers=1, **TWO)
+    assert shared_cores(run) == "5 threads of ranks, exchange and servers share 4 cores"
+    run.ranks[0].facts["host"] = "host-b"
+    assert shared_cores(run) == ""
+    run.facts["environment"]["hardware"]["cores"] = 2
+    assert shared_cores(run) == "2.5 threads of ranks, exchange and servers share 2 cores"
+    run.ranks[0].facts["device"] = "gpu"
+    assert shared_cores(run) == ""
