@@ -8,7 +8,7 @@ from scipy.stats import sem
 
 from dlperf_study.analysis.communication import (
     ERRORS,
-    LARGEST_CORRELATION,
+    LARGEST_CORRELATION_OF_FEW,
     LEAST_EXCHANGE_ERROR,
     bus_bandwidth,
     communication_of,
@@ -203,7 +203,7 @@ def test_the_error_of_a_mean_is_widened_by_the_corrected_correlation_of_neighbou
     steps = 1 + 0.01 * autoregressive(np.random.default_rng(3), correlation, (1, count))[0]
     centred = steps - steps.mean()
     neighbours = np.correlate(centred, centred, "full")[count] / np.correlate(centred, centred)[0]
-    corrected = np.clip(neighbours + (1 + 3 * neighbours) / count, 0, LARGEST_CORRELATION)
+    corrected = np.clip(neighbours + (1 + 3 * neighbours) / count, 0, LARGEST_CORRELATION_OF_FEW)
     assert mean_error(steps) == pytest.approx(sem(steps) * np.sqrt((1 + corrected) / (1 - corrected)))
 
 

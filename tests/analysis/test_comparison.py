@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import gmean, t
+from scipy.stats import gmean, t, ttest_ind
 
 from dlperf_study.analysis.comparison import (
     BOTH,
@@ -14,6 +14,8 @@ from dlperf_study.analysis.comparison import (
     PARTS,
     UNCLEAR,
     explaining_part,
+    larger_part,
+    of_itself,
 )
 from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.dataset import collect
@@ -154,6 +156,22 @@ def test_a_part_explains_only_what_its_interval_can(decided, computation, exchan
     parts = dict(zip(PARTS[1:], (estimate(*computation), estimate(*exchange)), strict=True))
     excess = parts["computation_seconds"].minus(parts["exposed_seconds"])
     assert explaining_part(decided, parts, excess) == said
+
+
+def test_the_larger_part_is_how_much_more_the_computation_differs_than_the_exchange():
+    runs = pd.DataFrame({"computation_seconds": [4.0, 5.0, 7.0, np.nan], "exposed_seconds": [1.0, 3.0, 2.0, 9.0]})
+    reference_runs = pd.DataFrame({"computation_seconds": [3.0, 3.5, 4.0], "exposed_seconds": [0.5, 0.75, 0.0]})
+    expected = ttest_ind([3.0, 2.0, 5.0], [2.5, 2.75, 4.0], equal_var=False)
+    excess = larger_part(runs, reference_runs, None)
+    assert excess.mean == pytest.approx(10 / 3 - 9.25 / 3)
+    assert excess.p_value() == pytest.approx(expected.pvalue)
+    assert larger_part(runs[3:], reference_runs, None) is larger_part(reference_runs, runs[3:], None) is None
+
+
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_what_is_compared_with_itself_differs_by_nothing_exactly(runs):
+    freedom = Estimate(0.0).freedom if runs < 3 else runs - 1
+    assert of_itself(runs) == Estimate(0.0, None if runs < 3 else 0.0, freedom)
 
 
 @pytest.mark.parametrize(("excess", "explained"), [(-0.1, EXCHANGE), (0.0, BOTH), (0.1, COMPUTATION)])
