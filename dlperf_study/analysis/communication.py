@@ -98,7 +98,7 @@ def mean_error(step_seconds: Floats) -> float:
     """
     count, centred = step_seconds.size, step_seconds - step_seconds.mean()
     squares = float(centred @ centred)
-    if count < 2 or not squares:
+    if not squares:
         return 0.0
     correlation = float(centred[1:] @ centred[:-1]) / squares
     corrected = min(max(correlation + (1 + 3 * correlation) / count, 0.0), LARGEST_CORRELATION_OF_FEW)

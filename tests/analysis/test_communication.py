@@ -72,6 +72,7 @@ def test_where_nothing_is_exchanged_the_step_is_the_computation(make_run):
     columns = communication_of(run)
     assert (columns["computation_seconds"], columns["exposed_seconds"], columns["load_balance"]) == (1.5, 0.0, 1.0)
     assert (columns["exchange_seconds"], columns["overlap"], columns["bus_bandwidth"]) == (None, None, None)
+    assert columns["jitter_seconds"] is None
 
 
 def test_a_step_faster_than_its_computation_has_negative_exposed_communication(make_run):
@@ -138,7 +139,7 @@ def test_waiting_for_jitter_is_split_off(make_run):
     }
     run = make_run(times, measured_steps=2, computation_steps=4, exchange_steps=2, **TWO)
     assert exposed_seconds(run) == pytest.approx(0.3)
-    assert jitter_seconds(run) == pytest.approx(0.1)
+    assert jitter_seconds(run) == communication_of(run)["jitter_seconds"] == pytest.approx(0.1)
     assert overlap(run) == pytest.approx(1 - 0.2 / 0.4)
 
 
@@ -260,14 +261,14 @@ def test_the_cost_of_an_exchange_is_a_weighted_fit(make_run, devices):
     assert link_bandwidth(run) == pytest.approx(2 * (devices - 1) / devices / per_byte)
 
 
-def test_three_sizes_have_a_cost_and_two_have_none(make_run):
+@pytest.mark.parametrize(("kept", "has_cost"), [(3, True), (2, False)])
+def test_three_sizes_have_a_cost_and_two_have_none(make_run, kept, has_cost):
     run = make_run(recipe=Recipe(noise=0.0), **TWO)
     names = [name for name in run.ranks[0].windows if name.startswith("exchange")]
-    for kept in (3, 2):
-        for log in run.ranks:
-            for name in names[kept:]:
-                log.windows.pop(name, None)
-        assert (exchange_cost(run) is not None) == (kept == 3)
+    for log in run.ranks:
+        for name in names[kept:]:
+            del log.windows[name]
+    assert (exchange_cost(run) is not None) == has_cost
 
 
 def test_larger_exchanges_that_are_faster_have_no_bandwidth(make_run):
