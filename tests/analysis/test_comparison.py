@@ -10,12 +10,14 @@ from scipy.stats import gmean, t, ttest_ind
 from dlperf_study.analysis.comparison import (
     BOTH,
     COMPUTATION,
+    EXCESS,
     EXCHANGE,
     PARTS,
     UNCLEAR,
+    differences,
     explaining_part,
-    larger_part,
     of_itself,
+    step_samples,
 )
 from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.dataset import collect
@@ -158,14 +160,21 @@ def test_a_part_explains_only_what_its_interval_can(decided, computation, exchan
     assert explaining_part(decided, parts, excess) == said
 
 
-def test_the_larger_part_is_how_much_more_the_computation_differs_than_the_exchange():
-    runs = pd.DataFrame({"computation_seconds": [4.0, 5.0, 7.0, np.nan], "exposed_seconds": [1.0, 3.0, 2.0, 9.0]})
-    reference_runs = pd.DataFrame({"computation_seconds": [3.0, 3.5, 4.0], "exposed_seconds": [0.5, 0.75, 0.0]})
+def test_the_excess_is_how_much_more_the_computation_differs_than_the_exchange():
+    runs = pd.DataFrame(
+        {
+            "identity": ["torch", "paddle"] * 3 + ["torch", "unmeasured"],
+            "step_seconds": 9.0,
+            "computation_seconds": [4.0, 3.0, 5.0, 3.5, 7.0, 4.0, np.nan, np.nan],
+            "exposed_seconds": [1.0, 0.5, 3.0, 0.75, 2.0, 0.0, 9.0, 9.0],
+        }
+    )
+    samples = step_samples(runs, None)
+    excess = differences(samples, "torch", "paddle")[EXCESS]
     expected = ttest_ind([3.0, 2.0, 5.0], [2.5, 2.75, 4.0], equal_var=False)
-    excess = larger_part(runs, reference_runs, None)
     assert excess.mean == pytest.approx(10 / 3 - 9.25 / 3)
     assert excess.p_value() == pytest.approx(expected.pvalue)
-    assert larger_part(runs[3:], reference_runs, None) is larger_part(reference_runs, runs[3:], None) is None
+    assert set(differences(samples, "torch", "unmeasured")) == {"step_seconds", "exposed_seconds"}
 
 
 @pytest.mark.parametrize("runs", [2, 3, 5])
