@@ -12,6 +12,7 @@ from dlperf_study.analysis.scaling import (
     curve_diagnostics,
     efficiency,
     efficiency_factors,
+    factor_samples,
     scaling_columns,
     series_factors,
     unexplained_steps,
@@ -61,9 +62,15 @@ BASELINE_RUNS = pd.DataFrame(
 )
 
 
+def factors_of(runs, baseline_runs):
+    """Return the factors of runs relative to those of a baseline, all of them independent."""
+    sides = [runs.assign(identity="measured"), baseline_runs.assign(identity="baseline")]
+    return efficiency_factors(factor_samples(pd.concat(sides, ignore_index=True), None), "measured", "baseline")
+
+
 def test_the_product_of_the_three_factors_is_the_ratio_of_the_rates_per_device():
     """Of the runs in which computation was measured."""
-    factors = efficiency_factors(RUNS, BASELINE_RUNS, None)
+    factors = factors_of(RUNS, BASELINE_RUNS)
     product = math.prod(estimate.factor for estimate in factors.values())
     measured_runs = RUNS[:3]
     rates, baseline_rates = (runs["batch_per_device"] / runs["step_seconds"] for runs in (measured_runs, BASELINE_RUNS))
@@ -75,8 +82,8 @@ def test_the_product_of_the_three_factors_is_the_ratio_of_the_rates_per_device()
 
 
 def test_without_a_measured_computation_of_either_there_are_no_factors():
-    assert efficiency_factors(RUNS[3:], BASELINE_RUNS, None) == {}
-    assert efficiency_factors(BASELINE_RUNS, RUNS[3:], None) == {}
+    assert factors_of(RUNS[3:], BASELINE_RUNS) == {}
+    assert factors_of(BASELINE_RUNS, RUNS[3:]) == {}
 
 
 def test_an_interval_of_the_efficiency_is_that_of_the_speedup_per_device():
