@@ -13,19 +13,19 @@ from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.run import read_run
 from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.plan import Plan
+from tests.evidence.damages import DamagedStudy
 from tests.evidence_factory import Planned, change, configuration, write_plan, write_run
-from tests.fuzz_evidence import Target
 
 ASKED = configuration(devices_per_node=2)
-#: So many of all damages are read, and so many collected; ``python -m tests.fuzz_evidence`` collects any of them.
+#: So many of all damages are read, and so many collected; ``make fuzz`` collects any of them, and several at a time.
 READ, COLLECTED = 200, 10
 #: The lines of a log: the rank, nine windows, of which the third is training, and the end.
 RANK, TRAINING, END = 0, 3, 10
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory):
-    return Target(tmp_path_factory.mktemp("fuzz"))
+def damaged_study(tmp_path_factory):
+    return DamagedStudy(tmp_path_factory.mktemp("damaged"))
 
 
 @pytest.fixture
@@ -67,22 +67,22 @@ def read(study):
             run_diagnostics(run)
 
 
-def test_damages_are_refused_and_never_crash(target):
-    damages = random.Random(0).sample(target.damages, READ + COLLECTED)
+def test_damages_are_refused_and_never_crash(damaged_study):
+    damages = random.Random(0).sample(damaged_study.damages, READ + COLLECTED)
     for damage in damages[:READ]:
         try:
-            read(target.damaged([damage]))
+            read(damaged_study.damaged([damage]))
         except Exception as error:
             pytest.fail(f"{damage}: {error!r}")
     for damage in damages[READ:]:
         try:
-            target([damage])
+            damaged_study.messages([damage])
         except Exception as error:
             pytest.fail(f"{damage}: {error!r}")
 
 
-def test_an_intact_study_has_no_diagnostic_about_its_evidence(target):
-    messages = target([])
+def test_an_intact_study_has_no_diagnostic_about_its_evidence(damaged_study):
+    messages = damaged_study.messages([])
     assert [message for message in messages if message.startswith("not counted")] == []
     assert "failed, not counted: trainer-0 exited with code 1" in messages
 

@@ -1,19 +1,8 @@
-"""Damages the evidence of a study, and collects it: each damage is refused in one message or counts, and none crashes.
+"""Every damage of the evidence of a study: of each value, each file, and the name of each run's folder."""
 
-``damages`` yields every damage there is; ``tests/evidence/test_damage.py`` tries some of them, always the same.
-This program tries them in random order, several at a time. Launch from the root:
-
-    python -m tests.fuzz_evidence [--seconds 300] [--seed 0]
-"""
-
-import argparse
 import json
 import os
-import random
 import shutil
-import tempfile
-import time
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -142,8 +131,8 @@ def write_intact_study(folder: Path) -> None:
     write_study(StudyPaths(folder), [Planned(alone, noted, runs=1), Planned(pair, runs=2), Planned(broken, failed, 1)])
 
 
-class Target:
-    """Collects copies of a study to which damage is done; the study itself stays as it is."""
+class DamagedStudy:
+    """A copy of a small study, to which damage is done again and again; the study itself stays as it is."""
 
     def __init__(self, folder: Path) -> None:
         self._intact, self._damaged = folder / "intact", folder / "damaged"
@@ -151,8 +140,8 @@ class Target:
         self.damages = list(damages(self._intact))
         self._changed: list[Damage] = []
 
-    def __call__(self, combined: Sequence[Damage]) -> list[str]:
-        """Return what is said of the study with all of these damages; that it can't be collected is one message."""
+    def messages(self, combined: Sequence[Damage]) -> list[str]:
+        """Return the diagnostics of the study with all of these damages; that it can't be collected is one message."""
         paths = self.damaged(combined)
         try:
             dataset = collect(paths)
@@ -178,28 +167,3 @@ class Target:
         for damage in (damage for damage in self._changed if not isinstance(damage, NewName)):
             shutil.copy(self._intact / damage.file, self._damaged / damage.file)
         self._changed = []
-
-
-def main() -> int:
-    """Damage and collect until the time is over; print every crash, and return 1 if there was one."""
-    parser = argparse.ArgumentParser(description="Damage evidence at random, and collect it.")
-    parser.add_argument("--seconds", type=float, default=300.0, help="for how long (default: 300)")
-    parser.add_argument("--seed", type=int, default=0, help="of the choice of damages (default: 0)")
-    options = parser.parse_args()
-    choice, end, studies, crashes = random.Random(options.seed), time.monotonic() + options.seconds, 0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        target = Target(Path(folder))
-        while time.monotonic() < end:
-            combined = choice.sample(target.damages, choice.choice((1, 1, 2, 3)))
-            studies += 1
-            try:
-                target(combined)
-            except Exception:  # Whatever it is, it is a crash.
-                crashes += 1
-                print("crash of:", *combined, traceback.format_exc(), sep="\n", flush=True)
-    print(f"{studies} damaged studies collected, {crashes} crashes")
-    return 1 if crashes else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
