@@ -144,7 +144,7 @@ def _further_steps(steps: int, error: float) -> int:
     ``error``: the standard error in tolerances, which falls with the square root of the steps. Two digits are given.
     """
     further = max(steps * (SHOWN * error) ** 2 - steps, steps, ENOUGH_STEPS - steps)
-    unit = 10.0 ** max(0, int(np.log10(further)) - 1)
+    unit = 10.0 ** (int(np.log10(further)) - 1)
     return int(np.ceil(further / unit) * unit)
 
 
