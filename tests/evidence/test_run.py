@@ -157,7 +157,7 @@ def test_a_rank_that_contradicts_its_run_is_not_counted(paths, line, values, mes
     assert message in run.reason
 
 
-BY_TIME = {"devices_per_node": 2, "max_warmup_seconds": 10.0, "measured_seconds": 2.0}
+BY_TIME = {"devices_per_node": 2, "max_warmup_seconds": 1.0, "measured_seconds": 0.5}
 
 
 def with_steps(rank, name, steps, **values):

@@ -66,3 +66,9 @@ def test_a_mean_with_a_median_is_not_examined_again():
         for text, devices in (("100", 1), ("300", 2))
     ]
     assert len(found("above_linear", both)) == 1
+
+
+@pytest.mark.parametrize(("printed", "severity"), [("390.0", Severity.NOTE), ("410.0", Severity.ERROR)])
+def test_twice_linear_is_the_most_that_may_be_explained(printed, severity):
+    [diagnostic] = found("above_linear", [rate("100.0"), rate(printed, 2)])
+    assert diagnostic.severity is severity

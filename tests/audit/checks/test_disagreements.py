@@ -37,3 +37,20 @@ def test_another_condition_is_another_configuration():
 
 def test_a_mean_is_not_held_against_a_median():
     assert examined("disagreements", twice("352.72", "353.1", estimator="mean")) == []
+
+
+def test_a_configuration_that_is_printed_once_hides_no_other():
+    assert len(found("disagreements", [rate("5", 4, table="one"), *twice("352.72", "354.00")])) == 1
+
+
+def test_a_difference_on_one_device_is_no_factor_of_it():
+    [diagnostic] = found("disagreements", [rate("100.0", table="one"), rate("100.9", table="other")])
+    assert "factor" not in diagnostic.computation
+
+
+def test_a_number_that_is_twice_in_one_table_is_worth_a_note():
+    [diagnostic] = found("disagreements", [rate("352.72", 8), rate("352.72", 8, cell="again")])
+    assert diagnostic.severity is Severity.NOTE
+    assert diagnostic.computation == "352.72 is 2 times in one table, for the same configuration"
+    [diagnostic] = found("disagreements", [rate("352.72", 8), rate("400.00", 8, cell="again")])
+    assert diagnostic.severity is Severity.WARNING

@@ -24,3 +24,11 @@ def test_other_baselines_are_not_compared():
     other = {"baseline": "other/throughput/1"}
     single = rate("50", table="other")
     assert examined("efficiency", [single, *rows("0.875")[:3], ratio("efficiency", "0.5", 8) | other]) == []
+
+
+def test_an_efficiency_that_can_not_be_compared_hides_no_other():
+    other = {"baseline": "other/throughput/1"}
+    incomparable = [rate("50", table="other"), *rows("0.875")[:3], ratio("efficiency", "0.5", 8) | other]
+    further = [rate("1500", 16), ratio("speedup", "15.0", 16), ratio("efficiency", "0.5", 16)]
+    [diagnostic] = found("efficiency", [*incomparable, *further])
+    assert diagnostic.computation == "15.0 × 1 / 16 = 0.9375, printed 0.5"

@@ -44,3 +44,8 @@ def test_many_steps_are_judged_together():
     many = [row | ({"runs_of": f"{row['table']}/{row['runs_of']}"} if "runs_of" in row else {}) for row in many]
     severities = [{diagnostic.severity for diagnostic in found("falling", rows)} for rows in (alone, many)]
     assert severities == [{Severity.WARNING}, {Severity.NOTE}]
+
+
+def test_numbers_whose_rounding_meets_do_not_fall():
+    assert examined("falling", [rate("10", 4), rate("9", 8)]) == [None]
+    assert len(found("falling", [rate("10.0", 4), rate("9.8", 8)])) == 1

@@ -19,3 +19,9 @@ def test_one_run_is_not_compared():
 def test_runs_whose_table_is_not_published_count_too():
     rows = [row | {"runs_of": None} for row in runs(["100", "101", "150"])]
     assert len(found("far_repetitions", rows)) == 1
+
+
+def test_slow_runs_are_compared_too_and_with_a_median_of_nothing_none_is():
+    [diagnostic] = found("far_repetitions", runs(["0.40", "0.41", "0.40", "0.60"]))
+    assert diagnostic.computation.startswith("0.60, but the median of the other runs is 0.4 (+50.0%)")
+    assert examined("far_repetitions", runs(["0", "0", "0", "5"])) == [None]

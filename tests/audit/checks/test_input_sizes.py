@@ -31,7 +31,7 @@ def test_an_input_that_may_be_the_usual_one():
 
 
 def test_the_fastest_rate_per_device_decides():
-    [diagnostic] = found("input_sizes", [rate("15.44", **CPU), rate("335", 20, **CPU), rate("100", 40, **CPU)])
+    [diagnostic] = found("input_sizes", [rate("15.44", **CPU), rate("335", 20, **CPU), rate("400", 40, **CPU)])
     assert [cell.text for cell in diagnostic.cells] == ["335"]
 
 
@@ -40,3 +40,8 @@ def test_faster_convolutions_leave_it_open():
     [diagnostic] = found("input_sizes", [rate("247.0", **gpu)])
     assert "if it is the network's usual 112" in diagnostic.computation
     assert "Winograd" in diagnostic.explanations[0]
+
+
+def test_a_network_or_a_device_that_is_not_known_is_not_examined():
+    assert examined("input_sizes", [rate("16.74", **CPU | {"device_name": "Xeon"})]) == []
+    assert examined("input_sizes", [rate("16.74", **CPU | {"model": "r50"})]) == []
