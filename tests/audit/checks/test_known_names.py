@@ -29,3 +29,7 @@ def test_a_name_without_the_other_is_not_examined():
 def test_a_size_or_precision_that_is_not_stated_is_no_unknown_name():
     for name in ("image_size", "precision"):
         assert examined("known_names", [rate("300", **V100 | {name: None})]) == [None]
+
+
+def test_a_rate_without_names_hides_no_other():
+    assert examined("known_names", [rate("300", model="r50"), rate("300", 2, **V100)]) == [None]

@@ -144,3 +144,28 @@ def test_the_row_whose_ratio_is_one_is_a_baseline():
     rows = [rate("352.72"), number("speedup", "1.00"), rate("1358.64", 4), number("speedup", "3.95", 4)]
     [diagnostic] = found("ratios", rows)
     assert "1358.64 / 352.72" in diagnostic.computation
+
+
+def test_what_would_fit_an_efficiency_is_per_device():
+    single = rate("300.00", table="other", cell="other/throughput/1", series="other")
+    rows = [rate("352.72"), rate("1358.64", 4), ratio("efficiency", "1.132", 4)]
+    [diagnostic] = found("ratios", [*rows, single])
+    assert diagnostic.computation.endswith("It would fit 1358.64 / 300.00 (other/throughput/1)")
+    listed = runs(["90", "110"]) + runs(["150", "250"], 2)
+    [diagnostic] = found("ratios", [rate("100.0"), rate("200.0", 2), ratio("efficiency", "0.985", 2), *listed])
+    assert diagnostic.computation.endswith("It would fit the mean of the ratios of the runs")
+
+
+def test_runs_without_a_rate_make_no_mean_of_ratios():
+    listed = runs(["0", "110"]) + runs(["150", "250"], 2)
+    [diagnostic] = found("ratios", [rate("100.0"), rate("200.0", 2), ratio("speedup", "1.5", 2), *listed])
+    assert diagnostic.computation.endswith("it fits no rounding")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "fits"),
+    [(2.5, 3.9, True), (2.0, 3.0, True), (3.0, 3.9, True), (2.0, 2.9, False), (3.1, 3.9, False)],
+)
+def test_a_ratio_of_the_rounds_that_both_have_need_only_be_in_its_interval(low, high, fits):
+    rows = [rate("100.0", measured_rounds="1 2 3"), rate("300.0", 4, measured_rounds="2 3 4")]
+    assert (found("ratios", [*rows, ratio("speedup", "3.80", 4, low=low, high=high)]) == []) == fits
