@@ -55,3 +55,17 @@ def test_as_many_runs_as_stated():
 def test_a_list_counts_for_all_summaries_of_its_configuration():
     again = rate("400.00", table="again")
     assert len(found("run_lists", [rate("397.78"), again, *runs(LIST)])) == 1
+
+
+def test_a_run_may_not_be_listed_twice_either():
+    listed = runs(["1.0", "2.0", "3.0"])
+    listed[2]["repetition"] = 2
+    [diagnostic] = found("run_lists", [rate("2.0"), *listed])
+    assert diagnostic.computation == "run 2 is in the list more than once"
+
+
+def test_of_three_runs_one_may_be_left_out_and_of_two_none():
+    [diagnostic] = found("run_lists", [rate("4.5"), *runs(["1.0", "2.0", "8.0"])])
+    assert diagnostic.computation.endswith("That is the median without run 2 (2.0)")
+    [diagnostic] = found("run_lists", [rate("1.00"), *runs(["1.0", "2.0"])])
+    assert diagnostic.computation.endswith("printed 1.00. That is run 1")

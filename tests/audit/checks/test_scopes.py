@@ -38,3 +38,16 @@ def test_a_point_off_by_its_nodes():
 
 def test_a_curve_that_goes_on_as_it_is_speaks_against_it():
     assert found("scopes", [rate("145"), rate("148", 2), rate("276", 4)]) == []
+
+
+@pytest.mark.parametrize(
+    "rates", [("100", "99", "60"), ("100", "60", "99"), ("100", "99", "104"), ("100", "104", "99")]
+)
+def test_a_curve_of_which_one_point_falls_or_rises_is_not_flat(rates):
+    """Whichever point it is."""
+    assert examined("scopes", curve(*rates))[0] is None
+
+
+def test_a_curve_that_goes_on_above_a_point_says_that_its_scope_is_wrong():
+    diagnostic, *_ = found("scopes", curve("100", "100", "390"))
+    assert diagnostic.computation.startswith("100 × 2 devices = 200, which is where 100 on 1 device leads")
