@@ -32,7 +32,7 @@ try:
     from cosmic_ray.operators.operator import Operator
     from cosmic_ray.plugins import get_operator
 except ImportError as error:
-    sys.exit(f"{error.name} is missing: pip install cosmic-ray, into an environment of its own with this project")
+    sys.exit(f"{error.name} is missing: pip install --target FOLDER cosmic-ray, and put FOLDER into PYTHONPATH")
 
 PROJECT = Path(__file__).resolve().parent.parent
 #: Of the file that lists changes that make no difference: those of any module.
@@ -145,7 +145,10 @@ def imported_modules(file: Path) -> set[str]:
 
 def forget(module: Path) -> None:
     """Remove a module, and all that import it, from the imported ones."""
-    files = {name: Path(str(vars(sys.modules[name]).get("__file__"))) for name in sys.modules if _is_own(name)}
+    files: dict[str, Path] = {}
+    for name, imported_module in sys.modules.items():
+        if name.startswith("dlperf_study."):
+            files[name] = Path(str(vars(imported_module).get("__file__")))
     imports = {name: imported_modules(file) for name, file in files.items() if file.suffix == ".py"}
     forgotten, newly = set(), {".".join(module.with_suffix("").parts)}
     while newly:
@@ -155,10 +158,6 @@ def forget(module: Path) -> None:
         sys.modules.pop(name, None)
         parent, _, child = name.rpartition(".")
         vars(sys.modules.get(parent, sys)).pop(child, None)
-
-
-def _is_own(name: str) -> bool:
-    return name.startswith("dlperf_study.")
 
 
 def is_noticed(module: Path, code: str, tests: Sequence[Sequence[str]], seconds: float | None = None) -> bool:

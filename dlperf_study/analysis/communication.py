@@ -20,8 +20,8 @@ from dlperf_study.evidence.run import Run
 
 #: Standard errors beyond which a difference within a run is no chance, also where steps resemble their neighbours.
 ERRORS = 3.0
-#: Above that of a whole training window: a window of computation has few steps, and an error that is too small names a
-#: rank as the straggler that is none.
+#: Larger than for a training window. A window of computation has few steps, and with too small an error a rank would be
+#: named the straggler that is none.
 LARGEST_CORRELATION_OF_FEW = 0.95
 #: The least share of its mean by which the mean of an exchange is uncertain, whatever its few repetitions say.
 LEAST_EXCHANGE_ERROR = 0.01
@@ -70,7 +70,7 @@ def computation_windows(log: RankLog, exchange: str) -> list[Window]:
     return [log.windows[name] for name in names if name in log.windows]
 
 
-#: What is said of one run needs it ten times.
+#: The row and the diagnostics of one run call it ten times.
 @lru_cache(maxsize=1)
 def rank_computations(run: Run) -> tuple[RankComputation, ...]:
     """Return the computation of each rank, in order of rank; none where it was not measured.

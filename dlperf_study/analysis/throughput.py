@@ -31,7 +31,7 @@ def throughput_of(run: Run) -> dict[str, float | None]:
     }
 
 
-#: What is said of one run needs it twenty times.
+#: The row and the diagnostics of one run call it twenty times.
 @lru_cache(maxsize=1)
 def slowest_training(run: Run) -> Window:
     """Return the training window of the rank whose updates were done last; every completed run has one."""

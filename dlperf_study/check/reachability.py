@@ -207,9 +207,8 @@ def _link(cluster: Cluster, subject: str, hardware: Facts) -> Iterator[CheckResu
     """Yield whether the link of the cluster file can be the one that the node reports, where it reports one."""
     on_gpu = cluster.device == "gpu"
     measured = hardware.get("network") if cluster.nodes > 1 else hardware.get("gpu_links") if on_gpu else ""
-    contradictions = list(link_contradictions(cluster.link, cluster.nodes, hardware))
-    if contradictions:
-        yield missing(subject, contradictions[0], "correct link in the cluster file: captions have it")
+    if contradiction := next(link_contradictions(cluster.link, cluster.nodes, hardware), ""):
+        yield missing(subject, contradiction, "correct link in the cluster file: captions have it")
     elif measured:
         yield ok(subject, measured)
 
@@ -275,7 +274,8 @@ def _on_gpus(cluster: Cluster, framework: str, facts: Mapping[str, Facts], every
         return note(framework, f"{everywhere}; trains on CPUs only", "its configurations are unsupported")
     supports = {name: support_of(answer) for name, answer in answers.items()}
     is_without_cuda = any(support and not support.cuda for support in supports.values())
-    for contradiction in gpu_contradictions(framework, supports, cluster.devices_per_node, cluster.device_name):
+    contradictions = gpu_contradictions(framework, supports, cluster.devices_per_node, cluster.device_name)
+    if contradiction := next(contradictions, ""):
         if is_without_cuda and framework not in cluster.python:
             return note(framework, contradiction, "its configurations are unsupported")
         return missing(framework, contradiction, "docs/gpu.md says how to install a build for GPUs")

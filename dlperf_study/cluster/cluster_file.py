@@ -60,14 +60,22 @@ def read_cluster(
     file = validate(cluster_file_model(sections), read_mapping(path), display_path(path), keys(sections))
     if errors := list(contradictions(file, launchers)):
         raise StudyFileError("\n".join(f"{display_path(path)}: {error}" for error in errors))
-    facts = launchers[file.launcher]
+    cluster = _cluster(file, launchers[file.launcher], path)
+    if not cluster.is_this_machine:
+        return cluster
+    training = frameworks.names() if framework_names is None else framework_names
+    return _with_devices_here(cluster, display_path(path), training)
+
+
+def _cluster(file: ClusterFile, facts: LauncherFacts, path: Path) -> Cluster:
+    """Return the cluster as the file has it, ``auto`` included."""
     python = {framework: str(Path(interpreter).expanduser()) for framework, interpreter in file.python.items()}
     if facts.uses_images:
         # In an image the default is the one on the PATH, not that of this machine.
         python = {DEFAULT: "python", **python}
     # The name under which the cluster is found again.
     has_short_name = path.resolve().parent == (PARAMS / "clusters").resolve()
-    cluster = Cluster(
+    return Cluster(
         name=path.resolve().stem if has_short_name else str(path.resolve()),
         hosts=tuple(file.hosts),
         nodes=file.nodes or len(file.hosts),
@@ -82,10 +90,6 @@ def read_cluster(
         devices_per_node=file.devices_per_node or 0,
         **{name: getattr(file, name) for name in SAME_IN_CLUSTER},
     )
-    if not facts.is_this_machine:
-        return cluster
-    training = frameworks.names() if framework_names is None else framework_names
-    return _with_devices_here(cluster, display_path(path), training)
 
 
 def sections_of(launchers: Launchers) -> dict[str, type[Section]]:

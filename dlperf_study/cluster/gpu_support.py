@@ -56,9 +56,19 @@ def _printed_support(command: tuple[str, ...], environment: tuple[tuple[str, str
     return support_of(answer)
 
 
+def gpu_answer(python: Sequence[str], framework: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return what ``gpu_support`` does, as JSON has it."""
+    return answer_of(gpu_support(python, framework, environment))
+
+
 def support_of(answer: Mapping[str, Any] | None) -> GpuSupport | None:
     """Return the support that JSON describes."""
     return GpuSupport(**{**answer, "gpus": tuple(answer["gpus"])}) if answer else None
+
+
+def answer_of(support: GpuSupport | None) -> dict[str, Any] | None:
+    """Return the support as JSON has it; None if the library is not installed."""
+    return asdict(support) if support else None
 
 
 def gpu_obstacle(framework: Framework, support: GpuSupport | None, wanted: int = 1) -> str:
@@ -117,7 +127,8 @@ def _words(name: str) -> set[str]:
 def main() -> None:
     """Print what the library of the framework that is named by the argument can do with GPUs."""
     framework = frameworks.load(sys.argv[1])
-    print(json.dumps(asdict(framework.gpu_support()) if framework.gpu_support and _is_installed(framework) else None))
+    support = framework.gpu_support() if framework.gpu_support and _is_installed(framework) else None
+    print(json.dumps(answer_of(support)))
 
 
 def _is_installed(framework: Framework) -> bool:

@@ -88,7 +88,7 @@ def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
     }
 
 
-#: The row of a run and its diagnostics need it, one after the other.
+#: The row of a run calls it, and the diagnostics of the same run after that.
 @lru_cache(maxsize=1)
 def steadiness_of(run: Run, tolerance: float = TOLERANCE) -> tuple[Steadiness, int | None]:
     """Return whether the measured window is steady, and the first step from which it is: see ``settled_at``."""

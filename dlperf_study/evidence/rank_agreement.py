@@ -24,7 +24,7 @@ EQUAL_FACTS, REPLICATED_FACTS = (
 )
 #: Bytes of one element of a gradient on the link: parameters are kept as float32.
 ELEMENT_BYTES = {"none": 4, "fp16": 2}
-#: What a run that trained on nonsense is told.
+#: The usual cause of a loss that is not finite, and what to change in the study.
 INFINITE_LOSS_CAUSE = "batch normalisation over few values does that; more images or larger ones help"
 
 

@@ -93,7 +93,7 @@ def run_facts(path: Path) -> RunRecord:
 
 
 def _check_turn(facts: RunRecord, source: str) -> None:
-    """Refuse a place in a round without the other half of it, or outside of rounds."""
+    """Refuse a round without a position, a position without a round, and both in an order other than rounds."""
     order, round_number, position = facts["order"], facts["round"], facts["position"]
     is_in_round, has_position = round_number is not None, position is not None
     if is_in_round != has_position or (is_in_round and order != ROUNDS):

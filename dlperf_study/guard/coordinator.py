@@ -121,7 +121,7 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     reports = [run.ready[index] for index in sorted(run.ready)]
     if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission.python):
         raise RunFailed(Outcome.FAILED, mismatch)
-    for contradiction in _contradictions(run):
+    if contradiction := next(_contradictions(run), ""):
         raise RunFailed(Outcome.FAILED, contradiction)
 
 

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from dlperf_study.cluster.environment_variables import passed_environment, recorded_environment
-from dlperf_study.cluster.gpu_support import gpu_support
+from dlperf_study.cluster.gpu_support import gpu_answer
 from dlperf_study.errors import RunError
 from dlperf_study.guard.installed_packages import installed_packages
 from dlperf_study.guard.messages import CoordinatorConnection, Message, RunStopped
@@ -112,8 +112,8 @@ class _Guard:
         """Return what the library that will train on these GPUs can do with them; None if none will train there."""
         if not request["gpus_per_node"] or not request["framework"]:
             return None
-        support = gpu_support(request["python"], request["framework"], self._environment | {VISIBLE_DEVICES: devices})
-        return asdict(support) if support else None
+        environment = self._environment | {VISIBLE_DEVICES: devices}
+        return gpu_answer(request["python"], request["framework"], environment)
 
     def _report_waiting(self, busy_processes: str) -> None:
         self._coordinator.send("waiting", busy_processes=busy_processes)

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import psutil
 
 from dlperf_study.cluster.environment_variables import passed_environment
-from dlperf_study.cluster.gpu_support import gpu_support
+from dlperf_study.cluster.gpu_support import gpu_answer
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import RunError
 from dlperf_study.guard.guards import Channel
@@ -131,11 +130,6 @@ def facts(request: Message) -> dict[str, Any]:
     software = {}
     for framework, python in request["pythons"].items():
         software[framework] = _or_error(partial(installed_packages, python))
-    supports = {}
-    if request["device"] == "gpu":
-        environment = passed_environment() | request["environment"]
-        for framework, python in request["pythons"].items():
-            supports[framework] = _or_error(partial(_gpu_support, python, framework, environment))
     is_writable = False
     with suppress(OSError), tempfile.TemporaryFile(dir=existing):
         is_writable = True
@@ -150,14 +144,17 @@ def facts(request: Message) -> dict[str, Any]:
         "is_writable": is_writable,
         "sees_shared_file": bool(request["shared_file"]) and Path(request["shared_file"]).is_file(),
         "software": software,
-        "gpu_support": supports,
+        "gpu_support": _gpu_supports(request) if request["device"] == "gpu" else {},
     }
 
 
-def _gpu_support(python: Sequence[str], framework: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return what a framework's library can do with the GPUs here; None if it is not installed."""
-    support = gpu_support(python, framework, environment)
-    return asdict(support) if support else None
+def _gpu_supports(request: Message) -> dict[str, dict[str, Any] | None]:
+    """Return what the library of each framework can do with the GPUs here; None if it is not installed."""
+    environment = passed_environment() | request["environment"]
+    supports = {}
+    for framework, python in request["pythons"].items():
+        supports[framework] = _or_error(partial(gpu_answer, python, framework, environment))
+    return supports
 
 
 def _or_error(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:

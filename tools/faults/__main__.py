@@ -30,8 +30,8 @@ def main() -> None:
     for name in options.clusters or CLUSTERS:
         faults = [fault for fault in FAULTS if fault.cluster == name and options.title in fault.title]
         if options.missing:
-            known = rows_of_page()
-            faults = [fault for fault in faults if row_key(fault) not in known]
+            rows = rows_of_page()
+            faults = [fault for fault in faults if row_key(fault) not in rows]
         perform(name, faults)
 
 
@@ -70,8 +70,8 @@ def write_rows(rows: dict[str, str]) -> None:
     """Write rows into the page, in the order in which the faults are declared."""
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
-    known = [rows[row_key(fault)] for fault in FAULTS if row_key(fault) in rows]
-    table = "\n".join([*HEADING, *known])
+    ordered = [rows[row_key(fault)] for fault in FAULTS if row_key(fault) in rows]
+    table = "\n".join([*HEADING, *ordered])
     write_atomically(PAGE, f"{before}{BEGIN}{table}\n{END}{rest.partition(END)[2]}")
 
 

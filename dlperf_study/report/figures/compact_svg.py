@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 #: The names of outlines, ``DejaVuSans-Bold-41``: short, and still one for each letter of each font.
 _GLYPH = re.compile(r"(?<=[\"#])DejaVuSans-((?:[A-Z][A-Za-z]*-)?[0-9a-f]+)(?=\")")
-#: A letter of a text, in thousandths of an em or so: a tenth of such a unit can't be seen.
+#: A letter of a text, in units of about a thousandth of an em: a tenth of one can't be seen.
 _LETTER = re.compile(r'<use xlink:href="([^"]+)" transform="translate\(([-0-9.]+) ([-0-9.]+)\)"/>')
 #: The coordinates of lines, in points; a hundredth of a point can't be seen either.
 _PATH = re.compile(r' d="[^"]*"')
