@@ -157,7 +157,8 @@ def forget(module: Path) -> None:
     for name in forgotten:
         sys.modules.pop(name, None)
         parent, _, child = name.rpartition(".")
-        vars(sys.modules.get(parent, sys)).pop(child, None)
+        if parent in sys.modules:
+            vars(sys.modules[parent]).pop(child, None)
 
 
 def is_noticed(module: Path, code: str, tests: Sequence[Sequence[str]], seconds: float | None = None) -> bool:

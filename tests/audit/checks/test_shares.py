@@ -41,3 +41,22 @@ def test_a_speedup_far_below_is_worth_a_note():
     [diagnostic] = found("shares", beside("1.83"))
     assert diagnostic.severity is Severity.NOTE
     assert diagnostic.computation.endswith("so 31% more is lost")
+
+
+@pytest.mark.parametrize(
+    ("share", "devices", "examinations"),
+    [("50%", 1, 0), ("50%", 2, 1), ("100%", 2, 1), ("120%", 2, 0), ("120%", 1, 0)],
+)
+def test_a_speedup_is_compared_with_shares_of_several_devices_up_to_all_of_the_time(share, devices, examinations):
+    rows = [number("communication_share", share, devices), number("speedup", "1.0", devices)]
+    assert len(examined("shares", rows)) == examinations
+
+
+def test_an_exchange_that_takes_no_time_is_compared_with_no_share():
+    none = number("report_gradient_seconds", "0", 2)
+    assert examined("shares", [TASK, none, number("computation_to_communication", "10 : 3", 2)]) == []
+
+
+def test_the_terms_of_a_ratio_are_in_its_order():
+    [diagnostic] = found("shares", [TASK, EXCHANGE, number("computation_to_communication", "10 : 4", 2)])
+    assert "(143.789 − 33.6484) : 33.6484 = 10 : 3.06" in diagnostic.computation
