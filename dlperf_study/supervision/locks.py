@@ -6,13 +6,20 @@ import json
 import os
 import socket
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from dlperf_study.errors import BusyError
 from dlperf_study.supervision.processes import is_running, this_process
 from dlperf_study.writing import naming
+
+#: How long a process that has just taken a lock may need until it has said what for.
+SECONDS_TO_SAY, POLL_SECONDS = 1.0, 0.02
+LONGEST_CONTENT = 1 << 16
 
 
 @contextmanager
@@ -23,10 +30,7 @@ def lock(path: Path, purpose: str, conflict: str) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "r+", opener=_open_private) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BusyError(f"{_holder(file.read())}; two at once {conflict}. Wait for it to end, or end it.") from None
+        _take(file.fileno(), conflict)
         holder = {"process": this_process(), "host": socket.gethostname(), "doing": purpose}
         with naming(path):
             file.truncate(0)
@@ -64,14 +68,36 @@ def _open_private(path: str, flags: int) -> int:
         raise BusyError(f"{path}: a lock can't be a link; remove it") from None
 
 
-def _holder(text: str) -> str:
-    """Return who holds a lock, as its content says; a holder that has just opened it has not written it yet."""
-    try:
-        holder = json.loads(text)
-        process, purpose, host = str(holder["process"]), holder["doing"], holder["host"]
-    except (ValueError, TypeError, KeyError):
-        return "a process that has not said what it does is busy on this machine"
-    pid, is_here = process.partition("-")[0], host == socket.gethostname()
-    if is_here and not is_running(process):
-        return f"a process that has not said what it does is busy on this machine; the last that did, {pid}, is gone"
-    return f"process {pid} is {purpose} on {'this machine' if is_here else host}"
+def _take(descriptor: int, conflict: str) -> None:
+    """Take the lock of an open file; raise BusyError if another process holds it, when it has had time to say why."""
+    deadline = time.monotonic() + SECONDS_TO_SAY
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            holder = _Holder.of(os.pread(descriptor, LONGEST_CONTENT, 0))
+        if holder.is_known or time.monotonic() > deadline:
+            raise BusyError(f"{holder.words}; two at once {conflict}. Wait for it to end, or end it.")
+        time.sleep(POLL_SECONDS)
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """Who holds a lock, as its content says. A holder that has just opened it has not written it yet."""
+
+    words: str
+    is_known: bool
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        unknown = "a process that has not said what it does is busy on this machine"
+        try:
+            holder = json.loads(content)
+            process, purpose, host = str(holder["process"]), holder["doing"], holder["host"]
+        except (ValueError, TypeError, KeyError):
+            return cls(unknown, False)
+        pid, is_here = process.partition("-")[0], host == socket.gethostname()
+        if is_here and not is_running(process):
+            return cls(f"{unknown}; the last that did, {pid}, is gone", False)
+        return cls(f"process {pid} is {purpose} on {'this machine' if is_here else host}", True)

@@ -1,9 +1,11 @@
 """A lock is a file that this user alone writes, and what it contains can't stop anybody."""
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -30,17 +32,28 @@ def test_only_this_user_can_read_and_write_it(tmp_path: Path) -> None:
     assert runtime_folder().stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', "\x00"])
-def test_damaged_content_is_no_traceback(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"pid": 1}', b"\x00\xff"])
+def test_damaged_content_is_no_traceback(tmp_path: Path, content: bytes) -> None:
     path, pipe = tmp_path / "lock", subprocess.PIPE
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
-        path.write_text(content)
+        path.write_bytes(content)
         with pytest.raises(BusyError, match="a process that has not said what it does is busy on this machine"):
             lock(path, "measuring", "would mix").__enter__()
         holder.kill()
+
+
+def test_a_process_that_holds_a_lock_for_a_moment_and_says_nothing_stops_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    holder = path.open("w")
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    release = threading.Timer(0.2, holder.close)
+    release.start()
+    with lock(path, "measuring", "would mix"):
+        assert json.loads(path.read_text())["doing"] == "measuring"
+    release.join()
 
 
 def test_a_runtime_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
