@@ -268,7 +268,7 @@ def test_three_sizes_have_a_cost_and_two_have_none(make_run, kept, has_cost):
     for log in run.ranks:
         for name in names[kept:]:
             del log.windows[name]
-    assert (exchange_cost(run) is not None) == has_cost
+    assert (exchange_cost(run) is not None) == (link_bandwidth(run) is not None) == has_cost
 
 
 def test_larger_exchanges_that_are_faster_have_no_bandwidth(make_run):
