@@ -29,7 +29,7 @@ def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield disk
 
 
-def fails_for_want_of_space(arguments: list[str], file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def fails_because_the_disk_is_full(arguments: list[str], file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The command ends with one line that names a file, and says that the disk is full."""
     assert main(arguments) == 1
     errors = capsys.readouterr().err
@@ -49,14 +49,14 @@ def test_a_study_that_starts(outputs: Path, tmp_path: Path, capsys: pytest.Captu
     fill(outputs / "filler")
     before = contents(outputs)
     arguments = ["study", str(place.study_file), "--cluster", str(place.cluster_file)]
-    fails_for_want_of_space(arguments, str(outputs / "tiny" / "plan.json"), capsys)
+    fails_because_the_disk_is_full(arguments, str(outputs / "tiny" / "plan.json"), capsys)
     assert contents(outputs) == before
 
 
 def test_a_selftest_that_starts(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(outputs / "filler")
     before = contents(outputs)
-    fails_for_want_of_space(["selftest", "--quick"], str(outputs / "selftest" / "driver.lock"), capsys)
+    fails_because_the_disk_is_full(["selftest", "--quick"], str(outputs / "selftest" / "driver.lock"), capsys)
     assert contents(outputs) == before
 
 
@@ -68,7 +68,7 @@ def test_an_ingestion(outputs: Path, folder: Path, pages: int, capsys: pytest.Ca
     capsys.readouterr()
     before = contents(outputs / "logs" / "dataset")
     fill(outputs / "filler", pages)
-    fails_for_want_of_space(["ingest", str(folder), "--no-report"], f"{outputs}/logs/.*", capsys)
+    fails_because_the_disk_is_full(["ingest", str(folder), "--no-report"], f"{outputs}/logs/.*", capsys)
     assert contents(outputs / "logs" / "dataset").keys() == before.keys()
     for table in DATASET_TABLES:
         tables.read(table, outputs / "logs" / "dataset")
@@ -92,7 +92,7 @@ def test_a_dataset(outputs: Path, example: str, pages: int, capsys: pytest.Captu
     dataset = StudyPaths.of("example").dataset
     before = contents(dataset)
     fill(outputs / "filler", pages)
-    fails_for_want_of_space(["collect", example], f"{dataset}/.*", capsys)
+    fails_because_the_disk_is_full(["collect", example], f"{dataset}/.*", capsys)
     assert contents(dataset) == before
 
 

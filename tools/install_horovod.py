@@ -74,10 +74,10 @@ def all_reduce(options: Mapping[str, str], wheel: Path, log: Log) -> str:
     failure = f"The all-reduce failed. To compile again, delete {wheel.parent}."
     command = [sys.executable, horovodrun, controller, "-np", str(PROCESSES), *program]
     printed = log.run(command, failure, {**os.environ, "OMP_NUM_THREADS": "1"})
-    said = [line for line in printed.splitlines() if "all-reduce" in line]
-    if not said:
+    reports = [line for line in printed.splitlines() if "all-reduce" in line]
+    if not reports:
         raise InstallationError(f"{failure} It ended well, but no process reported a sum; see {log.path}")
-    return said[0].partition(">:")[2] or said[0]
+    return reports[0].partition(">:")[2] or reports[0]
 
 
 if __name__ == "__main__":

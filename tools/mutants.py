@@ -200,21 +200,27 @@ def print_survivors(module: Path, direct: bool, every: int) -> int:
     # Nothing may be imported from what was compiled before a change.
     sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
     changes = list(mutants(source))
-    everywhere, equivalent = listed_changes(EVERYWHERE), listed_changes(str(module))
-    tested = []
-    for mutant in changes:
-        is_usual = any(mutant.before.replace(*change) == mutant.after for change in everywhere)
-        if not is_usual and (mutant.before, mutant.after) not in equivalent:
-            tested.append(mutant)
-    survivors = 0
-    for mutant in tested[::every]:
+    different = without_equivalent(changes, module)
+    survivors, tested = 0, different[::every]
+    for mutant in tested:
         if not is_noticed(module, mutant.code, tests, seconds):
             survivors += 1
             print(f"{module}:{mutant.line}\n  - {mutant.before}\n  + {mutant.after}", flush=True)
     module.write_text(source, encoding="utf-8")
-    counts = f"{len(changes)} mutants, {len(changes) - len(tested)} equivalent, {len(tested[::every])} tested"
+    counts = f"{len(changes)} mutants, {len(changes) - len(different)} equivalent, {len(tested)} tested"
     print(f"{module}: {counts}, {survivors} survive", flush=True)
     return survivors
+
+
+def without_equivalent(changes: Sequence[Mutant], module: Path) -> list[Mutant]:
+    """Return the changes of a module that are not listed as making no difference."""
+    everywhere, equivalent = listed_changes(EVERYWHERE), listed_changes(str(module))
+    different = []
+    for mutant in changes:
+        is_usual = any(mutant.before.replace(*change) == mutant.after for change in everywhere)
+        if not is_usual and (mutant.before, mutant.after) not in equivalent:
+            different.append(mutant)
+    return different
 
 
 def listed_changes(section: str) -> set[tuple[str, str]]:

@@ -186,8 +186,8 @@ def test_nodes_split_curves_where_servers_do_not_vary():
     assert ("servers" in factors, "nodes" in factors, "devices_per_node" in factors) == (False, True, False)
 
 
-def said_of(rates, *parameters, **columns):
-    """Return the diagnostics of points of a curve with these exact rates, of three runs each."""
+def severities_of(rates, *parameters, **columns):
+    """Return the identity and the severity of each diagnostic on points of a curve with these exact rates, of three runs each."""
     table = configurations_of(*parameters).assign(throughput=rates, **columns)
     table["identity"] = [f"point {position}" for position in range(len(table))]
     runs = np.array([0.999, 1.0, 1 / 0.999])
@@ -196,30 +196,30 @@ def said_of(rates, *parameters, **columns):
 
 
 def test_twice_linear_is_not_yet_impossible():
-    assert said_of([100.0, 400.0], {}, {"devices_per_node": 2}) == [("point 1", Severity.WARNING)]
-    assert said_of([100.0, 401.0], {}, {"devices_per_node": 2}) == [("point 1", Severity.ERROR)]
+    assert severities_of([100.0, 400.0], {}, {"devices_per_node": 2}) == [("point 1", Severity.WARNING)]
+    assert severities_of([100.0, 401.0], {}, {"devices_per_node": 2}) == [("point 1", Severity.ERROR)]
 
 
 def test_the_gain_is_against_the_rise_of_the_devices():
     step = CurveStep(CurvePoint(2, 100.0), CurvePoint(8, 300.0), Estimate(math.log(3.0)))
     assert (step.devices_ratio, step.gain) == (4.0, 0.75)
-    impossible = said_of([100.0, 450.0], {"devices_per_node": 2}, {"devices_per_node": 4})
+    impossible = severities_of([100.0, 450.0], {"devices_per_node": 2}, {"devices_per_node": 4})
     assert impossible == [("point 1", Severity.ERROR)]
 
 
 def test_points_of_logs_that_do_not_state_a_parameter_are_on_one_curve():
-    assert said_of([100.0, 90.0], {}, {"devices_per_node": 2}, precision=None) == [("point 1", Severity.WARNING)]
+    assert severities_of([100.0, 90.0], {}, {"devices_per_node": 2}, precision=None) == [("point 1", Severity.WARNING)]
 
 
 def test_curves_are_in_the_order_of_the_table():
     points = [{"model": model, "devices_per_node": devices} for model in ("vgg16", "resnet50") for devices in (1, 2)]
-    said = said_of([100.0, 90.0, 100.0, 90.0], *points)
-    assert [identity for identity, _ in said] == ["point 1", "point 3"]
+    severities = severities_of([100.0, 90.0, 100.0, 90.0], *points)
+    assert [identity for identity, _ in severities] == ["point 1", "point 3"]
 
 
 def test_only_steps_to_more_devices_are_steps():
-    assert said_of([100.0, 50.0], {}, {"repeats": 4}) == []
-    assert said_of([50.0, 100.0], {"devices_per_node": 2}, {}) == [("point 0", Severity.WARNING)]
+    assert severities_of([100.0, 50.0], {}, {"repeats": 4}) == []
+    assert severities_of([50.0, 100.0], {"devices_per_node": 2}, {}) == [("point 0", Severity.WARNING)]
 
 
 def configurations_of(*parameters):
