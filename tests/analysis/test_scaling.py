@@ -187,7 +187,7 @@ def test_nodes_split_curves_where_servers_do_not_vary():
 
 
 def severities_of(rates, *parameters, **columns):
-    """Return the identity and the severity of each diagnostic on points of a curve with these exact rates, of three runs each."""
+    """Return the identity and severity of the diagnostics on points of a curve with these rates, each of three runs."""
     table = configurations_of(*parameters).assign(throughput=rates, **columns)
     table["identity"] = [f"point {position}" for position in range(len(table))]
     runs = np.array([0.999, 1.0, 1 / 0.999])
