@@ -54,3 +54,10 @@ def test_a_number_that_is_twice_in_one_table_is_worth_a_note():
     assert diagnostic.computation == "352.72 is 2 times in one table, for the same configuration"
     [diagnostic] = found("disagreements", [rate("352.72", 8), rate("400.00", 8, cell="again")])
     assert diagnostic.severity is Severity.WARNING
+
+
+def test_of_several_tables_the_smallest_and_the_largest_number_are_compared():
+    rows = [rate(text, 8, table=table) for table, text in (("a", "352.72"), ("b", "400.00"), ("c", "352.80"))]
+    [diagnostic] = found("disagreements", rows)
+    assert diagnostic.severity is Severity.WARNING
+    assert diagnostic.computation.endswith("up to 13.40% apart")
