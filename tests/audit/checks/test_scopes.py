@@ -51,3 +51,15 @@ def test_a_curve_of_which_one_point_falls_or_rises_is_not_flat(rates):
 def test_a_curve_that_goes_on_above_a_point_says_that_its_scope_is_wrong():
     diagnostic, *_ = found("scopes", curve("100", "100", "390"))
     assert diagnostic.computation.startswith("100 × 2 devices = 200, which is where 100 on 1 device leads")
+
+
+def test_two_more_points_make_a_flat_curve_and_one_does_not():
+    assert "hardly changes" in found("scopes", curve("100", "99", "98"))[0].computation
+    assert examined("scopes", curve("100", "99"))[0] is None
+
+
+def test_a_flat_curve_hides_no_other():
+    flat = [
+        row | {"table": "flat", "series": "flat", "cell": f"flat/{row['cell']}"} for row in curve("100", "99", "98")
+    ]
+    assert len([each for each in found("scopes", [*flat, *curve("100", "195", "385", "95")]) if each]) >= 2
