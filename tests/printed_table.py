@@ -1,4 +1,4 @@
-"""Tables of a report as a reader sees them: what stands under a heading."""
+"""Tables of a report as a reader sees them: the cells below a heading."""
 
 from bs4 import BeautifulSoup, Tag
 

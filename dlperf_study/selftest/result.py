@@ -20,7 +20,7 @@ FORMAT = 1
 
 
 class Status(StrEnum):
-    """How a check ended: an undecided one lacks runs, which can be measured again; a skipped one can't be done here."""
+    """How a check ended: undecided with too few runs, which can be measured again; skipped where it can't be done."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -66,7 +66,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What one check requires, what was seen, and the comparisons behind it; of a skipped one, why."""
+    """What one check requires, what was seen, and its comparisons; of a skipped one, why."""
 
     name: str
     requirement: str
@@ -95,7 +95,7 @@ class SelftestResult:
 
     @property
     def undecided(self) -> bool:
-        """Whether a check lacks runs."""
+        """Whether a check has too few runs."""
         return any(check.status is Status.UNDECIDED for check in self.checks)
 
     @property

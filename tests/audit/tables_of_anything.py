@@ -62,7 +62,7 @@ HEADS = st.one_of(
 
 
 def fields(name):
-    """Return what stands in a column: mostly what belongs there."""
+    """Return the content of a column: mostly of the kind that belongs there."""
     if name == "metric":
         return st.sampled_from(tuple(METRICS))
     if name in ("value", "printed", *METRIC_COLUMNS):

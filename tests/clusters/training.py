@@ -55,7 +55,7 @@ def least_traffic(asked: Configuration) -> int:
     """Return how many bytes must travel between the hosts of a run, whatever way its gradients take.
 
     To reduce them, all but one rank must send them or what has become of them; to spread the result, all but one must
-    get it. With servers, the rank beside one of two has no more than one half of each way to itself.
+    get it. With servers, the rank next to one of two has no more than one half of each way to itself.
     """
     steps = asked.warmup_steps + asked.measured_steps + asked.exchange_steps
     return 2 * (asked.nodes - 1) * GRADIENTS * steps
