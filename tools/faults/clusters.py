@@ -22,8 +22,8 @@ fixed: {{model: mobilenet_v2, image_size: 32, classes: 10, batch_per_device: 4, 
 factors: {{framework: [{framework}]}}
 baseline: {{framework: {framework}}}
 measurement:
-  {{warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1,
-   timeout_seconds: {timeout_seconds}}}
+  {{warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, measured_seconds: {training_seconds},
+   computation_steps: 2, exchange_steps: 2, repeats: 1, timeout_seconds: {timeout_seconds}}}
 """
 CLUSTER = """\
 launcher: {launcher}
@@ -38,8 +38,8 @@ SLURM = "link: veth\nnodes: 4\ndevices_per_node: 1\nslurm: {poll_seconds: 0.5, s
 #: How long a run may take, and how long where it hangs.
 TIMEOUT_SECONDS, HANGING_SECONDS = 120, 25
 
-#: Makes the scene of one fault in an empty folder, with servers or without, and with a timeout in seconds.
-MakeScene = Callable[[Path, bool, int], Scene]
+#: Makes the scene of one fault in an empty folder: with servers or without, and for so many seconds of training.
+MakeScene = Callable[[Path, bool, int, int], Scene]
 
 
 @contextmanager
@@ -79,17 +79,23 @@ def slurm(folder: Path) -> Iterator[MakeScene]:
 CLUSTERS = {"local": local, "ssh": ssh, "slurm": slurm}
 
 
-def study_text(has_servers: bool, timeout_seconds: int, fixed: str) -> str:
+def study_text(has_servers: bool, timeout_seconds: int, training_seconds: int, fixed: str) -> str:
     """Return the study file: one configuration, one run."""
     framework = "paddle_ps" if has_servers else "paddle_collective"
     strategy = "strategy: async, servers: 1" if has_servers else "strategy: all_reduce"
-    return STUDY.format(framework=framework, fixed=f"{fixed}, {strategy}", timeout_seconds=timeout_seconds)
+    return STUDY.format(
+        framework=framework,
+        fixed=f"{fixed}, {strategy}",
+        timeout_seconds=timeout_seconds,
+        training_seconds=training_seconds,
+    )
 
 
 def _scene(
     folder: Path,
     has_servers: bool,
     timeout_seconds: int,
+    training_seconds: int,
     *,
     fixed: str,
     cluster: str,
@@ -97,8 +103,9 @@ def _scene(
     ssh: SshHosts | None = None,
     slurm: Slurm | None = None,
 ) -> Scene:
-    scene = Scene(workplace(folder, study_text(has_servers, timeout_seconds, fixed), cluster), hosts, ssh, slurm)
+    text = study_text(has_servers, timeout_seconds, training_seconds, fixed)
+    scene = Scene(workplace(folder, text, cluster), hosts, ssh, slurm)
     # A timeout makes no other configuration: the study is continued with one that it can keep.
-    patient = study_text(has_servers, TIMEOUT_SECONDS, fixed)
+    patient = study_text(has_servers, TIMEOUT_SECONDS, training_seconds, fixed)
     scene.undo.append(partial(scene.workplace.study_file.write_text, patient))
     return scene

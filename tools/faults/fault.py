@@ -15,6 +15,8 @@ from tools.faults.scene import Scene
 Action = Callable[[Scene], None]
 #: How long a process is stopped: longer than a guard waits for its coordinator.
 STOPPED_SECONDS = 25.0
+#: How long ranks train where Slurm notices a fault only when it looks again.
+LATE_SECONDS = 75
 #: How long a link is cut, so that connections outlive it.
 SHORT_CUT_SECONDS = 4.0
 #: While ranks train, before the command starts, or when the run has completed.
@@ -25,7 +27,8 @@ TRAINING, BEFORE, COMPLETED = "training", "before", "completed"
 class Fault:
     """What is done to a study, where and when; ``hangs``: the run may only end by its timeout.
 
-    ``prepare`` is done before the command starts.
+    ``prepare`` is done before the command starts. ``training_seconds``: how long ranks train at least, where a fault
+    takes effect late.
     """
 
     cluster: str
@@ -35,6 +38,7 @@ class Fault:
     prepare: Action | None = None
     hangs: bool = False
     has_servers: bool = False
+    training_seconds: int = 0
 
     @property
     def timeout_seconds(self) -> int:
@@ -217,8 +221,8 @@ def _slurm_faults() -> Iterator[Fault]:
     yield Fault("slurm", "SIGKILL to the rank on the second node", send("rank", signal.SIGKILL, which=-1))
     yield Fault("slurm", "SIGSTOP to the rank on the second node", stop_for_good("rank", -1), hangs=True)
     yield Fault("slurm", "scancel", cancel_job)
-    yield Fault("slurm", "the time limit of the job ends", end_time_limit)
-    yield Fault("slurm", "the daemon of the second node is killed", lose_node)
+    yield Fault("slurm", "the time limit of the job ends", end_time_limit, training_seconds=LATE_SECONDS)
+    yield Fault("slurm", "the daemon of the second node is killed", lose_node, training_seconds=LATE_SECONDS)
 
 
 FAULTS = (*_local_faults(), *_ssh_faults(), *_slurm_faults())
