@@ -8,7 +8,8 @@ ENVIRONMENT := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
 PYTHON      := $(or $(ENVIRONMENT),.venv)/bin/python
 READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
 # Tests that share a group, and those that train, go to one worker; see tests/tiers.py.
-WORKERS     ?= logical
+# About half of what tests take is waiting for processes that they started.
+WORKERS     ?= $(shell echo $$((2 * $$(nproc))))
 PARALLEL    := --numprocesses=$(WORKERS) --maxprocesses=8 --no-loadscope-reorder
 # How long each test took: the slowest at the end, all of them in this file.
 RECORD      := --durations=25 --junitxml=.pytest_cache/durations.xml

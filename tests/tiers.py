@@ -22,14 +22,15 @@ TRAINING_FILES = {
     "execution/test_faults.py",
     "execution/test_gate.py",
     "execution/test_resume.py",
-    "frameworks/test_failing_ranks.py",
-    "frameworks/test_torch_training.py",
     "frameworks/test_training.py",
     "selftest/test_real.py",
 }
-#: Files that take more than five seconds without training: they build networks, reports or environments, or search.
+#: Files that take more than five seconds: they build networks, reports or environments, search, or train where it does
+#: not matter that others do too.
 SLOW_FILES = {
     "audit/test_fuzz.py",
+    "frameworks/test_failing_ranks.py",
+    "frameworks/test_torch_training.py",
     "guard/test_coordinator.py",
     "launchers/test_kubernetes.py",
     "logs/test_json_lines.py",

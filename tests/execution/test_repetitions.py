@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.evidence import rank_agreement, run_record
+from dlperf_study.evidence import rank_agreement
 from dlperf_study.execution import gate, repetitions, support
 from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, require_completed
 from dlperf_study.study.configuration import Configuration
@@ -28,7 +28,6 @@ def counts(constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> Counter[s
 
     for module, name in (
         (rank_agreement, "read_rank_log"),
-        (run_record, "read_rank_log"),
         (repetitions, "fingerprint"),
         (support, "read_cluster"),
         (gate, "lock"),

@@ -84,7 +84,7 @@ def test_both_ways_to_exchange_train_the_same(told: Told) -> None:
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_a_run_of_two_ranks_has_all_windows(tmp_path: Path, machine: None, name: str) -> None:
+def test_a_run_of_two_ranks_has_all_windows(tmp_path: Path, name: str) -> None:
     for log in logs_of(tmp_path, framework=name, devices_per_node=2):
         steps = {window: found.steps for window, found in log.windows.items()}
         computation = {"computation_before": 1, "computation_after": 1}
@@ -96,9 +96,7 @@ def test_a_run_of_two_ranks_has_all_windows(tmp_path: Path, machine: None, name:
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_a_compressed_exchange_moves_half_the_bytes_and_keeps_ranks_alike(
-    tmp_path: Path, machine: None, name: str
-) -> None:
+def test_a_compressed_exchange_moves_half_the_bytes_and_keeps_ranks_alike(tmp_path: Path, name: str) -> None:
     parameters = {"framework": name, "devices_per_node": 2, "gradient_compression": "fp16", "fusion_mib": 4}
     one, two = logs_of(tmp_path, **parameters)
     assert one.windows["exchange"].bytes == one.facts["gradient_bytes"] == 2 * PARAMETERS
@@ -106,7 +104,7 @@ def test_a_compressed_exchange_moves_half_the_bytes_and_keeps_ranks_alike(
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_one_process_exchanges_nothing_and_follows_paddle(tmp_path: Path, machine: None, name: str) -> None:
+def test_one_process_exchanges_nothing_and_follows_paddle(tmp_path: Path, name: str) -> None:
     """The same data and scale of initial parameters, other draws and dropout: both start alike, and both learn."""
     losses = {}
     for framework in (name, "paddle_collective"):
@@ -130,14 +128,14 @@ SHARDED = {"model": "arcface_resnet50", "classifier": "sharded", "sample_ratio":
         ("horovod_torch", {"precision": "amp_bf16", "optimizer": "momentum", "cycle_time_ms": 2.5} | BY_TIME),
     ],
 )
-def test_other_levels_train_two_ranks_alike(tmp_path: Path, machine: None, name: str, changes: dict[str, Any]) -> None:
+def test_other_levels_train_two_ranks_alike(tmp_path: Path, name: str, changes: dict[str, Any]) -> None:
     one, two = logs_of(tmp_path, framework=name, devices_per_node=2, **changes)
     assert [window.steps for window in one.windows.values()] == [window.steps for window in two.windows.values()]
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path: Path, machine: None, name: str) -> None:
+def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path: Path, name: str) -> None:
     half_precision = configuration(framework=name, devices_per_node=2, precision="amp_fp16", loss_scaling="dynamic")
     one, two = tell(half_precision, tmp_path, script=Path(__file__).with_name("scaled_ranks.py"))
     assert one["trained"] == two["trained"] != one["initial"] == two["initial"]

@@ -1,5 +1,6 @@
 """Performs one fault for real, and returns its row: how the run ended, what was left, and whether it goes on."""
 
+import re
 from pathlib import Path
 
 from tests.command_line import finish
@@ -59,8 +60,8 @@ def _outcome(scene: Scene) -> str:
 
 
 def _short(text: str) -> str:
-    """Return the first line of a text, shortened, as a table cell contains it."""
-    line = text.splitlines()[0].replace("|", "\\|")
+    """Return the first line of a text, shortened, as a table cell contains it; paths begin with the outputs folder."""
+    line = re.sub(r"/\S*/outputs\b", "outputs", text.splitlines()[0]).replace("|", "\\|")
     return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]} …"
 
 
