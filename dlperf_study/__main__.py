@@ -183,6 +183,7 @@ def selftest(options: argparse.Namespace) -> int:
         _print("the same command measures the missing runs, and checks again")
     else:
         end_measurement()
+    _print("a report that was built before says so when it is built again: make report")
     _print(f"self-test {'passed' if result.passed else 'not passed'}; report: {build_selftest()}")
     return 0 if result.passed else 1
 

@@ -203,6 +203,12 @@ class StudyPaths:
         """Exists while a self-test has measured a part of its studies, so that it can be continued."""
         return self.folder / "unfinished"
 
+    def selftest_earlier(self) -> Path:
+        """The next free folder for the studies of an earlier self-test: kept, never counted."""
+        parent = self.folder / "earlier"
+        last = max((int(path.name) for path in _numbered(parent)), default=0)
+        return parent / str(last + 1)
+
     @property
     def lock(self) -> Path:
         """Held by whoever drives this study where a queue starts its runs."""

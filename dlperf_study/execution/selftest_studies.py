@@ -1,14 +1,14 @@
 """The studies of the self-test, measured one after another: many pairs, an exchange over a known link, a straggler."""
 
 import json
-import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from dlperf_study.errors import UnsupportedError
 from dlperf_study.execution.driver import Say, cluster_for, plan_study, run_study
+from dlperf_study.execution.gate import machine_lock
 from dlperf_study.execution.shaped_link import link_obstacle, run_on_shaped_link
 from dlperf_study.paths import SELFTEST, StudyPaths
 from dlperf_study.plan.plan import Plan
@@ -42,13 +42,15 @@ class MeasuredStudies:
 def measure_studies(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredStudies:
     """Measure the studies of the self-test on this machine, as any other study; continue what was interrupted.
 
+    What an earlier self-test measured is kept aside. Nothing of it is touched when one of these is raised before the
+    first run.
+
     Raises:
         BusyError: another self-test or another study measures on this machine.
         UnsupportedError: not even the pairs can be measured here.
 
     """
-    with lock(StudyPaths.of(SELFTEST).lock, "running the self-test", "would delete each other's evidence"):
-        _begin(pairs, quick)
+    with lock(StudyPaths.of(SELFTEST).lock, "running the self-test", "would put each other's evidence aside"):
         return _measure(pairs, quick, cluster_name, say)
 
 
@@ -74,11 +76,13 @@ def _measure(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredSt
     cluster = cluster_for([*studies, straggler, link], cluster_name)
     plans = {study.name: plan_study(study, cluster) for study in (*studies, straggler, link)}
     measured = MeasuredStudies([study.name for study in studies], straggler.name, link.name)
+    _refuse_unsupported([plans[name] for name in measured.pairs])
+    # Whoever measures on this machine would refuse the first run: then there is no new evidence to make room for.
+    with machine_lock("the self-test"):
+        _begin(pairs, quick)
     progress = _Parts(plans, say)
     for number, name in enumerate(measured.pairs, start=1):
         progress.begin(name, f"pair {number} of {pairs}")
-        if obstacle := _obstacle(plans[name]):
-            raise UnsupportedError(f"the self-test can't run here: {obstacle}")
         run_study(plans[name], cluster, say)
     progress.begin(straggler.name, "a straggler")
     over_loopback = partial(run_study, plans[straggler.name], cluster, say)
@@ -99,14 +103,23 @@ def study_file(name: str) -> str:
 
 
 def _begin(pairs: int, quick: bool) -> None:
-    """Delete the evidence of the last self-test, unless it was interrupted and measured the same."""
+    """Put the evidence of the last self-test aside, unless it was interrupted and measured the same."""
     paths, form = StudyPaths.of(SELFTEST), json.dumps({"pairs": pairs, "quick": quick})
     unfinished = paths.selftest_unfinished
     if unfinished.exists() and unfinished.read_text(encoding="utf-8") == form:
         return
-    for folder in paths.folder.glob(f"{SELFTEST}_*"):
-        shutil.rmtree(folder)
+    earlier = paths.selftest_earlier()
+    for folder in sorted(paths.folder.glob(f"{SELFTEST}_*")):
+        earlier.mkdir(parents=True, exist_ok=True)
+        folder.rename(earlier / folder.name)
     write_atomically(unfinished, form)
+
+
+def _refuse_unsupported(plans: Sequence[Plan]) -> None:
+    """Raise UnsupportedError if one of these studies can't be measured on this machine."""
+    for plan in plans:
+        if obstacle := _obstacle(plan):
+            raise UnsupportedError(f"the self-test can't run here: {obstacle}")
 
 
 def _obstacle(plan: Plan) -> str:

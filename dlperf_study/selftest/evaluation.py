@@ -8,6 +8,7 @@ from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.errors import EvidenceError
 from dlperf_study.paths import StudyPaths
 from dlperf_study.selftest import checks
+from dlperf_study.selftest.analysis_code import analysis_code
 from dlperf_study.selftest.result import CheckResult, Machine, SelftestResult, Status, add_result
 
 _MACHINE = ["host", "cpu_model", "cores"]
@@ -31,7 +32,7 @@ def evaluate(
         _checked(checks.STRAGGLER, obstacles.get(straggler, ""), lambda: checks.check_straggler(_dataset(straggler))),
     ]
     ended = datetime.now(UTC).isoformat(timespec="seconds")
-    result = SelftestResult(ended, machine, code, quick, tuple(results))
+    result = SelftestResult(ended, machine, code, quick, tuple(results), analysis_code())
     add_result(result)
     return result
 

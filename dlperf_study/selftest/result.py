@@ -42,7 +42,8 @@ class Comparison:
     """A measured number next to the true one.
 
     ``kind`` says what was compared and ``label`` which one of these. ``low`` and ``high`` are the bounds of its
-    interval, None where it has none. ``verdict`` is what a report says of it; empty where it says nothing.
+    interval, None where it has none. ``verdict`` is what a report says of a ratio; empty where it says nothing.
+    ``equal_within``: the share within which the two sides are equal; None where it is not known.
     """
 
     kind: str
@@ -52,6 +53,7 @@ class Comparison:
     low: float | None
     high: float | None
     verdict: str = ""
+    equal_within: float | None = None
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -77,9 +79,10 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class SelftestResult:
-    """One self-test: when it ended (ISO 8601), where, with which measuring code, and its checks.
+    """One self-test: when it ended (ISO 8601), where, with which code, and its checks.
 
-    ``quick``: in its short form, or with fewer pairs than the full one.
+    ``code`` is the digest of the code that measured, ``analysis_code`` of the code that made verdicts of it; empty in
+    results of versions that did not keep it. ``quick``: in its short form, or with fewer pairs than the full one.
     """
 
     ended: PastTime
@@ -87,6 +90,7 @@ class SelftestResult:
     code: str
     quick: bool
     checks: tuple[CheckResult, ...]
+    analysis_code: str = ""
 
     @property
     def done(self) -> tuple[CheckResult, ...]:
@@ -147,7 +151,20 @@ def add_result(result: SelftestResult) -> None:
     write_atomically(results_file(), json.dumps({"format": FORMAT, "results": results}, indent=1) + "\n")
 
 
+def last_not_passed(
+    results: Sequence[SelftestResult], machine: Machine, after: SelftestResult | None
+) -> SelftestResult | None:
+    """Return the latest result with which a machine did not pass, if it is later than ``after``; else None."""
+    not_passed = [result for result in results if not result.passed and result.machine == machine]
+    latest = max(not_passed, key=_end, default=None)
+    return None if latest is None or (after is not None and _end(latest) <= _end(after)) else latest
+
+
 def last_passed(results: Sequence[SelftestResult], machine: Machine) -> SelftestResult | None:
     """Return the latest result with which a machine passed, a full one before a quick one; None if there is none."""
     passed = [result for result in results if result.passed and result.machine == machine]
-    return max(passed, key=lambda result: (not result.quick, datetime.fromisoformat(result.ended)), default=None)
+    return max(passed, key=lambda result: (not result.quick, _end(result)), default=None)
+
+
+def _end(result: SelftestResult) -> datetime:
+    return datetime.fromisoformat(result.ended)

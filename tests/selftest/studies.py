@@ -17,11 +17,13 @@ def pair_dataset(
     measured: float | None = None,
     replica: float = 0.0,
     waited: float | None = None,
+    noise: float = 0.002,
 ) -> Dataset:
     """Return the collected study of a pair.
 
     ``measured`` and ``replica`` are how much longer the steps of the slowed configuration and of the replica took than
-    the reference's, ``waited`` what the processes say that they waited, each as a share of the step.
+    the reference's, ``waited`` what the processes say that they waited, ``noise`` how much steps differ, each as a
+    share of the step.
     """
     study = f"selftest_pairs_{number:02d}"
     reference, again = (configuration(study=study, replica=index) for index in (0, 1))
@@ -29,9 +31,9 @@ def pair_dataset(
     measured = slowdown if measured is None else measured
     waits = {reference: 0.0, again: 0.0, slowed: slowdown if waited is None else waited}
     planned = [
-        Planned(reference, _recipe(0.0), reference=reference),
-        Planned(again, _recipe(replica), reference=reference),
-        Planned(slowed, _recipe(measured), reference=reference),
+        Planned(reference, _recipe(0.0, noise), reference=reference),
+        Planned(again, _recipe(replica, noise), reference=reference),
+        Planned(slowed, _recipe(measured, noise), reference=reference),
     ]
     return _collected(study, planned, waits)
 
@@ -59,8 +61,8 @@ def link_dataset(exchange_seconds: float, latency_seconds: float = 1e-5) -> Data
     return _collected(study, [Planned(only, recipe)], {only: 0.0})
 
 
-def _recipe(longer: float) -> Recipe:
-    return Recipe(computation_seconds=STEP_SECONDS * (1 + longer), noise=0.002)
+def _recipe(longer: float, noise: float) -> Recipe:
+    return Recipe(computation_seconds=STEP_SECONDS * (1 + longer), noise=noise)
 
 
 def _collected(study: str, planned: list[Planned], waits: dict[Configuration, float]) -> Dataset:

@@ -1,5 +1,7 @@
 """The checks of the self-test, on evidence whose truth is known: each fails where the instrument would be wrong."""
 
+import shutil
+
 import pytest
 
 from dlperf_study.errors import EvidenceError
@@ -44,13 +46,50 @@ def test_slowdowns_are_found(wrong, status):
     datasets = [pair_dataset(number, slowdown=0.1, measured=0.5 if number <= wrong else 0.1) for number in range(1, 4)]
     result = checks.check_slowdowns(datasets)
     assert result.status is status
-    assert f"truth inside the interval: {3 - wrong} of 3; called slower: 3, faster: 0" in result.seen
+    assert f"truth inside the interval: {3 - wrong} of 3; called slower: 10%: 3 of 3; called faster: 0" in result.seen
+
+
+def test_slowdowns_that_are_called_slower_are_counted_by_size():
+    datasets = [pair_dataset(1, 0.1), pair_dataset(2, 0.02, measured=0.0), pair_dataset(3, 0.1, noise=0.3)]
+    seen = checks.check_slowdowns(datasets).seen
+    assert "called slower: 10%: 1 of 2, 2%: 0 of 1; called faster: 0" in seen
+
+
+def test_the_half_width_is_that_of_the_intervals():
+    [comparison] = (result := checks.check_slowdowns([pair_dataset(1, 0.1, noise=0.05)])).comparisons
+    half_width = (comparison.high - comparison.low) / 2 / comparison.measured
+    assert result.seen.endswith(f"median half-width of the intervals: {half_width:.1%}")
+
+
+def test_intervals_that_hold_everything_fail_the_check():
+    datasets = [replace_intervals(pair_dataset(number, slowdown=0.1), 0.5, 2.0) for number in range(1, 4)]
+    result = checks.check_slowdowns(datasets)
+    assert "right sign: 3 of 3; truth inside the interval: 3 of 3" in result.seen
+    assert result.status is Status.FAILED
+
+
+def replace_intervals(dataset, low, high):
+    dataset.configurations[["relative_throughput_low", "relative_throughput_high"]] = [low, high]
+    return dataset
+
+
+@pytest.mark.parametrize("name", [checks.SAME, checks.SLOWDOWNS, checks.STRAGGLER])
+def test_a_requirement_says_how_many_may_be_wrong(name):
+    allowed = f"rounded up: {checks.allowed_misses(3)} of 3, {checks.allowed_misses(20)} of 20; of fewer than 3 none"
+    assert allowed in checks.REQUIREMENTS[name]
+    assert checks.allowed_misses(2) == 0
+
+
+def test_what_is_equal_is_equal_within_a_share():
+    [comparison] = checks.check_same_program([pair_dataset(1)]).comparisons
+    assert comparison.verdict == "equal"
+    assert 0 < comparison.equal_within < 0.05
 
 
 def test_a_slowdown_that_is_called_faster_fails_the_check():
     result = checks.check_slowdowns([pair_dataset(1, slowdown=0.1, measured=-0.2), pair_dataset(2), pair_dataset(3)])
     assert result.status is Status.FAILED
-    assert result.seen.endswith("faster: 1 (pairs_01, 10%)")
+    assert "called faster: 1 (pairs_01, 10%); " in result.seen
 
 
 def test_processes_that_waited_something_else_leave_no_truth():
@@ -80,7 +119,30 @@ def test_an_exchange_takes_what_the_link_allows(factor, status):
     exchange, bandwidth = result.comparisons
     assert (exchange.true, bandwidth.true) == (ALLOWED_SECONDS, 4e8)
     assert exchange.measured == pytest.approx(factor * ALLOWED_SECONDS, rel=0.01)
-    assert f"an exchange takes {exchange.measured:.4g} s and the link allows {ALLOWED_SECONDS:.4g} s" in result.seen
+    assert f"an exchange takes {exchange.measured:.4g} s [" in result.seen
+    assert f"] and the link allows {ALLOWED_SECONDS:.4g} s; the fitted bandwidth is " in result.seen
+
+
+def test_what_a_link_did_has_the_intervals_of_the_dataset():
+    dataset = link_dataset(ALLOWED_SECONDS)
+    result = checks.check_link(dataset, bits_per_second=4e8)
+    exchange, bandwidth = result.comparisons
+    [row] = dataset.configurations.itertuples()
+    assert exchange.interval == (row.exchange_seconds_low, row.exchange_seconds_high)
+    assert f"{exchange.measured:.4g} s [{exchange.low:.5g}, {exchange.high:.5g}]" in result.seen
+    assert bandwidth.low < bandwidth.measured < bandwidth.high
+    assert f"Mbit/s [{bandwidth.low / 1e6:.5g}, {bandwidth.high / 1e6:.5g}]" in result.seen
+
+
+def test_one_run_over_a_link_has_no_interval():
+    dataset = link_dataset(ALLOWED_SECONDS)
+    rows = dataset.configurations
+    rows[["exchange_seconds_low", "exchange_seconds_high"]] = float("nan")
+    for run in (2, 3):
+        shutil.rmtree(StudyPaths.of("selftest_link").configuration(rows["identity"].item()).run(run).folder)
+    result = checks.check_link(dataset, bits_per_second=4e8)
+    assert [comparison.interval for comparison in result.comparisons] == [None, None]
+    assert result.seen.count("(no interval)") == 2
 
 
 def test_a_latency_is_no_bandwidth():

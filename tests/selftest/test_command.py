@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from dlperf_study.__main__ import main
-from dlperf_study.execution import selftest_studies, shaped_link
+from dlperf_study.execution import gate, selftest_studies, shaped_link
 from dlperf_study.execution.selftest_studies import PAIRS, pair_studies
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.plan.plan import build_plan
@@ -17,6 +17,14 @@ from tests.selftest.studies import pair_dataset, straggler_dataset
 from tests.study.examples import anything_goes, cluster
 
 NO_LINK = "only root can shape a link; run the self-test as root"
+
+
+@pytest.fixture(autouse=True)
+def machine_lock_file(tmp_path, monkeypatch):
+    """Give the machine a lock of this test: nothing is measured here, and others may measure meanwhile."""
+    file = tmp_path / "machine.lock"
+    monkeypatch.setattr(gate, "machine_lock_file", lambda: file)
+    return file
 
 
 @pytest.fixture
@@ -60,6 +68,7 @@ def test_it_measures_checks_and_shows(measured, capsys):
     assert (result.quick, result.machine.host, result.code) == (True, "host-a", CODE)
     assert out.splitlines()[0] == "== self-test, part 1 of 4: pair 1 of 2 (0 min elapsed)"
     assert NO_LINK in out
+    assert "a report that was built before says so when it is built again: make report" in out
     assert out.splitlines()[-1] == f"self-test passed; report: {paths.report_page}"
     page = paths.report_page.read_text()
     assert "pairs_02" in page
@@ -98,7 +107,45 @@ def test_an_interrupted_one_continues_and_a_finished_one_is_measured_anew(
         paths.selftest_unfinished.write_text(unfinished)
     selftest_studies._begin(2, False)
     assert evidence.exists() == is_continued
+    kept = paths.folder / "earlier" / "1" / "selftest_pairs_01" / evidence.name
+    assert kept.exists() != is_continued
     assert json.loads(paths.selftest_unfinished.read_text()) == {"pairs": 2, "quick": False}
+
+
+def test_the_evidence_of_every_earlier_one_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    paths, evidence = StudyPaths.of("selftest"), StudyPaths.of("selftest_pairs_01").plan_file
+    for number in (1, 2):
+        evidence.parent.mkdir(parents=True)
+        evidence.write_text(str(number))
+        selftest_studies._begin(2, quick=True)
+        paths.selftest_unfinished.unlink()
+    earlier = paths.folder / "earlier"
+    kept = {str(file.relative_to(earlier)): file.read_text() for file in sorted(earlier.rglob("plan.json"))}
+    assert kept == {"1/selftest_pairs_01/plan.json": "1", "2/selftest_pairs_01/plan.json": "2"}
+
+
+def test_on_a_busy_machine_nothing_of_the_last_one_is_touched(tmp_path, monkeypatch, machine_lock_file, capsys):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path / "outputs"))
+    paths, evidence = StudyPaths.of("selftest"), StudyPaths.of("selftest_pairs_01").plan_file
+    evidence.parent.mkdir(parents=True)
+    evidence.touch()
+    with lock(machine_lock_file, "measuring study other", "would"):
+        assert main(["selftest", "--quick"]) == 1
+    assert "is measuring study other on this machine" in capsys.readouterr().err
+    assert evidence.exists()
+    assert not paths.selftest_unfinished.exists()
+
+
+def test_where_it_can_not_run_nothing_of_the_last_one_is_touched(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(selftest_studies, "_obstacle", lambda plan: "no library")
+    evidence = StudyPaths.of("selftest_pairs_01").plan_file
+    evidence.parent.mkdir(parents=True)
+    evidence.touch()
+    assert main(["selftest", "--quick"]) == 1
+    assert "the self-test can't run here: no library" in capsys.readouterr().err
+    assert evidence.exists()
 
 
 @pytest.mark.parametrize("pairs", ["0", "100", "x"])
@@ -118,7 +165,7 @@ def test_without_root_or_programs_no_link_is_shaped(monkeypatch, user, programs,
     assert shaped_link.link_obstacle() == reason
 
 
-def test_two_selftests_at_once_would_delete_each_others_evidence(tmp_path, monkeypatch, capsys):
+def test_two_selftests_at_once_would_put_each_others_evidence_aside(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     with lock(StudyPaths.of("selftest").lock, "running the self-test", "would"):
         assert main(["selftest"]) == 1

@@ -1,5 +1,6 @@
 """The file of results: what is written is read, and the last one that passed is found, on its own machine only."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from dlperf_study.selftest.result import (
     SelftestResult,
     Status,
     add_result,
+    last_not_passed,
     last_passed,
     last_result,
     read_results,
@@ -37,6 +39,14 @@ def test_what_is_written_is_read():
     add_result(FAILED)
     assert read_results() == [RESULT, FAILED]
     assert last_result() == FAILED
+
+
+def test_a_result_of_a_version_without_analysis_code_and_equality_is_read():
+    add_result(RESULT)
+    file = json.loads(results_file().read_text())
+    del file["results"][0]["analysis_code"], file["results"][0]["checks"][0]["comparisons"][0]["equal_within"]
+    results_file().write_text(json.dumps(file))
+    assert read_results() == [RESULT]
 
 
 def test_without_a_selftest_there_is_no_result():
@@ -77,6 +87,15 @@ def test_the_last_one_that_passed_is_that_of_the_machine():
     assert last_passed([quick, RESULT], MACHINE) == RESULT
     assert last_passed([quick], MACHINE) == quick
     assert last_passed([FAILED, elsewhere], MACHINE) is None
+
+
+def test_a_failure_counts_until_the_next_pass():
+    later = replace(RESULT, ended="2026-03-03T10:00:00+00:00")
+    elsewhere = replace(FAILED, ended="2026-03-05T10:00:00+00:00", machine=replace(MACHINE, cores=32))
+    assert last_not_passed([RESULT, FAILED, elsewhere], MACHINE, after=RESULT) == FAILED
+    assert last_not_passed([RESULT, FAILED, later], MACHINE, after=later) is None
+    assert last_not_passed([FAILED], MACHINE, after=None) == FAILED
+    assert last_not_passed([RESULT, elsewhere], MACHINE, after=RESULT) is None
 
 
 @pytest.mark.parametrize(("low", "high", "holds"), [(0.9, 1.0, True), (0.96, 1.0, False), (None, None, False)])

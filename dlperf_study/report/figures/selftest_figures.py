@@ -21,7 +21,7 @@ def ratios(result: SelftestResult) -> Figure:
     drawn: dict[str, list[Comparison]] = {}
     for check in result.checks:
         for comparison in check.comparisons:
-            if comparison.interval:
+            if comparison.interval and comparison.verdict:
                 drawn.setdefault(check.name, []).append(comparison)
     empty = "No check has a ratio with an interval."
     if not drawn:

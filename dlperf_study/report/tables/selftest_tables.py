@@ -7,18 +7,22 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.errors import EvidenceError
 from dlperf_study.report import context
 from dlperf_study.report.formatting import listed, with_interval
+from dlperf_study.report.tables.cells import verdict_text
 from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.selftest.analysis_code import analysis_code
 from dlperf_study.selftest.result import (
     Comparison,
     Machine,
     SelftestResult,
     Status,
+    last_not_passed,
     last_passed,
     read_results,
 )
 from dlperf_study.wording import counted
 
-NEVER = "never passed on {}; `make selftest` runs it"
+#: A report keeps what was so when it was built.
+NEVER = "never passed on {} before this report was built{}; `make selftest` runs it, then `make report` says so here"
 UNKNOWN_MACHINE = "unknown on {}: its runs do not say how many cores it has"
 _OF_MACHINE = ["host", "cpu_model", "cores", "measuring_code"]
 #: How many characters of a digest are shown.
@@ -35,13 +39,13 @@ def checks(result: SelftestResult) -> Table:
     form = " Short form: it shows that the checks work, not that the instrument is right." if result.quick else ""
     caption = (
         f"Ended {_time(result)} on {machine.host} ({machine.cpu_model}, {counted(machine.cores, 'core')}), measuring "
-        f"code {result.code[:_DIGEST]}.{form}"
+        f"code {result.code[:_DIGEST]}, analysis code {result.analysis_code[:_DIGEST] or 'not recorded'}.{form}"
     )
     return Table("checks", "Checks", caption, headings, tuple(rows))
 
 
 def comparisons(result: SelftestResult) -> Table:
-    """Return every ratio that has an interval next to the true one, by check."""
+    """Return every ratio that has an interval and a verdict next to the true one, by check."""
     headings = (
         Heading("Study"),
         Heading("True ratio", "×", numeric=True),
@@ -52,7 +56,7 @@ def comparisons(result: SelftestResult) -> Table:
     rows, groups = [], []
     for check in result.checks:
         for comparison in check.comparisons:
-            if comparison.interval:
+            if comparison.interval and comparison.verdict:
                 rows.append(_comparison_row(comparison, comparison.interval))
                 groups.append(check.name)
     caption = "Throughput relative to that of the reference of its own study, from runs in shuffled rounds."
@@ -72,7 +76,7 @@ def not_passed(result: SelftestResult) -> Table:
 
 
 def selftest_note(dataset: Dataset) -> str:
-    """Return when the self-test last passed on each machine of a study's runs, and with which measuring code.
+    """Return when the self-test last passed on each machine of a study's runs, with which code, and if it failed since.
 
     Empty for ingested logs, which this project did not measure, and where no run completed.
     """
@@ -93,13 +97,23 @@ def selftest_note(dataset: Dataset) -> str:
 
 def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes: set[str]) -> str:
     passed = last_passed(results, machine)
+    failure = last_not_passed(results, machine, passed)
     if passed is None:
-        return NEVER.format(machine.host)
+        return NEVER.format(machine.host, f"; {_failure(failure)}" if failure else "")
     count = f"{len(passed.done)} of {counted(len(passed.done), 'check')}"
     skipped = [check.name for check in passed.checks if check.status is Status.SKIPPED]
     parts = [count, *([f"skipped: {listed(skipped)}"] if skipped else []), *(["short form"] if passed.quick else [])]
-    code = "with this measuring code" if codes == {passed.code} else "with other measuring code"
-    return f"last passed on {machine.host} on {_time(passed)} ({', '.join(parts)}), {code}"
+    measuring = "this" if codes == {passed.code} else "other"
+    analysing = "this" if passed.analysis_code == analysis_code() else "other"
+    code = f"with {measuring} measuring code and {analysing} analysis code"
+    note = f"last passed on {machine.host} on {_time(passed)} ({', '.join(parts)}), {code}"
+    return f"{note}; since then {_failure(failure)}" if failure else note
+
+
+def _failure(result: SelftestResult) -> str:
+    """Return when a self-test that did not pass ended, and which of its checks did not pass."""
+    checks_by_status = [f"{check.name}: {check.status}" for check in result.done if check.status is not Status.PASSED]
+    return f"not passed on {_time(result)} ({', '.join(checks_by_status) or 'every check was skipped'})"
 
 
 def _comparison_row(comparison: Comparison, bounds: tuple[float, float]) -> tuple[Cell, ...]:
@@ -108,8 +122,15 @@ def _comparison_row(comparison: Comparison, bounds: tuple[float, float]) -> tupl
         Cell(f"{comparison.true:.4f}"),
         Cell(*with_interval(comparison.measured, *bounds)),
         Cell("yes" if comparison.holds_truth else "no"),
-        Cell(comparison.verdict),
+        Cell(_verdict(comparison)),
     )
+
+
+def _verdict(comparison: Comparison) -> str:
+    """Return a verdict; of equality, within what, unless it is of a result that did not keep it."""
+    if comparison.equal_within is None:
+        return comparison.verdict
+    return verdict_text(comparison.verdict, comparison.equal_within)
 
 
 def _time(result: SelftestResult) -> str:

@@ -10,12 +10,18 @@ from dlperf_study.paths import StudyPaths
 from dlperf_study.report import tables
 from dlperf_study.report.figures import selftest_figures
 from dlperf_study.report.tables import selftest_tables
+from dlperf_study.selftest.analysis_code import analysis_code
 from dlperf_study.selftest.result import SelftestResult, Status, add_result, results_file
 from tests.evidence_factory import CODE, Planned, configuration
 from tests.report.conftest import write_titled
 from tests.selftest.test_result import CHECK, FAILED, RESULT, SKIPPED
 
-PASSED = replace(RESULT, code=CODE)
+PASSED = replace(RESULT, code=CODE, analysis_code=analysis_code())
+NEVER = "never passed on host-a before this report was built; `make selftest` runs it, then `make report` says so here"
+LAST_PASSED = "last passed on host-a on 01 March 2026, 10:00 UTC"
+SAME_CODE = "with this measuring code and this analysis code"
+QUICK_LATER = replace(PASSED, ended="2026-03-03T10:00:00+00:00", quick=True)
+FAILED_SINCE = "not passed on 02 March 2026, 10:00 UTC (slowdowns: failed)"
 
 
 @pytest.fixture
@@ -32,19 +38,25 @@ def said(dataset: Dataset) -> str:
 @pytest.mark.parametrize(
     ("results", "note"),
     [
-        ((), "never passed on host-a; `make selftest` runs it"),
-        ((FAILED,), "never passed on host-a; `make selftest` runs it"),
+        ((), NEVER),
+        ((FAILED,), NEVER.replace(" built;", f" built; {FAILED_SINCE};")),
+        ((replace(PASSED, machine=replace(PASSED.machine, cores=2)),), NEVER),
+        ((PASSED,), f"{LAST_PASSED} (1 of 1 check, skipped: link), {SAME_CODE}"),
         (
-            (replace(PASSED, machine=replace(PASSED.machine, cores=2)),),
-            "never passed on host-a; `make selftest` runs it",
+            (PASSED, FAILED, QUICK_LATER),
+            f"{LAST_PASSED} (1 of 1 check, skipped: link), {SAME_CODE}; since then {FAILED_SINCE}",
         ),
         (
-            (PASSED, FAILED),
-            "last passed on host-a on 01 March 2026, 10:00 UTC (1 of 1 check, skipped: link), with this measuring code",
+            (FAILED, replace(QUICK_LATER, quick=False)),
+            f"{LAST_PASSED.replace('01', '03')} (1 of 1 check, skipped: link), {SAME_CODE}",
         ),
         (
             (replace(PASSED, code="0ld", checks=(CHECK, CHECK), quick=True),),
-            "last passed on host-a on 01 March 2026, 10:00 UTC (2 of 2 checks, short form), with other measuring code",
+            f"{LAST_PASSED} (2 of 2 checks, short form), with other measuring code and this analysis code",
+        ),
+        (
+            (replace(PASSED, analysis_code="0ld"),),
+            f"{LAST_PASSED} (1 of 1 check, skipped: link), with this measuring code and other analysis code",
         ),
     ],
 )
@@ -81,6 +93,25 @@ def test_the_page_has_every_check_ratio_and_reason() -> None:
     assert selftest_tables.comparisons(result).column("True ratio") == ["0.9520", "0.9520"]
     assert selftest_tables.not_passed(result).column("Result") == ["failed", "skipped"]
     assert selftest_tables.not_passed(replace(RESULT, checks=(CHECK,))).rows == ()
+
+
+def test_equality_has_its_share_and_a_result_that_did_not_keep_it_has_none() -> None:
+    equal = replace(CHECK.comparisons[0], verdict="equal", equal_within=0.0257)
+    compared = replace(CHECK, comparisons=(equal, replace(equal, equal_within=None)))
+    verdicts = selftest_tables.comparisons(replace(RESULT, checks=(compared,))).column("Verdict")
+    assert verdicts == ["equal within 2.6\u202f%", "equal"]
+
+
+def test_an_interval_that_is_of_no_ratio_is_not_among_the_ratios() -> None:
+    bandwidth = replace(CHECK.comparisons[0], label="fitted bandwidth (bit/s)", verdict="")
+    result = replace(RESULT, checks=(replace(CHECK, comparisons=(bandwidth,)),))
+    assert selftest_tables.comparisons(result).rows == ()
+    assert selftest_figures.ratios(result).drawing is None
+
+
+def test_the_page_names_the_code_that_was_tested() -> None:
+    assert "measuring code c0dec0dec0de, analysis code not recorded." in selftest_tables.checks(RESULT).caption
+    assert f"analysis code {analysis_code()[:12]}." in selftest_tables.checks(PASSED).caption
 
 
 def test_a_panel_for_each_check_with_ratios_and_none_without() -> None:
