@@ -34,11 +34,14 @@ class RoundEffect:
 def relative_rates(completed: pd.DataFrame) -> pd.DataFrame:
     """Return ``begun``, ``round`` and ``relative`` of runs: the rate / geometric mean of its configuration, minus 1.
 
+    The mean is over the rounds that ``round_effects`` compares, or over all runs of a configuration that missed one.
     Runs whose configuration has no other run are left out; the mean would be themselves. In the order of ``begun``.
     """
     log_rates = np.log(completed["throughput"].astype("float64"))
     by_configuration = log_rates.groupby(completed["identity"])
-    relative = np.expm1(log_rates - by_configuration.transform("mean"))
+    of_all_runs = by_configuration.transform("mean")
+    of_compared_rounds = completed["identity"].map(_log_rates_of_rounds(completed).mean(axis=1))
+    relative = np.expm1(log_rates - of_compared_rounds.fillna(of_all_runs))
     begun = pd.to_datetime(completed["started"], utc=True, format="ISO8601")
     table = pd.DataFrame({"begun": begun, "round": completed["round"], "relative": relative})
     return table[by_configuration.transform("size") > 1].dropna(subset=["begun", "relative"]).sort_values("begun")
@@ -49,10 +52,9 @@ def round_effects(completed: pd.DataFrame) -> list[RoundEffect]:
 
     None with fewer than two rounds.
     """
-    in_rounds = completed.dropna(subset=["round", "throughput", "started"])
-    log_rates = np.log(in_rounds.pivot_table(index="identity", columns="round", values="throughput"))
-    log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
-    if log_rates.shape[1] < 2 or log_rates.empty:
+    in_rounds = _of_rounds(completed)
+    log_rates = _log_rates_of_rounds(completed)
+    if log_rates.empty:
         return []
     deviations = log_rates.sub(log_rates.mean(axis=1), axis=0)
     estimates = [Estimate.of(deviations[name].to_numpy()) for name in deviations]
@@ -62,3 +64,19 @@ def round_effects(completed: pd.DataFrame) -> list[RoundEffect]:
     for name, estimate, is_different in zip(deviations, estimates, different, strict=True):
         effects.append(RoundEffect(int(name), len(deviations), begun[name], estimate, is_different))
     return effects
+
+
+def _of_rounds(completed: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs that have a round, a rate and a time at which they began."""
+    return completed.dropna(subset=["round", "throughput", "started"])
+
+
+def _log_rates_of_rounds(completed: pd.DataFrame) -> pd.DataFrame:
+    """Return the logarithms of rates: a row for each configuration that has all rounds, a column for each round.
+
+    Empty with fewer than two rounds.
+    """
+    rates = _of_rounds(completed).pivot_table(index="identity", columns="round", values="throughput")
+    log_rates = np.log(rates.astype("float64"))
+    log_rates = log_rates.loc[:, log_rates.notna().mean() >= SHARE].dropna()
+    return log_rates if log_rates.shape[1] > 1 else log_rates.iloc[:0]

@@ -77,3 +77,15 @@ def test_one_round_and_runs_in_no_round_have_no_effects() -> None:
     runs = runs_of(np.zeros(ROUNDS))
     assert round_effects(runs[runs["round"] == 1]) == []
     assert round_effects(runs.assign(round=pd.NA).astype({"round": "Int64"})) == []
+
+
+def test_runs_are_relative_to_the_same_mean_as_their_rounds() -> None:
+    """A round that few configurations had moves neither."""
+    runs = runs_of(np.zeros(ROUNDS))
+    added = runs[runs["round"] == 5].iloc[:3].assign(round=6, started="2024-05-02T08:00:00+00:00")
+    added["throughput"] *= 0.9
+    runs = pd.concat([runs, added], ignore_index=True)
+    by_round = np.log1p(relative_rates(runs).set_index("round")["relative"]).groupby("round").mean()
+    effects = {effect.round: effect.log_rate.mean for effect in round_effects(runs)}
+    assert by_round.loc[[*effects]].tolist() == pytest.approx([*effects.values()], abs=1e-12)
+    assert set(by_round.index) - set(effects) == {6}

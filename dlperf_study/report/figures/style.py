@@ -41,6 +41,8 @@ _RC = {
     "legend.fontsize": 6.5,
     "legend.frameon": False,
     "lines.linewidth": 1.1,
+    # A square cap would draw an interval half a line width too long at each end.
+    "lines.solid_capstyle": "butt",
     "lines.markersize": 3.5,
     # Names come from users' files: a dollar sign in one is no formula.
     "text.parse_math": False,

@@ -34,6 +34,10 @@ _EXPLANATIONS = {
     BOTH: "The difference is in both computation and exposed exchange.",
     UNCLEAR: "Whether the difference is in computation or exchange, these runs can't tell.",
 }
+_ORDER_UNKNOWN = (
+    "Logs do not say in which order the runs were made: intervals of ratios take them as independent, and hold nothing "
+    "that a machine changed between the runs of one configuration and those of the next."
+)
 _IN_BLOCKS = (
     "Runs that were not measured in rounds, but in blocks or by hand, have no ratio with an interval and no verdict: a "
     "machine that slowly changes its speed sets configurations apart, and nothing tells that from a difference between "
@@ -124,7 +128,7 @@ def comparison_notes(dataset: Dataset) -> tuple[str, ...]:
     """Return what no interval shows, and a reader must know before believing a ratio of two configurations."""
     runs = context.completed_runs(dataset)
     is_in_blocks = (runs["order"] != ROUNDS).any() and runs["identity"].nunique() > 1
-    order_note = _IN_BLOCKS if is_in_blocks and not dataset.plan.ingested_from else ""
+    order_note = (_ORDER_UNKNOWN if dataset.plan.ingested_from else _IN_BLOCKS) if is_in_blocks else ""
     return tuple(filter(None, (order_note, _same_program_note(dataset))))
 
 

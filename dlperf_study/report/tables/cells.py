@@ -48,7 +48,7 @@ PARTS_OF |= dict.fromkeys(("negotiation_seconds", "all_reduce_seconds"), "traced
 #: The value of each ratio and difference at which neither is faster.
 DECISIONS = {"speedup": 1.0, "relative_throughput": 1.0, **dict.fromkeys(DIFFERENCES, 0.0)}
 #: Subjects whose diagnostics a number shows, besides those about itself.
-RELATED_SUBJECTS = {"throughput": ("steadiness",)}
+RELATED_SUBJECTS = {"throughput": ("steadiness", "busy_cores")}
 #: Columns of configurations that are shown without a unit and an interval.
 UNITLESS = ("runs_completed", "difference_lies_in")
 RATE_UNIT = COLUMNS["throughput"].unit
@@ -128,23 +128,27 @@ def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
     diagnostics = dataset.diagnostics_of(row.identity)
     if diagnostics.empty:
         return
-    about_it = diagnostics[diagnostics["subject"].isin((name, *RELATED_SUBJECTS.get(name, ())))]
+    runs = dataset.runs_of(row.identity)
+    completed = runs.loc[runs["outcome"] == Outcome.COMPLETED, "repetition"]
+    counts = diagnostics["repetition"].isna() | diagnostics["repetition"].isin(completed)
+    about_it = diagnostics[counts & diagnostics["subject"].isin((name, *RELATED_SUBJECTS.get(name, ())))]
     for _, similar in about_it.groupby(about_it["message"].map(without_numbers), sort=False):
         runs, message = _runs_label(similar), merged(similar["message"])
         yield f"{runs}: {message}" if runs else message
     if name == "throughput":
         # Diagnostics about logs may be long, and are listed with all others: here only their runs.
-        runs = dataset.runs_of(row.identity)
-        runs = runs[runs["outcome"] == Outcome.COMPLETED]
         about_logs = diagnostics[diagnostics["subject"].map(is_file).astype(bool)]
-        about_logs = about_logs[about_logs["repetition"].isin(runs["repetition"])]
+        about_logs = about_logs[about_logs["repetition"].isin(completed)]
         if len(about_logs):
             yield f"diagnostics about the log of {_runs_label(about_logs)}"
 
 
 def _runs_label(diagnostics: pd.DataFrame) -> str:
-    runs = [str(run) for run in diagnostics["repetition"].dropna().unique()]
-    return f"run{'s' * (len(runs) > 1)} {listed(runs)}" if runs else ""
+    """Return the runs that diagnostics are about: ``run 2``, ``runs 1 and 3``, and ``runs 1 to 4``."""
+    runs = sorted(diagnostics["repetition"].dropna().astype(int).unique())
+    if len(runs) > 2 and runs[-1] - runs[0] == len(runs) - 1:
+        return f"runs {runs[0]} to {runs[-1]}"
+    return f"run{'s' * (len(runs) > 1)} {listed(list(map(str, runs)))}" if runs else ""
 
 
 def run_column(runs: pd.DataFrame, name: str) -> TableColumn:
@@ -180,7 +184,8 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
         if is_missing(value):
             return Cell.missing(why_missing(dataset, row, name))
         if name == "runs_completed":
-            return Cell(f"{value} of {row.runs_planned}" if value <= row.runs_planned else str(value))
+            # Rounds that were added for precision are more runs than were planned.
+            return Cell(f"{value} of {max(row.runs_planned, len(dataset.runs_of(row.identity)))}")
         return Cell(value)
 
     return TableColumn(Heading(column.label, numeric=column.is_number), cell)

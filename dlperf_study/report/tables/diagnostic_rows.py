@@ -16,7 +16,7 @@ from dlperf_study.wording import counted
 
 QUALITY = "quality"
 #: What is wrong with a run and makes its throughput uncertain: on the page on quality, and wherever there are rates.
-_OF_THE_RATE = ("cores", "drain_seconds", "steadiness")
+_OF_THE_RATE = ("busy_cores", "cores", "drain_seconds", "steadiness")
 #: The subjects of diagnostics that belong on a page; on that on quality belongs what has no other page.
 TOPICS = {
     "scaling": {"throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu", *_OF_THE_RATE},

@@ -10,6 +10,7 @@ from dlperf_study.analysis.statistics import log_ratio
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.plan.plan import Plan
 from dlperf_study.report import context
 from dlperf_study.report.formatting import (
     display_name,
@@ -37,6 +38,7 @@ from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import PUBLISHED
+from dlperf_study.study.turn import ROUNDS
 from dlperf_study.wording import counted, first_of
 
 #: Parameters that are elsewhere on the page or limit a run only.
@@ -142,12 +144,35 @@ def about(dataset: Dataset) -> Table:
     for name in dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *_MEASUREMENT)):
         if rows[name].notna().any():
             facts[COLUMNS[name].label] = context.levels(rows[name])
+    facts |= _course(plan)
     if note := selftest_note(dataset):
         facts["Self-test"] = note
     cells = tuple((Cell(name), Cell(value)) for name, value in facts.items())
     runs = context.page_wording(dataset).runs.format(counted(int(rows["runs_planned"].sum()), "run"))
-    caption = f"{counted(len(rows), 'configuration')}, {runs}.{context.quick_label(dataset)}"
+    caption = f"{counted(len(rows), 'configuration')}, {runs}{_added_runs(dataset)}.{context.quick_label(dataset)}"
     return Table("about", plan.title, caption, _no_headings(2), cells)
+
+
+def _course(plan: Plan) -> dict[str, str]:
+    """Return in which order the runs are measured and what adds rounds; nothing for ingested logs."""
+    facts = {}
+    if plan.order:
+        shuffled = f", shuffled with order_seed {plan.order_seed}" if plan.order == ROUNDS else ""
+        facts["Order of the runs"] = f"{plan.order}{shuffled}"
+    if plan.precision is not None:
+        facts["Precision of the intervals"] = f"± {100 * plan.precision:g} %"
+        budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
+        facts["Rounds added for it"] = f"until there are {plan.max_repeats}{budget}"
+    return facts
+
+
+def _added_runs(dataset: Dataset) -> str:
+    """Return how many runs were measured beyond the plan, as a part of a sentence; empty where none was."""
+    planned = dataset.configurations.set_index("identity")["runs_planned"]
+    measured_runs = dataset.runs["identity"].value_counts().reindex(planned.index, fill_value=0)
+    added = int((measured_runs - planned).clip(lower=0).sum())
+    reason = " for precision" if dataset.plan.precision is not None else ""
+    return f", {added} added{reason}" if added else ""
 
 
 def environments(dataset: Dataset) -> Table:

@@ -8,11 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 
+from dlperf_study.analysis.drift import round_effects
 from dlperf_study.columns import TableName
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.tables import write
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report import figures, tables
+from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures import style
 from dlperf_study.report.figures.drawings import MOST_PANELS, MOST_ROWS, STEP_PIECES
 from dlperf_study.report.figures.figure import Figure
@@ -313,3 +315,25 @@ def test_without_repetitions_there_is_no_drift_to_show(paths: StudyPaths) -> Non
     dataset = write_titled(paths, [Planned(configuration(), ALONE, runs=1)])
     assert only(figures.drift(dataset)).drawing is None
     assert tables.rounds(dataset).rows == ()
+
+
+def test_a_round_that_lacks_configurations_has_marks_and_no_line(paths: StudyPaths) -> None:
+    runs = {1: 4, 2: 3, 4: 3}
+    dataset = write_titled(
+        paths, [Planned(configuration(devices_per_node=n), ALONE, runs=count) for n, count in runs.items()]
+    )
+    figure = only(figures.drift(dataset))
+    [axes] = axes_of(figure)
+    assert len(lines(axes, "round 4")) == 1
+    means = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "-"][1:]
+    changes = [100 * (effect.log_rate.factor - 1) for effect in round_effects(completed_runs(dataset))]
+    assert means == pytest.approx(changes)
+    assert len(means) == 3
+    assert "a round that lacks configurations has marks only" in figure.caption
+
+
+def test_no_line_is_drawn_longer_than_its_interval(mixed: Dataset) -> None:
+    drawn = [line for build in EVERY for figure in build(mixed) for axes in axes_of(figure) for line in axes.lines]
+    assert {line.get_solid_capstyle() for line in drawn if line.get_linestyle() == "-"} == {"butt"}
+    bars = [bar for build in EVERY for figure in build(mixed) for axes in axes_of(figure) for bar in axes.collections]
+    assert {bar.get_capstyle() for bar in bars} <= {None, "butt"}
