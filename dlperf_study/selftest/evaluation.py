@@ -11,6 +11,8 @@ from dlperf_study.selftest import checks
 from dlperf_study.selftest.analysis_code import analysis_code
 from dlperf_study.selftest.result import CheckResult, Machine, SelftestResult, Status, add_result
 
+#: Of the column of statuses on the command line: the longest one and a space.
+_STATUS_WIDTH = max(map(len, Status)) + 1
 _MACHINE = ["host", "cpu_model", "cores"]
 
 
@@ -41,7 +43,7 @@ def describe(result: SelftestResult) -> str:
     """Return every check of a result as text for the command line: its status, what it requires, and what was seen."""
     lines = []
     for check in result.checks:
-        lines += [f"{check.status:8}{check.name}: {check.requirement}", f"        {check.seen}"]
+        lines += [f"{check.status:{_STATUS_WIDTH}}{check.name}: {check.requirement}", " " * _STATUS_WIDTH + check.seen]
     return "\n".join(lines)
 
 

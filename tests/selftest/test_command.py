@@ -10,6 +10,7 @@ from dlperf_study.execution import gate, selftest_studies, shaped_link
 from dlperf_study.execution.selftest_studies import PAIRS, pair_studies
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.plan.plan import build_plan
+from dlperf_study.selftest.analysis_code import analysis_code
 from dlperf_study.selftest.result import Status, last_result
 from dlperf_study.supervision.locks import lock
 from tests.evidence_factory import CODE
@@ -66,6 +67,7 @@ def test_it_measures_checks_and_shows(measured, capsys):
     result = last_result()
     assert [check.status for check in result.checks] == [Status.PASSED, Status.PASSED, Status.SKIPPED, Status.PASSED]
     assert (result.quick, result.machine.host, result.code) == (True, "host-a", CODE)
+    assert result.analysis_code == analysis_code()
     assert out.splitlines()[0] == "== self-test, part 1 of 4: pair 1 of 2 (0 min elapsed)"
     assert NO_LINK in out
     assert "a report that was built before says so when it is built again: make report" in out
@@ -81,7 +83,9 @@ def test_a_failed_run_leaves_a_check_undecided_and_is_measured_again(measured, m
     assert main(["selftest", "--pairs", "1"]) == 1
     assert last_result().checks[1].status is Status.UNDECIDED
     assert "study selftest_pairs_01: 2 of 3 runs of" in last_result().checks[1].seen
-    assert "the same command measures the missing runs" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "the same command measures the missing runs" in out
+    assert "\nundecided slowdowns: Slowdowns of known size" in out
     assert StudyPaths.of("selftest").selftest_unfinished.exists()
 
 

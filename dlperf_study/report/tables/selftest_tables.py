@@ -112,8 +112,9 @@ def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes:
 
 def _failure(result: SelftestResult) -> str:
     """Return when a self-test that did not pass ended, and which of its checks did not pass."""
-    checks_by_status = [f"{check.name}: {check.status}" for check in result.done if check.status is not Status.PASSED]
-    return f"not passed on {_time(result)} ({', '.join(checks_by_status) or 'every check was skipped'})"
+    parts = [f"{check.name}: {check.status}" for check in result.done if check.status is not Status.PASSED]
+    parts += ["short form"] if result.quick else []
+    return f"not passed on {_time(result)} ({', '.join(parts) or 'every check was skipped'})"
 
 
 def _comparison_row(comparison: Comparison, bounds: tuple[float, float]) -> tuple[Cell, ...]:

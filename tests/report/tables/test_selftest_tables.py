@@ -47,6 +47,10 @@ def said(dataset: Dataset) -> str:
             f"{LAST_PASSED} (1 of 1 check, skipped: link), {SAME_CODE}; since then {FAILED_SINCE}",
         ),
         (
+            (replace(FAILED, quick=True),),
+            NEVER.replace(" built;", f" built; {FAILED_SINCE.replace('failed', 'failed, short form')};"),
+        ),
+        (
             (FAILED, replace(QUICK_LATER, quick=False)),
             f"{LAST_PASSED.replace('01', '03')} (1 of 1 check, skipped: link), {SAME_CODE}",
         ),
