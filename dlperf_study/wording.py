@@ -1,6 +1,7 @@
 """How messages write numbers, names and unknown names."""
 
 import difflib
+import math
 from collections.abc import Iterable, Sequence
 
 
@@ -61,6 +62,11 @@ def last_line(output: str) -> str:
     """Return the last line of a program's output, which often says why it ended; of empty output, nothing."""
     lines = output.strip().splitlines()
     return lines[-1] if lines else ""
+
+
+def rate_text(rate: float) -> str:
+    """Return the rate of one run with two decimals, or with four significant digits if these are more: ``29.10``."""
+    return f"{rate:.{max(2, 3 - math.floor(math.log10(rate)))}f}"
 
 
 def rounded(value: float) -> str:

@@ -11,7 +11,7 @@ from dlperf_study.arrays import Floats
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.plan.plan import Plan
 from dlperf_study.study.job import Outcome
-from dlperf_study.wording import counted, rounded
+from dlperf_study.wording import counted, rate_text
 
 #: A run is far from the others of its configuration beyond this share of their median and this many deviations.
 FAR_SHARE, FAR_DEVIATIONS = 0.05, 5.0
@@ -72,12 +72,12 @@ def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:
         rates = throughputs.to_numpy(np.float64)
         far = list(far_from_other_runs(rates))
         if far and rates.size == 2:
-            message = f"its two runs reach {' and '.join(map(rounded, rates))} samples/s"
+            message = f"its two runs reach {' and '.join(map(rate_text, rates))} samples/s"
             message += "; only a third can say which is odd"
             yield Diagnostic("throughput", message, identity=str(identity))
             continue
         for position, median in far:
-            message = f"{rounded(rates[position])} samples/s, but the median of the other runs is {rounded(median)}"
+            message = f"{rate_text(rates[position])} samples/s, but the median of the other runs is {rate_text(median)}"
             yield Diagnostic("throughput", message, identity=str(identity), repetition=repetitions[identity][position])
 
 

@@ -77,8 +77,8 @@ NO_SOURCES = "The study names no published source."
 MEANS = "Values are means over completed runs, of rates the geometric mean."
 #: What the simulation in docs/statistics.md finds for a study that stops when its intervals are narrow.
 _STOPPED = "; measuring stopped when they were narrow, so in simulations they hold the truth in 93 to 95 % of cases"
-_OF_ROUNDS = " Those of ratios and differences are of runs of the same round."
-_OF_BOTH = " Those of ratios are of the runs of both."
+_OF_ROUNDS = " Intervals of ratios and differences come from runs of the same round."
+_OF_BOTH = " Intervals of ratios come from the runs of both."
 _NOT_IN_ROUNDS = " Ratios and differences have none, because the runs were not measured in rounds."
 #: Parameters that a caption names in any case, or that tables name in its place.
 _ALWAYS_NAMED = (
@@ -87,7 +87,7 @@ _ALWAYS_NAMED = (
 )
 #: All other parameters of the training: named where a level is not the default.
 _UNUSUAL = tuple(name for name in parameters_of(Scope.WORKLOAD, Scope.NETWORK) if name not in _ALWAYS_NAMED)
-_MERGED = "Ranks are merged by the slowest: its window counts as the job's."
+_MERGED = "Ranks are merged by the slowest: the job takes as long as that rank."
 _SHARDED = (
     "A sharded classifier has collectives in its forward and backward pass: they count as computation, not as "
     "communication, and ranks that wait for each other in them look the same."
@@ -156,7 +156,7 @@ def merging(dataset: Dataset) -> str:
     rules = completed_runs(dataset)[["log_format", "merge_rule"]].dropna().drop_duplicates()
     labels = [f"{display_name(log_format)}: {rule}" for log_format, rule in rules.itertuples(index=False)]
     made = listed(labels) or "nothing was printed"
-    return f"Rates are the steady part of what programs printed, made the job's ({made})."
+    return f"Rates are the steady part of what programs printed, converted to those of the whole job ({made})."
 
 
 def computation_note(dataset: Dataset, model: str | None = None) -> str:
@@ -206,7 +206,12 @@ def levels(values: pd.Series) -> str:
     distinct = _levels(values)
     if not any(isinstance(value, str) for value in distinct):
         distinct.sort()
-    return listed(list(map(display_name, distinct))) or "not recorded"
+    return listed(list(map(_level_text, distinct))) or "not recorded"
+
+
+def _level_text(level: object) -> str:
+    """Return a level as a sentence has it: ``2`` of 2.0."""
+    return f"{level:g}" if isinstance(level, float) else display_name(level)
 
 
 def _levels(values: pd.Series) -> list[Any]:

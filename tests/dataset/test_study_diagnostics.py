@@ -5,6 +5,7 @@ import pytest
 
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
+from dlperf_study.wording import rate_text
 from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run
 
 ASKED = configuration()
@@ -117,3 +118,10 @@ def test_gpus_that_were_not_used_are_one_note(paths, diagnostics):
     assert [(note.message, note.severity, note.identity) for note in notes] == [
         ("this machine has 2 × A100, but", "note", None)
     ]
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"), [(29.1, "29.10"), (26.371, "26.37"), (1234.5, "1234.50"), (0.012345, "0.01235")]
+)
+def test_rates_of_one_sentence_have_the_same_decimals(rate: float, text: str) -> None:
+    assert rate_text(rate) == text

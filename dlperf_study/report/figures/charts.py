@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,10 @@ def legend_below(drawing: Drawing | SubFigure, axes: Axes, labels: dict[str, str
     """Name the lines of a drawing, or of a part of one, below it, once each; ``labels`` says how."""
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     for last in (IDEAL, BOUND):
-        handles |= {last: handles.pop(last)} if last in handles else {}
+        if last in handles:
+            # Each line has its own; the legend shows what all have in common.
+            handles[last] = copy(handles.pop(last))
+            handles[last].set_color(SOFT)
     names = [labels.get(str(label), str(label)) for label in handles]
     fitting = math.floor(PAGE_INCHES * _LETTERS_PER_INCH / (max(map(len, names)) + 6))
     drawing.legend(handles.values(), names, loc="outside lower center", ncols=max(1, min(fitting, len(names))))

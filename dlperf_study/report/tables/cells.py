@@ -43,6 +43,7 @@ BY_DEFINITION = {
 #: Parts are shown in the unit of their whole, so that a reader can add them up.
 PARTS_OF = dict.fromkeys(("computation_seconds", "exposed_seconds", "exchange_seconds", *DIFFERENCES), "step_seconds")
 PARTS_OF["jitter_seconds"] = "step_seconds"
+PARTS_OF["exchange_bandwidth"] = "bus_bandwidth"
 PARTS_OF |= dict.fromkeys(("step_p50_seconds", "step_p95_seconds", "step_p99_seconds"), "step_seconds")
 PARTS_OF |= dict.fromkeys(("negotiation_seconds", "all_reduce_seconds"), "traced_step_seconds")
 #: The value of each ratio and difference at which neither is faster.

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from dlperf_study.analysis.comparison import EQUAL, NOT_DISTINGUISHABLE, verdicts, widest_equality
 from dlperf_study.analysis.statistics import log_ratio
@@ -143,7 +144,7 @@ def about(dataset: Dataset) -> Table:
     fixed = [name for name in departures if name not in (*_OF_THE_PLAN, *plan.factors)]
     for name in dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *_MEASUREMENT)):
         if rows[name].notna().any():
-            facts[COLUMNS[name].label] = context.levels(rows[name])
+            facts[COLUMNS[name].label] = _levels_text(name, rows[name])
     facts |= _course(plan)
     if note := selftest_note(dataset):
         facts["Self-test"] = note
@@ -151,6 +152,15 @@ def about(dataset: Dataset) -> Table:
     runs = context.page_wording(dataset).runs.format(counted(int(rows["runs_planned"].sum()), "run"))
     caption = f"{counted(len(rows), 'configuration')}, {runs}{_added_runs(dataset)}.{context.quick_label(dataset)}"
     return Table("about", plan.title, caption, _no_headings(2), cells)
+
+
+def _levels_text(name: str, values: pd.Series) -> str:
+    """Return the levels of a parameter with their unit, unless the label says it."""
+    if name == "computation_steps":
+        values = values.astype(object).replace(-1, "as many as are measured")
+    unit = COLUMNS[name].unit
+    is_said = not unit or unit in COLUMNS[name].label.lower().split() or not is_numeric_dtype(values)
+    return context.levels(values) if is_said else f"{context.levels(values)} {unit}"
 
 
 def _course(plan: Plan) -> dict[str, str]:

@@ -88,6 +88,7 @@ def test_the_legend_gives_the_absolute_baseline(mixed: Dataset) -> None:
     assert any("1× = " in text and "samples/s" in text for text in texts)
     assert any("no baseline measured" in text for text in texts)
     assert texts[-2:] == ["ideal", "bound"]
+    assert [handle.get_color() for handle in figure.drawing.legends[0].legend_handles[-2:]] == [style.SOFT] * 2
 
 
 def test_the_bound_is_a_step_of_its_longest_part_alone(mixed: Dataset) -> None:

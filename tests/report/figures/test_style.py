@@ -4,6 +4,7 @@ from io import BytesIO
 
 from matplotlib.figure import Figure
 
+from dlperf_study.report.figures import style
 from dlperf_study.report.figures.style import publication_style
 
 
@@ -15,3 +16,7 @@ def test_a_dollar_sign_in_a_name_is_no_formula() -> None:
         figure.subplots().set_title(r"my$\frac$model")
         figure.savefig(file, format="svg")
     assert file.getvalue().startswith(b"<?xml")
+
+
+def test_the_parts_of_a_step_have_colours_of_no_series():
+    assert not {style.COMPUTATION, style.EXPOSED, style.EXCHANGE} & {*style.PALETTE}

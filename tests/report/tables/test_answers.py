@@ -92,7 +92,7 @@ def test_a_study_without_references_says_so(paths: StudyPaths) -> None:
 
 def test_how_far_to_believe_verdicts_is_above_them(paths: StudyPaths) -> None:
     shown = answer_of(paths, Recipe(0.060, 0.020))._repr_html_()
-    assert shown.index("are of runs of the same round") < shown.index("as fast.")
+    assert shown.index("come from runs of the same round") < shown.index("as fast.")
 
 
 def test_the_answer_is_escaped(paths: StudyPaths) -> None:

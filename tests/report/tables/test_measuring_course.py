@@ -75,3 +75,17 @@ def test_a_study_without_precision_says_nothing_about_it(paths: StudyPaths) -> N
     assert not [name for name in facts if "recision" in name]
     assert "added" not in table.caption
     assert "93" not in repetition(dataset)
+
+
+def test_parameters_have_units_and_no_code_numbers(paths: StudyPaths) -> None:
+    dataset = write_titled(paths, [Planned(configuration(computation_steps=-1, max_warmup_seconds=2.0))])
+    facts = {row[0].text: row[1].text for row in tables.about(dataset).rows}
+    assert facts["Longest warm-up"] == "2 s"
+    assert facts["Computation steps"] == "as many as are measured"
+    assert facts["Measured steps"] == str(dataset.configurations["measured_steps"].iloc[0])
+
+
+def test_bandwidths_of_one_table_have_one_unit(mixed: Dataset) -> None:
+    rows = mixed.configurations.assign(bus_bandwidth=9e8, exchange_bandwidth=1.1e9)
+    headings = tables.exchange(replace(mixed, configurations=rows)).headings
+    assert {h.unit for h in headings if h.label in {COLUMNS["bus_bandwidth"].label, "Fitted bandwidth"}} == {"MB/s"}

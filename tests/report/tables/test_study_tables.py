@@ -272,7 +272,7 @@ def test_a_quick_study_is_labelled_on_every_table(paths: StudyPaths) -> None:
 
 
 def test_only_a_caption_of_ratios_speaks_of_their_intervals(mixed: Dataset) -> None:
-    sentence = "Those of ratios and differences are of runs of the same round."
+    sentence = "Intervals of ratios and differences come from runs of the same round."
     built = (tables.scaling, tables.comparison, tables.differences, tables.communication)
     assert [sentence in build(mixed).caption for build in built] == [True, True, True, False]
 
@@ -289,7 +289,7 @@ def test_the_study_is_shown_with_every_fixed_parameter_that_is_not_the_default(p
     fixed = {"image_size": 32, "classes": 10, "trace_steps": 6, "seed": 7, "fusion_mib": 16}
     table = tables.about(write_titled(paths, [Planned(configuration(**fixed), ALONE)]))
     shown = {row[0].text: row[1].text for row in table.rows}
-    assert [shown[COLUMNS[name].label] for name in fixed] == list(map(str, fixed.values()))
+    assert [shown[COLUMNS[name].label] for name in fixed] == ["32 pixels", "10", "6", "7", "16 MiB"]
     assert COLUMNS["loss_scaling"].label not in shown
 
 
