@@ -155,12 +155,12 @@ def about(dataset: Dataset) -> Table:
 
 
 def _levels_text(name: str, values: pd.Series) -> str:
-    """Return the levels of a parameter with their unit, unless the label says it."""
+    """Return the levels of a parameter with their unit, unless the label has it."""
     if name == "computation_steps":
         values = values.astype(object).replace(-1, "as many as are measured")
     unit = COLUMNS[name].unit
-    is_said = not unit or unit in COLUMNS[name].label.lower().split() or not is_numeric_dtype(values)
-    return context.levels(values) if is_said else f"{context.levels(values)} {unit}"
+    has_no_unit = not unit or unit in COLUMNS[name].label.lower().split() or not is_numeric_dtype(values)
+    return context.levels(values) if has_no_unit else f"{context.levels(values)} {unit}"
 
 
 def _course(plan: Plan) -> dict[str, str]:
