@@ -92,6 +92,12 @@ def why_no_interval(dataset: Dataset, row: Any, column: str, denominator: Denomi
     if len(of_denominator) < MINIMUM_RUNS:
         return f"its {denominator} has fewer than {MINIMUM_RUNS} completed runs: no interval"
     common_rounds = {*of_row["round"].dropna()} & {*of_denominator["round"].dropna()}
+    is_in_rounds = of_row["round"].notna().any() and of_denominator["round"].notna().any()
+    if is_in_rounds and len(common_rounds) < MINIMUM_RUNS:
+        return (
+            f"{counted(len(common_rounds), 'round')} with a run of both it and its {denominator}: an interval of their "
+            f"ratio needs {MINIMUM_RUNS}; the ratio itself is of all their runs"
+        )
     if len(common_rounds) < MINIMUM_RUNS and not dataset.plan.ingested_from:
         return (
             f"fewer than {MINIMUM_RUNS} rounds have a run of both it and its {denominator}: what a machine does "

@@ -89,3 +89,12 @@ def test_bandwidths_of_one_table_have_one_unit(mixed: Dataset) -> None:
     rows = mixed.configurations.assign(bus_bandwidth=9e8, exchange_bandwidth=1.1e9)
     headings = tables.exchange(replace(mixed, configurations=rows)).headings
     assert {h.unit for h in headings if h.label in {COLUMNS["bus_bandwidth"].label, "Fitted bandwidth"}} == {"MB/s"}
+
+
+def test_a_ratio_of_too_few_common_rounds_says_how_many_it_has(paths: StudyPaths) -> None:
+    first, second = configuration(devices_per_node=1), configuration(devices_per_node=2)
+    write_titled(paths, [Planned(first), Planned(second)])
+    change(paths.configuration(first.identity).run(1), round=None, position=None)
+    notes = " ".join(map(str, tables.scaling(collect(paths)).footnotes))
+    assert "2 rounds with a run of both it and its baseline: an interval of their ratio needs 3" in notes
+    assert "blocks" not in notes
