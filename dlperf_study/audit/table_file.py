@@ -177,6 +177,8 @@ def _condition(name: str, line: str, field: str) -> Any:
         value = finite(field)
         if name in COLUMNS and COLUMNS[name].dtype is not Dtype.FLOAT and not value.is_integer():
             raise TableError(f"{field!r}, which is not an integer")
+        if name == "world_size" and value < 1:
+            raise TableError(f"{field!r}, which must be at least 1")
         return value
 
 

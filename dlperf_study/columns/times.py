@@ -176,7 +176,8 @@ TIMES = (
         "",
         STRING,
         "steady: the means of the window's halves, and of its first and last quarter and the rest, are shown to differ "
-        "by at most the study's precision, or 5 %; not steady: they are shown to differ by more; else can't tell",
+        "by at most 5 %, or the study's precision if that is smaller; not steady: they are shown to differ by more; "
+        "else can't tell",
         R,
     ),
     Column(

@@ -199,8 +199,8 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
 
 
 def _tolerance(plan: Plan) -> float:
-    """Return by how much the parts of a steady window may differ, a share of a step: the precision of the study."""
-    return plan.precision or TOLERANCE
+    """Return by how much the parts of a steady window may differ, a share of a step; never more than TOLERANCE."""
+    return min(plan.precision or TOLERANCE, TOLERANCE)
 
 
 def _unplanned_configurations(paths: StudyPaths, plan: Plan) -> Iterator[Diagnostic]:

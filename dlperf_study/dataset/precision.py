@@ -53,7 +53,8 @@ def _message(reached: Precision, wanted: float, runs: int, run_seconds: float) -
     """Return what was reached with so many runs, and what the rest would cost."""
     request = f"the study asks for ± {100 * wanted:g} %"
     if reached.half_width is None:
-        return f"no interval after {runs} runs, {request}: it takes three runs, for a ratio in three common rounds"
+        takes = "three rounds with a run of both" if reached.denominator else "three runs"
+        return f"no interval after {runs} runs, {request}: it takes {takes}"
     half_width = f"± {100 * reached.half_width:.2g} % after {runs} runs, {request}"
     needed = reached.runs_needed(wanted)
     if needed is None:

@@ -68,6 +68,8 @@ SourceName = Annotated[str, one_of("published sources", source_names)]
 def _share(given: object) -> object:
     """Return a percentage, ``2 %``, as the share that it is; anything else as it was given."""
     if not isinstance(given, str):
+        if isinstance(given, int | float) and given > LARGEST_PRECISION:
+            raise ValueError(f"a number is a share, at most {LARGEST_PRECISION}; write per cent as in precision: 2 %")
         return given
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
     if not percentage:

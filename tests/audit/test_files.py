@@ -32,6 +32,12 @@ def found(path):
     return [diagnostic for checked in audit(read_results(path)) for diagnostic in checked.diagnostics]
 
 
+@pytest.mark.parametrize("devices", ["0", "-1"])
+def test_a_number_of_devices_below_one_is_refused(write, devices):
+    with pytest.raises(TableError, match=rf"table\.csv: line 2: world_size is '{devices}', which must be at least 1"):
+        read_results(write(f"world_size,throughput\n{devices},100\n"))
+
+
 def test_a_wide_table_as_one_types_it(write):
     [speedup, efficiency] = sorted(found(write(WIDE)), key=lambda diagnostic: diagnostic.check, reverse=True)
     assert "370.0 / 100.0 = 3.7, printed 3.80" in speedup.computation

@@ -53,6 +53,15 @@ def test_without_an_interval_the_report_says_what_it_takes(paths):
     assert messages.str.startswith("no interval after 2 runs, the study asks for ± 5 %").any()
 
 
+def test_without_common_rounds_the_report_asks_for_rounds_and_not_for_runs(paths):
+    plan = write_study(paths, [Planned(ONE, runs=2), Planned(TWO, runs=3, baseline=ONE)])
+    write_plan_with(paths, plan, 0.05)
+    diagnostics = collect(paths).diagnostics
+    messages = diagnostics.loc[diagnostics["identity"] == TWO.identity, "message"]
+    expected = "no interval after 3 runs, the study asks for ± 5 %: it takes three rounds with a run of both"
+    assert expected in messages.tolist()
+
+
 def test_a_precision_says_what_is_called_equal(paths):
     """Runs that differ by up to 1 % are equal within 5 %, but not within 0.1 %."""
     two = configuration(optimizer="momentum")

@@ -63,7 +63,11 @@ ERRORS = [
         ("fixed:", "precision: high\nfixed:"),
         ": precision is 'high'; write a percentage, as in precision: 2 %",
     ),
-    ("precision above all", ("fixed:", "precision: 2\nfixed:"), ": precision is 2; it must be at most 0.5"),
+    (
+        "precision above all",
+        ("fixed:", "precision: 2\nfixed:"),
+        ": precision is 2; a number is a share, at most 0.5; write per cent as in precision: 2 %",
+    ),
     (
         "limit without precision",
         ("fixed:", "max_repeats: 9\nfixed:"),

@@ -10,6 +10,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
+from dlperf_study.study.turn import BLOCKS
 from dlperf_study.wording import counted
 
 #: The columns that are missing where the baseline or reference has no completed run.
@@ -83,6 +84,8 @@ def why_not_measured(dataset: Dataset, row: Any) -> str:
 
 def why_no_interval(dataset: Dataset, row: Any, column: str, denominator: Denominator | None = None) -> str:
     """Return why the value in a column, or its ratio to a baseline or reference, has no interval."""
+    if denominator is not None and dataset.plan.order == BLOCKS:
+        return "a study in blocks has no interval of a ratio, however many runs it has"
     if row.runs_completed < MINIMUM_RUNS:
         return f"{counted(int(row.runs_completed), 'completed run')}: an interval needs {MINIMUM_RUNS}"
     of_row = _completed_runs_of(dataset, row.identity)

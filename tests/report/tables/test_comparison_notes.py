@@ -1,6 +1,7 @@
 """What no interval shows, from constructed studies whose runs began at known times."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,13 @@ def test_runs_in_blocks_have_intervals_of_their_own_and_no_verdict(paths: StudyP
     assert cells["Speedup"].interval == ""
     assert "fewer than 3 rounds have a run of both" in cells["Speedup"].footnote
     assert "fewer than 3 rounds have a run of both" in cells["Against baseline"].footnote
+
+
+def test_a_planned_study_in_blocks_says_that_no_number_of_runs_gives_its_ratios_an_interval(paths: StudyPaths) -> None:
+    dataset = both(paths, order="blocks")
+    table = tables.scaling(replace(dataset, plan=replace(dataset.plan, order="blocks")))
+    cells = dict(zip([heading.label for heading in table.headings], table.rows[1], strict=True))
+    assert cells["Speedup"].footnote == "a study in blocks has no interval of a ratio, however many runs it has"
 
 
 def test_two_frameworks_that_run_one_program_say_how_far_apart_they_are(paths: StudyPaths) -> None:
