@@ -1,6 +1,7 @@
 """Diagnostics across runs: about the repetitions of a configuration, and about all runs of a study."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -37,11 +38,13 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     return [
         *unused_gpus(plan),
         *number_of_runs(plan, completed),
+        *shared_rounds(completed),
+        *overlapping_rounds(completed),
         *far_runs(completed),
         *mixed_environments(completed),
         *mixed_hosts(completed),
         *uncommitted(completed),
-        *short_windows(completed, plan.precision or TOLERANCE),
+        *short_windows(completed, min(plan.precision or TOLERANCE, TOLERANCE)),
     ]
 
 
@@ -63,6 +66,26 @@ def number_of_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
         if count > (plan.max_repeats or planned):
             message = f"{counted(count, 'run')} counted, but planned: {planned}"
             yield Diagnostic("runs_completed", message, identity=identity)
+
+
+def shared_rounds(completed: pd.DataFrame) -> Iterator[Diagnostic]:
+    """Several runs of a configuration claim one round, which has one run of each."""
+    for (identity, shared_round), repetitions in completed.groupby(["identity", "round"])["repetition"]:
+        if len(repetitions) > 1:
+            names = ", ".join(map(str, sorted(repetitions)))
+            yield Diagnostic(
+                "round", f"runs {names} have round {shared_round} in their run.json", identity=str(identity)
+            )
+
+
+def overlapping_rounds(completed: pd.DataFrame) -> Iterator[Diagnostic]:
+    """A round began before the one before it was done: its runs did not see the same machine."""
+    started = pd.to_datetime(completed["started"], utc=True, format="ISO8601").groupby(completed["round"])
+    rounds = pd.DataFrame({"first": started.min(), "last": started.max()})
+    for (earlier_round, earlier), (later_round, later) in pairwise(rounds.iterrows()):
+        if later["first"] < earlier["last"]:
+            message = f"round {later_round} began at {later['first']}, before the last run of round {earlier_round}"
+            yield Diagnostic("round", f"{message}, at {earlier['last']}: ratios pair runs that lie far apart")
 
 
 def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:
