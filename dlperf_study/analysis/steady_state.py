@@ -41,6 +41,14 @@ MOST_PIECES = 2048
 CUTS = 20
 
 
+def steadiness_tolerance(precision: float | None) -> float:
+    """Return by how much the parts of a steady window may differ, a share of a step.
+
+    A study that asks for a coarser ``precision``, or for none, gets no other runs called steady.
+    """
+    return min(precision or TOLERANCE, TOLERANCE)
+
+
 class Answer(StrEnum):
     """Whether a window is steady."""
 

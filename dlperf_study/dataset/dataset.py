@@ -10,7 +10,7 @@ import pandas as pd
 
 from dlperf_study.analysis.comparison import network_diagnostics
 from dlperf_study.analysis.scaling import curve_diagnostics
-from dlperf_study.analysis.steady_state import TOLERANCE
+from dlperf_study.analysis.steady_state import steadiness_tolerance
 from dlperf_study.arrays import Integers
 from dlperf_study.columns import TableName
 from dlperf_study.dataset import tables
@@ -137,7 +137,7 @@ class _Evidence:
 
 def _read_evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable) -> _Evidence:
     """Read every run of a plan, and write the table of their steps."""
-    evidence = _Evidence(_tolerance(plan), steps)
+    evidence = _Evidence(steadiness_tolerance(plan.precision), steps)
     for entry in plan.entries:
         identity = entry.configuration.identity
         evidence.read_all(identity, paths.configuration(identity))
@@ -186,7 +186,7 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
     """
     duplicates = DuplicateRuns()
     plan_file = paths.study.plan_file
-    tolerance = _tolerance(Plan.read(plan_file)) if plan_file.exists() else TOLERANCE
+    tolerance = steadiness_tolerance(Plan.read(plan_file).precision if plan_file.exists() else None)
     rows, steps = [], []
     for run_paths in paths.runs():
         run = duplicates.checked(read_run(run_paths))
@@ -196,11 +196,6 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
     if not rows:
         raise EvidenceError(f"{paths.folder}: no run yet")
     return tables.frame_of_rows(TableName.RUNS, rows), tables.joined(TableName.STEPS, steps).to_pandas()
-
-
-def _tolerance(plan: Plan) -> float:
-    """Return by how much the parts of a steady window may differ, a share of a step; never more than TOLERANCE."""
-    return min(plan.precision or TOLERANCE, TOLERANCE)
 
 
 def _unplanned_configurations(paths: StudyPaths, plan: Plan) -> Iterator[Diagnostic]:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.statistics import median_deviation
-from dlperf_study.analysis.steady_state import TOLERANCE, Answer
+from dlperf_study.analysis.steady_state import Answer, steadiness_tolerance
 from dlperf_study.arrays import Floats
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.plan.plan import Plan
@@ -16,6 +16,8 @@ from dlperf_study.wording import counted, rate_text
 
 #: A run is far from the others of its configuration beyond this share of their median and this many deviations.
 FAR_SHARE, FAR_DEVIATIONS = 0.05, 5.0
+#: Runs of a round that begin further apart than this, and than so many times the usual, are an interrupted round.
+LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
 #: What must be the same for all runs of a study (None), of a framework, or of a configuration.
 SAME = {
     "device_name": None,
@@ -40,11 +42,12 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
         *number_of_runs(plan, completed),
         *shared_rounds(completed),
         *overlapping_rounds(completed),
+        *interrupted_rounds(completed),
         *far_runs(completed),
         *mixed_environments(completed),
         *mixed_hosts(completed),
         *uncommitted(completed),
-        *short_windows(completed, min(plan.precision or TOLERANCE, TOLERANCE)),
+        *short_windows(completed, steadiness_tolerance(plan.precision)),
     ]
 
 
@@ -86,6 +89,17 @@ def overlapping_rounds(completed: pd.DataFrame) -> Iterator[Diagnostic]:
         if later["first"] < earlier["last"]:
             message = f"round {later_round} began at {later['first']}, before the last run of round {earlier_round}"
             yield Diagnostic("round", f"{message}, at {earlier['last']}: ratios pair runs that lie far apart")
+
+
+def interrupted_rounds(completed: pd.DataFrame) -> Iterator[Diagnostic]:
+    """A round was interrupted, and went on when the machine may have been another."""
+    started = pd.to_datetime(completed["started"], utc=True, format="ISO8601").sort_values()
+    usual = started.diff().median()
+    for interrupted, times in started.groupby(completed["round"]):
+        pause = times.diff().max()
+        if pause > max(LONGEST_PAUSE, LONG_PAUSES * usual):
+            message = f"round {interrupted} was interrupted for {pause.total_seconds() / 3600:.1f} hours"
+            yield Diagnostic("round", f"{message}: ratios pair runs that lie far apart")
 
 
 def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:

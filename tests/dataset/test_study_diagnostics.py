@@ -134,6 +134,19 @@ def test_two_runs_of_a_configuration_in_one_round_are_named(paths):
     assert "runs 1, 2 have round 2 in their run.json" in messages
 
 
+def test_a_round_that_was_interrupted_for_long_is_a_warning(paths):
+    other = configuration(devices_per_node=2)
+    plan = write_study(paths, [Planned(ASKED), Planned(other)])
+    for repetition, hour in ((1, 10), (2, 11), (3, 12)):
+        for minute, identity in enumerate((ASKED.identity, other.identity)):
+            run = paths.configuration(identity).run(repetition)
+            change(run, started=f"2024-04-01T{hour}:0{minute}:00+00:00")
+    assert not [each for each in study_diagnostics(plan, collect(paths).runs) if "interrupted" in each.message]
+    change(paths.configuration(other.identity).run(3), started="2024-04-08T12:00:00+00:00")
+    [diagnostic] = [each for each in study_diagnostics(plan, collect(paths).runs) if "interrupted" in each.message]
+    assert diagnostic.message == "round 3 was interrupted for 168.0 hours: ratios pair runs that lie far apart"
+
+
 def test_a_round_that_began_before_the_one_before_was_done_is_a_warning(paths):
     other = configuration(devices_per_node=2)
     plan = write_study(paths, [Planned(ASKED), Planned(other)])
