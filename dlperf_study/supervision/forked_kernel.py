@@ -6,8 +6,10 @@ The kernel is forked before that process has threads or an event loop, and waits
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
@@ -59,6 +61,12 @@ class ForkedKernel:
         """Send a signal, unless the kernel has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the kernel at once; also from a thread that is not to wait for it."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
 
 class ForkedKernelProvisioner(LocalProvisioner):  # type: ignore[misc]

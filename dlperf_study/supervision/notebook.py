@@ -139,6 +139,8 @@ def _execute(execution: Execution, environment: dict[str, str], lifeline: Connec
 
     def end_with_driver() -> None:
         lifeline.poll(None)
+        # First of all: it would record that what it measures was ended, and the run as one that failed.
+        kernel.kill()
         end_marked(DRIVER_MARK, environment[DRIVER_MARK])
         shutil.rmtree(os.environ[RUNTIME_VARIABLE], ignore_errors=True)
         os._exit(1)

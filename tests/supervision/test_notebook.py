@@ -71,6 +71,26 @@ def test_a_kernel_starts_with_the_imports_of_notebooks_and_what_its_driver_gives
     assert [list(output.data) for output in cell.outputs] == [["image/png", "text/plain"]]
 
 
+#: Starts a process, as a run does, and records when that has ended.
+STARTS = """\
+import pathlib, subprocess
+child = subprocess.Popen(["sleep", "600"])
+pathlib.Path({0!r}, "running").touch()
+child.wait()
+pathlib.Path({0!r}, "recorded").touch()
+"""
+
+
+def test_a_kernel_records_nothing_once_its_driver_is_dead(tmp_path: Path) -> None:
+    started = NotebookProcess(execution(tmp_path, STARTS))
+    wait_for((tmp_path / "running").exists, "the notebook to run")
+    # As the system does for a driver that is killed.
+    started._lifeline.close()
+    assert started.wait(60) == 1
+    assert not (tmp_path / "recorded").exists()
+    started.end()
+
+
 def test_no_kernel_survives_the_process_of_its_notebook(tmp_path: Path, process: NotebookProcess) -> None:
     running = tmp_path / "running"
     wait_for(running.exists, "the notebook to run")
