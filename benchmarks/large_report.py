@@ -43,7 +43,7 @@ def planned_configurations() -> Iterator[Planned]:
     """Yield the configurations of the study: larger batches take longer, more devices wait longer."""
     for model, framework, batch, devices in product(MODELS, FRAMEWORKS, BATCHES, DEVICES):
         parameters = {"model": model, "batch_per_device": batch, "devices_per_node": devices, **PROTOCOL}
-        asked = configuration(framework=framework, **parameters)
+        planned_configuration = configuration(framework=framework, **parameters)
         recipe = Recipe(
             computation_seconds=0.01 * batch * (1.02 if framework == "torch_ddp" else 1.0),
             exposed_seconds=0.002 * devices,
@@ -54,7 +54,7 @@ def planned_configurations() -> Iterator[Planned]:
         )
         baseline = configuration(framework=framework, **parameters | {"devices_per_node": 1})
         reference = configuration(framework=FRAMEWORKS[0], **parameters)
-        yield Planned(asked, recipe, 3, baseline, reference)
+        yield Planned(planned_configuration, recipe, 3, baseline, reference)
 
 
 if __name__ == "__main__":

@@ -36,9 +36,9 @@ DEFAULT_OPTIONS = {
 
 def build_options(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a build: those that the user set, and the defaults that they do not contradict."""
-    asked = {name: value for name, value in environment.items() if BUILD_OPTION.fullmatch(name)}
-    kept = {name: value for name, value in DEFAULT_OPTIONS.items() if opposite(name) not in asked}
-    return {**kept, **asked}
+    user_options = {name: value for name, value in environment.items() if BUILD_OPTION.fullmatch(name)}
+    kept = {name: value for name, value in DEFAULT_OPTIONS.items() if opposite(name) not in user_options}
+    return {**kept, **user_options}
 
 
 def opposite(option: str) -> str:

@@ -23,9 +23,9 @@ from dlperf_study.launchers._base import Submission
 from dlperf_study.launchers.slurm import execute
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.slurm.settings import SlurmSettings
-asked = [Submission.from_json(json.dumps(one)) for one in json.loads(sys.argv[1])]
+submissions = [Submission.from_json(json.dumps(values)) for values in json.loads(sys.argv[1])]
 cluster = Cluster("test", 4, 2, "cpu", "a CPU", "slurm", settings=SlurmSettings(poll_seconds=0.2))
-print(json.dumps([asdict(ending) for ending in execute(asked, cluster, 60)]))
+print(json.dumps([asdict(ending) for ending in execute(submissions, cluster, 60)]))
 """
 
 

@@ -57,14 +57,16 @@ BARRIER = span(1, "NEGOTIATE_BARRIER", 0, 5000)
 def test_fused_tensors_count_once(timeline):
     """Tensor 3 starts 5 us after tensor 2: both activities last 5 us longer than for one tensor."""
     path = timeline([*NAMES, *BARRIER, *step(2, 1000), *step(3, 1005), *step(2, 2000), *step(3, 2005)])
-    found = read_timeline(path, traced(warmup_steps=1))
-    assert (found.steps, found.negotiation_seconds, found.all_reduce_seconds) == pytest.approx((1, 15e-6, 45e-6))
+    traced_steps = read_timeline(path, traced(warmup_steps=1))
+    assert (traced_steps.steps, traced_steps.negotiation_seconds, traced_steps.all_reduce_seconds) == pytest.approx(
+        (1, 15e-6, 45e-6)
+    )
 
 
 def test_tensors_apart_are_added_and_steps_are_averaged(timeline):
     path = timeline([*NAMES, *step(2, 0), *step(3, 100), *step(2, 1000), *step(3, 1000)])
-    found = read_timeline(path, traced(steps=2))
-    assert (found.negotiation_seconds, found.all_reduce_seconds) == pytest.approx((15e-6, 60e-6))
+    traced_steps = read_timeline(path, traced(steps=2))
+    assert (traced_steps.negotiation_seconds, traced_steps.all_reduce_seconds) == pytest.approx((15e-6, 60e-6))
 
 
 @pytest.mark.parametrize(

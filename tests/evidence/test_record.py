@@ -55,9 +55,9 @@ def change(run: RunPaths, kind: str, alter: Callable[[Line], Line], rank: int = 
 def test_what_is_written_is_what_is_read(run: RunPaths) -> None:
     facts = recorded(run)
     write(facts, run)
-    found = read_run(run)
-    assert found.completed
-    assert (found.facts["seconds"], found.facts["ranks_seen"], found.facts["exit_codes"]) == (
+    read_back = read_run(run)
+    assert read_back.completed
+    assert (read_back.facts["seconds"], read_back.facts["ranks_seen"], read_back.facts["exit_codes"]) == (
         12.5,
         [0, 1],
         {"node-0": 0},
@@ -85,8 +85,8 @@ def test_the_turn_of_a_run_is_recorded(run: RunPaths) -> None:
 def test_a_run_that_nobody_saw_start_is_told_with_its_reason(run: RunPaths) -> None:
     ended = JobResult(Outcome.KILLED, "job 7: CANCELLED on h[1-2], and no word of this run", seconds=None)
     write(recorded(run, ended), run)
-    found = read_run(run)
-    assert (found.outcome, found.reason, found.facts["started"]) == (Outcome.KILLED, ended.reason, None)
+    read_back = read_run(run)
+    assert (read_back.outcome, read_back.reason, read_back.facts["started"]) == (Outcome.KILLED, ended.reason, None)
 
 
 def test_the_environment_is_that_of_the_first_node_and_the_load_that_of_the_busiest(run: RunPaths) -> None:

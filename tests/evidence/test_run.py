@@ -251,10 +251,10 @@ def test_the_log_of_a_rank_too_many_is_not_overlooked(paths):
 
 def test_two_nodes_are_two_hosts_or_one(tmp_path):
     """A cluster's nodes may share a machine; a node's ranks may not be on two."""
-    asked = configuration(nodes=2)
-    paths = write_run(StudyPaths(tmp_path), asked, 1)
+    two_nodes = configuration(nodes=2)
+    paths = write_run(StudyPaths(tmp_path), two_nodes, 1)
     assert read_run(paths).completed
-    write_lines(paths.rank_log(1), rank_lines(asked, 1, 1, Recipe(host="host-b")))
+    write_lines(paths.rank_log(1), rank_lines(two_nodes, 1, 1, Recipe(host="host-b")))
     assert read_run(paths).completed
 
 
@@ -302,9 +302,9 @@ def write_ranks(paths, asked, alter):
     ],
 )
 def test_what_is_exchanged_fits_what_was_asked(tmp_path, parameters, alter, message):
-    asked = configuration(**({"devices_per_node": 2} | parameters))
-    paths = write_run(StudyPaths(tmp_path), asked, 1)
-    write_ranks(paths, asked, alter)
+    two_devices = configuration(**({"devices_per_node": 2} | parameters))
+    paths = write_run(StudyPaths(tmp_path), two_devices, 1)
+    write_ranks(paths, two_devices, alter)
     run = read_run(paths)
     assert run.completed is not bool(message)
     assert message in run.reason

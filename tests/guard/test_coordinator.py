@@ -243,8 +243,8 @@ def test_what_a_guard_started_dies_with_it(folder: Path) -> None:
 
 def test_nothing_starts_on_gpus_that_the_library_cannot_use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     two_a100(folder.parents[1], monkeypatch)
-    asked = submission(folder, "touch started", gpus_per_node=2, framework="paddle_collective")
-    result = run(replace(asked, python=(sys.executable,), device_name=A100), Node())
+    on_gpus = submission(folder, "touch started", gpus_per_node=2, framework="paddle_collective")
+    result = run(replace(on_gpus, python=(sys.executable,), device_name=A100), Node())
     assert result.outcome == "failed"
     assert result.reason.startswith("this machine: paddle is built without CUDA (`make gpu ")
     assert (result.seconds, result.exit_codes) == (None, {})

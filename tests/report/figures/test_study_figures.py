@@ -263,8 +263,8 @@ def test_the_ticks_of_many_steps_leave_each_other_room(mixed: Dataset, factor: i
 
 
 def test_of_a_long_run_the_shortest_and_the_longest_step_of_each_piece_are_drawn(paths: StudyPaths) -> None:
-    asked = configuration(warmup_steps=1, measured_steps=5000)
-    dataset = write_titled(paths, [Planned(asked, ALONE, runs=1)])
+    longest_configuration = configuration(warmup_steps=1, measured_steps=5000)
+    dataset = write_titled(paths, [Planned(longest_configuration, ALONE, runs=1)])
     [line] = axes_of(only(figures.steps(dataset)))[0].get_lines()
     drawn, seconds = line.get_ydata(), dataset.steps.query("window != 'exchange'")["seconds"].to_numpy()
     assert len(drawn) <= 2 * STEP_PIECES

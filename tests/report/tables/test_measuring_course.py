@@ -54,9 +54,9 @@ def test_runs_of_several_loads_share_a_footnote(paths: StudyPaths) -> None:
 
 def test_the_summary_says_what_was_planned_and_what_precision_added(paths: StudyPaths) -> None:
     first, second = configuration(devices_per_node=1), configuration(devices_per_node=2)
-    asked = {"precision": 0.05, "max_repeats": 8, "time_budget_minutes": 30.0, "order_seed": 7}
+    course = {"precision": 0.05, "max_repeats": 8, "time_budget_minutes": 30.0, "order_seed": 7}
     planned = [Planned(first, runs=first.repeats), Planned(second, runs=second.repeats + 1)]
-    dataset = write_titled(paths, planned, **asked)
+    dataset = write_titled(paths, planned, **course)
     table = tables.about(dataset)
     facts = {row[0].text: row[1].text for row in table.rows}
     assert facts["Order of the runs"] == "rounds, shuffled with order_seed 7"
