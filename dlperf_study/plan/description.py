@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import GLOBAL_BATCH
 from dlperf_study.study.grid import DENOMINATORS, Denominator
+from dlperf_study.study.turn import BLOCKS
 from dlperf_study.terminal import text_table
 from dlperf_study.wording import counted, duration, level
 
@@ -44,6 +45,8 @@ def _head(plan: Plan, run_seconds: Mapping[str, float]) -> str:
         lines.append(_time(runnable, run_seconds))
         if plan.precision is not None:
             lines.append(_further_runs(plan))
+        if plan.order == BLOCKS:
+            lines.append("Runs are measured in blocks: ratios have neither an interval nor a verdict.")
     return "\n".join(lines)
 
 

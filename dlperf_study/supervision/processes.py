@@ -40,7 +40,7 @@ def this_process() -> str:
 
 
 def is_running(process: str) -> bool:
-    """Return whether a process that ``this_process`` named is running; one without a start time is told by its id."""
+    """Return whether the process that ``this_process`` named runs; without a start time, whether its id is in use."""
     pid, _, started = process.partition("-")
     if not pid.isdecimal() or (started.isdecimal() and _start_ticks(pid) != started):
         return False

@@ -57,6 +57,12 @@ def test_a_precision_is_said_with_its_limits() -> None:
     assert "Rounds are added" not in describe(two_sizes(), {})
 
 
+def test_a_plan_in_blocks_says_what_its_ratios_lack() -> None:
+    sentence = "Runs are measured in blocks: ratios have neither an interval nor a verdict."
+    assert sentence in describe(two_sizes(order="blocks"), {})
+    assert sentence not in describe(two_sizes(), {})
+
+
 def test_a_configuration_whose_baseline_cannot_run_is_marked() -> None:
     def refuse(configuration: Configuration) -> str | None:
         return "refused" if configuration.world_size == 1 else None
