@@ -16,6 +16,7 @@ from dlperf_study.columns import TableName
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
 from dlperf_study.dataset.precision import precision_diagnostics
+from dlperf_study.dataset.rounds import with_shared_rounds
 from dlperf_study.dataset.run_diagnostics import UNEVEN, run_diagnostics
 from dlperf_study.dataset.run_table import run_row, step_rows
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
@@ -145,7 +146,7 @@ def _read_evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable) ->
 
 
 def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
-    runs = tables.frame_of_rows(TableName.RUNS, evidence.rows)
+    runs, round_diagnostics = with_shared_rounds(tables.frame_of_rows(TableName.RUNS, evidence.rows))
     traces = read_traces(plan, paths, runs)
     uneven = {diagnostic.identity for diagnostic in evidence.diagnostics if diagnostic.subject == UNEVEN}
     configurations, ratio_diagnostics = configurations_table(plan, runs, traces.columns, uneven)
@@ -154,6 +155,7 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
         *evidence.diagnostics,
         *_unplanned_configurations(paths, plan),
         *traces.diagnostics,
+        *round_diagnostics,
         *study_diagnostics(plan, runs),
         *ratio_diagnostics,
         *network_diagnostics(configurations),

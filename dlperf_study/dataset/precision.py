@@ -8,6 +8,7 @@ from dlperf_study.analysis.comparison import Throughputs
 from dlperf_study.analysis.precision import Precision, too_wide, widest
 from dlperf_study.columns import TableName
 from dlperf_study.dataset.configuration_table import throughputs_of
+from dlperf_study.dataset.rounds import with_shared_rounds
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.diagnostic import Diagnostic
@@ -29,7 +30,8 @@ def configurations_too_wide(plan: Plan) -> set[str]:
                 rows.append(run_row(duplicates.checked(read_run(paths))))
             except EvidenceError:
                 continue  # ``collect`` says so in the report
-    return too_wide(plan, throughputs_of(frame_of_rows(TableName.RUNS, rows), plan))
+    runs, _ = with_shared_rounds(frame_of_rows(TableName.RUNS, rows))
+    return too_wide(plan, throughputs_of(runs, plan))
 
 
 def precision_diagnostics(plan: Plan, runs: pd.DataFrame, throughputs: Throughputs) -> Iterator[Diagnostic]:

@@ -24,6 +24,7 @@ from dlperf_study.analysis.throughput import (
     model_flops_utilisation,
     slowest_training,
 )
+from dlperf_study.dataset.rounds import REMEDY
 from dlperf_study.dataset.run_table import hosts_of, steadiness_of
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.evidence.rank_agreement import NO_EXCHANGE
@@ -76,8 +77,7 @@ def busy_machine(run: Run) -> Iterator[Diagnostic]:
 def out_of_round(run: Run) -> Iterator[Diagnostic]:
     """The run was measured in rounds, but after its own: then no other configuration saw the same machine."""
     if run.facts["order"] == ROUNDS and run.facts["round"] is None:
-        message = "measured after its round, when later rounds were done; ratios leave it out"
-        yield Diagnostic("round", f"{message}. One more repeat adds a round that all configurations share")
+        yield Diagnostic("round", f"it was measured after its round, when later rounds were done: {REMEDY}")
 
 
 def too_few_cores(run: Run) -> Iterator[Diagnostic]:

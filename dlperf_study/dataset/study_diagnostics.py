@@ -1,7 +1,6 @@
 """Diagnostics across runs: about the repetitions of a configuration, and about all runs of a study."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -16,8 +15,6 @@ from dlperf_study.wording import counted, rate_text
 
 #: A run is far from the others of its configuration beyond this share of their median and this many deviations.
 FAR_SHARE, FAR_DEVIATIONS = 0.05, 5.0
-#: Runs of a round that begin further apart than this, and than so many times the usual, are an interrupted round.
-LONGEST_PAUSE, LONG_PAUSES = pd.Timedelta(hours=1), 10
 #: What must be the same for all runs of a study (None), of a framework, or of a configuration.
 SAME = {
     "device_name": None,
@@ -40,9 +37,6 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     return [
         *unused_gpus(plan),
         *number_of_runs(plan, completed),
-        *shared_rounds(completed),
-        *overlapping_rounds(completed),
-        *interrupted_rounds(completed),
         *far_runs(completed),
         *mixed_environments(completed),
         *mixed_hosts(completed),
@@ -69,37 +63,6 @@ def number_of_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
         if count > (plan.max_repeats or planned):
             message = f"{counted(count, 'run')} counted, but planned: {planned}"
             yield Diagnostic("runs_completed", message, identity=identity)
-
-
-def shared_rounds(completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Several runs of a configuration claim one round, which has one run of each."""
-    for (identity, shared_round), repetitions in completed.groupby(["identity", "round"])["repetition"]:
-        if len(repetitions) > 1:
-            names = ", ".join(map(str, sorted(repetitions)))
-            yield Diagnostic(
-                "round", f"runs {names} have round {shared_round} in their run.json", identity=str(identity)
-            )
-
-
-def overlapping_rounds(completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """A round began before the one before it was done: its runs did not see the same machine."""
-    started = pd.to_datetime(completed["started"], utc=True, format="ISO8601").groupby(completed["round"])
-    rounds = pd.DataFrame({"first": started.min(), "last": started.max()})
-    for (earlier_round, earlier), (later_round, later) in pairwise(rounds.iterrows()):
-        if later["first"] < earlier["last"]:
-            message = f"round {later_round} began at {later['first']}, before the last run of round {earlier_round}"
-            yield Diagnostic("round", f"{message}, at {earlier['last']}: ratios pair runs that lie far apart")
-
-
-def interrupted_rounds(completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """A round was interrupted, and went on when the machine may have been another."""
-    started = pd.to_datetime(completed["started"], utc=True, format="ISO8601").sort_values()
-    usual = started.diff().median()
-    for interrupted, times in started.groupby(completed["round"]):
-        pause = times.diff().max()
-        if pause > max(LONGEST_PAUSE, LONG_PAUSES * usual):
-            message = f"round {interrupted} was interrupted for {pause.total_seconds() / 3600:.1f} hours"
-            yield Diagnostic("round", f"{message}: ratios pair runs that lie far apart")
 
 
 def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:

@@ -7,9 +7,9 @@ import pytest
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.dataset.precision import configurations_too_wide
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
-from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
+from tests.evidence_factory import Planned, Recipe, change, configuration, write_run, write_study
 
-ONE, TWO = configuration(), configuration(devices_per_node=2)
+ONE, TWO, THREE = (configuration(devices_per_node=devices) for devices in (1, 2, 4))
 
 
 @pytest.fixture
@@ -75,3 +75,10 @@ def test_a_precision_says_what_is_called_equal(paths):
         table = collect(paths).configurations.set_index("identity")
         words[precision] = table.loc[two.identity, "verdict"]
     assert words == {0.05: "equal", 0.001: "not distinguishable"}
+
+
+def test_a_round_that_was_not_shared_does_not_count_for_the_precision(paths):
+    plan = write_plan_with(paths, write_study(paths, [Planned(ONE), Planned(TWO), Planned(THREE)]), 0.2)
+    assert configurations_too_wide(plan) == set()
+    change(paths.configuration(THREE.identity).run(3), started="2024-06-01T10:00:00+00:00")
+    assert THREE.identity in configurations_too_wide(plan)

@@ -6,7 +6,7 @@ import pytest
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.wording import rate_text
-from tests.evidence_factory import Planned, Recipe, change, configuration, write_plan, write_run, write_study
+from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run
 
 ASKED = configuration()
 SMOOTH = Recipe(noise=0.001)
@@ -125,33 +125,3 @@ def test_gpus_that_were_not_used_are_one_note(paths, diagnostics):
 )
 def test_rates_of_one_sentence_have_the_same_decimals(rate: float, text: str) -> None:
     assert rate_text(rate) == text
-
-
-def test_two_runs_of_a_configuration_in_one_round_are_named(paths):
-    plan = write_study(paths, [Planned(ASKED)])
-    change(paths.configuration(ASKED.identity).run(1), round=2)
-    messages = [diagnostic.message for diagnostic in study_diagnostics(plan, collect(paths).runs)]
-    assert "runs 1, 2 have round 2 in their run.json" in messages
-
-
-def test_a_round_that_was_interrupted_for_long_is_a_warning(paths):
-    other = configuration(devices_per_node=2)
-    plan = write_study(paths, [Planned(ASKED), Planned(other)])
-    for repetition, hour in ((1, 10), (2, 11), (3, 12)):
-        for minute, identity in enumerate((ASKED.identity, other.identity)):
-            run = paths.configuration(identity).run(repetition)
-            change(run, started=f"2024-04-01T{hour}:0{minute}:00+00:00")
-    assert not [each for each in study_diagnostics(plan, collect(paths).runs) if "interrupted" in each.message]
-    change(paths.configuration(other.identity).run(3), started="2024-04-08T12:00:00+00:00")
-    [diagnostic] = [each for each in study_diagnostics(plan, collect(paths).runs) if "interrupted" in each.message]
-    assert diagnostic.message == "round 3 was interrupted for 168.0 hours: ratios pair runs that lie far apart"
-
-
-def test_a_round_that_began_before_the_one_before_was_done_is_a_warning(paths):
-    other = configuration(devices_per_node=2)
-    plan = write_study(paths, [Planned(ASKED), Planned(other)])
-    for repetition in (1, 2, 3):
-        run = paths.configuration(ASKED.identity).run(repetition)
-        change(run, started=f"2024-04-0{repetition}T10:00:00+00:00")
-    messages = [diagnostic.message for diagnostic in study_diagnostics(plan, collect(paths).runs)]
-    assert [message[:13] for message in messages if " began at " in message] == ["round 2 began", "round 3 began"]
