@@ -192,8 +192,7 @@ def _build_report(study_name: str) -> Path:
     """Build the report of a study that was measured or ingested; return its first page."""
     from dlperf_study.report.pages.pages import build
 
-    _print("building the report, a minute or more …")
-    return build(study_name)
+    return build(study_name, _print)
 
 
 def _dataset_summary(paths: StudyPaths) -> str:
@@ -220,9 +219,12 @@ _CONTINUATION: dict[_Command, str] = dict.fromkeys(
 
 
 def _study_name(options: argparse.Namespace) -> str:
-    """Return the name of the study, which is that of its folder."""
+    """Return the name of the study, which is that of its folder; one of ingested logs has no study file."""
+    from dlperf_study.ingest.ingestion import is_ingested
     from dlperf_study.study.study_file import load_study
 
+    if not options.quick and is_ingested(options.study):
+        return str(options.study)
     return load_study(options.study, options.quick).name
 
 

@@ -49,6 +49,18 @@ def test_a_confirmed_file_needs_no_option_and_a_name_can_be_given(folder: Path, 
 
 
 @pytest.mark.usefixtures("small_archive")
+def test_an_ingested_study_is_named_by_its_folder(
+    folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["ingest", str(folder), "--no-report", "--accept", "--name", "other"])
+    capsys.readouterr()
+    assert main(["collect", "other"]) == 1
+    assert f"was not measured but ingested; `python -m dlperf_study ingest {folder}`" in capsys.readouterr().err
+    assert main(["collect", "another"]) == 1
+    assert "there is no study 'another'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("small_archive")
 def test_a_dataset_alone_imports_nothing_that_only_a_report_needs(folder: Path, paths: StudyPaths) -> None:
     command = f"main(['ingest', {str(folder)!r}, '--no-report', '--accept'])"
     code = f"import sys; from dlperf_study.__main__ import main; {command}; print(*sys.modules)"

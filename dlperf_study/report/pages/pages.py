@@ -7,7 +7,7 @@ A page is one file, with its style and figures in it and no script at all.
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,8 +46,10 @@ class Masthead:
     quick: bool
 
 
-def build(study: str) -> Path:
+def build(study: str, say: Callable[[str], object] = print) -> Path:
     """Bring the dataset of ``study`` up to date and write its report; return the page a person opens first.
+
+    ``say`` is called once the study is known to have a plan.
 
     Raises :class:`ReportError` with the cell and its error when a notebook fails; the executed notebooks
     then stay in a folder next to the report, and the last good report is left as it was. Raises BusyError
@@ -56,6 +58,7 @@ def build(study: str) -> Path:
     paths = StudyPaths.of(study)
     # Without a plan nothing may be left, not even the file of the lock.
     Plan.read(paths.plan_file)
+    say("building the report, a minute or more …")
     with lock(paths.report_lock, f"building the report of study {study}", "would mix their pages"):
         inputs = inputs_digest(paths)
         plan = up_to_date(paths).plan
