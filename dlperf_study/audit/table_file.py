@@ -26,9 +26,11 @@ MOST_ERRORS = 10
 NO_NUMBERS = ("-", "–", "—", "n/a", "na", "nan", "none", "null")
 #: A number with commas before every three digits; with one comma and no point it may be a decimal comma as well.
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
-#: The column with the line number of a row; the header is line 1.
 #: How many characters of a field a message shows.
 LONGEST_FIELD = 40
+#: Counts of which there is at least one.
+_AT_LEAST_ONE = ("world_size", "nodes", "devices_per_node")
+#: The column with the line number of a row; the header is line 1.
 _LINE = "line of the file"
 _RESOLUTION = "resolution"
 #: Columns of numbers that the registry of columns does not define.
@@ -44,6 +46,11 @@ _RATE_NAMES = re.compile(
 #: Other names of a column of the number of devices.
 _DEVICE_NAMES = re.compile(
     r"(?:n|num|number)?[_ ]?(?:of[_ ])?(?:gpu|device|worker|rank|card|trainer)s?(?:[_ ]num)?", re.IGNORECASE
+)
+#: Other names of a column of the number of devices of a node.
+_PER_NODE_NAMES = re.compile(
+    r"(?:n|num)?_?(?:gpu|device|worker|rank|card|trainer)s?[_ /]?(?:per|a|/)[_ ]?(?:node|host|machine|server)",
+    re.IGNORECASE,
 )
 #: Separators other than the comma.
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
@@ -147,6 +154,9 @@ def _check_header(header: list[str]) -> None:
     device_names = [name for name in header if _DEVICE_NAMES.fullmatch(name)]
     if device_names and not {"world_size", "nodes"} & {*header}:
         raise TableError(f"{device_names[0]} is no known column: call it world_size if it counts all devices")
+    per_node_names = [name for name in header if _PER_NODE_NAMES.fullmatch(name)]
+    if per_node_names and not {"world_size", "devices_per_node"} & {*header}:
+        raise TableError(f"{per_node_names[0]} is no known column: call it devices_per_node")
 
 
 def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
@@ -163,7 +173,15 @@ def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:
     typed_row = dict(typed)
     for value_columns in errors.parse_each([fields], lambda fields: _value_columns(fields, line)):
         typed_row |= value_columns
-    return typed_row
+    return _with_world_size(typed_row)
+
+
+def _with_world_size(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with its number of devices, also where a table prints only those of a node, and the nodes."""
+    if "world_size" in row or not {"nodes", "devices_per_node"} <= row.keys():
+        return row
+    inferred = ", ".join(filter(None, (row.get("inferred"), "world_size")))
+    return row | {"world_size": row["nodes"] * row["devices_per_node"], "inferred": inferred}
 
 
 def _is_number_column(name: str) -> bool:
@@ -177,7 +195,7 @@ def _condition(name: str, line: str, field: str) -> Any:
         value = finite(field)
         if name in COLUMNS and COLUMNS[name].dtype is not Dtype.FLOAT and not value.is_integer():
             raise TableError(f"{field!r}, which is not an integer")
-        if name == "world_size" and value < 1:
+        if name in _AT_LEAST_ONE and value < 1:
             raise TableError(f"{field!r}, which must be at least 1")
         return value
 

@@ -33,9 +33,25 @@ def found(path):
 
 
 @pytest.mark.parametrize("devices", ["0", "-1"])
-def test_a_number_of_devices_below_one_is_refused(write, devices):
-    with pytest.raises(TableError, match=rf"table\.csv: line 2: world_size is '{devices}', which must be at least 1"):
-        read_results(write(f"world_size,throughput\n{devices},100\n"))
+@pytest.mark.parametrize("column", ["world_size", "nodes", "devices_per_node"])
+def test_a_number_of_devices_below_one_is_refused(write, column, devices):
+    with pytest.raises(TableError, match=rf"table\.csv: line 2: {column} is '{devices}', which must be at least 1"):
+        read_results(write(f"{column},throughput\n{devices},100\n"))
+
+
+def test_devices_are_counted_where_a_table_prints_those_of_a_node(write):
+    results = audit(read_results(write("nodes,devices_per_node,throughput,speedup\n1,2,100,1\n2,2,190,2.5\n")))
+    [diagnostic] = [diagnostic for result in results for diagnostic in result.diagnostics]
+    assert diagnostic.computation == "190 / 100 = 1.9, printed 2.5: it fits no rounding"
+    assert [cell.world_size for cell in diagnostic.cells] == [4, 4, 2]
+    # A number that is computed can't contradict what it is computed from.
+    assert {result.name: result.examined for result in results}["world_size"] == 0
+
+
+@pytest.mark.parametrize("name", ["gpus_per_node", "GPUs/node", "workers per host"])
+def test_the_devices_of_a_node_have_one_name(write, name):
+    with pytest.raises(TableError, match=rf"{name} is no known column: call it devices_per_node"):
+        read_results(write(f"nodes,{name},throughput\n1,1,100\n"))
 
 
 def test_a_wide_table_as_one_types_it(write):
