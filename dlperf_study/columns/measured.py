@@ -39,8 +39,9 @@ def _factor(part: str, definition: str) -> tuple[Column, ...]:
 def _verdict(name: str, label: str, role: str) -> Column:
     """Return the column on what may be said of a configuration and its baseline or reference."""
     definition = (
-        f"faster or slower than the declared {role}, after Holm over all that have the same one; else equal, if equal "
-        "within what the study's precision is, by default 5 %; else not distinguishable; missing without an interval"
+        f"faster or slower than the declared {role}, after Holm over all that have the same one; else equal, if "
+        "shown to differ by at most the study's precision, or 5 % where it has none; else not distinguishable; missing "
+        "without an interval"
     )
     return Column(name, label, "", STRING, definition, C)
 
