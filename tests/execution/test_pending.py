@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_a_run_that_is_repeated_after_later_ones_is_in_no_round(plan: Plan, monk
 
 def added_last(plan: Plan, round_number: int) -> Plan:
     """Return the plan with a further configuration that comes last in a round."""
-    for batch in range(17, 1000):
+    for batch in count(17):
         added = replace(plan.entries[0].configuration, batch_per_device=batch)
         larger = replace(plan, entries=(*plan.entries, Entry(added, plan.entries[0].baseline_identity)))
         planned = [each for each in planned_executions(larger) if each.turn.round == round_number]
