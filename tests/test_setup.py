@@ -71,6 +71,19 @@ def test_no_network_is_said_and_nothing_counts_as_set_up(tmp_path: Path) -> None
     assert not (tmp_path / ".venv" / ".ready").exists()
 
 
+def test_a_library_of_the_system_that_paddle_misses_is_said(tmp_path: Path) -> None:
+    python = """case "$*" in
+        *"import paddle"*) echo "ImportError: libgomp.so.1: cannot open shared object file" >&2; exit 1;;
+        "-m venv .venv") mkdir -p .venv/bin; cp "$0" .venv/bin/python;;
+    esac"""
+    program(tmp_path, python, "python")
+    done = set_up(tmp_path, PYTHON_FOR_SETUP=str(tmp_path / "python"))
+    assert done.returncode == 1
+    assert "Paddle can't be imported: ImportError: libgomp.so.1" in done.stderr
+    assert "apt install libgomp1" in done.stderr
+    assert not (tmp_path / ".venv" / ".ready").exists()
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> Path:
     """Return an environment with the packages of this one, and with logs and stamps of its own."""

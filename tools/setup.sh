@@ -50,8 +50,10 @@ echo "set-up 3/4: installing dlperf_study itself"
 .venv/bin/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e . >>"$log" 2>&1 ||
     fail "the last lines of $log:
 $(tail -n 5 "$log")"
-echo "set-up 4/4: checking that the packages fit together"
+echo "set-up 4/4: checking that the packages fit together, and that Paddle finds the libraries of the system"
 .venv/bin/python -m pip check >>"$log" 2>&1 || fail "the packages do not fit together: $(tail -n 3 "$log")"
+.venv/bin/python -c 'import paddle' >>"$log" 2>&1 || fail "Paddle can't be imported: $(tail -n 1 "$log")
+Install the library that is missing (libgomp.so.1, Debian: apt install libgomp1), then call make again"
 if [ -f .gpu-indexes.json ]; then
     echo "set-up: installing the builds for GPUs again that \`make gpu\` installed"
     .venv/bin/python -m tools.install_gpu
