@@ -40,7 +40,9 @@ def relative_rates(completed: pd.DataFrame) -> pd.DataFrame:
     log_rates = np.log(completed["throughput"].astype("float64"))
     by_configuration = log_rates.groupby(completed["identity"])
     of_all_runs = by_configuration.transform("mean")
-    of_compared_rounds = completed["identity"].map(_log_rates_of_rounds(completed).mean(axis=1))
+    means = _log_rates_of_rounds(completed).mean(axis=1)
+    # Of no runs at all, what is mapped are strings.
+    of_compared_rounds = completed["identity"].map(means).astype("float64")
     relative = np.expm1(log_rates - of_compared_rounds.fillna(of_all_runs))
     begun = pd.to_datetime(completed["started"], utc=True, format="ISO8601")
     table = pd.DataFrame({"begun": begun, "round": completed["round"], "relative": relative})

@@ -35,6 +35,12 @@ def test_every_run_is_relative_to_its_configuration() -> None:
     assert rates["relative"].mean() == pytest.approx(0, abs=0.001)
 
 
+def test_no_completed_run_is_no_drift() -> None:
+    none = runs_of(np.zeros(ROUNDS)).astype({"identity": "str"}).iloc[:0]
+    assert relative_rates(none).empty
+    assert round_effects(none) == []
+
+
 def test_a_run_without_another_of_its_configuration_is_left_out() -> None:
     runs = runs_of(np.zeros(ROUNDS))
     alone = runs.iloc[:1].assign(identity="alone")
