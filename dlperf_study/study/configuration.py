@@ -14,6 +14,17 @@ from dlperf_study.study.parameter import Parameter, Scalar, Scope, parameter, pa
 from dlperf_study.study.training_parameters import TrainingParameters
 
 MEASUREMENT, SELFTEST = Scope.MEASUREMENT, Scope.SELFTEST
+#: The parameters of which the default is part of an identity as well; of all others, which were added later, only
+#: another value is, so that a configuration that does not use them keeps its name and its runs.
+IDENTIFIED_BY_DEFAULT = frozenset(
+    (
+        *("study", "cluster", "framework", "strategy", "model", "quick", "image_size", "classes", "nodes"),
+        *("devices_per_node", "servers", "batch_per_device", "precision", "loss_scaling", "compiler", "memory_format"),
+        *("gradient_compression", "fusion_mib", "cycle_time_ms", "hierarchical", "optimizer", "data_source"),
+        *("classifier", "sample_ratio", "threads_per_device", "seed", "warmup_steps", "max_warmup_seconds"),
+        *("measured_steps", "measured_seconds", "computation_steps", "exchange_steps"),
+    )
+)
 #: Far above what anybody measures, as the limits of ``training_parameters.py`` are.
 MAX_STEPS, MAX_WINDOW_SECONDS = 1_000_000, 24 * 3600
 
@@ -168,9 +179,16 @@ class Configuration(TrainingParameters):
         return {name: getattr(self, name) for name in FIELD_NAMES}
 
     def identifying_values(self) -> dict[str, Scalar]:
-        """Return the parameters without those that change how often and how long is measured, but not what."""
-        always = [name for name, entry in PARAMETERS.items() if entry.in_identity and entry.scope is not SELFTEST]
-        return {name: getattr(self, name) for name in always} | self.selftest_values()
+        """Return the parameters without those that change how often and how long is measured, but not what.
+
+        A parameter that is not in ``IDENTIFIED_BY_DEFAULT`` is left out while it has its default.
+        """
+        values: dict[str, Scalar] = {}
+        for name, value in self.as_dict().items():
+            is_default = value == PARAMETERS[name].default
+            if PARAMETERS[name].in_identity and (name in IDENTIFIED_BY_DEFAULT or not is_default):
+                values[name] = value
+        return values
 
     def selftest_values(self) -> dict[str, Scalar]:
         """Return the parameters of the self-test that do not have their defaults; none in any other study."""

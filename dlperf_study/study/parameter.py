@@ -44,8 +44,7 @@ class Parameter:
         bounds: the smallest and the largest number it may be. A default below them is valid too: with it the
             library chooses.
         above_bound: whether the smallest number itself is too small.
-        in_identity: whether another value makes another configuration, which is measured anew. Of a parameter of the
-            self-test only a value that is not its default does, so that other configurations have names without it.
+        in_identity: whether another value makes another configuration, which is measured anew.
         always_known: whether it is known of every run, ingested ones included.
         published: whether the table of published numbers has it too.
         note: what ``docs/study-files.md`` adds to the meaning, in Markdown.
