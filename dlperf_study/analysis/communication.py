@@ -152,12 +152,13 @@ def overlap(run: Run) -> float | None:
     """Return 1 − exposed / pure communication, without the waiting for jitter, which no overlap hides.
 
     1 is completely overlapped; below 0 the step waits for more than the exchange. Above 1 by chance. None where a part
-    was not measured, and where threads share cores: then the exchange takes from the computation what it hides in it.
+    was not measured, jitter included, and where threads share cores: then the exchange takes from the computation what
+    it hides in it.
     """
-    exposed, exchange = exposed_seconds(run), run.slowest(EXCHANGE)
-    if exposed is None or exchange is None or shared_cores(run):
+    exposed, exchange, jitter = exposed_seconds(run), run.slowest(EXCHANGE), jitter_seconds(run)
+    if exposed is None or exchange is None or jitter is None or shared_cores(run):
         return None
-    return 1 - (exposed - (jitter_seconds(run) or 0.0)) / exchange.mean_seconds
+    return 1 - (exposed - jitter) / exchange.mean_seconds
 
 
 def shared_cores(run: Run) -> str:

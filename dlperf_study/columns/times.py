@@ -128,7 +128,7 @@ TIMES = (
             "",
             FLOAT,
             "1 − (exposed communication − waiting for jitter) / pure communication; not given where threads share "
-            "cores; not comparable between frameworks",
+            "cores or jitter is not known; not comparable between frameworks",
             RC,
         )
     ),

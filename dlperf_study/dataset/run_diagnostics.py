@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from dlperf_study.analysis.communication import (
     exchange_kind,
     exposed_error_seconds,
     exposed_seconds,
+    jitter_seconds,
     overlap,
     rank_computations,
     rank_waiting_seconds,
@@ -39,6 +41,8 @@ UNEVEN = "load_balance"
 STRAGGLER = 1.05
 #: Cores that other processes may keep busy before a run is diagnosed.
 BUSY_CORES = 0.25
+#: The clocks of the machines of a cluster may differ by as much.
+CLOCKS_APART = timedelta(minutes=1)
 #: Share of the window that late updates may take after it.
 DRAIN_SHARE = 0.05
 #: Possible explanations of a step that waits longer than the exchange takes.
@@ -78,6 +82,20 @@ def out_of_round(run: Run) -> Iterator[Diagnostic]:
     """The run was measured in rounds, but after its own: then no other configuration saw the same machine."""
     if run.facts["order"] == ROUNDS and run.facts["round"] is None:
         yield Diagnostic("round", f"it was measured after its round, when later rounds were done: {REMEDY}")
+
+
+def other_clock(run: Run) -> Iterator[Diagnostic]:
+    """The record says another time than the clocks of the ranks: which runs share a round depends on it."""
+    started = datetime.fromisoformat(str(run.facts["started"]))
+    earliest = started - CLOCKS_APART
+    latest = started + CLOCKS_APART + timedelta(seconds=run.facts["seconds"] or 0.0)
+    for log in run.ranks:
+        anchor = datetime.fromtimestamp(log.facts["wall_anchor"]["unix_ns"] / 1e9, UTC)
+        if not earliest <= anchor <= latest:
+            host, time = log.facts["host"], anchor.isoformat(timespec="seconds")
+            message = f"run.json says {started.isoformat(timespec='seconds')}, but on {host} it was {time}"
+            yield Diagnostic("started", f"{message} when rank {log.rank} began: one of the clocks is wrong")
+            return
 
 
 def too_few_cores(run: Run) -> Iterator[Diagnostic]:
@@ -142,10 +160,14 @@ def negative_overlap(run: Run) -> Iterator[Diagnostic]:
 
 
 def meaningless_overlap(run: Run) -> Iterator[Diagnostic]:
-    """Computation and exchange share cores, so that what one hides it takes from the other."""
-    reason = shared_cores(run)
-    if exposed_seconds(run) is not None and run.windows(EXCHANGE) and reason:
+    """Computation and exchange share cores, or ranks wait for each other in both: neither tells what is hidden."""
+    if exposed_seconds(run) is None or not run.windows(EXCHANGE):
+        return
+    if reason := shared_cores(run):
         yield Diagnostic("overlap", f"not given: {reason}, so what is hidden slows the computation", Severity.NOTE)
+    elif jitter_seconds(run) is None:
+        reason = "ranks wait for each other inside their computation, so the waiting for jitter is not known"
+        yield Diagnostic("overlap", f"not given: {reason}", Severity.NOTE)
 
 
 def unmeasured_parts(run: Run) -> Iterator[Diagnostic]:
@@ -185,6 +207,7 @@ def late_updates(run: Run) -> Iterator[Diagnostic]:
 EVERY_RUN = (failed, busy_machine)
 COMPLETED_RUN = (
     out_of_round,
+    other_clock,
     too_few_cores,
     stragglers,
     negative_communication,

@@ -11,6 +11,7 @@ from dlperf_study.arrays import Floats
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.plan.plan import Plan
 from dlperf_study.study.job import Outcome
+from dlperf_study.study.turn import BLOCKS, ROUNDS
 from dlperf_study.wording import counted, rate_text
 
 #: A run is far from the others of its configuration beyond this share of their median and this many deviations.
@@ -37,6 +38,7 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     return [
         *unused_gpus(plan),
         *number_of_runs(plan, completed),
+        *other_orders(plan, completed),
         *far_runs(completed),
         *mixed_environments(completed),
         *mixed_hosts(completed),
@@ -63,6 +65,18 @@ def number_of_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
         if count > (plan.max_repeats or planned):
             message = f"{counted(count, 'run')} counted, but planned: {planned}"
             yield Diagnostic("runs_completed", message, identity=identity)
+
+
+def other_orders(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
+    """Runs were measured in another order than that of the study: in blocks or by hand they are in no round."""
+    if plan.order != ROUNDS:
+        return
+    in_no_round = completed[completed["order"] != ROUNDS]
+    for (identity, order), runs in in_no_round.groupby(["identity", "order"]):
+        verb = "was" if len(runs) == 1 else "were"
+        measured = f"{counted(len(runs), 'run')} {verb} measured {'in blocks' if order == BLOCKS else order}"
+        message = f"{measured}, but the study is in rounds: ratios leave out what is in no round"
+        yield Diagnostic("order", message, identity=str(identity))
 
 
 def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:

@@ -89,6 +89,7 @@ class NodeReport(TypedDict):
     name: str
     address: NotRequired[str]
     interface: NotRequired[str]
+    hardware: NotRequired[HardwareFacts]
 
 
 @with_config(RECORD)

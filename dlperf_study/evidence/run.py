@@ -1,7 +1,9 @@
 """One run, read from its evidence as ``docs/evidence.md`` describes it: ``run.json`` and one log per rank."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import EvidenceError, StudyFileError
@@ -13,6 +15,9 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.json_record import object_of, record_of, text_of
 from dlperf_study.study.turn import ROUNDS
+
+#: What makes a node faster or slower, so that it must be equal on all nodes.
+SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +66,36 @@ def read_run(paths: RunPaths) -> Run:
         reason = problem or contradiction(ranks, facts, configuration, paths)
         if reason:
             outcome, ranks = Outcome.FAILED, []
-    diagnostics = tuple(Diagnostic(diagnostic["subject"], diagnostic["message"]) for diagnostic in facts["diagnostics"])
     identity, repetition = facts["configuration_identity"], facts["repetition"]
+    diagnostics = tuple(_diagnostics(facts))
     return Run(configuration, identity, repetition, outcome, reason, facts, tuple(ranks), diagnostics)
+
+
+def _diagnostics(facts: RunRecord) -> list[Diagnostic]:
+    """Return the recorded diagnostics, and what else the nodes of the record tell, each once."""
+    recorded = [Diagnostic(diagnostic["subject"], diagnostic["message"]) for diagnostic in facts["diagnostics"]]
+    messages = [*_other_first_node(facts), *different_nodes(facts["nodes"])]
+    return list(dict.fromkeys([*recorded, *(Diagnostic("nodes", message) for message in messages)]))
+
+
+def _other_first_node(facts: RunRecord) -> Iterator[str]:
+    """Yield where the environment, which is that of the first node, has other hardware than that node reported."""
+    for node in facts["nodes"][:1]:
+        for name in SPEED_FACTS:
+            value, reported = facts["environment"]["hardware"].get(name), node.get("hardware", {}).get(name)
+            if "hardware" in node and value != reported:
+                yield f"{name} is {value} in environment, but {reported} in nodes[0]: run.json was changed"
+
+
+def different_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a message for each fact in which a node differs from the first: the slowest node delays all."""
+    messages = []
+    for node in nodes[1:]:
+        for name in SPEED_FACTS:
+            value, first_value = node.get("hardware", {}).get(name), nodes[0].get("hardware", {}).get(name)
+            if value != first_value:
+                messages.append(f"{name} is {value} on {node['name']}, but {first_value} on {nodes[0]['name']}")
+    return messages
 
 
 def _configuration(facts: RunRecord, paths: RunPaths) -> Configuration:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from dlperf_study.cluster.cluster import Cluster
@@ -15,7 +16,7 @@ from dlperf_study.evidence.failure_reason import explained, last_log_lines
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
 from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.rank_log_writer import FORMAT
-from dlperf_study.evidence.run import read_run, run_facts
+from dlperf_study.evidence.run import different_nodes, read_run, run_facts
 from dlperf_study.paths import PROJECT, RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
@@ -27,8 +28,6 @@ CLUSTER_FACTS = (
     *("name", "launcher", "nodes", "devices_per_node", "device", "device_name", "device_peak_flops"),
     *("link", "network_interface"),
 )
-#: What makes a node faster or slower, so that it must be equal on all nodes.
-SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
 
 NodeFacts = Mapping[str, Any]
 
@@ -69,7 +68,7 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
     facts = _facts(requested, cluster, result, logs)
     if result.outcome is not Outcome.COMPLETED:
         result = explained(result, paths, tails)
-    elif reason := problem or contradiction(logs, facts, configuration, paths):
+    elif reason := problem or _future_start(result) or contradiction(logs, facts, configuration, paths):
         result = replace(result, outcome=Outcome.FAILED, reason=reason)
     secrets = passed_environment(further=cluster.pass_environment) | dict(cluster.environment)
     facts |= {"outcome": result.outcome, "reason": without_secrets(result.reason, secrets)}
@@ -78,6 +77,13 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
         for task, lines in tails.items():
             facts["tail"][task] = [without_secrets(line, secrets) for line in lines]
     return facts
+
+
+def _future_start(result: JobResult) -> str:
+    """Return why the start of a run can't be right, or nothing: the first node recorded it by its own clock."""
+    if result.started and datetime.fromisoformat(result.started) > datetime.now(UTC):
+        return f"it started at {result.started}, which is in the future here: set the clock of its first node"
+    return ""
 
 
 def _facts(requested: RequestedRun, cluster: Cluster, result: JobResult, logs: Sequence[RankLog]) -> dict[str, Any]:
@@ -92,7 +98,7 @@ def _facts(requested: RequestedRun, cluster: Cluster, result: JobResult, logs: S
         "code": measuring_code(),
         "outcome": result.outcome,
         "reason": result.reason,
-        "started": result.started or None,
+        "started": None if _future_start(result) else result.started or None,
         "seconds": result.seconds,
         "exit_codes": result.exit_codes,
         "ranks_expected": requested.configuration.world_size,
@@ -143,20 +149,8 @@ def _node_facts(nodes: Sequence[NodeFacts], busy_cores: float | None) -> dict[st
             "survivors_ended": survivors,
             "busy_cores_during": busy_cores,
         },
-        "diagnostics": different_nodes(nodes),
+        "diagnostics": [{"subject": "nodes", "message": message} for message in different_nodes(nodes)],
     }
-
-
-def different_nodes(nodes: Sequence[NodeFacts]) -> list[dict[str, str]]:
-    """Return a diagnostic for each fact in which a node differs from the first: the slowest node delays all."""
-    diagnostics: list[dict[str, str]] = []
-    for node in nodes[1:]:
-        for name in SPEED_FACTS:
-            value, first_value = node["hardware"].get(name), nodes[0]["hardware"].get(name)
-            if value != first_value:
-                message = f"{name} is {value} on {node['name']}, but {first_value} on {nodes[0]['name']}"
-                diagnostics.append({"subject": "nodes", "message": message})
-    return diagnostics
 
 
 def git() -> dict[str, Any]:

@@ -33,7 +33,7 @@ SOURCES_FOLDER = PROJECT / "dlperf_study" / "published" / "sources"
 REPEATS_OF_PRECISION = 3
 #: Rounds that a study with a precision may have where it does not say.
 DEFAULT_MAX_REPEATS = 10
-LARGEST_PRECISION = 0.5
+SMALLEST_PRECISION, LARGEST_PRECISION = 0.0001, 0.5
 PRECISION_KEYS = ("precision", "max_repeats", "time_budget_minutes")
 
 #: A study of more configurations must say so: each takes a minute or more, and a factor too many multiplies them.

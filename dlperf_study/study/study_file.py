@@ -18,6 +18,7 @@ from dlperf_study.study.study import (
     DEFAULT_MAX_CONFIGURATIONS,
     LARGEST_PRECISION,
     PRECISION_KEYS,
+    SMALLEST_PRECISION,
     Study,
     question_names,
     source_names,
@@ -74,12 +75,19 @@ def _share(given: object) -> object:
     percentage = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", given)
     if not percentage:
         raise ValueError("write a percentage, as in precision: 2 %")
-    return float(percentage[1]) / 100
+    share = float(percentage[1]) / 100
+    if not SMALLEST_PRECISION <= share <= LARGEST_PRECISION:
+        raise ValueError(
+            f"it must be at least {100 * SMALLEST_PRECISION:g} % and at most {100 * LARGEST_PRECISION:g} %"
+        )
+    return share
 
 
 #: Wider intervals than the largest decide nothing.
 Precision = Annotated[
-    float, BeforeValidator(_share, json_schema_input_type=float | str), Field(ge=0.0001, le=LARGEST_PRECISION)
+    float,
+    BeforeValidator(_share, json_schema_input_type=float | str),
+    Field(ge=SMALLEST_PRECISION, le=LARGEST_PRECISION),
 ]
 
 

@@ -47,6 +47,28 @@ def test_a_run_that_was_measured_after_its_round_says_so(make_run):
     assert "ratios leave it out" in found(late)["round"].message
 
 
+@pytest.mark.parametrize(
+    ("started", "is_wrong"),
+    [
+        ("2024-05-01T10:01:50+00:00", False),
+        ("2024-05-01T10:02:10+00:00", True),
+        ("2024-05-01T12:01:10+02:00", False),
+        ("2024-05-01T09:50:10+00:00", False),
+        ("2024-05-01T09:49:50+00:00", True),
+    ],
+)
+def test_the_record_and_the_clocks_of_the_ranks_tell_one_time(make_run, started, is_wrong):
+    """The ranks began at 10:01:01; the run lasted 600 s, and clocks may differ by a minute."""
+    run = make_run(**TWO)
+    for log in run.ranks:
+        log.facts["wall_anchor"]["unix_ns"] = 1_714_557_661 * 10**9
+    diagnostics = found(replace(run, facts={**run.facts, "started": started}))
+    assert ("started" in diagnostics) == is_wrong
+    if is_wrong:
+        message = f"run.json says {started}, but on host-a it was 2024-05-01T10:01:01+00:00 when rank 0 began"
+        assert message in diagnostics["started"].message
+
+
 def test_other_load_is_diagnosed(make_run):
     assert "1.50 cores busy during" in found(make_run(recipe=Recipe(busy_cores=1.5)))["busy_cores"].message
 
@@ -142,6 +164,12 @@ def test_slower_ranks_are_named_only_where_they_explain_the_waiting(make_run, ad
 def test_an_overlap_is_not_given_where_threads_share_cores(make_run):
     diagnostic = found(make_run(recipe=Recipe(cores=2), **TWO))["overlap"]
     assert "4 threads of ranks, exchange and servers share 2 cores" in diagnostic.message
+    assert diagnostic.severity is Severity.NOTE
+
+
+def test_an_overlap_is_not_given_where_jitter_is_not_known(make_run):
+    diagnostic = found(make_run(classifier="sharded", **TWO))["overlap"]
+    assert diagnostic.message.startswith("not given: ranks wait for each other inside their computation")
     assert diagnostic.severity is Severity.NOTE
 
 

@@ -40,6 +40,18 @@ def test_fewer_runs_than_planned_are_diagnosed(diagnostics):
     assert (diagnostic.message, diagnostic.severity) == ("2 of 3 runs completed", "warning")
 
 
+def test_runs_that_are_in_no_round_of_a_study_of_rounds_are_diagnosed(paths, diagnostics):
+    recipes = [replace(SMOOTH, order=order) for order in ("blocks", "rounds", "by hand", "blocks")]
+    diagnostics(*recipes, planned=4)
+    plan, runs = write_plan(paths, [Planned(replace(ASKED, repeats=4))]), collect(paths).runs
+    remedy = "but the study is in rounds: ratios leave out what is in no round"
+    assert [(each.subject, each.message, each.identity) for each in study_diagnostics(plan, runs)] == [
+        ("order", f"2 runs were measured in blocks, {remedy}", ASKED.identity),
+        ("order", f"1 run was measured by hand, {remedy}", ASKED.identity),
+    ]
+    assert study_diagnostics(replace(plan, order="blocks"), runs) == []
+
+
 def test_windows_too_short_to_tell_are_one_note_that_says_what_to_change(diagnostics):
     noisy = replace(SMOOTH, noise=0.06)
     note = diagnostics(noisy, noisy, SMOOTH)["steadiness"]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -109,6 +110,18 @@ def test_a_node_unlike_the_first_is_complained_about(run: RunPaths) -> None:
     assert facts["diagnostics"] == [{"subject": "nodes", "message": "cores is 4 on h2, but 2 on h1"}]
     write(facts, run)
     assert [diagnostic.subject for diagnostic in read_run(run).diagnostics] == ["nodes"]
+
+
+@pytest.mark.parametrize("result", [WELL, BADLY])
+def test_a_run_of_the_future_is_recorded_so_that_it_can_be_read(run: RunPaths, result: JobResult) -> None:
+    """The clock of its first node is an hour ahead."""
+    started = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    facts = recorded(run, replace(result, started=started))
+    assert (facts["outcome"], facts["started"]) == (Outcome.FAILED, None)
+    reason = f"it started at {started}, which is in the future here: set the clock of its first node"
+    assert facts["reason"] == (reason if result is WELL else BADLY.reason)
+    write(facts, run)
+    assert read_run(run).outcome is Outcome.FAILED
 
 
 def test_what_no_node_said_is_not_made_up(run: RunPaths) -> None:

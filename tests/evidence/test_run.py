@@ -258,6 +258,22 @@ def test_two_nodes_are_two_hosts_or_one(tmp_path):
     assert read_run(paths).completed
 
 
+def test_nodes_of_different_speed_are_diagnosed_whatever_the_record_concludes(paths):
+    hardware = {"cpu_model": "Constructed CPU", "cores": 64}
+    nodes = [{"name": "h1", "hardware": hardware}, {"name": "h2", "hardware": hardware | {"cpu_model": "Slow CPU"}}]
+    change(paths, nodes=nodes)
+    message = "cpu_model is Slow CPU on h2, but Constructed CPU on h1"
+    assert [diagnostic.message for diagnostic in read_run(paths).diagnostics] == [message]
+    change(paths, diagnostics=[{"subject": "nodes", "message": message}])
+    assert len(read_run(paths).diagnostics) == 1
+
+
+def test_the_environment_has_the_hardware_of_the_first_node(paths):
+    change(paths, nodes=[{"name": "h1", "hardware": {"cpu_model": "Slow CPU", "cores": 64}}])
+    message = "cpu_model is Constructed CPU in environment, but Slow CPU in nodes[0]: run.json was changed"
+    assert [diagnostic.message for diagnostic in read_run(paths).diagnostics] == [message]
+
+
 @pytest.mark.parametrize("peak", [0, -1e12, float("inf")])
 def test_a_peak_that_nothing_can_be_divided_by_is_refused(paths, peak):
     cluster = json.loads(paths.run_file.read_text())["cluster"]

@@ -68,6 +68,14 @@ ERRORS = [
         ("fixed:", "precision: 2\nfixed:"),
         ": precision is 2; a number is a share, at most 0.5; write per cent as in precision: 2 %",
     ),
+    *(
+        (
+            f"a precision of {given}",
+            ("fixed:", f"precision: {given}\nfixed:"),
+            f": precision is '{given}'; it must be at least 0.01 % and at most 50 %",
+        )
+        for given in ("500 %", "0 %", "51%", "0.009 %")
+    ),
     (
         "limit without precision",
         ("fixed:", "max_repeats: 9\nfixed:"),

@@ -61,6 +61,8 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
         of_trace = diagnostics.loc[diagnostics["subject"] == "trace", "message"]
         return "; ".join(of_trace) or "no traced run was found"
     if column == "overlap" and not is_missing(row.exchange_seconds):
+        if is_missing(row.jitter_seconds):
+            return f"{_OTHER_REASONS['jitter_seconds']}, so the waiting for jitter is not known"
         return "threads that compute and threads that exchange share cores: what one hides slows the other"
     if column in FACTORS and not is_missing(row.efficiency):
         return "computation without exchange was not measured of it and of its baseline"
