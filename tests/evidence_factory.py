@@ -61,6 +61,7 @@ class Recipe:
     waited_seconds: float = 0.0
     peak_flops: float | None = PEAK_FLOPS
     flops_per_sample: float | None = FLOPS_PER_SAMPLE
+    peak_memory: Mapping[str, int] | None = field(default_factory=lambda: {"process_bytes": 300 * 2**20})
     commit: str = "0" * 40
     order: str = ROUNDS
     diagnostics: tuple[Mapping[str, str], ...] = ()
@@ -145,7 +146,7 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
     """Return the lines of one rank's log."""
     windows = _windows(asked, rank, repetition, recipe)
     share = 1.0 if rank == slowest_rank(asked, repetition) else 0.5
-    end = {
+    end: dict[str, Any] = {
         "kind": "end",
         "windows": len(windows),
         "parameter_checksum": "trained",
@@ -153,6 +154,8 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "drain_seconds": recipe.drain_seconds * share,
         "drain_resolution_seconds": recipe.drain_resolution_seconds * share,
     }
+    if recipe.peak_memory is not None:
+        end["peak_memory"] = {kind: size + rank for kind, size in recipe.peak_memory.items()}
     return [_rank_line(asked, rank, repetition, recipe), *windows, end]
 
 

@@ -1,6 +1,6 @@
 """Every column of the dataset: its name, label, unit, type, definition and tables."""
 
-from dlperf_study.columns import measured, published, times
+from dlperf_study.columns import measured, memory, published, times
 from dlperf_study.columns.column import (
     ALL,
     DATASET_TABLES,
@@ -73,6 +73,7 @@ COLUMNS = {
         *measured.COMPARISON,
         *times.TIMES,
         *measured.INGESTED,
+        *memory.PEAKS,
         *measured.MODEL,
         *measured.ENVIRONMENT,
         *measured.STEPS,

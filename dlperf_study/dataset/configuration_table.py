@@ -25,6 +25,7 @@ from dlperf_study.analysis.scaling import efficiency_factors, factor_samples, sc
 from dlperf_study.analysis.statistics import Estimate, interval_columns, quotient_interval
 from dlperf_study.arrays import Floats
 from dlperf_study.columns import TableName
+from dlperf_study.columns.memory import PEAKS
 from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import BaselineError
@@ -46,6 +47,8 @@ MEANS = (
 )
 #: Facts of the network. All runs must have the same; where they don't, the median stands for them.
 FACTS = {"parameters": 0, "gradient_bytes": 0, "flops_per_sample": 9}
+#: Columns of the runs of which this table has the largest.
+LARGEST = tuple(column.name for column in PEAKS)
 #: The column of what may be said of the ratio to a baseline or reference.
 VERDICTS: dict[Denominator, str] = {"baseline": "baseline_verdict", "reference": "verdict"}
 
@@ -93,13 +96,13 @@ def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
 
 
 def _measurements(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:
-    """Return the number of runs, and means of measured columns with their intervals, by identity.
+    """Return the number of runs, means of measured columns with their intervals, and peaks, by identity.
 
     The mean of the overlap only if every run with an exchange window has one: runs without an overlap are those that
     hid the most, so a mean of the others would be too low.
     """
     by_identity: dict[Any, dict[Any, Any]] = {}
-    names = [*RATES, *MEANS, *FACTS]
+    names = [*RATES, *MEANS, *FACTS, *LARGEST]
     numbers = completed[names].to_numpy(np.float64, na_value=np.nan)
     for identity, positions in completed.groupby("identity").indices.items():
         values = dict(zip(names, numbers[positions].T, strict=True))
@@ -111,6 +114,7 @@ def _measurements(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:
                 columns |= _mean_columns(name, known[name])
         for name, decimals in FACTS.items():
             columns[name] = round(float(np.median(known[name])), decimals) if known[name].size else None
+        columns |= {name: int(known[name].max()) for name in LARGEST if known[name].size}
         columns |= _quotient_columns(values["computation_seconds"], values["exposed_seconds"])
         by_identity[identity] = columns
     return by_identity

@@ -1,7 +1,7 @@
 """The table of runs, one row each, and the table of their steps."""
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ from dlperf_study.analysis.communication import communication_of
 from dlperf_study.analysis.steady_state import TOLERANCE, Steadiness, settled_at, steadiness
 from dlperf_study.analysis.throughput import slowest_training, throughput_of
 from dlperf_study.columns import TableName
+from dlperf_study.columns.memory import PEAKS
 from dlperf_study.dataset.tables import RepeatedText, rows_of
 from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.rank_log_writer import WARMUP
@@ -84,6 +85,7 @@ def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
         **_window_columns(run),
         **throughput_of(run),
         **communication_of(run),
+        **_peak_memory(run),
         **_steadiness_columns(run, tolerance),
     }
 
@@ -112,6 +114,17 @@ def _window_columns(run: Run) -> dict[str, Any]:
     warmup = run.slowest(WARMUP)
     if warmup and warmup.ended_by:
         columns |= {"steps_warmed_up": warmup.steps, "warmup_end": str(warmup.ended_by)}
+    return columns
+
+
+def _peak_memory(run: Run) -> dict[str, int]:
+    """Return the peaks of the rank that has most; no peak that a rank has not recorded, for that may be the most."""
+    columns: dict[str, int] = {}
+    for column in PEAKS:
+        kind = column.name.removeprefix("peak_")
+        peaks = [cast(dict[str, int], log.end.get("peak_memory", {})).get(kind) for log in run.ranks]
+        if None not in peaks:
+            columns[column.name] = max(filter(None, peaks))
     return columns
 
 

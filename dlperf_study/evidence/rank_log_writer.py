@@ -111,14 +111,18 @@ class RankLogWriter:
         initial_checksum: str,
         parameter_checksum: str,
         drain: Drain,
+        peak_memory: dict[str, int],
         planted: dict[str, float] | None = None,
     ) -> None:
-        """Add the ``end`` line, without which a log counts as truncated; ``planted`` is of the self-test only."""
+        """Add the ``end`` line, without which a log counts as truncated.
+
+        ``peak_memory``: bytes by name, of the training window. ``planted`` is of the self-test only.
+        """
         windows = sum(line["kind"] == "window" for line in self._lines)
         checksums = {"initial_checksum": initial_checksum, "parameter_checksum": parameter_checksum}
         pending = {"drain_seconds": drain.seconds, "drain_resolution_seconds": drain.resolution_seconds}
         waits = {} if planted is None else {"planted": planted}
-        self._add("end", {"windows": windows} | pending | checksums | waits)
+        self._add("end", {"windows": windows} | pending | checksums | {"peak_memory": peak_memory} | waits)
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or complete."""

@@ -185,6 +185,15 @@ class PlantedWait(TypedDict):
 
 
 @with_config(RECORD)
+class PeakMemory(TypedDict, total=False):
+    """The most bytes that a rank held in its training window; without what its library or kernel does not count."""
+
+    process_bytes: PositiveCount
+    allocated_bytes: PositiveCount
+    reserved_bytes: PositiveCount
+
+
+@with_config(RECORD)
 class EndLine(TypedDict):
     """The last line of a rank log."""
 
@@ -194,6 +203,7 @@ class EndLine(TypedDict):
     initial_checksum: str
     drain_seconds: Seconds
     drain_resolution_seconds: Seconds
+    peak_memory: NotRequired[PeakMemory]
     planted: NotRequired[PlantedWait]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from dlperf_study import models
 from dlperf_study.errors import StudyFileError
+from dlperf_study.frameworks._allocators import Allocator
 from dlperf_study.frameworks._gpu_support import GpuSupport
 from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_of
 from dlperf_study.study.job import DEVICE_ORDER, PCI_BUS_ORDER, VISIBLE_DEVICES, Job
@@ -134,6 +135,7 @@ class Framework:
     ``decided_variables``: but not those that begin so, for a configuration decides their values.
     ``gpu_support`` imports the library and returns what it can do with the GPUs here; None: it trains on CPUs only.
     ``gpu_remedy`` is the command that installs a build for GPUs in this project's own environment.
+    ``allocator`` makes what the library counts of its memory; None: it counts nothing.
     """
 
     name: str
@@ -151,6 +153,7 @@ class Framework:
     decided_variables: tuple[str, ...] = ()
     gpu_support: Callable[[], GpuSupport] | None = None
     gpu_remedy: str = ""
+    allocator: Callable[[], Allocator] | None = None
 
 
 class HostStopwatch:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from dlperf_study.frameworks import _common, _torch_common
+from dlperf_study.frameworks._allocators import TorchAllocator
 from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node
 from dlperf_study.frameworks._gpu_support import GpuSupport, nccl_version
 from dlperf_study.frameworks._torch_common import TorchTrainer
@@ -199,4 +200,5 @@ FRAMEWORK = Framework(
     ),
     gpu_support=gpu_support,
     gpu_remedy=f"{_torch_common.GPU_REMEDY} && make horovod HOROVOD_GPU_OPERATIONS=NCCL",
+    allocator=TorchAllocator,
 )

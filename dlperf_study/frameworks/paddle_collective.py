@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dlperf_study.frameworks import _common, _paddle_common
+from dlperf_study.frameworks._allocators import PaddleAllocator
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
@@ -209,4 +210,5 @@ FRAMEWORK = Framework(
     environment_prefixes=_paddle_common.ENVIRONMENT_PREFIXES,
     gpu_support=_paddle_common.gpu_support,
     gpu_remedy=_paddle_common.GPU_REMEDY,
+    allocator=PaddleAllocator,
 )

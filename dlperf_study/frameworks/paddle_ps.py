@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from dlperf_study.frameworks import _common, _paddle_common
+from dlperf_study.frameworks._allocators import PaddleAllocator
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
@@ -271,4 +272,5 @@ FRAMEWORK = Framework(
     server=serve,
     refused_strategies=REFUSED_STRATEGIES,
     environment_prefixes=_paddle_common.ENVIRONMENT_PREFIXES,
+    allocator=PaddleAllocator,
 )

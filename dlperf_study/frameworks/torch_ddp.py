@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dlperf_study.frameworks import _common, _torch_common
+from dlperf_study.frameworks._allocators import TorchAllocator
 from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node, network_environment
 from dlperf_study.frameworks._torch_common import ELEMENT_BYTES, TorchTrainer
 from dlperf_study.study.configuration import Configuration
@@ -148,4 +149,5 @@ FRAMEWORK = Framework(
     trainer=DataParallelTrainer,
     gpu_support=_torch_common.gpu_support,
     gpu_remedy=_torch_common.GPU_REMEDY,
+    allocator=TorchAllocator,
 )

@@ -11,6 +11,7 @@ from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, 
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker.memory import MemoryMeter
 from dlperf_study.worker.planted import planted_wait, with_planted_slowdown
 from dlperf_study.worker.warmup import training_steps, warm_up
 from dlperf_study.worker.windows import computation_window, exchange_windows, settle_in, training_window
@@ -50,14 +51,16 @@ def train(framework: Framework, configuration: Configuration, run: RunPaths) -> 
         for window in computation_window(trainer, COMPUTATION_BEFORE, before):
             log.window(window)
             settle_in(trainer.train_step)
+        memory = MemoryMeter(framework.allocator)
         log.window(training_window(trainer, steps))
+        peak_memory = memory.peaks()
         drain = trainer.settle()
         checksum = trainer.parameter_checksum()
         for window in computation_window(trainer, COMPUTATION_AFTER, after):
             log.window(window)
         for window in exchange_windows(trainer, description["gradient_bytes"], configuration.exchange_steps):
             log.window(window)
-        log.end(initial_checksum, checksum, drain, planted_wait(trainer))
+        log.end(initial_checksum, checksum, drain, peak_memory, planted_wait(trainer))
     finally:
         log.write()
     trainer.close()

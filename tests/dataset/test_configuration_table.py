@@ -1,5 +1,6 @@
 """Against the same numbers computed from the runs by hand."""
 
+import json
 from statistics import fmean, geometric_mean
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.stats import t
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.configuration_table import FACTS, MEANS, RATES
 from dlperf_study.dataset.dataset import collect
-from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_study
+from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_lines, write_study
 
 ONE, FOUR = configuration(), configuration(devices_per_node=4)
 
@@ -104,3 +105,25 @@ def test_two_runs_have_a_throughput_without_interval(paths):
     summary = row(collect(paths), ONE)
     assert summary.throughput > 0
     assert summary[["throughput_low", "step_seconds_low"]].isna().all()
+
+
+def test_the_peak_of_memory_is_that_of_the_rank_and_the_run_with_most(paths):
+    """A rank that did not record a kind may have had most of it, so that kind has no peak."""
+    kinds = {"process_bytes": 10**9, "allocated_bytes": 10**8}
+    write_study(paths, [Planned(FOUR, Recipe(peak_memory=kinds), runs=2)])
+    first, second = (paths.configuration(FOUR.identity).run(repetition) for repetition in (1, 2))
+    change_end(first, rank=0, peak_memory={"process_bytes": 3 * 10**9, "allocated_bytes": 3 * 10**8})
+    change_end(second, rank=2, peak_memory={"process_bytes": 2 * 10**9})
+    dataset = collect(paths)
+    assert values(dataset, FOUR, "peak_process_bytes") == [3 * 10**9, 2 * 10**9]
+    assert dataset.runs["peak_allocated_bytes"].tolist()[0] == 3 * 10**8
+    assert dataset.runs["peak_allocated_bytes"].isna().tolist() == [False, True]
+    summary = row(dataset, FOUR)
+    assert (summary.peak_process_bytes, summary.peak_allocated_bytes) == (3 * 10**9, 3 * 10**8)
+    assert dataset.configurations["peak_reserved_bytes"].isna().all()
+
+
+def change_end(run, rank, **changes):
+    """Write other values into the last line of a rank's log."""
+    *lines, end = run.rank_log(rank).read_text().splitlines()
+    write_lines(run.rank_log(rank), [*map(json.loads, lines), json.loads(end) | changes])

@@ -75,6 +75,8 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
         (END, {"drain_seconds": "0"}, "line 11: drain_seconds is '0', which is not a number"),
         (END, {"drain_seconds": -1.5}, "drain_seconds is -1.5; it must be at least 0"),
         (END, {"drain_seconds": float("nan")}, "drain_seconds is nan, which is not a finite number"),
+        (END, {"peak_memory": {"process_bytes": -1}}, "peak_memory.process_bytes is -1; it must be at least 1"),
+        (END, {"peak_memory": {"allocated_bytes": "much"}}, "allocated_bytes is 'much', which is not an integer"),
         (RANK, {"flops_per_sample": -2e9}, "flops_per_sample is -2.*must be at least 1"),
         (RANK, {"flops_per_sample": 0}, "flops_per_sample is 0; it must be at least 1"),
         (RANK, {"gradient_bytes": -4}, "gradient_bytes is -4; it must be at least 0"),
@@ -87,6 +89,12 @@ def test_a_damaged_rank_log_is_refused(log, lines, line, values, message):
     write_lines(log, lines)
     with pytest.raises(EvidenceError, match=message):
         read_rank_log(log)
+
+
+def test_a_log_from_before_memory_was_counted_is_read(log, lines):
+    del lines[END]["peak_memory"]
+    write_lines(log, lines)
+    assert "peak_memory" not in read_rank_log(log).end
 
 
 def test_a_log_cut_off_within_a_line_is_refused(log, lines):

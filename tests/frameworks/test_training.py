@@ -54,6 +54,14 @@ def test_one_process_exchanges_nothing_and_says_so(measured: Workplace) -> None:
     assert (log.facts["exchange"], log.facts["gradient_bytes"]) == ("none", 0)
 
 
+@pytest.mark.parametrize("part", [ONE, TWO, SERVED])
+def test_peaks_of_memory_hold_what_is_trained(measured: Workplace, part: str) -> None:
+    """Parameters and gradients at least; and the process has them, with its libraries."""
+    for log in counted(measured, part).ranks:
+        peaks = log.end["peak_memory"]
+        assert 2 * 4 * log.facts["parameters"] < peaks["allocated_bytes"] < peaks["process_bytes"]
+
+
 @pytest.mark.parametrize("part", [TWO, SERVED])
 def test_the_exchange_moves_every_gradient_once(measured: Workplace, part: str) -> None:
     for log in counted(measured, part).ranks:

@@ -1,7 +1,7 @@
 """The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
 
 from dlperf_study.report.tables.communication_tables import communication, exchange, factors, timeline
-from dlperf_study.report.tables.quality_tables import rounds, stability, step_times
+from dlperf_study.report.tables.quality_tables import memory, rounds, stability, step_times
 from dlperf_study.report.tables.study_tables import (
     about,
     comparison,
@@ -25,6 +25,7 @@ __all__ = [
     "factors",
     "failures",
     "measured",
+    "memory",
     "rounds",
     "scaling",
     "stability",

@@ -38,6 +38,9 @@ FACTORS = ("computation_factor", "balance_factor", "communication_factor")
 TRACED_COLUMNS = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
 _OTHER_REASONS = {
     **dict.fromkeys(("step_p95_seconds", "step_p99_seconds"), "its windows have too few steps"),
+    "peak_allocated_bytes": "its library does not count it on this device",
+    "peak_reserved_bytes": "its library does not count it on this device",
+    "peak_process_bytes": "the kernel of its host does not count it",
     "mfu": "the device's peak or the model's FLOPs are not known",
     "bus_bandwidth": "defined for an all-reduce only",
     "jitter_seconds": "ranks wait for each other inside their computation",

@@ -6,6 +6,7 @@ from dlperf_study.analysis.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.analysis.drift import round_effects
 from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate
 from dlperf_study.columns import COLUMNS
+from dlperf_study.columns import memory as columns_on_memory
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.formatting import plain, with_interval
@@ -20,8 +21,10 @@ PRINTED = (
     *("throughput", "mean_of_rates", "wall_throughput", "fixed_window_throughput", "fixed_window_mean_of_rates"),
     *("fixed_window", "printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour"),
 )
+PEAKS = tuple(column.name for column in columns_on_memory.PEAKS)
 STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
 _NO_STEPS = "Programs print rates over several steps, so percentiles of single steps are not known."
+_NO_MEMORY = "Programs print no peak of memory that is counted here."
 _ROUNDS = (
     "Mean over {} of the throughput relative to the mean of its configuration over these rounds, with the t interval "
     "of a mean over configurations; differs: after Holm over the rounds. What is common to a round cancels in ratios."
@@ -36,6 +39,14 @@ def step_times(dataset: Dataset) -> Table:
     measured_rows = context.measured(dataset)
     table = table_of_configurations(dataset, "step-times", "How long a step takes", columns, notes, measured_rows)
     return replace(table, rows=(), groups=(), empty=_NO_STEPS) if dataset.plan.ingested_from else table
+
+
+def memory(dataset: Dataset) -> Table:
+    """Return the peak memory of each configuration, without the kinds that none of its libraries counts."""
+    columns = [name for name in PEAKS if dataset.configurations[name].notna().any()]
+    notes = tuple(map(defined, columns))
+    table = table_of_configurations(dataset, "memory", "Peak memory of a rank", columns, notes)
+    return table if columns else replace(table, rows=(), groups=(), empty=_NO_MEMORY)
 
 
 def stability(dataset: Dataset) -> Table:

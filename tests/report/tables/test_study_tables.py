@@ -48,11 +48,21 @@ def test_captions_give_the_conditions_of_the_numbers(mixed: Dataset, build: obje
     assert [word for word in owed if word not in caption] == []
 
 
-@pytest.mark.parametrize("build", CONFIGURATION_TABLES)
+@pytest.mark.parametrize("build", [*CONFIGURATION_TABLES, tables.memory])
 def test_every_dash_has_a_reason_and_nothing_prints_as_nan(mixed: Dataset, build: object) -> None:
     cells = [cell for row in build(mixed).rows for cell in row]
     assert [cell for cell in cells if cell.text == MISSING and not cell.footnote] == []
     assert [cell for cell in cells if "nan" in cell.text.lower() or "<NA>" in cell.text] == []
+
+
+def test_peaks_of_memory_are_those_that_were_counted(mixed: Dataset) -> None:
+    """No library of the study counts what its tensors take, so the table has no such column."""
+    table = tables.memory(mixed)
+    assert len(table.rows) == len(mixed.plan.entries)
+    peaks = [heading.label for heading in table.headings if "Peak" in heading.label]
+    assert peaks == ["Peak of the process"]
+    assert cell(table, "4", "Peak of the process", "PaddlePaddle").text == "315"
+    assert "asked for 100 % of it" in cell(table, "8", "Peak of the process", "PaddlePaddle").footnote
 
 
 def test_a_speedup_is_next_to_its_baselines_throughput(mixed: Dataset) -> None:

@@ -1,0 +1,46 @@
+"""The peak memory of a window: of the process, and of the tensors as far as the library counts them."""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from dlperf_study.frameworks._allocators import Allocator
+
+_PROCESS = Path("/proc/self")
+#: Written there, it makes the peak of the resident set start again from what it is now.
+_RESTART_PEAK = "5"
+_PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+
+
+class MemoryMeter:
+    """Counts peaks from its making on; the allocator, if the framework has one, is asked for its own."""
+
+    def __init__(self, new_allocator: Callable[[], Allocator] | None) -> None:
+        self._allocator = new_allocator() if new_allocator else None
+        if self._allocator:
+            self._allocator.restart()
+        self._counts_process = _restart_process_peak()
+
+    def peaks(self) -> dict[str, int]:
+        """Return bytes by name, without what can't be known: ``process_bytes`` where the kernel restarts no peak."""
+        peaks = self._allocator.peaks() if self._allocator else {}
+        if self._counts_process and (process_bytes := _peak_resident_bytes()):
+            peaks["process_bytes"] = process_bytes
+        return peaks
+
+
+def _restart_process_peak() -> bool:
+    """Let the kernel count the peak from now on; return whether it does. Without that, it has the start in it."""
+    with suppress(OSError):
+        (_PROCESS / "clear_refs").write_text(_RESTART_PEAK)
+        return True
+    return False
+
+
+def _peak_resident_bytes() -> int:
+    """Return the peak of the resident set in bytes; 0 where the kernel does not say."""
+    with suppress(OSError):
+        if peak := _PEAK.search((_PROCESS / "status").read_text()):
+            return int(peak[1]) * 1024
+    return 0

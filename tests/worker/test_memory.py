@@ -1,0 +1,44 @@
+"""The peaks of memory, on memory that really is filled."""
+
+import numpy as np
+
+from dlperf_study.worker.memory import MemoryMeter
+
+MIB = 2**20
+
+
+class CountingAllocator:
+    """A library that counts its own."""
+
+    def __init__(self) -> None:
+        self.restarts = 0
+
+    def restart(self) -> None:
+        self.restarts += 1
+
+    def peaks(self) -> dict[str, int]:
+        return {"allocated_bytes": self.restarts}
+
+
+def filled(mebibytes: int) -> np.ndarray:
+    return np.ones(mebibytes * MIB, np.int8)
+
+
+def test_the_peak_of_the_process_is_that_of_the_window_alone() -> None:
+    """What was freed before the window is not in it, and what was freed within is."""
+    before = filled(400)
+    del before
+    meter = MemoryMeter(None)
+    at_start = meter.peaks()["process_bytes"]
+    within = filled(200)
+    del within
+    peak = meter.peaks()["process_bytes"]
+    assert 190 * MIB < peak - at_start < 300 * MIB
+
+
+def test_the_counters_of_the_library_start_with_the_window() -> None:
+    assert MemoryMeter(CountingAllocator).peaks()["allocated_bytes"] == 1
+
+
+def test_a_library_that_counts_nothing_has_no_peak() -> None:
+    assert set(MemoryMeter(None).peaks()) == {"process_bytes"}
