@@ -19,7 +19,7 @@ MINUTES     ?= 20
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan selftest report check-cluster lab torch gpu horovod test test-fast check bench fuzz clean active-environment
+.PHONY: help study plan selftest report data check-cluster lab torch gpu horovod test test-fast check bench fuzz clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -36,6 +36,9 @@ selftest: $(READY) ## test the instrument with known answers, about half an hour
 
 report: $(READY) ## build the report again from the evidence there is
 	@$(PYTHON) -m dlperf_study report $(OPTIONS)
+
+data: $(READY) ## make a small set of labelled photographs; IMAGES=folder examines that one instead
+	@$(PYTHON) -m dlperf_study data $(IMAGES)
 
 check-cluster: $(READY) ## try everything a run on a cluster needs, and say what is missing
 	@$(PYTHON) -m dlperf_study check $(CLUSTER)

@@ -10,7 +10,7 @@ from pathlib import Path
 from dlperf_study import __version__
 from dlperf_study.errors import DlperfStudyError, UnsupportedError
 from dlperf_study.interruption import interrupt_once
-from dlperf_study.paths import StudyPaths, outputs_folder
+from dlperf_study.paths import StudyPaths, image_sets_folder, outputs_folder
 from dlperf_study.writing import full_disk, naming
 
 #: A command: from its options to the exit code.
@@ -124,6 +124,22 @@ def check(options: argparse.Namespace) -> int:
     missing = sum(result.status is CheckStatus.MISSING for result in results)
     _print(f"{cluster.name}: " + (f"missing: {missing}" if missing else "nothing is missing"))
     return 1 if missing else 0
+
+
+def data(options: argparse.Namespace) -> int:
+    """Make a small set of labelled images from photographs; or examine the images in a folder, such as ImageNet."""
+    from dlperf_study.image_sets.opening import describe
+    from dlperf_study.image_sets.photographs import make_photographs
+
+    if options.folder:
+        _print(describe(options.folder.resolve()))
+        _print(f"image set: {options.folder.resolve()}; name it under image_sets in the cluster file")
+        return 0
+    folders = make_photographs(image_sets_folder())
+    for folder in folders:
+        _print(describe(folder))
+    _print(f"image sets: {', '.join(folder.name for folder in folders)}; every cluster file knows them by these names")
+    return 0
 
 
 def audit(options: argparse.Namespace) -> int:
@@ -258,6 +274,8 @@ def _parser() -> argparse.ArgumentParser:
         if command is plan:
             command_parser.add_argument("--all", action="store_true", help="list every configuration")
     _add_command(commands, check).add_argument("cluster", help="a name in params/clusters, or a path")
+    images_help = "a folder of images; without one, the set of photographs is made"
+    _add_command(commands, data).add_argument("folder", nargs="?", type=Path, help=images_help)
     _add_selftest_options(_add_command(commands, selftest))
     table_help = "a CSV file; without one, the published figures"
     _add_command(commands, audit).add_argument("table", nargs="?", type=Path, help=table_help)

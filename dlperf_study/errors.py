@@ -41,6 +41,10 @@ class TableError(DlperfStudyError):
     """A table of results that can't be audited."""
 
 
+class ImageSetError(DlperfStudyError):
+    """Labelled images on disk that are missing, damaged or not what a configuration needs."""
+
+
 class LogError(DlperfStudyError):
     """A log of another program that can't be read."""
 

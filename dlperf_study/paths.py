@@ -25,6 +25,11 @@ def outputs_folder() -> Path:
     return Path(os.environ.get(OUTPUTS_VARIABLE) or PROJECT / "outputs").resolve()
 
 
+def image_sets_folder() -> Path:
+    """Return the folder of the image sets that this project makes itself."""
+    return PROJECT / "data"
+
+
 def is_selftest(study: str) -> bool:
     """Return whether a study, by its name, is one of the self-test: it may plant what others must not have."""
     return study.partition("_")[0] == SELFTEST

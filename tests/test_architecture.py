@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "columns": ("study",),
     "models": (),
     "frameworks": ("study", "models"),
+    "image_sets": (),
     "cluster": ("study", "frameworks"),
     "plan": ("study", "cluster"),
     "supervision": (),
@@ -47,7 +48,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 READING_ROOMS = ("plan", "logs", "published", "analysis", "dataset", "ingest", "audit", "selftest", "report")
 TRAINING_LIBRARIES = {"paddle", "torch", "horovod", "tensorflow", "mxnet", "nvidia", "cupy", "zmq"}
 #: What every training process imports, whatever its image holds.
-TRAINING_ROOMS = ("worker", "frameworks", "models")
+TRAINING_ROOMS = ("worker", "frameworks", "models", "image_sets")
 TRAINING_MODULES = (
     "study.configuration",
     "study.job",

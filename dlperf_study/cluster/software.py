@@ -32,7 +32,7 @@ PACKAGE_FOLDER = PROJECT / "dlperf_study"
 DRIVER_CODE_VARIABLE = "DLPERF_STUDY_DRIVER_CODE"
 #: The code that measures. Reports may change without a new measurement. Listed and not computed: whoever adds a room
 #: decides whether a change in it means that everything is measured again.
-MEASURING = ("worker", "frameworks", "models", "launchers", "guard", "slurm", "kubernetes")
+MEASURING = ("worker", "frameworks", "models", "image_sets", "launchers", "guard", "slurm", "kubernetes")
 MEASURING_FILES = ("evidence/rank_log_writer.py",)
 
 

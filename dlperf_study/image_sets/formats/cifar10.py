@@ -1,0 +1,133 @@
+"""CIFAR-10's own files: pickles of 32 x 32 images, as the original archive unpacks them.
+
+A batch has ``data``, uint8 [N, 3072] with the red, green and blue plane of each image, and ``labels``, a list of N
+integers. ``batches.meta`` has ``label_names``, the names of the classes.
+"""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.errors import ImageSetError
+from dlperf_study.image_sets.image_set import ImageSet, ImageSetFormat
+
+#: The folder in the original archive.
+FOLDER = "cifar-10-batches-py"
+META = "batches.meta"
+TRAINING_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
+TEST_BATCH = "test_batch"
+SIDE = 32
+ROW_BYTES = 3 * SIDE * SIDE
+#: What a pickled array is made of, and all that a file of this format may name.
+_ALLOWED = {
+    *(("numpy.core.multiarray", "_reconstruct"), ("numpy._core.multiarray", "_reconstruct")),
+    *(("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")),
+}
+
+
+class Cifar10(ImageSet):
+    """Images of 32 x 32 pixels in memory; ``files`` has the file and the number of images of each batch."""
+
+    def __init__(self, path: Path, classes: list[str], labels: Any, rows: Any, files: list[tuple[Path, int]]) -> None:
+        super().__init__(path, FORMAT.name, classes, labels)
+        self._rows, self._files = rows, files
+
+    def location(self, index: int) -> str:
+        """Return the batch of an image, and its row in it."""
+        for file, count in self._files:
+            if index < count:
+                return f"{file} row {index}"
+            index -= count
+        raise IndexError(index)
+
+    def image(self, index: int) -> Any:
+        """Return an image as a Pillow image in RGB."""
+        from PIL import Image
+
+        return Image.fromarray(self._rows[index].reshape(3, SIDE, SIDE).transpose(1, 2, 0))
+
+
+def is_in(path: Path) -> bool:
+    """Return whether the folder, or the original one in it, has a file of CIFAR-10."""
+    names = (META, *TRAINING_BATCHES)
+    return any((folder / name).is_file() for folder in (path, path / FOLDER) for name in names)
+
+
+def open_cifar10(path: Path) -> Cifar10:
+    """Return the images of the training batches.
+
+    Raises ImageSetError for a file that is missing or damaged, for rows that are no images, for labels that are no
+    classes, and for as many labels as there are not images.
+    """
+    import numpy as np
+
+    folder = path / FOLDER if (path / FOLDER).is_dir() else path
+    classes = _class_names(folder / META)
+    batches = [_batch(folder / name, len(classes)) for name in TRAINING_BATCHES]
+    rows = np.concatenate([rows for rows, _ in batches])
+    labels = np.concatenate([labels for _, labels in batches])
+    files = [(folder / name, len(rows)) for name, (rows, _) in zip(TRAINING_BATCHES, batches, strict=True)]
+    return Cifar10(folder, classes, labels, rows, files)
+
+
+def _class_names(file: Path) -> list[str]:
+    names = _values(file, "label_names")[0]
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ImageSetError(f"{file}: label_names is {names!r:.80}, which is not a list of names")
+    return names
+
+
+def _batch(file: Path, classes: int) -> tuple[Any, Any]:
+    """Return (rows [N, 3072] uint8, labels [N] int64) of one batch."""
+    import numpy as np
+
+    rows, labels = _values(file, "data", "labels")
+    if not isinstance(rows, np.ndarray) or rows.dtype != np.uint8 or rows.shape[1:] != (ROW_BYTES,):
+        shape = f"{rows.dtype} {list(rows.shape)}" if isinstance(rows, np.ndarray) else type(rows).__name__
+        raise ImageSetError(f"{file}: data is {shape}, which is not uint8 [N, {ROW_BYTES}]")
+    if not isinstance(labels, list) or len(labels) != len(rows):
+        count = len(labels) if isinstance(labels, list) else repr(labels)
+        raise ImageSetError(f"{file}: labels are {count}, but data has {len(rows)} images")
+    if not labels:
+        raise ImageSetError(f"{file} has no images")
+    for row, label in enumerate(labels):
+        if type(label) is not int or not 0 <= label < classes:
+            raise ImageSetError(f"{file} row {row}: the label is {label!r}; it must be from 0 to {classes - 1}")
+    return rows, np.array(labels, dtype=np.int64)
+
+
+def _values(file: Path, *names: str) -> list[Any]:
+    """Return values of a pickled mapping by their names, which Python 3 wrote as bytes or Python 2 as strings."""
+    content = _unpickled(file)
+    if not isinstance(content, dict):
+        raise ImageSetError(f"{file} has no mapping, but {type(content).__name__}")
+    by_name = {key.decode() if isinstance(key, bytes) else key: value for key, value in content.items()}
+    if missing := [name for name in names if name not in by_name]:
+        raise ImageSetError(f"{file} has no {missing[0]}; it has {', '.join(map(str, by_name)) or 'nothing'}")
+    return [by_name[name] for name in names]
+
+
+def _unpickled(file: Path) -> Any:
+    try:
+        with file.open("rb") as stream:
+            return _ArrayUnpickler(stream, encoding="latin1").load()
+    except FileNotFoundError:
+        raise ImageSetError(f"there is no file {file}") from None
+    except ImageSetError as error:
+        raise ImageSetError(f"{file} {error}") from None
+    # A damaged pickle can raise nearly everything.
+    except Exception as error:
+        raise ImageSetError(f"{file} can't be read as a pickle: {error or type(error).__name__}") from error
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """Reads what CIFAR-10 has and nothing else: a pickle may otherwise start any program."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a part of a numpy array; raises ImageSetError for all else."""
+        if (module, name) not in _ALLOWED:
+            raise ImageSetError(f"names {module}.{name}, which is no part of CIFAR-10")
+        return super().find_class(module, name)
+
+
+FORMAT = ImageSetFormat("cifar10", "CIFAR-10's own files", is_in, open_cifar10)

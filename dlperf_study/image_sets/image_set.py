@@ -1,0 +1,60 @@
+"""A set of labelled images that is open, and what a format declares. Standard library only at import."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.errors import ImageSetError
+from dlperf_study.wording import counted
+
+
+class ImageSet(ABC):
+    """Labelled images in one folder.
+
+    ``classes`` are the names of the classes in the order of their labels, ``labels`` is an int64 array with the label
+    of each image.
+    """
+
+    def __init__(self, path: Path, format_name: str, classes: Sequence[str], labels: Any) -> None:
+        self.path, self.format_name = path, format_name
+        self.classes, self.labels = tuple(classes), labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @abstractmethod
+    def location(self, index: int) -> str:
+        """Return the file of an image, and its position in it, as messages name it."""
+
+    @abstractmethod
+    def image(self, index: int) -> Any:
+        """Return an image as a Pillow image in RGB; raises ImageSetError, with its location, if it can't be decoded."""
+
+    @property
+    def summary(self) -> str:
+        """Its size: ``640 images in 10 classes``."""
+        return f"{counted(len(self), 'image')} in {len(self.classes)} classes"
+
+    def require_classes(self, classes: int) -> None:
+        """Raise ImageSetError unless the set has as many classes as a configuration."""
+        if len(self.classes) != classes:
+            raise ImageSetError(
+                f"{self.path} has {len(self.classes)} classes, but classes is {classes} in the configuration: "
+                f"give it as {len(self.classes)}, or name another image set"
+            )
+
+
+@dataclass(frozen=True)
+class ImageSetFormat:
+    """How images and labels are kept in a folder.
+
+    ``title`` names it for readers. ``is_in(path)`` returns whether a folder looks like one; ``open(path)`` returns its
+    images for training and raises ImageSetError for the first thing that is wrong with it.
+    """
+
+    name: str
+    title: str
+    is_in: Callable[[Path], bool]
+    open: Callable[[Path], ImageSet]
