@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlperf_study import frameworks
+from dlperf_study.check.images import check_images
 from dlperf_study.check.result import CheckResult, CheckStatus, missing, note, ok, untested
 from dlperf_study.cluster import software
 from dlperf_study.cluster.cluster import Cluster
@@ -119,6 +120,7 @@ def _facts_request(cluster: Cluster) -> Iterator[dict[str, Any]]:
         "environment": dict(cluster.environment),
         "device": cluster.device,
         "shared_file": "",
+        "image_sets": dict(cluster.image_sets),
         "pythons": {name: [*cluster.container, cluster.python_for(name)] for name in frameworks.names()},
     }
     if not cluster.shared_files or cluster.is_this_machine:
@@ -170,6 +172,7 @@ def check_together(
         yield ok("measuring code", f"the same everywhere ({code[:12]})")
     results = [_framework(cluster, name, facts) for name in frameworks.names()]
     yield from results
+    yield from check_images(cluster, facts)
     if not any(result.status is CheckStatus.OK for result in results):
         yield missing("a framework", "none can train", "install one on every node: docs/clusters.md")
     if cluster.is_this_machine:

@@ -23,6 +23,7 @@ class Cluster:
     ``hosts`` has the names of the nodes where the launcher needs them. ``network_interface`` is "" where libraries
     choose, ``work_folder`` where each node's temporary folder is used.
     ``available_devices`` is how many devices this machine has, where it is the one node; None: only a check can tell.
+    ``image_sets`` are the folders of labelled images by name, those that this project makes itself among them.
     ``container`` is the command prefix of every task. ``settings`` is the section of the launcher: an instance of the
     launcher's own class. ``is_this_machine``: its one node is the machine that drives the study.
     """
@@ -45,6 +46,7 @@ class Cluster:
     environment: Mapping[str, str] = field(default_factory=dict)
     pass_environment: tuple[str, ...] = ()
     container: tuple[str, ...] = ()
+    image_sets: Mapping[str, str] = field(default_factory=dict)
     settings: Any = None
     is_this_machine: bool = False
     available_devices: int | None = None

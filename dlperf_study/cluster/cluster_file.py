@@ -12,6 +12,7 @@ from dlperf_study.cluster.hardware import Gpu, cpu_name, gpu_links, usable_cpus,
 from dlperf_study.cluster.link import LOOPBACK, named_link
 from dlperf_study.cluster.sections import AUTO, FILE, ClusterFile, cluster_file_model, keys
 from dlperf_study.errors import StudyFileError
+from dlperf_study.image_sets.photographs import made_image_sets
 from dlperf_study.study.job import VISIBLE_DEVICES
 from dlperf_study.study.strict_yaml import PARAMS, display_path, find_file, read_mapping
 from dlperf_study.study.validation import Section, validate
@@ -84,6 +85,7 @@ def _cluster(file: ClusterFile, facts: LauncherFacts, path: Path) -> Cluster:
         python=python,
         pass_environment=tuple(file.pass_environment),
         container=tuple(file.container),
+        image_sets={**made_image_sets(), **file.image_sets},
         shared_files=bool(file.shared_files) if facts.shared_files is None else facts.shared_files,
         settings=_settings(file, facts, path),
         is_this_machine=facts.is_this_machine,
@@ -121,6 +123,9 @@ def contradictions(file: ClusterFile, launchers: Launchers) -> Iterator[str]:
     if file.work_folder and not file.work_folder.startswith("/"):
         # Guards on different nodes start in different folders.
         yield f"work_folder is {file.work_folder!r}; it must be an absolute path"
+    for name, folder in file.image_sets.items():
+        if not folder.startswith("/"):
+            yield f"image_sets.{name} is {folder!r}; it must be an absolute path"
 
 
 def _sections(file: ClusterFile, launchers: Launchers) -> Iterator[str]:

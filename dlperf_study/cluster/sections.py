@@ -45,6 +45,7 @@ HostName = Annotated[
     str, matching(r"(?:\w[\w.-]*@)?[A-Za-z0-9][\w.-]*", "a host name, an address, or a name of the ssh configuration")
 ]
 VariableName = Annotated[str, matching(r"[A-Za-z_]\w*", "the name of an environment variable")]
+SetName = Annotated[str, matching(r"[A-Za-z]\w*", "a name of letters, digits and '_'")]
 Interface = Annotated[str, matching(r"[\w.:-]{0,15}", "the name of a network interface, as `ip link` shows it")]
 NumberOrAuto = Annotated[
     int | None,
@@ -85,6 +86,9 @@ class ClusterFile(Section):
     network_interface: Interface = Field(default="", description="that exchanges use; left out: as each library does")
     shared_files: bool | None = Field(default=None, description="whether outputs/ is the same folder on every node")
     work_folder: str = Field(default="", description="where nodes without it write; left out: their temporary folder")
+    image_sets: dict[SetName, String] = Field(
+        default={}, description="labelled images that studies read: name to folder, the same path on every node"
+    )
     environment: dict[VariableName, str] = Field(default={}, description="variables of every training process")
     pass_environment: list[VariableName] = Field(default=[], description="further variables to pass from your shell")
     container: list[String] = Field(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.execution.gate import study_lock
+from dlperf_study.execution.images import decode_images
 from dlperf_study.execution.pending import Pending, PendingExecution, added_round, pending_of
 from dlperf_study.execution.progress import Progress, earlier_run_seconds
 from dlperf_study.execution.repetitions import missing_runs
@@ -77,6 +78,7 @@ def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_pre
 
     Raises:
         BusyError: another study measures on this machine, or another driver runs this study.
+        ImageSetError: an image that the study reads can't be decoded.
 
     """
     plan.write(StudyPaths.of(plan.study).plan_file)
@@ -84,6 +86,7 @@ def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_pre
     requested = sum(entry.configuration.repeats for entry in plan.runnable)
     result = StudyResult(already_measured=requested - sum(execution.repetitions for execution in pending.executions))
     if pending.executions or too_wide(plan):
+        decode_images(plan, cluster)
         with study_lock(plan.study, cluster):
             _measure(plan, cluster, pending, too_wide, result, say)
     return result

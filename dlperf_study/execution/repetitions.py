@@ -15,8 +15,10 @@ from dlperf_study.errors import RunError
 from dlperf_study.evidence.failure_reason import disk_shortage
 from dlperf_study.evidence.run_record import RequestedRun, read, record, write
 from dlperf_study.execution.gate import study_lock
+from dlperf_study.execution.images import image_folder
 from dlperf_study.execution.support import library_version, load_cluster, require_support
 from dlperf_study.guard.submission import Submission
+from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
 from dlperf_study.paths import ConfigurationPaths, StudyPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome
@@ -41,6 +43,8 @@ def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
         "python": launchers.load(cluster.launcher).runtime(cluster, configuration.framework),
         "device": cluster.device,
     }
+    if folder := image_folder(configuration, cluster):
+        parts["images"] = folder
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -179,9 +183,12 @@ def _render(run: RequestedRun, cluster: Cluster) -> Submission:
     """Return what the launcher starts for a run; its processes get the identity of the measuring code."""
     configuration = run.configuration
     job = frameworks.load(configuration.framework).job(configuration, cluster)
-    job = job.with_environment({**run.variables, DRIVER_CODE_VARIABLE: code_identity()})
+    folder = image_folder(configuration, cluster)
+    images = {FOLDER_VARIABLE: folder} if folder else {}
+    job = job.with_environment({**run.variables, **images, DRIVER_CODE_VARIABLE: code_identity()})
     job = replace(job, framework=configuration.framework)
     submission = launchers.load(cluster.launcher).render(job, cluster, run.paths.folder)
     configuration_text = json.dumps(configuration.as_dict(), indent=1)
     files = {**submission.files, run.paths.configuration_file.name: configuration_text}
-    return replace(submission, fingerprint=run.fingerprint, files=files)
+    image_set = {"folder": folder, "classes": configuration.classes} if folder else {}
+    return replace(submission, fingerprint=run.fingerprint, files=files, image_set=image_set)

@@ -11,6 +11,7 @@ from dlperf_study.cluster.auto_device import gpu_obstacle_here
 from dlperf_study.cluster.cluster import DEFAULT, Cluster
 from dlperf_study.cluster.cluster_file import read_cluster
 from dlperf_study.errors import RunError, StudyFileError, UnsupportedError
+from dlperf_study.execution.images import image_set_obstacle
 from dlperf_study.frameworks._base import Framework
 from dlperf_study.guard.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
 from dlperf_study.guard.submission import Node
@@ -79,6 +80,7 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
     except UnusablePython as error:
         reasons.append(f"the Python for {framework.name} can't be used: {error}")
     reasons.extend(framework.obstacles(configuration, cluster, version))
+    reasons.append(image_set_obstacle(configuration, cluster))
     # On other machines, a run asks its nodes.
     if version and cluster.device == "gpu" and cluster.is_this_machine and framework.gpu_support:
         reasons.append(gpu_obstacle_here(cluster, framework.name, configuration.devices_per_node))

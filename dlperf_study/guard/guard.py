@@ -19,13 +19,14 @@ from typing import Any
 
 from dlperf_study.cluster.environment_variables import passed_environment, recorded_environment
 from dlperf_study.cluster.gpu_support import gpu_answer
-from dlperf_study.errors import RunError
+from dlperf_study.errors import ImageSetError, RunError
 from dlperf_study.guard.installed_packages import installed_packages
 from dlperf_study.guard.messages import CoordinatorConnection, Message, RunStopped
 from dlperf_study.guard.node_hardware import allowed_gpus, first_devices, free_ports, hardware, own_address
 from dlperf_study.guard.node_load import LoadMeter, wait_until_idle
 from dlperf_study.guard.remote_shell import install
 from dlperf_study.guard.run_folder import keep_rank_output, pack, write_files
+from dlperf_study.image_sets.opening import class_names, require_classes
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.job import VISIBLE_DEVICES, Outcome, TaskRole
@@ -52,7 +53,7 @@ def main() -> None:
             guard.watch()
         except _Terminated:
             coordinator.send("failed", outcome=Outcome.KILLED, reason="the guard was asked to end the run")
-        except (RunError, OSError) as error:
+        except (RunError, ImageSetError, OSError) as error:
             coordinator.send("failed", outcome=Outcome.FAILED, reason=str(error))
         coordinator.wait_for("end")
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -85,7 +86,10 @@ class _Guard:
         self._meter: LoadMeter | None = None
 
     def prepare(self, request: Message) -> None:
-        """Wait until this node is idle, and report what it has."""
+        """Wait until this node is idle, and report what it has; raises ImageSetError if its images are not there."""
+        if request["image_set"]:
+            folder = Path(request["image_set"]["folder"])
+            require_classes(folder, len(class_names(folder)), request["image_set"]["classes"])
         load = wait_until_idle(
             request["idle_max_busy_cores"], request["idle_wait_seconds"], self._coordinator.check, self._report_waiting
         )

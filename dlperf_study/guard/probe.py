@@ -20,7 +20,7 @@ import psutil
 from dlperf_study.cluster.environment_variables import passed_environment
 from dlperf_study.cluster.gpu_support import gpu_answer
 from dlperf_study.cluster.software import measuring_code
-from dlperf_study.errors import RunError
+from dlperf_study.errors import ImageSetError, RunError
 from dlperf_study.guard.guards import Channel
 from dlperf_study.guard.installed_packages import installed_packages
 from dlperf_study.guard.messages import Inbox, Message, line
@@ -28,6 +28,7 @@ from dlperf_study.guard.node_hardware import allowed_gpus, hardware, own_address
 from dlperf_study.guard.node_load import cores_busy
 from dlperf_study.guard.requests import CANDIDATES, PORTS
 from dlperf_study.guard.submission import Node
+from dlperf_study.image_sets.opening import class_names
 from dlperf_study.supervision.processes import new_mark
 
 MODULE = "dlperf_study.guard.probe"
@@ -143,6 +144,7 @@ def facts(request: Message) -> dict[str, Any]:
         "free_disk_bytes": shutil.disk_usage(existing).free,
         "is_writable": is_writable,
         "sees_shared_file": bool(request["shared_file"]) and Path(request["shared_file"]).is_file(),
+        "image_sets": {name: _or_error(partial(_classes, folder)) for name, folder in request["image_sets"].items()},
         "software": software,
         "gpu_support": _gpu_supports(request) if request["device"] == "gpu" else {},
     }
@@ -161,8 +163,12 @@ def _or_error(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None
     """Return the answer to a question, or why there is none, as ``error``."""
     try:
         return ask()
-    except RunError as error:
+    except (RunError, ImageSetError) as error:
         return {"error": str(error)}
+
+
+def _classes(folder: str) -> dict[str, Any]:
+    return {"classes": len(class_names(Path(folder)))}
 
 
 def unreachable(endpoints: Mapping[str, Sequence[Any]]) -> list[str]:

@@ -60,6 +60,7 @@ def prepare_request(submission: Submission, unrecorded: Sequence[str]) -> dict[s
         "gpus_per_node": submission.gpus_per_node,
         "ports": random.sample(PORTS, CANDIDATES) if submission.ports else [],
         "python": submission.python,
+        "image_set": dict(submission.image_set),
         "pass_environment": submission.pass_environment,
         "unrecorded": unrecorded,
         "environment": environment,

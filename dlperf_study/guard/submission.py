@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.environment_variables import recorded_environment
@@ -37,9 +38,10 @@ class Submission:
 
     ``folder`` is the folder of the evidence. When nodes don't share files, each creates ``node_folder``, the same path
     everywhere, writes below it, and removes it. ``python`` is the argv of the Python that trains, for the list of its
-    installed packages. ``framework`` is what trains; ``device_name`` and ``link`` are those of the cluster file, with
-    which nodes are compared before anything starts. ``files`` are texts by name, written into the folder of the run on
-    every node before the start.
+    installed packages. ``image_set`` has the ``folder`` of the images that are read, and the number of their
+    ``classes``; it is empty where none are read. ``framework`` is what trains; ``device_name`` and ``link`` are those
+    of the cluster file, with which nodes are compared before anything starts. ``files`` are texts by name, written into
+    the folder of the run on every node before the start.
     """
 
     launcher: str
@@ -59,6 +61,7 @@ class Submission:
     network_interface: str = ""
     idle_max_busy_cores: float = 1e9
     idle_wait_seconds: float = 0.0
+    image_set: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.errors import ImageSetError
 from dlperf_study.wording import counted
+
+#: Training processes find the folder of their images in this variable.
+FOLDER_VARIABLE = "DLPERF_STUDY_IMAGES"
 
 
 class ImageSet(ABC):
@@ -17,9 +19,8 @@ class ImageSet(ABC):
     of each image.
     """
 
-    def __init__(self, path: Path, format_name: str, classes: Sequence[str], labels: Any) -> None:
-        self.path, self.format_name = path, format_name
-        self.classes, self.labels = tuple(classes), labels
+    def __init__(self, path: Path, classes: Sequence[str], labels: Any) -> None:
+        self.path, self.classes, self.labels = path, tuple(classes), labels
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -37,24 +38,18 @@ class ImageSet(ABC):
         """Its size: ``640 images in 10 classes``."""
         return f"{counted(len(self), 'image')} in {len(self.classes)} classes"
 
-    def require_classes(self, classes: int) -> None:
-        """Raise ImageSetError unless the set has as many classes as a configuration."""
-        if len(self.classes) != classes:
-            raise ImageSetError(
-                f"{self.path} has {len(self.classes)} classes, but classes is {classes} in the configuration: "
-                f"give it as {len(self.classes)}, or name another image set"
-            )
-
 
 @dataclass(frozen=True)
 class ImageSetFormat:
     """How images and labels are kept in a folder.
 
-    ``title`` names it for readers. ``is_in(path)`` returns whether a folder looks like one; ``open(path)`` returns its
-    images for training and raises ImageSetError for the first thing that is wrong with it.
+    ``title`` names it for readers. ``is_in(path)`` returns whether a folder looks like one. ``class_names(path)``
+    returns the classes without looking at every image; ``open(path)`` returns the images for training. Both raise
+    ImageSetError for the first thing that is wrong with the folder.
     """
 
     name: str
     title: str
     is_in: Callable[[Path], bool]
+    class_names: Callable[[Path], list[str]]
     open: Callable[[Path], ImageSet]

@@ -1,10 +1,12 @@
 """Open a folder of labelled images, in whatever format it has them, and find out whether they can be decoded."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dlperf_study.errors import ImageSetError
 from dlperf_study.image_sets import formats
-from dlperf_study.image_sets.image_set import ImageSet
+from dlperf_study.image_sets.image_set import ImageSet, ImageSetFormat
 
 #: How many images are decoded before a study; half a minute at most.
 MOST_DECODED = 10_000
@@ -12,18 +14,43 @@ MOST_DECODED = 10_000
 
 def open_image_set(path: Path) -> ImageSet:
     """Return the images for training of a folder; raises ImageSetError for the first thing that is wrong with it."""
+    with _naming(path):
+        return format_of(path).open(path)
+
+
+def class_names(path: Path) -> list[str]:
+    """Return the classes of a folder of images without looking at all of them; raises ImageSetError like opening."""
+    with _naming(path):
+        return format_of(path).class_names(path)
+
+
+def format_of(path: Path) -> ImageSetFormat:
+    """Return the format in which a folder has images; raises ImageSetError if it has none."""
     if not path.exists():
         raise ImageSetError(f"there is no folder {path}")
     if not path.is_dir():
         raise ImageSetError(f"{path} is a file; unpack it, and name the folder")
-    try:
-        for image_format in formats.all_formats():
-            if image_format.is_in(path):
-                return image_format.open(path)
-    except OSError as error:
-        raise ImageSetError(f"{error.filename or path}: {error.strerror or error}") from error
+    for image_format in formats.all_formats():
+        if image_format.is_in(path):
+            return image_format
     titles = " nor ".join(image_format.title for image_format in formats.all_formats())
     raise ImageSetError(f"{path} has neither {titles}")
+
+
+def require_classes(path: Path, available: int, classes: int) -> None:
+    """Raise ImageSetError unless a folder has as many classes as a configuration."""
+    if available != classes:
+        remedy = f"give classes: {available}, or another image_set"
+        raise ImageSetError(f"{path} has {available} classes, but classes is {classes}; {remedy}")
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Turn an error of the file system into an ImageSetError with the file."""
+    try:
+        yield
+    except OSError as error:
+        raise ImageSetError(f"{error.filename or path}: {error.strerror or error}") from error
 
 
 def describe(path: Path) -> str:
@@ -31,8 +58,7 @@ def describe(path: Path) -> str:
 
     Raises ImageSetError for the first thing that is wrong with it.
     """
-    image_set = open_image_set(path)
-    title = formats.load(image_set.format_name).title
+    image_set, title = open_image_set(path), format_of(path).title
     decoded = decode_some(image_set, MOST_DECODED)
     return f"{image_set.path}: {title}, {image_set.summary}, {decoded} of them decoded"
 

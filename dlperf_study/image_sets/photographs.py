@@ -12,6 +12,7 @@ from typing import Any
 
 from dlperf_study.image_sets.cifar10_writing import write_cifar10
 from dlperf_study.image_sets.formats.class_folders import TRAINING_FOLDER
+from dlperf_study.paths import image_sets_folder
 
 #: The functions of ``skimage.data``. All are in the public domain or CC0, as their documentation says.
 PHOTOGRAPHS = (
@@ -47,6 +48,11 @@ def make_photographs(folder: Path) -> tuple[Path, Path]:
     with _replaced(folder / AS_CIFAR10) as as_cifar10:
         write_cifar10(as_cifar10, PHOTOGRAPHS, training, validation)
     return folder / AS_JPEGS, folder / AS_CIFAR10
+
+
+def made_image_sets() -> dict[str, str]:
+    """Return the name of each set and where ``make data`` writes it, whether it is there or not."""
+    return {name: str(image_sets_folder() / name) for name in (AS_JPEGS, AS_CIFAR10)}
 
 
 @contextmanager

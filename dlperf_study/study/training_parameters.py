@@ -139,6 +139,12 @@ class TrainingParameters:
         published=True,
         note="all but `synthetic_device`: not built yet",
     )
+    image_set: str = parameter(
+        "none",
+        "Image set",
+        "labelled images that the data source reads; none: images are made up",
+        note="a name under `image_sets` of the [cluster file](data.md)",
+    )
     classifier: str = parameter(
         "replicated",
         "Classifier",

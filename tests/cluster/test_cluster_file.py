@@ -6,6 +6,7 @@ import pytest
 
 from dlperf_study.cluster.hardware import cpu_name, usable_cpus
 from dlperf_study.execution.support import load_cluster
+from dlperf_study.image_sets.photographs import made_image_sets
 from dlperf_study.launchers.ssh import SshSettings
 from dlperf_study.paths import PROJECT
 from dlperf_study.slurm.settings import SlurmSettings
@@ -89,6 +90,7 @@ def test_hosts_are_the_nodes_of_ssh(tmp_path):
     assert (cluster.work_folder, cluster.network_interface) == ("/scratch", "eth0")
     assert (cluster.environment, cluster.pass_environment) == ({"NCCL_DEBUG": "INFO"}, ("LM_LICENSE_FILE",))
     assert cluster.container == ("apptainer", "exec", "image.sif")
+    assert cluster.image_sets == {**made_image_sets(), "imagenet": "/data/imagenet"}
     assert cluster.settings == SshSettings()
 
 

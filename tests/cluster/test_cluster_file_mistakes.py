@@ -81,6 +81,7 @@ def test_a_mistake_gives_one_message(tmp_path, change, message):
             ("work_folder: /scratch", "work_folder: scratch"),
             "work_folder is 'scratch'; it must be an absolute path",
         ),
+        (SSH, ("/data/imagenet", "imagenet"), "image_sets.imagenet is 'imagenet'; it must be an absolute path"),
         (
             SSH,
             ("eth0", "eth 0"),

@@ -20,6 +20,7 @@ from dlperf_study.guard.messages import SILENCE, SILENCE_SECONDS
 from dlperf_study.guard.submission import Command, Node, Submission
 from dlperf_study.study.job import JobResult
 from tests.command_line import PATIENCE_SECONDS, wait_for
+from tests.image_sets import tiny
 from tests.nvidia_smi import A100, two_a100
 
 pytestmark = pytest.mark.timeout(60)
@@ -277,3 +278,16 @@ def test_a_coordinator_that_was_stopped_and_goes_on_says_so(folder: Path) -> Non
     result = results.recv()
     process.join()
     assert (result.outcome, result.reason) == ("killed", f"one: {SILENCE}")
+
+
+def test_a_node_without_the_images_fails_before_anything_starts(folder: Path, tmp_path: Path) -> None:
+    images = tiny.class_folders(tmp_path / "pictures")
+    requested = submission(folder, "touch $FOLDER/started", image_set={"folder": str(images), "classes": 10})
+    result = run(requested, ONE)
+    reason = f"one: {images} has 3 classes, but classes is 10; give classes: 3, or another image_set"
+    assert (result.outcome, result.reason, result.exit_codes) == ("failed", reason, {})
+    assert not (folder / "started").exists()
+    requested = submission(folder, "true", image_set={"folder": str(tmp_path / "away"), "classes": 3})
+    assert run(requested, ONE).reason == f"one: there is no folder {tmp_path}/away"
+    requested = submission(folder, "true", image_set={"folder": str(images), "classes": 3})
+    assert run(requested, ONE).outcome == "completed"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import ImageSetError
-from dlperf_study.image_sets.opening import describe, open_image_set
+from dlperf_study.image_sets.opening import class_names, describe, open_image_set, require_classes
 from tests.image_sets import tiny
 
 
@@ -31,8 +31,16 @@ def test_a_description_says_what_is_there(tmp_path: Path) -> None:
     assert describe(folder) == f"{folder}/train: {title}, 12 images in 3 classes, 12 of them decoded"
 
 
+def test_classes_are_known_without_opening_every_image(tmp_path: Path) -> None:
+    folder = tiny.class_folders(tmp_path / "jpegs")
+    (folder / "train" / "bear" / "b.png").touch()
+    for path in (folder, tiny.cifar10(tmp_path / "cifar10")):
+        assert class_names(path) == list(tiny.CLASSES)
+    with pytest.raises(ImageSetError, match=rf"^there is no folder {tmp_path}/nowhere$"):
+        class_names(tmp_path / "nowhere")
+
+
 def test_the_number_of_classes_must_be_that_of_the_configuration(tmp_path: Path) -> None:
-    image_set = open_image_set(tiny.class_folders(tmp_path))
-    image_set.require_classes(3)
-    with pytest.raises(ImageSetError, match=rf"^{tmp_path}/train has 3 classes, but classes is 10 in the config"):
-        image_set.require_classes(10)
+    require_classes(tmp_path, 3, 3)
+    with pytest.raises(ImageSetError, match=rf"^{tmp_path} has 3 classes, but classes is 10; give classes: 3, or "):
+        require_classes(tmp_path, 3, 10)

@@ -48,6 +48,7 @@ link: 1 Gbit/s Ethernet
 shared_files: false
 work_folder: /scratch
 network_interface: eth0
+image_sets: {imagenet: /data/imagenet}
 environment: {NCCL_DEBUG: INFO}
 pass_environment: [LM_LICENSE_FILE]
 container: [apptainer, exec, image.sif]

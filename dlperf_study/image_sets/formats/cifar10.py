@@ -29,7 +29,7 @@ class Cifar10(ImageSet):
     """Images of 32 x 32 pixels in memory; ``files`` has the file and the number of images of each batch."""
 
     def __init__(self, path: Path, classes: list[str], labels: Any, rows: Any, files: list[tuple[Path, int]]) -> None:
-        super().__init__(path, FORMAT.name, classes, labels)
+        super().__init__(path, classes, labels)
         self._rows, self._files = rows, files
 
     def location(self, index: int) -> str:
@@ -53,6 +53,15 @@ def is_in(path: Path) -> bool:
     return any((folder / name).is_file() for folder in (path, path / FOLDER) for name in names)
 
 
+def class_names(path: Path) -> list[str]:
+    """Return the names of the classes; raises ImageSetError if their file is missing or damaged."""
+    file = _folder(path) / META
+    names = _values(file, "label_names")[0]
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ImageSetError(f"{file}: label_names is {names!r:.80}, which is not a list of names")
+    return names
+
+
 def open_cifar10(path: Path) -> Cifar10:
     """Return the images of the training batches.
 
@@ -61,8 +70,7 @@ def open_cifar10(path: Path) -> Cifar10:
     """
     import numpy as np
 
-    folder = path / FOLDER if (path / FOLDER).is_dir() else path
-    classes = _class_names(folder / META)
+    folder, classes = _folder(path), class_names(path)
     batches = [_batch(folder / name, len(classes)) for name in TRAINING_BATCHES]
     rows = np.concatenate([rows for rows, _ in batches])
     labels = np.concatenate([labels for _, labels in batches])
@@ -70,11 +78,8 @@ def open_cifar10(path: Path) -> Cifar10:
     return Cifar10(folder, classes, labels, rows, files)
 
 
-def _class_names(file: Path) -> list[str]:
-    names = _values(file, "label_names")[0]
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise ImageSetError(f"{file}: label_names is {names!r:.80}, which is not a list of names")
-    return names
+def _folder(path: Path) -> Path:
+    return path / FOLDER if (path / FOLDER).is_dir() else path
 
 
 def _batch(file: Path, classes: int) -> tuple[Any, Any]:
@@ -130,4 +135,4 @@ class _ArrayUnpickler(pickle.Unpickler):
         return super().find_class(module, name)
 
 
-FORMAT = ImageSetFormat("cifar10", "CIFAR-10's own files", is_in, open_cifar10)
+FORMAT = ImageSetFormat("cifar10", "CIFAR-10's own files", is_in, class_names, open_cifar10)

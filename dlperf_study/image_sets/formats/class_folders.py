@@ -20,7 +20,7 @@ class ClassFolders(ImageSet):
     """Images in one folder for each class; ``files`` are their paths in the order of the labels."""
 
     def __init__(self, path: Path, classes: list[str], labels: Any, files: list[str]) -> None:
-        super().__init__(path, FORMAT.name, classes, labels)
+        super().__init__(path, classes, labels)
         self.files = files
 
     def location(self, index: int) -> str:
@@ -45,6 +45,15 @@ def is_in(path: Path) -> bool:
     return any(entry.name.lower().endswith(EXTENSIONS) for folder in folders for entry in _entries(Path(folder)))
 
 
+def class_names(path: Path) -> list[str]:
+    """Return the names of the class folders; raises ImageSetError for fewer than two."""
+    root = _training_folder(path)
+    names = [entry.name for entry in _entries(root) if entry.is_dir()]
+    if len(names) < 2:
+        raise ImageSetError(f"{root} has {counted(len(names), 'class folder')}; training needs at least 2")
+    return names
+
+
 def open_class_folders(path: Path) -> ClassFolders:
     """Return the images of a folder of class folders.
 
@@ -52,10 +61,7 @@ def open_class_folders(path: Path) -> ClassFolders:
     """
     import numpy as np
 
-    root = _training_folder(path)
-    classes = [entry.name for entry in _entries(root) if entry.is_dir()]
-    if len(classes) < 2:
-        raise ImageSetError(f"{root} has {counted(len(classes), 'class folder')}; training needs at least 2")
+    root, classes = _training_folder(path), class_names(path)
     files: list[str] = []
     counts: list[int] = []
     for name in classes:
@@ -95,4 +101,4 @@ def _reason(error: Exception) -> str:
     return "it is no image" if isinstance(error, UnidentifiedImageError) else str(error)
 
 
-FORMAT = ImageSetFormat("class_folders", "folders of JPEGs, one for each class", is_in, open_class_folders)
+FORMAT = ImageSetFormat("class_folders", "folders of JPEGs, one for each class", is_in, class_names, open_class_folders)

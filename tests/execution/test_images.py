@@ -1,0 +1,82 @@
+"""Which images a configuration reads, and what is found out about them before the first run."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.__main__ import main
+from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.errors import ImageSetError
+from dlperf_study.execution import images
+from dlperf_study.execution.images import image_folder, image_set_obstacle
+from dlperf_study.study.configuration import Configuration
+from tests.command_line import CLUSTER, STUDY, Workplace
+from tests.frameworks.launching import configuration
+from tests.image_sets import tiny
+
+HERE = Cluster("here", 1, 2, "cpu", "a CPU", "local", is_this_machine=True)
+
+
+@pytest.fixture(autouse=True)
+def opened_anew() -> Iterator[None]:
+    yield
+    images._number_of_classes.cache_clear()
+
+
+def reading(classes: int = 3) -> Configuration:
+    return replace(configuration(), image_set="pictures", classes=classes)
+
+
+def with_pictures(folder: Path) -> Cluster:
+    return replace(HERE, image_sets={"pictures": str(folder)})
+
+
+def test_the_folder_is_that_of_the_cluster(tmp_path: Path) -> None:
+    cluster = with_pictures(tiny.class_folders(tmp_path))
+    assert image_folder(reading(), cluster) == str(tmp_path)
+    assert image_folder(configuration(), cluster) == ""
+    assert image_set_obstacle(reading(), cluster) == image_set_obstacle(configuration(), cluster) == ""
+
+
+def test_a_set_that_the_cluster_does_not_name_is_a_reason() -> None:
+    obstacle = image_set_obstacle(reading(), replace(HERE, image_sets={"imagenet": "/data/imagenet"}))
+    expected = "image_set is pictures, but cluster here has no folder for it under image_sets: it has imagenet"
+    assert obstacle == expected
+
+
+def test_a_set_that_is_not_made_yet_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "made_image_sets", lambda: {"pictures": str(tmp_path / "pictures")})
+    assert image_set_obstacle(reading(), with_pictures(tmp_path / "pictures")) == (
+        "image_set pictures is not made yet; `make data` makes it"
+    )
+
+
+def test_a_folder_that_the_file_names_and_that_is_not_here_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ImageSetError, match=f"^image_set pictures: there is no folder {tmp_path}/away$"):
+        image_set_obstacle(reading(), with_pictures(tmp_path / "away"))
+
+
+def test_of_other_machines_nothing_is_known_before_a_run(tmp_path: Path) -> None:
+    assert image_set_obstacle(reading(), replace(with_pictures(tmp_path / "away"), is_this_machine=False)) == ""
+
+
+def test_another_number_of_classes_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ImageSetError, match=rf"^image_set pictures: {tmp_path} has 3 classes, but classes is 10; "):
+        image_set_obstacle(reading(classes=10), with_pictures(tiny.class_folders(tmp_path)))
+
+
+@pytest.mark.parametrize("command", ["plan", "study"])
+def test_damaged_images_end_a_command_with_one_line(
+    place: Workplace, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    folder = tiny.class_folders(tmp_path / "pictures")
+    place.cluster_file.write_text(f"{CLUSTER}image_sets: {{pictures: {folder}}}\n")
+    place.study_file.write_text(
+        STUDY.replace("[10]", "[3]").replace("classes: 10", "classes: 3\n    image_set: pictures")
+    )
+    (folder / "train" / "dog").mkdir()
+    assert main([command, str(place.study_file), "--cluster", str(place.cluster_file)]) == 1
+    empty = f"{folder}/train/dog is an empty folder: a class needs at least one JPEG"
+    assert capsys.readouterr().err == f"error: image_set pictures: {empty}\n"
