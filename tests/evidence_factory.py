@@ -66,6 +66,7 @@ class Recipe:
     order: str = ROUNDS
     diagnostics: tuple[Mapping[str, str], ...] = ()
     nodes: tuple[Mapping[str, str], ...] = ({"name": "", "address": "127.0.0.1", "interface": "lo"},)
+    device: str = "cpu"
 
     @property
     def step_seconds(self) -> float:
@@ -176,7 +177,7 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "local_rank": rank % asked.devices_per_node,
         "host": recipe.host,
         "pid": 4000 + rank,
-        "device": "cpu",
+        "device": recipe.device,
         "library": recipe.library,
         "library_version": recipe.library_version,
         "clock": "perf_counter_ns",
@@ -276,8 +277,8 @@ def _cluster(asked: Configuration, recipe: Recipe) -> dict[str, Any]:
     return {
         "name": asked.cluster,
         "launcher": "local",
-        "device": "cpu",
-        "device_name": "Constructed CPU",
+        "device": recipe.device,
+        "device_name": f"Constructed {recipe.device.upper()}",
         "devices_per_node": asked.devices_per_node,
         "nodes": asked.nodes,
         "device_peak_flops": recipe.peak_flops,
@@ -328,6 +329,7 @@ def write_plan(paths: StudyPaths, planned: Iterable[Planned], scaling: str = "we
         quick=False,
         entries=entries,
         order=ROUNDS,
+        device="cpu",
     )
     plan.write(paths.plan_file)
     return plan

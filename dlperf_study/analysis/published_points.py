@@ -1,4 +1,4 @@
-"""Published results as points of scaling curves, and our configurations that match them."""
+"""Published results as points of scaling curves."""
 
 import math
 from collections.abc import Mapping
@@ -12,15 +12,10 @@ from dlperf_study.analysis.comparison import of_itself
 from dlperf_study.analysis.scaling import scaling_columns
 from dlperf_study.analysis.statistics import Estimate, Sample, interval_columns
 from dlperf_study.published import PublishedSource, load, printed_table, read_source
-from dlperf_study.study.configuration import PARAMETERS
 
 #: The columns that identify a published result of one metric.
 POINT = ["series", "world_size"]
 SCALING_RATIOS = ("speedup", "efficiency")
-#: The parameters that must be equal for a match. A parameter that a source does not print may have any value.
-MATCHED = tuple(name for name, parameter in PARAMETERS.items() if parameter.published or name == "strategy")
-#: Sources have their own names of frameworks and strategies, which never equal ours; ``our_…`` translates them.
-_TRANSLATED = ("framework", "strategy")
 #: How sources print communication: a ratio, a share, or the two times of a share.
 _EXCHANGE = ("computation_to_communication", "communication_share", "report_gradient_seconds", "task_process_seconds")
 
@@ -145,28 +140,3 @@ def _communication_text(point: pd.DataFrame) -> str:
         return ""
     exchange, task = (point.loc[metric, "value"] for metric in _EXCHANGE[2:])
     return f"{exchange / task:.0%} ({exchange:g} s of {task:g} s)"
-
-
-def matching_configurations(points: pd.DataFrame, configurations: pd.DataFrame) -> list[list[str]]:
-    """Return, for each point, the identities of our configurations with the same parameters.
-
-    A point whose exchange has no counterpart among our frameworks has none.
-    """
-    identities: list[list[str]] = []
-    for point in points.to_dict("records"):
-        is_match = np.full(len(configurations), _level(point, "framework") is not None)
-        for name in MATCHED:
-            level = _level(point, name)
-            if level is not None:
-                # Ingested logs may not state a parameter: then it does not match.
-                is_match &= (configurations[name] == level).fillna(False).to_numpy(np.bool_)
-        identities.append(list(configurations.loc[is_match, "identity"]))
-    return identities
-
-
-def _level(point: dict[Any, Any], name: str) -> Any:
-    """Return the level of our parameter that matches a point, or None if any level does."""
-    level = point.get(f"our_{name}")
-    if (level is None or pd.isna(level)) and name not in _TRANSLATED:
-        level = point[name]
-    return None if level is None or pd.isna(level) else level

@@ -233,7 +233,7 @@ MODEL = (
 #: Hardware and software of a run.
 ENVIRONMENT = (
     Column("exchange", "Exchange", "", STRING, "how gradients travel: all_reduce, push_pull or none", R),
-    Column("device", "Device", "", STRING, "cpu or gpu", RP),
+    Column("device", "Device", "", STRING, "cpu or gpu", RCP),
     Column("device_name", "Device name", "", STRING, "name that the device reports", RP),
     Column("device_peak_flops", "Device peak", "FLOP/s", FLOAT, "peak of one device, from the cluster file", R),
     Column("link", "Link", "", STRING, "what connects the devices; of ours, from the cluster file", RP),

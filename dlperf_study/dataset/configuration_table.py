@@ -63,6 +63,7 @@ def configurations_table(
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     measurements, throughputs = _measurements(completed), throughputs_of(runs, plan)
+    kinds_of_device = _kinds_of_device(runs)
     speedups, missing_baselines = _ratios(plan.entries, "baseline", throughputs)
     relative_throughputs, missing_references = _ratios(plan.entries, "reference", throughputs)
     baseline_verdicts = _verdicts(plan, "baseline", speedups)
@@ -73,6 +74,7 @@ def configurations_table(
     for entry in plan.entries:
         identity = entry.configuration.identity
         row = _planned_columns(entry) | measurements.get(identity, {"runs_completed": 0})
+        row["device"] = kinds_of_device.get(identity, plan.device or None)
         if identity in speedups:
             speedup, baseline_devices = speedups[identity], devices[entry.baseline_identity]
             row |= _denominator_columns("baseline_throughput", measurements[entry.baseline_identity])
@@ -87,6 +89,12 @@ def configurations_table(
             row |= parts.columns(entry, verdict.word if verdict else None)
         rows.append(row | traces.get(identity, {}))
     return frame_of_rows(TableName.CONFIGURATIONS, rows), [*missing_baselines, *missing_references]
+
+
+def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
+    """Return whether each configuration ran on CPUs or on GPUs, by identity; None for one that ran on both."""
+    kinds = runs.dropna(subset=["device"]).groupby("identity")["device"].unique()
+    return {identity: levels[0] if len(levels) == 1 else None for identity, levels in kinds.items()}
 
 
 def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:

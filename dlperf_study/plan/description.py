@@ -41,6 +41,9 @@ def _head(plan: Plan, run_seconds: Mapping[str, float]) -> str:
         f"Study {plan.study} on cluster {plan.cluster}, {plan.scaling} scaling: "
         f"{len(runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs.",
     ]
+    if extras := sum(entry.is_extra for entry in plan.entries):
+        of_source = len(plan.entries) - extras
+        lines.append(f"{of_source} of them are in the published tables; {counted(extras, 'extra')} are not.")
     if runnable:
         lines.append(_time(runnable, run_seconds))
         if plan.precision is not None:

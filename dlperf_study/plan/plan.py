@@ -27,7 +27,8 @@ class Entry:
     Every entry has a baseline, and a reference where the study declares references (else None). A baseline is an
     entry of the same plan and its own baseline, whether or not it can run: the declaration belongs to the study and
     not to the machine. The same holds for references. The values of ``unstated`` parameters, which only ingested logs
-    have, are unknown; what the configuration holds in their place means nothing.
+    have, are unknown; what the configuration holds in their place means nothing. ``is_extra``: the published tables do
+    not have it, according to the study.
     """
 
     configuration: Configuration
@@ -35,6 +36,7 @@ class Entry:
     unsupported: str | None = None
     reference_identity: str | None = None
     unstated: tuple[str, ...] = ()
+    is_extra: bool = False
 
     @property
     def parameters(self) -> dict[str, Scalar | None]:
@@ -65,6 +67,7 @@ class Plan:
     ``precision``: the wanted half-width of every interval as a share of its value, for which rounds are added to
     ``repeats``, up to ``max_repeats`` in all and within ``time_budget_minutes``; None: none are added.
     ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
+    ``device``: ``cpu`` or ``gpu``, of the cluster; empty for what is ingested.
     ``why_not_gpu``: why runs are measured on a CPU although the machine has GPUs; empty everywhere else.
     """
 
@@ -84,6 +87,7 @@ class Plan:
     max_repeats: int | None = None
     time_budget_minutes: float | None = None
     ingested_from: str = ""
+    device: str = ""
     why_not_gpu: str = ""
 
     @property
@@ -140,7 +144,7 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
     entries = []
     for point, configuration, baseline, reference in zip(points, configurations, baselines, references, strict=True):
         reason = _unsupported_reason(point, configuration, cluster, unsupported)
-        entries.append(Entry(configuration, baseline, reason, reference))
+        entries.append(Entry(configuration, baseline, reason, reference, is_extra=study.is_extra(point)))
     return _plan(study, cluster, entries)
 
 
@@ -173,6 +177,7 @@ def _plan(study: Study, cluster: Cluster, entries: Sequence[Entry]) -> Plan:
         precision=study.precision,
         max_repeats=study.rounds_at_most if study.precision else None,
         time_budget_minutes=study.time_budget_minutes,
+        device=cluster.device,
         why_not_gpu=cluster.why_not_gpu,
     )
 
@@ -223,6 +228,7 @@ def _entry(record: "EntryRecord", path: Path) -> Entry:
         unsupported=record["unsupported"],
         reference_identity=record["reference_identity"],
         unstated=tuple(record.get("unstated", ())),
+        is_extra=record.get("is_extra", False),
     )
 
 

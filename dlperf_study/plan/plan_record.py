@@ -33,6 +33,7 @@ class EntryRecord(TypedDict):
     unsupported: str | None
     reference_identity: str | None
     unstated: NotRequired[list[ParameterName]]
+    is_extra: NotRequired[bool]
 
 
 @with_config(RECORD)
@@ -55,6 +56,7 @@ class PlanRecord(TypedDict):
     max_repeats: PositiveCount | None
     time_budget_minutes: Positive | None
     ingested_from: str
+    device: NotRequired[Literal["cpu", "gpu", ""]]
     why_not_gpu: NotRequired[str]
     entries: list[EntryRecord]
 

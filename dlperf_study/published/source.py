@@ -83,7 +83,7 @@ class TableSection(Section):
 
 
 class PublishedSource(Section):
-    """One publication, with its tables by name."""
+    """One publication, with its tables by name; ``question`` is what it asked, where a study asks it again."""
 
     title: Text
     authors: Text
@@ -91,6 +91,7 @@ class PublishedSource(Section):
     licence: Text
     retrieved: Text
     year: int | None = None
+    question: str = ""
     differs: str = ""
     facts: Facts = Field(default={})
     tables: dict[str, TableSection]

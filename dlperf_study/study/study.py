@@ -70,7 +70,8 @@ class Study:
     ``blocks``, and ``order_seed`` shuffles the rounds. ``max_configurations``: how many points the factors and the
     included points may give, before some are excluded. ``precision`` is the wanted half-width of every interval, as a
     share of its value: rounds are added, up to ``max_repeats`` of them and within ``time_budget_minutes``, until it is
-    reached; None: only the requested repeats are measured.
+    reached; None: only the requested repeats are measured. ``extras`` are conditions: the published tables do not have
+    what matches one of them.
     Raises StudyFileError when its parts contradict each other.
     """
 
@@ -85,6 +86,7 @@ class Study:
     baseline: Rules
     reference: Rules = ()
     published: tuple[str, ...] = ()
+    extras: tuple[Levels, ...] = ()
     include: tuple[Levels, ...] = ()
     exclude: tuple[Levels, ...] = ()
     measurement: Mapping[str, int] = field(default_factory=dict)
@@ -108,6 +110,8 @@ class Study:
         self._check_question(COMPARISON, "reference", bool(self.reference), "what to compare with")
         self._check_all_different("duplicate source in published", self.published)
         self._check_question(PUBLISHED, "published", bool(self.published), "the sources to show")
+        if self.extras and not self.published:
+            raise self._error("extras is given, but published is not; name the source that does not have them")
 
     @property
     def rounds_at_most(self) -> int:
@@ -135,7 +139,14 @@ class Study:
             points = [point for point in points if not matches(point, where)]
         if not points:
             raise self._error("exclude leaves no configuration")
+        for index, where in enumerate(self.extras):
+            if not any(matches(point, where) for point in points):
+                raise self._error(f"extras[{index}] ({format_condition(where)}) matches no configuration of the study")
         return points
+
+    def is_extra(self, point: Point) -> bool:
+        """Return whether a point is marked as one that is not in the published tables."""
+        return any(matches(point, where) for where in self.extras)
 
     def configuration(self, point: Point, cluster: str) -> Configuration:
         """Return a point as a Configuration.

@@ -123,6 +123,9 @@ class StudyFile(Section):
     published: list[SourceName] = Field(
         default=[], description="sources whose numbers are shown next to the measured ones; for the question published"
     )
+    extras: list[Choices] = Field(
+        default=[], description="configurations that match all keys are not in the published tables; in quick, none is"
+    )
     measurement: Measurement = Field(default={}, description="how each configuration is measured")
     order: Literal["rounds", "blocks"] = Field(
         default="rounds",
@@ -147,7 +150,7 @@ KEYS = {
     "quick": tuple(QuickSection.model_fields),
     **dict.fromkeys(DENOMINATORS, tuple(RuleSection.model_fields)),
     "measurement": tuple(parameters_of(Scope.MEASUREMENT)),
-    **dict.fromkeys(("fixed", "factors", "include", "exclude", "values", "where"), tuple(study_parameters())),
+    **dict.fromkeys(("fixed", "factors", "include", "exclude", "extras", "values", "where"), tuple(study_parameters())),
 }
 
 
@@ -192,6 +195,7 @@ def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Stud
         baseline=_rules(file.baseline),
         reference=_rules(file.reference or []),
         published=tuple(file.published),
+        extras=tuple(file.extras),
         include=tuple(file.include),
         exclude=tuple(file.exclude),
         measurement=file.measurement,
@@ -212,9 +216,10 @@ def _rules(sections: list[RuleSection]) -> Rules:
 def _merged(content: dict[str, Any]) -> dict[str, Any]:
     """Return the content with what ``quick`` changes: mappings key by key, everything else as a whole.
 
-    A quick variant is measured as often as its ``repeats`` say, whatever its precision is.
+    A quick variant is measured as often as its ``repeats`` say, whatever its precision is, and none of its shrunken
+    configurations is in a published table.
     """
-    merged = {key: value for key, value in content.items() if key not in ("quick", *PRECISION_KEYS)}
+    merged = {key: value for key, value in content.items() if key not in ("quick", "extras", *PRECISION_KEYS)}
     for key, change in content.get("quick", {}).items():
         both = isinstance(change, dict) and isinstance(merged.get(key), dict)
         merged[key] = {**merged[key], **change} if both else change

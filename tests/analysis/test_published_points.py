@@ -1,59 +1,12 @@
-import pandas as pd
 import pytest
 
-from dlperf_study.analysis.published_points import Published, exchange_points, matching_configurations
+from dlperf_study.analysis.published_points import Published, exchange_points
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
-from dlperf_study.plan.plan import build_plan
-from dlperf_study.study.study_file import load_study
-from tests.study.examples import anything_goes, cluster
-
-STUDIES = ("vgg16_parameter_server", "arcface", "resnet50", "allreduce", "input_pipeline")
-#: What the sources of a study print and no configuration of it asks.
-UNASKED = {"allreduce": {"Horovod", "image_compression"}}
-
-
-def published_and_ours(name):
-    plan = build_plan(load_study(name), cluster(nodes=100, devices_per_node=8), anything_goes)
-    rows = [{"identity": entry.configuration.identity, **entry.configuration.as_dict()} for entry in plan.entries]
-    return Published.read(plan.published), pd.DataFrame(rows)
 
 
 def point(points, cell):
     (found,) = points[points["cell"] == cell].itertuples()
     return found
-
-
-@pytest.mark.parametrize("study", STUDIES)
-def test_every_published_throughput_matches_exactly_one_configuration_of_ours(study):
-    published, ours = published_and_ours(study)
-    matches = matching_configurations(published.points, ours)
-    unasked = published.points[["program", "model"]].isin(UNASKED.get(study, set())).any(axis=1)
-    assert [len(match) for match in matches] == [0 if lonely else 1 for lonely in unasked]
-
-
-@pytest.mark.parametrize("study", STUDIES)
-def test_matches_have_the_same_number_of_devices(study):
-    published, ours = published_and_ours(study)
-    devices = (ours["nodes"] * ours["devices_per_node"]).set_axis(ours["identity"])
-    for found, matches in zip(
-        published.points.itertuples(), matching_configurations(published.points, ours), strict=True
-    ):
-        assert {int(devices[identity]) for identity in matches} <= {found.world_size}
-
-
-@pytest.mark.parametrize(
-    ("change", "same"),
-    [
-        ({}, True),
-        ({"batch_per_device": 64}, False),
-        ({"framework": "torch_ddp"}, False),
-        ({"classifier": "replicated"}, False),
-        ({"optimizer": "sgd"}, True),
-    ],
-)
-def test_only_what_the_source_states_must_agree(change, same):
-    published, ours = published_and_ours("arcface")
-    assert all(map(len, matching_configurations(published.points, ours.assign(**change)))) == same
 
 
 def test_a_speedup_has_the_interval_of_a_ratio_of_runs():
@@ -108,9 +61,3 @@ def test_communication_is_told_in_the_words_of_its_source():
 
 def test_no_source_gives_no_point():
     assert Published.read(()).points.empty
-
-
-def test_what_ours_does_not_state_is_not_the_same():
-    published, ours = published_and_ours("arcface")
-    unsaid = ours.astype({"classes": "Int64"}).assign(classes=pd.NA)
-    assert not any(matching_configurations(published.points, unsaid))

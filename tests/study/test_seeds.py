@@ -1,13 +1,18 @@
-"""The studies against the published tables they come from, typed in from the sources each test names."""
+"""Each study after a published source against the tables of that source, cell by cell."""
 
-import itertools
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
+from dlperf_study import frameworks
+from dlperf_study.analysis.same_question import SameQuestion
+from dlperf_study.errors import StudyFileError
 from dlperf_study.plan.plan import build_plan
+from dlperf_study.published import load, read_source
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import anything_goes, cluster
+from tools.published_coverage import configurations_of, coverage_of, seed_studies, total
 
 BUILT = {
     "framework": ("paddle_collective", "paddle_ps"),
@@ -17,10 +22,7 @@ BUILT = {
     "loss_scaling": ("none",),
     "compiler": ("none",),
 }
-
-
-#: Windows by time: what was published has numbers of steps.
-BY_TIME = ("max_warmup_seconds", "measured_seconds")
+STUDIES = ("allreduce", "arcface", "input_pipeline", "resnet50", "vgg16_parameter_server")
 
 
 def refuse_unbuilt(configuration):
@@ -28,15 +30,6 @@ def refuse_unbuilt(configuration):
         if getattr(configuration, name) not in built:
             return f"{name} {getattr(configuration, name)} is not built"
     return None
-
-
-def entries(study, *names):
-    """Return the levels of all configurations on machines that are large enough."""
-    plan = build_plan(load_study(study), cluster(nodes=100, devices_per_node=8), anything_goes)
-    assert not plan.unsupported
-    levels = [tuple(getattr(entry.configuration, name) for name in names) for entry in plan.entries]
-    assert len(set(levels)) == len(levels), "the names do not tell the configurations apart"
-    return set(levels)
 
 
 def fixed(study, *names):
@@ -47,97 +40,72 @@ def fixed(study, *names):
     return only
 
 
-def test_vgg16_parameter_server_has_the_four_tables_of_performance_for_distributed_vgg16():
-    single_thread = {("local", 1, 0, 32), ("local", 1, 0, 64), ("local", 1, 0, 128), ("local", 1, 0, 256)}
-    batch_size = {("async", 20, 10, 32), ("async", 20, 10, 64), ("async", 20, 10, 128), ("async", 20, 10, 256)}
-    accelerate = {("async", 20, 20, 128), ("async", 40, 20, 128), ("async", 80, 20, 128), ("async", 100, 20, 128)}
-    pservers = {("async", 60, 3, 128), ("async", 60, 6, 128), ("async", 60, 10, 128), ("async", 60, 20, 128)}
-    planned = entries("vgg16_parameter_server", "strategy", "nodes", "servers", "batch_per_device")
-    assert planned == single_thread | batch_size | accelerate | pservers
-    names = ("framework", "image_size", "classes", "devices_per_node", "threads_per_device", "precision")
-    assert fixed("vgg16_parameter_server", *names) == ("paddle_ps", 32, 10, 1, 1, "fp32")
+def printed_cells(study):
+    """Return every cell with a result that the source of a study prints, also a dash."""
+    names = [name for name in load_study(study).published if read_source(name).question]
+    cells = load(names)
+    return cells[cells["role"] == "result"].reset_index(drop=True)
 
 
-def test_vgg16_compares_each_batch_size_with_its_own_single_thread():
+def is_planned(cells):
+    """Return for each cell whether its framework exists here, so that a study can plan it."""
+    return cells["our_framework"].isin(frameworks.names())
+
+
+def test_each_study_after_a_source_with_a_question_is_compared():
+    assert tuple(seed_studies()) == STUDIES
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_each_printed_cell_has_exactly_one_configuration(study):
+    cells, ours = printed_cells(study), configurations_of(study)
+    matches = SameQuestion(cells, ours).matches()
+    counts = pd.Series([len(match.identities) for match in matches])
+    wrong = cells[(counts != 1) & is_planned(cells)]
+    assert list(wrong["cell"]) == []
+    assert (counts[~is_planned(cells)] == 0).all()
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_each_configuration_has_a_printed_cell_unless_it_is_marked_as_an_extra(study):
+    cells, ours = printed_cells(study), configurations_of(study)
+    answering = {identity for match in SameQuestion(cells, ours).matches() for identity in match.identities}
+    of_source = set(ours.loc[~ours["is_extra"], "identity"])
+    assert of_source - answering == set(), "neither printed nor marked as an extra"
+    assert answering - of_source == set(), "printed, and marked as an extra"
+
+
+def test_most_published_throughputs_have_a_configuration_that_asks_the_same():
+    sums = total([coverage_of(study) for study in STUDIES])
+    assert sums.throughputs == 117
+    missing = sum((~is_planned(printed_throughputs(study))).sum() for study in STUDIES)
+    assert sums.planned == 117 - missing
+    assert sums.measurable >= 5
+
+
+def printed_throughputs(study):
+    cells = printed_cells(study)
+    return cells[cells["metric"].eq("throughput") & cells["value"].notna()]
+
+
+def test_vgg16_compares_each_configuration_with_one_process_of_the_same_batch_and_images():
     plan = build_plan(load_study("vgg16_parameter_server"), cluster(100, 1), anything_goes)
     by_identity = {entry.configuration.identity: entry.configuration for entry in plan.entries}
     for entry in plan.entries:
-        baseline = by_identity[entry.baseline_identity]
-        assert (baseline.strategy, baseline.servers, baseline.world_size) == ("local", 0, 1)
-        assert baseline.batch_per_device == entry.configuration.batch_per_device
+        baseline, asked = by_identity[entry.baseline_identity], entry.configuration
+        assert (baseline.servers, baseline.world_size) == (0, 1)
+        assert baseline.strategy == ("local" if asked.framework == "paddle_ps" else "all_reduce")
+        for name in ("framework", "batch_per_device", "data_source"):
+            assert getattr(baseline, name) == getattr(asked, name)
 
 
-def test_arcface_has_the_table_of_dlperf_paddlepaddle_plsc():
-    assert entries("arcface", "nodes", "devices_per_node") == {(1, 1), (1, 4), (1, 8), (2, 8), (4, 8)}
-    names = ("image_size", "classes", "batch_per_device", "precision", "warmup_steps", "measured_steps", "repeats")
-    assert fixed("arcface", *names) == (112, 85742, 128, "fp32", 50, 100, 5)
-    assert fixed("arcface", *BY_TIME) == (0, 0)
-    assert fixed("arcface", "model", "classifier", "sample_ratio") == ("arcface_resnet50", "sharded", 1.0)
+#: Windows by time: what was published has numbers of steps.
+BY_TIME = ("max_warmup_seconds", "measured_seconds")
 
 
-#: Nodes and devices per node of the tables of DLPerf's PaddlePaddle/resnet50v1.5.
-FP32_SIZES = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (4, 8))
-FP16_SIZES = ((1, 1), (1, 4), (1, 8), (2, 8), (4, 8))
-
-
-def test_resnet50_has_the_four_tables_of_dlperf_and_three_of_them_with_synthetic_data():
-    fp32 = {("fp32", "none", 128, "files", *size) for size in FP32_SIZES}
-    fp16 = {("amp_fp16", "dynamic", 224, "files", *size) for size in FP16_SIZES}
-    without_dynamic_loss_scaling = {("amp_fp16", "static", 224, "files", *size) for size in FP16_SIZES}
-    with_dali = {("amp_fp16", "dynamic", 196, "dali", *size) for size in FP16_SIZES}
-    files = fp32 | fp16 | without_dynamic_loss_scaling
-    added = {(*point[:3], "synthetic_device", *point[4:]) for point in files}
-    names = ("precision", "loss_scaling", "batch_per_device", "data_source", "nodes", "devices_per_node")
-    assert entries("resnet50", *names) == files | with_dali | added
-    assert fixed("resnet50", "image_size", "classes", "warmup_steps", "measured_steps") == (224, 1000, 20, 100)
-    assert fixed("resnet50", *BY_TIME) == (0, 0)
-
-
-def test_allreduce_has_the_tables_of_elasticdls_allreduce_benchmark():
-    resnet, mobilenet = "resnet50_convolution_biases", "mobilenet_v2"
-    minikube = {(resnet, 32, 1, 1, n) for n in (1, 2)} | {(mobilenet, 32, 1, 1, n) for n in (1, 2, 3)}
-    cpu_only = {(model, 32, 4, n, 1) for model in (resnet, mobilenet) for n in (1, 2, 4, 8)}
-    gpu = {(model, 256, 1, n, 1) for model in (resnet, mobilenet) for n in (1, 2, 4)}
-    planned = entries("allreduce", "model", "image_size", "threads_per_device", "nodes", "devices_per_node")
-    assert {point for point in planned if point[1] == 256} == gpu
-    assert planned == minikube | cpu_only | gpu
-    assert fixed("allreduce", "batch_per_device", "strategy") == (64, "all_reduce")
-
-
-REPLICATED, SERVER = ("paddle_collective", "all_reduce", 0), ("paddle_ps", "sync", 1)
-HOROVOD = ("horovod_torch", "all_reduce", 0)
-GPU, CPU, PYTHON = "synthetic_device", "synthetic_host", "python_queue"
-
-
-def test_input_pipeline_has_the_tables_of_tensorpacks_multi_gpu_benchmark():
-    p100 = {
-        (*update, source, 64, "fp32", "none", devices)
-        for update, source, devices in itertools.product((REPLICATED, SERVER), (GPU, CPU, PYTHON), (1, 2, 4, 8))
-    }
-    v100_tf1 = {
-        (*HOROVOD, GPU, 64, "fp32", "none", 8),
-        (*REPLICATED, GPU, 64, "fp32", "none", 8),
-        (*REPLICATED, GPU, 64, "amp_fp16", "none", 8),
-        (*REPLICATED, GPU, 128, "amp_fp16", "none", 8),
-        (*REPLICATED, GPU, 128, "amp_fp16", "xla", 8),
-    }
-    v100_tf2 = {
-        (*HOROVOD, GPU, 64, "fp32", "none", 8),
-        (*REPLICATED, GPU, 64, "fp32", "none", 8),
-        (*REPLICATED, GPU, 128, "fp32", "none", 8),
-        (*REPLICATED, GPU, 128, "amp_fp16", "none", 8),
-        (*REPLICATED, GPU, 128, "amp_fp16", "xla", 8),
-    }
-    published = p100 | v100_tf1 | v100_tf2
-    described = {
-        (*REPLICATED, source, 64, "fp32", "none", devices)
-        for source in ("python_dataset", "zmq")
-        for devices in (1, 2, 4, 8)
-    }
-    baselines = {(*point[:-1], 1) for point in published}
-    names = ("framework", "strategy", "servers", "data_source", "batch_per_device", "precision", "compiler")
-    assert entries("input_pipeline", *names, "devices_per_node") == published | described | baselines
-    assert fixed("input_pipeline", "model", "image_size", "nodes") == ("resnet50", 224, 1)
+def test_arcface_and_resnet50_measure_the_iterations_of_their_sources():
+    assert fixed("arcface", "warmup_steps", "measured_steps", "repeats", *BY_TIME) == (50, 100, 5, 0, 0)
+    assert fixed("resnet50", "warmup_steps", "measured_steps", *BY_TIME) == (20, 100, 0, 0)
 
 
 def test_levels_that_are_not_built_stay_in_the_plan_with_their_reason():
@@ -155,10 +123,16 @@ def test_levels_that_are_not_built_stay_in_the_plan_with_their_reason():
     assert len(plan.runnable) == 6
 
 
+def test_a_mark_that_matches_no_configuration_is_refused():
+    study = load_study("arcface")
+    with pytest.raises(StudyFileError, match=r"extras\[0\] \(nodes 3\) matches no configuration of the study"):
+        replace(study, extras=({"nodes": [3]},)).points()
+
+
 QUICK_SIZES = {
     "quickstart": 4,
-    "vgg16_parameter_server": 3,
-    "arcface": 2,
+    "vgg16_parameter_server": 6,
+    "arcface": 8,
     "resnet50": 2,
     "allreduce": 4,
     "input_pipeline": 2,

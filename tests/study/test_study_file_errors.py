@@ -33,7 +33,8 @@ ERRORS = [
         "unknown key",
         ("title:", "titel:"),
         ": title is missing\n{file}: unknown key titel; did you mean title? the keys are title, about, questions, "
-        "scaling, fixed, factors, include, exclude, baseline, reference, published, measurement, order, "
+        "scaling, fixed, factors, include, exclude, baseline, reference, published, extras, "
+        "measurement, order, "
         "order_seed, max_configurations, precision, max_repeats, time_budget_minutes, quick",
     ),
     (

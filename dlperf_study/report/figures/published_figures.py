@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from dlperf_study.analysis.published_points import SCALING_RATIOS, Published, matching_configurations
+from dlperf_study.analysis.published_points import SCALING_RATIOS, Published
+from dlperf_study.analysis.same_question import SameQuestion
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.context import NO_SOURCES
@@ -81,7 +82,9 @@ def _our_lines(dataset: Dataset, published: list[Series]) -> list[Series]:
     configurations = dataset.configurations
     lines = []
     for line in published:
-        identities: set[str] = set().union(*matching_configurations(line.rows, configurations))
+        identities = set[str]()
+        for match in SameQuestion(line.rows, configurations).matches():
+            identities.update(match.identities)
         rows = configurations[configurations["identity"].isin(identities)].dropna(subset=["speedup"])
         if len(rows):
             position = len(published) + line.position

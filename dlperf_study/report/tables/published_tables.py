@@ -6,15 +6,17 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.published_points import Published, exchange_points, matching_configurations
+from dlperf_study.analysis.published_points import Published, exchange_points
+from dlperf_study.analysis.same_question import SameQuestion
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context, formatting
 from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.formatting import display_name, is_missing, listed
-from dlperf_study.report.series import published_labels
+from dlperf_study.report.series import configuration_labels, published_labels
 from dlperf_study.report.tables.audit_tables import AuditLinks
 from dlperf_study.report.tables.cells import TableColumn, defined, laid_out, measured_column
+from dlperf_study.report.tables.question_differences import differs_in, why_no_match, why_unmatched
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
 #: Why a published number has no interval, by its estimator.
@@ -25,7 +27,8 @@ WITHOUT_RUNS = {
 }
 #: What a source may state of how it measured.
 _CONDITIONS = ("mode", "device_name", "hardware", "software", "link")
-_NO_MATCH = "no configuration of this study answers the same question"
+#: The columns of ours that also say what differs although the question is the same.
+_WITH_DIFFERENCES = ("throughput", "computation_to_communication")
 _NO_BASELINE = "its source prints no single device of this line"
 _APART = (
     "Published and measured numbers come from different programs on different machines, often years apart: what may be "
@@ -129,6 +132,19 @@ def communication(dataset: Dataset) -> Table:
     return _table(dataset, published, points, name, title, columns, caption, notes)
 
 
+def without_number(dataset: Dataset) -> Table:
+    """Return every configuration of ours that answers the question of no published number, and why."""
+    published = Published.read(dataset.plan.published)
+    results = published.cells[published.cells["role"] == "result"]
+    reasons = why_unmatched(SameQuestion(results, dataset.configurations))
+    labels = configuration_labels(dataset)
+    rows = [(Cell(labels[identity]), Cell(reason)) for identity, reason in reasons.items()]
+    headings = (Heading("Configuration of ours"), Heading("Why it is next to no published number"))
+    caption = "They were planned, and measured where possible, but no source printed a number of the same question."
+    empty = "Every configuration of this study is next to a published number." if published.sources else NO_SOURCES
+    return Table("published-without-number", "Ours alone", caption, headings, tuple(rows), empty=empty)
+
+
 def as_printed(dataset: Dataset) -> Iterator[Table]:
     """Yield every table of results as its authors printed it."""
     published = Published.read(dataset.plan.published)
@@ -152,8 +168,9 @@ def _table(
     caption: str,
     notes: tuple[str, ...],
 ) -> Table:
-    """Return a row per point and per configuration of ours that matches it, grouped by published table."""
-    matched = points.assign(identity=matching_configurations(points, dataset.configurations)).explode("identity")
+    """Return a row per point and per configuration of ours that answers its question, grouped by published table."""
+    matches = SameQuestion(points, dataset.configurations).matches()
+    matched = points.assign(match=matches, identity=[match.identities for match in matches]).explode("identity")
     rows = matched.assign(line=published_labels(matched))
     groups = tuple(published.title_of(row.source, row.table) for row in rows.itertuples())
     headings, cells = laid_out(columns, rows.itertuples())
@@ -235,6 +252,12 @@ def _our_column(dataset: Dataset, name: str) -> TableColumn:
     heading = replace(column.heading, label=f"Our {label[0].lower()}{label[1:]}")
 
     def cell(row: Any) -> Cell:
-        return column.cell(rows[row.identity]) if row.identity in rows else Cell.missing(_NO_MATCH)
+        if row.identity not in rows:
+            return Cell.missing(why_no_match(row.match))
+        ours = column.cell(rows[row.identity])
+        if name not in _WITH_DIFFERENCES:
+            return ours
+        footnotes = filter(None, (ours.footnote, differs_in(dataset, row, rows[row.identity], row.match)))
+        return replace(ours, footnote="; ".join(footnotes))
 
     return TableColumn(heading, cell)

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +26,7 @@ SOURCES = ("elasticdl_allreduce_wiki", "dlperf_paddle_plsc", "paddle_vgg16_clust
 CPU_ONLY = {
     **{"model": "resnet50_convolution_biases", "strategy": "all_reduce", "image_size": 32, "classes": 10},
     **{"batch_per_device": 64, "threads_per_device": 4, "devices_per_node": 1},
+    **{"framework": "tensorflow_mirrored", "data_source": "files"},
 }
 
 
@@ -37,12 +39,19 @@ ARCFACE = {
 
 @pytest.fixture(scope="module")
 def published_study(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """One and two workers measured, four unsupported, and eight not in the plan; and ArcFace on one device."""
+    """One and two workers measured, four unsupported, and eight not in the plan; and ArcFace on one GPU and one CPU."""
     one, two, four = (configuration(nodes=nodes, **CPU_ONLY) for nodes in (1, 2, 4))
     alone = configuration(**ARCFACE)
-    arcface = Planned(alone, ALONE, baseline=alone)
+    arcface = Planned(alone, replace(ALONE, device="gpu"), baseline=alone)
     unsupported = Planned(four, Recipe(), unsupported="there are 2 nodes")
-    planned = [Planned(one, ALONE), Planned(two, TOGETHER), unsupported, arcface]
+    on_cpu = configuration(**ARCFACE, seed=1)
+    planned = [
+        Planned(one, ALONE),
+        Planned(two, TOGETHER),
+        unsupported,
+        arcface,
+        Planned(on_cpu, ALONE, baseline=on_cpu),
+    ]
     paths = StudyPaths(tmp_path_factory.mktemp("outputs") / "example")
     return write_titled(paths, planned, published=SOURCES)
 
@@ -97,10 +106,26 @@ def test_an_efficiency_that_was_printed_is_called_one(published_study: Dataset) 
 def test_what_was_not_measured_says_why(published_study: Dataset) -> None:
     table = published_tables.next_to_ours(published_study)
     assert row(table, "CPU only: Resnet50", "4")["Our throughput"] == (MISSING, "", "unsupported: there are 2 nodes")
-    assert (
-        row(table, "CPU only: Resnet50", "8")["Our speedup"][2]
-        == "no configuration of this study answers the same question"
-    )
+    nearest = "no configuration answers the same question; the most similar differs in "
+    assert row(table, "CPU only: Resnet50", "8")["Our speedup"][2] == f"{nearest}nodes (published 8, ours 1)"
+    minikube = row(table, "Minikube: Resnet50", "1")["Our throughput"][2]
+    assert minikube == f"{nearest}threads per device (published 1, ours 4)"
+
+
+def test_what_differs_although_the_question_is_the_same_is_at_our_throughput(published_study: Dataset) -> None:
+    cells = row(published_tables.next_to_ours(published_study), "ArcFace", "1")
+    note = cells["Our throughput"][2]
+    assert "device name: published Tesla V100-SXM2-16GB, ours Constructed GPU" in note
+    assert "software: published paddlepaddle-gpu 1.8.5.post107" in note
+    assert "its source does not state data source, ours synthetic, on the device" in note
+    assert "same question" not in cells["Our speedup"][2]
+
+
+def test_a_configuration_without_a_published_number_says_in_what_the_nearest_differs(published_study: Dataset) -> None:
+    table = published_tables.without_number(published_study)
+    [[label, reason]] = [[cell.text for cell in cells] for cells in table.rows]
+    assert "ArcFace" in label
+    assert reason == "the most similar published number differs in device (published GPU, ours CPU)"
 
 
 def test_every_dash_has_a_reason_and_nothing_prints_as_nan(published_study: Dataset) -> None:
@@ -141,7 +166,8 @@ def test_every_link_to_the_audit_arrives(published_study: Dataset) -> None:
 
 def test_without_a_page_of_the_audit_its_words_stand_alone(paths: StudyPaths) -> None:
     alone = configuration(**ARCFACE)
-    dataset = write_titled(paths, [Planned(alone, ALONE)], published=("dlperf_paddle_plsc",), questions=("published",))
+    on_gpu = [Planned(alone, replace(ALONE, device="gpu"))]
+    dataset = write_titled(paths, on_gpu, published=("dlperf_paddle_plsc",), questions=("published",))
     shown = published_tables.next_to_ours(dataset)._repr_html_()
     assert "audit, warning: from 8 to 16 devices" in shown
     assert "href" not in shown
@@ -166,9 +192,9 @@ def test_sources_have_their_origin_and_what_they_do_not_state(published_study: D
         facts.setdefault(word.text, []).append(said.text)
     assert facts["Page"][0] == "github.com/sql-machine-learning/elasticdl/wiki/allreduce-benchmark"
     assert facts["Inferred"] == [
-        "image_size, classes, batch_per_device / classes, device_name",
+        "image_size, classes, batch_per_device, data_source / classes, device_name, data_source",
         "image_size",
-        "image_size, classes",
+        "image_size, classes, data_source",
     ]
     assert facts["Software"][2].endswith("versions are not stated")
     assert facts["Not stated"][0] == "link"

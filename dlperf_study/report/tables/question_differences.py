@@ -1,0 +1,68 @@
+"""In words: why a configuration of ours is not next to a published number, and what differs where one is."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dlperf_study.analysis.same_question import Difference, Match, SameQuestion
+from dlperf_study.columns import COLUMNS
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import context
+from dlperf_study.report.formatting import display_name, is_missing, listed
+from dlperf_study.study.configuration import PARAMETERS
+
+NO_CONFIGURATION = "the study has no configuration"
+#: What need not be the same, but is said where it is known of both.
+_NAMED = ("device_name", "link")
+
+
+def why_no_match(match: Match) -> str:
+    """Return why nothing of ours is next to a published number: in what the most similar configuration differs."""
+    if not match.differences:
+        return NO_CONFIGURATION
+    return f"no configuration answers the same question; the most similar differs in {_listed(match.differences)}"
+
+
+def _listed(differences: Iterable[Difference]) -> str:
+    """Return differences as a sentence lists them: ``device (published GPU, ours CPU) and batch per device (…)``."""
+    parts = []
+    for difference in differences:
+        ours = "not known" if difference.ours is None else display_name(difference.ours)
+        label = COLUMNS[difference.name].label.lower()
+        parts.append(f"{label} (published {display_name(difference.published)}, ours {ours})")
+    return listed(parts)
+
+
+def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
+    """Return what a reader must know of a published number and the row of ours that answers its question.
+
+    These are devices, link and versions, where they are known of both, and what its source leaves open.
+    """
+    parts = [*_named(dataset, number, row), *_left_open(row, match)]
+    return f"the same question, but {'; '.join(parts)}" if parts else ""
+
+
+def _named(dataset: Dataset, number: Any, row: Any) -> Iterator[str]:
+    runs = context.completed_runs(dataset)
+    runs = runs[runs["identity"] == row.identity]
+    for name in _NAMED:
+        published, ours = getattr(number, name), context.levels(runs[name])
+        if len(runs) and not is_missing(published) and ours != published:
+            yield f"{COLUMNS[name].label.lower()}: published {published}, ours {ours}"
+    if len(runs) and not is_missing(number.software):
+        yield f"software: published {number.software}, ours {context.versions(runs)}"
+
+
+def _left_open(row: Any, match: Match) -> Iterator[str]:
+    """Yield what the source does not state and ours does not have by default; always where its images come from."""
+    for name in match.unstated:
+        level = getattr(row, name, None)
+        if name == "data_source" or (name in PARAMETERS and level != PARAMETERS[name].default):
+            yield f"its source does not state {COLUMNS[name].label.lower()}, ours {display_name(level)}"
+
+
+def why_unmatched(question: SameQuestion) -> dict[str, str]:
+    """Return, by identity, why a configuration of ours is next to no published number."""
+    reasons = {}
+    for identity, differences in question.unmatched().items():
+        reasons[identity] = f"the most similar published number differs in {_listed(differences)}"
+    return reasons
