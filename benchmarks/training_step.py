@@ -17,6 +17,7 @@ from typing import Any
 from dlperf_study import frameworks
 from dlperf_study.cluster.software import software, training_libraries
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker.feed import Feed
 from dlperf_study.worker.windows import measure
 
 FRAMEWORKS = {
@@ -61,18 +62,19 @@ def ratio(name: str) -> float:
         image_size=32, classes=10, batch_per_device=4,
     )  # fmt: skip
     trainer: Any = frameworks.load(name).trainer(configuration)
-    bare = bare_loop(STEPS_OF.get(name, torch_step)(trainer))
+    feed = Feed(configuration, trainer)
+    bare = bare_loop(STEPS_OF.get(name, torch_step)(trainer, feed._batch))
     bare(WARMUP)
-    pairs = [_pair(trainer, bare, first=k % 2 == 0) for k in range(PAIRS)]
+    pairs = [_pair(trainer, feed, bare, first=k % 2 == 0) for k in range(PAIRS)]
     ours, theirs = (statistics.quantiles(blocks, n=4)[0] for blocks in zip(*pairs, strict=True))
     return ours / theirs
 
 
-def _pair(trainer: Any, bare: Callable[[int], float], first: bool) -> tuple[float, float]:
+def _pair(trainer: Any, feed: Feed, bare: Callable[[int], float], first: bool) -> tuple[float, float]:
     """Return the seconds of one block of each, in an order that alternates."""
-    ours = measure(trainer, "training", trainer.train_step, STEPS).seconds if first else 0.0
+    ours = measure(trainer, "training", feed.train, STEPS, feed).seconds if first else 0.0
     theirs = bare(STEPS)
-    ours = ours or measure(trainer, "training", trainer.train_step, STEPS).seconds
+    ours = ours or measure(trainer, "training", feed.train, STEPS, feed).seconds
     return ours, theirs
 
 
@@ -88,32 +90,32 @@ def bare_loop(step: Callable[[], Any]) -> Callable[[int], float]:
     return run
 
 
-def paddle_step(trainer: Any) -> Callable[[], Any]:
+def paddle_step(trainer: Any, batch: Any) -> Callable[[], Any]:
     """Return the step anybody would write in Paddle, on the same network, optimiser and batch."""
-    return _eager_step(trainer, trainer._optimizer, trainer._optimizer.clear_grad)
+    return _eager_step(trainer, batch, trainer._optimizer, trainer._optimizer.clear_grad)
 
 
-def torch_step(trainer: Any) -> Callable[[], Any]:
+def torch_step(trainer: Any, batch: Any) -> Callable[[], Any]:
     """Return the step anybody would write in PyTorch, on the same network, optimiser and batch."""
     optimizer = trainer.train_step._optimizer
-    return _eager_step(trainer, optimizer, optimizer.zero_grad)
+    return _eager_step(trainer, batch, optimizer, optimizer.zero_grad)
 
 
-def _eager_step(trainer: Any, optimizer: Any, clear: Callable[[], Any]) -> Callable[[], Any]:
-    model, images, labels = trainer._layer, trainer._images, trainer._labels
+def _eager_step(trainer: Any, batch: Any, optimizer: Any, clear: Callable[[], Any]) -> Callable[[], Any]:
+    model = trainer._layer
 
     def step() -> None:
-        model(images, labels).backward()
+        model(*batch).backward()
         optimizer.step()
         clear()
 
     return step
 
 
-def executor_step(trainer: Any) -> Callable[[], Any]:
+def executor_step(trainer: Any, batch: Any) -> Callable[[], Any]:
     """Return one run of Paddle's executor, on the same program and batch."""
-    program, feed, loss = trainer._program.main, trainer._feed, trainer._program.loss
-    return partial(trainer._executor.run, program, feed=feed, fetch_list=[loss], return_numpy=False)
+    program, loss = trainer._program.main, trainer._program.loss
+    return partial(trainer._executor.run, program, feed=batch, fetch_list=[loss], return_numpy=False)
 
 
 STEPS_OF = {"paddle_collective": paddle_step, "paddle_ps": executor_step}

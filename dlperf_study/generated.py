@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from dlperf_study import frameworks, launchers, models
+from dlperf_study import data_sources, frameworks, launchers, models
 from dlperf_study.cluster.cluster_file import sections_of
 from dlperf_study.cluster.sections import cluster_file_model
 from dlperf_study.columns import TableName, columns_of
@@ -137,7 +137,7 @@ def _between_markers(page: str, name: str, content: str) -> str:
 
 def _valid_values(parameter: Parameter) -> str:
     """Return the values that a parameter may have, in Markdown: its levels or bounds, and the unit."""
-    parts = {"framework": frameworks.names, "model": models.names}
+    parts = {"framework": frameworks.names, "model": models.names, "data_source": data_sources.names}
     levels = parts[parameter.name]() if parameter.name in parts else parameter.levels
     if levels:
         return ", ".join(f"`{level}`" for level in levels)

@@ -17,6 +17,7 @@ FILES = {
     ("A model", "python"): "dlperf_study/models/softmax_regression.py",
     ("A format of log", "python"): "dlperf_study/logs/formats/my_trainer.py",
     ("A framework", "python"): "dlperf_study/frameworks/paddle_bound_threads.py",
+    ("A data source", "python"): "dlperf_study/data_sources/black_images.py",
     ("A launcher", "python"): "dlperf_study/launchers/one_socket.py",
     ("A check of the audit", "python"): "dlperf_study/audit/checks/enough_digits.py",
     ("A published source", "yaml"): "dlperf_study/published/sources/my_report.yaml",
@@ -34,7 +35,7 @@ about: Made for tests.
 questions: [scaling, new_page]
 scaling: weak
 fixed: {framework: paddle_bound_threads, strategy: all_reduce, model: softmax_regression, accumulation_steps: 1}
-factors: {devices_per_node: [1, 2], image_size: [32], classes: [10], batch_per_device: [4]}
+factors: {devices_per_node: [1, 2], image_size: [32], classes: [10], batch_per_device: [4], data_source: [black_images]}
 baseline: {devices_per_node: 1}
 measurement:
   {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 3, computation_steps: 2, exchange_steps: 2, repeats: 1}
@@ -52,6 +53,7 @@ TESTS = {
     "model": ["tests/models/test_models.py", "tests/models/test_networks.py", "-k", "softmax_regression or every_file"],
     "format": ["tests/logs/test_formats.py", "tests/logs/test_samples.py", "-k", "my_trainer or named"],
     "framework": ["tests/frameworks/test_jobs.py", "tests/test_registry.py"],
+    "data source": ["tests/data_sources/test_batches.py", "tests/test_registry.py", "-k", "black_images or loaded"],
     "launcher": ["tests/launchers/test_base.py", "tests/test_registry.py"],
     "check": ["tests/audit/test_audit.py", "tests/audit/test_files.py"],
     "published source": ["tests/published"],
@@ -135,7 +137,10 @@ def test_a_study_of_the_new_parts_is_planned(copy: Path, tmp_path: Path) -> None
 def test_a_parameter_that_nothing_reads_is_unsupported(copy: Path, tmp_path: Path) -> None:
     output = " ".join(plan(copy, tmp_path, STUDY.replace("accumulation_steps: 1", "accumulation_steps: 2")).split())
     assert "0 of 2 configurations can run here" in output
-    assert "accumulation_steps is 2, but paddle_bound_threads has no such setting" in output
+    assert (
+        "accumulation_steps is 2, but none of paddle_bound_threads, softmax_regression and black_images has such"
+        in output
+    )
 
 
 @pytest.mark.parametrize("part", TESTS)

@@ -23,9 +23,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "study": (),
     "columns": ("study",),
     "models": (),
-    "frameworks": ("study", "models"),
     "image_sets": (),
-    "cluster": ("study", "frameworks", "image_sets"),
+    "data_sources": ("study", "image_sets"),
+    "frameworks": ("study", "models", "data_sources"),
+    "cluster": ("study", "frameworks", "data_sources", "image_sets"),
     "plan": ("study", "cluster"),
     "supervision": (),
     "guard": ("study", "cluster", "image_sets", "supervision"),
@@ -34,10 +35,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kubernetes": ("study", "cluster", "guard"),
     "launchers": ("study", "cluster", "guard", "check", "slurm", "kubernetes"),
     "evidence": ("study", "cluster", "supervision"),
-    "worker": ("study", "models", "frameworks", "cluster", "evidence"),
+    "worker": ("study", "models", "data_sources", "frameworks", "cluster", "evidence"),
     "execution": (
-        *("study", "cluster", "plan", "models", "frameworks", "image_sets", "guard", "launchers", "evidence"),
-        "supervision",
+        *("study", "cluster", "plan", "models", "data_sources", "frameworks", "image_sets", "guard", "launchers"),
+        *("evidence", "supervision"),
     ),
     "logs": ("study",),
     "published": ("study", "columns"),
@@ -51,7 +52,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 READING_ROOMS = ("plan", "logs", "published", "analysis", "dataset", "ingest", "audit", "selftest", "report")
 TRAINING_LIBRARIES = {"paddle", "torch", "horovod", "tensorflow", "mxnet", "nvidia", "cupy", "zmq"}
 #: What every training process imports, whatever its image holds.
-TRAINING_ROOMS = ("worker", "frameworks", "models", "image_sets")
+TRAINING_ROOMS = ("worker", "frameworks", "models", "data_sources", "image_sets")
 TRAINING_MODULES = (
     "study.configuration",
     "study.job",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dlperf_study import frameworks, launchers, models
+from dlperf_study import data_sources, frameworks, launchers, models
 from dlperf_study.audit import checks
 from dlperf_study.errors import DlperfStudyError, LogError, StudyFileError, TableError
 from dlperf_study.logs import formats
@@ -36,6 +36,7 @@ def test_parts_are_the_modules_without_an_underscore_and_none_is_imported(packag
         (frameworks, StudyFileError, "framework is '_base'; the frameworks are horovod_torch, "),
         (launchers, StudyFileError, "launcher is '_base'; the launchers are kubernetes, "),
         (models, StudyFileError, "model is '_base'; the models are arcface_resnet50, "),
+        (data_sources, StudyFileError, "data source is '_base'; the data sources are synthetic_device"),
         (formats, LogError, "format is '_base'; the formats are dllogger, "),
         (checks, TableError, "check is '_base'; the checks are above_linear, "),
     ],
@@ -47,7 +48,9 @@ def test_an_unknown_name_is_answered_with_the_choices(registry: Any, error: type
     assert str(caught.value).startswith(said)
 
 
-@pytest.mark.parametrize("registry", [frameworks, launchers, models, formats, checks], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "registry", [frameworks, launchers, models, data_sources, formats, checks], ids=lambda one: one.__name__
+)
 def test_every_part_of_every_registry_can_be_loaded(registry: Any) -> None:
     assert registry.names()
     for name in registry.names():

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dlperf_study import frameworks
+from dlperf_study import data_sources, frameworks
 from dlperf_study.errors import RunError
 from dlperf_study.paths import PROJECT
 
@@ -32,7 +33,9 @@ PACKAGE_FOLDER = PROJECT / "dlperf_study"
 DRIVER_CODE_VARIABLE = "DLPERF_STUDY_DRIVER_CODE"
 #: The code that measures. Reports may change without a new measurement. Listed and not computed: whoever adds a room
 #: decides whether a change in it means that everything is measured again.
-MEASURING = ("worker", "frameworks", "models", "image_sets", "launchers", "guard", "slurm", "kubernetes")
+MEASURING = (
+    *("worker", "frameworks", "models", "data_sources", "image_sets", "launchers", "guard", "slurm", "kubernetes"),
+)
 MEASURING_FILES = ("evidence/rank_log_writer.py",)
 
 
@@ -76,7 +79,7 @@ def software() -> dict[str, Any]:
         "system": platform.platform(),
         "executable": Path(sys.executable).name,
     }
-    packages = [*COMMON_PACKAGES, *(name for names in packages_of_libraries().values() for name in names)]
+    packages = [*COMMON_PACKAGES, *chain(*packages_of_libraries().values(), *packages_of_data_sources().values())]
     return system | _versions(packages)
 
 
@@ -89,6 +92,12 @@ def installed(packages: Sequence[str] = ()) -> dict[str, Any]:
 def packages_of_libraries() -> dict[str, tuple[str, ...]]:
     """Return the libraries that train, each with its packages; the first one that is installed has its version."""
     return {framework.library: framework.packages for framework in frameworks.all_frameworks()}
+
+
+@cache
+def packages_of_data_sources() -> dict[str, tuple[str, ...]]:
+    """Return the data sources, each with the packages that it needs."""
+    return {name: data_sources.load(name).packages for name in data_sources.names()}
 
 
 def training_libraries(versions: Mapping[str, str]) -> dict[str, str]:

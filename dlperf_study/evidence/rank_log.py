@@ -1,6 +1,6 @@
 """The log of one rank, read as ``docs/evidence.md`` describes it: which process measured, and every timed window."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,15 @@ CLOCK_TOLERANCE = 0.01
 class Window:
     """Measured steps of one kind. ``step_seconds`` has one value per step; ``losses`` too, or none.
 
-    ``bytes`` is of an exchange only, ``ended_by`` of the warm-up only.
+    ``input_seconds``, of steps that train, has how much of each step was waiting for its batch; None in logs that were
+    written when no step waited. ``bytes`` is of an exchange only, ``ended_by`` of the warm-up only.
     """
 
     name: str
     seconds: float
     step_seconds: Floats
     losses: Floats
+    input_seconds: Floats | None
     bytes: int | None
     ended_by: WarmupEnd | None
 
@@ -90,7 +92,17 @@ def _rank_log(lines: list[dict[str, Any]], source: str) -> RankLog:
         raise EvidenceError(f"{source}: needs one {TRAINING} window and no window twice, has {', '.join(windows)}")
     for window in windows.values():
         _check_bytes(window, facts["gradient_bytes"], source)
+    _check_input(windows.values(), source)
     return RankLog(facts["rank"], facts, windows, end)
+
+
+def _check_input(windows: Iterable[Window], source: str) -> None:
+    """Check that the log says of all windows that train how long their steps waited for batches, or of none."""
+    of_training = [window for window in windows if not window.name.startswith(EXCHANGE)]
+    names_without = [window.name for window in of_training if window.input_seconds is None]
+    if 0 < len(names_without) < len(of_training):
+        windows_without = ", ".join(names_without)
+        raise EvidenceError(f"{source}: input_seconds is missing in {windows_without}, but not in all windows")
 
 
 def _check_bytes(window: Window, gradient_bytes: int, source: str) -> None:
@@ -120,4 +132,21 @@ def _window(line: WindowLine, source: str) -> Window:
     if (ended_by is None) == (name == WARMUP):
         choices = f"each {WARMUP} has that, one of {', '.join(WarmupEnd)}, and no other window"
         raise EvidenceError(f"{source}: window {name}: ended_by is {ended_by or 'missing'}; {choices}")
-    return Window(name, seconds, step_seconds, losses, line.get("bytes"), ended_by)
+    input_seconds = _input_seconds(line, step_seconds, source)
+    return Window(name, seconds, step_seconds, losses, input_seconds, line.get("bytes"), ended_by)
+
+
+def _input_seconds(line: WindowLine, step_seconds: Floats, source: str) -> Floats | None:
+    """Return how long each step of a window waited for its batch; None where the log does not say it."""
+    if "input_seconds" not in line:
+        return None
+    name, input_seconds = line["name"], np.array(line["input_seconds"], dtype=np.float64)
+    if name.startswith(EXCHANGE):
+        raise EvidenceError(f"{source}: window {name} has input_seconds, but an exchange takes no batch")
+    if input_seconds.size != step_seconds.size:
+        raise EvidenceError(f"{source}: window {name} does not have one of input_seconds for each step")
+    if (input_seconds > step_seconds).any():
+        step = int(np.argmax(input_seconds > step_seconds))
+        waited = f"waited {input_seconds[step]} s for its batch, but took {step_seconds[step]} s"
+        raise EvidenceError(f"{source}: step {step} of window {name} {waited}")
+    return input_seconds

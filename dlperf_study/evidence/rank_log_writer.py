@@ -58,12 +58,14 @@ class Drain(Protocol):
 class TimedWindow:
     """Measured steps of one kind: ``step_seconds`` and ``losses`` hold one value per step.
 
-    ``ended_by`` is of the warm-up only.
+    ``input_seconds`` too, of steps that train: the part of each in which it waited for its batch. ``ended_by`` is of
+    the warm-up only.
     """
 
     name: str
     step_seconds: list[float]
     losses: list[float]
+    input_seconds: list[float] | None = None
     bytes: int | None = None
     ended_by: WarmupEnd | None = None
 
@@ -100,6 +102,8 @@ class RankLogWriter:
             "step_seconds": window.step_seconds,
             "losses": window.losses,
         }
+        if window.input_seconds is not None:
+            values["input_seconds"] = window.input_seconds
         if window.bytes is not None:
             values["bytes"] = window.bytes
         if window.ended_by:

@@ -171,6 +171,7 @@ class WindowLine(TypedDict):
     seconds: Seconds
     step_seconds: list[StepSeconds]
     losses: list[Annotated[float, Field(allow_inf_nan=True)]]
+    input_seconds: NotRequired[list[Seconds]]
     bytes: NotRequired[Count | None]
     ended_by: NotRequired[Annotated[WarmupEnd, Field(strict=False)] | None]
 

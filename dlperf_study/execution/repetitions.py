@@ -16,7 +16,7 @@ from dlperf_study.evidence.failure_reason import disk_shortage
 from dlperf_study.evidence.run_record import RequestedRun, read, record, write
 from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.images import image_folder
-from dlperf_study.execution.support import library_version, load_cluster, require_support
+from dlperf_study.execution.support import data_source_versions, library_version, load_cluster, require_support
 from dlperf_study.guard.submission import Submission
 from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
 from dlperf_study.paths import ConfigurationPaths, StudyPaths
@@ -42,6 +42,7 @@ def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
         "library": library_version(framework, cluster),
         "python": launchers.load(cluster.launcher).runtime(cluster, configuration.framework),
         "device": cluster.device,
+        "data_source": data_source_versions(configuration, cluster),
     }
     if folder := image_folder(configuration, cluster):
         parts["images"] = folder

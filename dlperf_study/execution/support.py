@@ -2,11 +2,11 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from dlperf_study import frameworks, launchers, models
+from dlperf_study import data_sources, frameworks, launchers, models
 from dlperf_study.cluster.auto_device import gpu_obstacle_here
 from dlperf_study.cluster.cluster import DEFAULT, Cluster
 from dlperf_study.cluster.cluster_file import read_cluster
@@ -77,6 +77,7 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
     version: str | None = ""
     try:
         version = library_version(framework, cluster)
+        reasons.extend(_missing_packages(configuration, cluster))
     except UnusablePython as error:
         reasons.append(f"the Python for {framework.name} can't be used: {error}")
     reasons.extend(framework.obstacles(configuration, cluster, version))
@@ -102,6 +103,32 @@ def library_version(framework: Framework, cluster: Cluster) -> str | None:
     The versions of its further packages follow: ``0.28.1 with torch 2.13.0``.
     Raises UnusablePython when this package is not in that Python, UnsupportedError when it can't be run or reached.
     """
+    versions = _versions_for(framework, cluster, (*framework.packages, *framework.further_packages))
+    version = next((versions[name] for name in framework.packages if name in versions), None)
+    further = [f"{name} {versions.get(name)}" for name in framework.further_packages]
+    return " with ".join([version, *further]) if version else None
+
+
+def data_source_versions(configuration: Configuration, cluster: Cluster) -> dict[str, str | None]:
+    """Return the versions of the packages that the data source needs, None for one that is not installed.
+
+    Raises as ``library_version`` does.
+    """
+    name, framework = configuration.data_source, frameworks.load(configuration.framework)
+    packages = data_sources.load(name).packages if name in data_sources.names() else ()
+    versions = _versions_for(framework, cluster, packages) if packages else {}
+    return {package: versions.get(package) for package in packages}
+
+
+def _missing_packages(configuration: Configuration, cluster: Cluster) -> Iterator[str]:
+    for package, version in data_source_versions(configuration, cluster).items():
+        if version is None:
+            where = f"the Python that the cluster file names for {configuration.framework}"
+            yield f"data_source {configuration.data_source} needs {package}, which is not installed in {where}"
+
+
+def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the versions of installed packages, also of ``packages``, in the Python that trains with a framework."""
     launcher = launchers.load(cluster.launcher)
     # Images are compared with the Python of the driver when a run starts.
     python = sys.executable if launcher.uses_images else cluster.python_for(framework.name)
@@ -110,14 +137,12 @@ def library_version(framework: Framework, cluster: Cluster) -> str | None:
     argv = (python,) if is_here else (*cluster.container, python)
     node = LOCAL_NODE if is_here else launcher.representative_node(cluster)
     try:
-        versions = _installed_versions(argv, (*framework.packages, *framework.further_packages), node)
+        versions = _installed_versions(argv, packages, node)
     except RunError as error:
         raise UnsupportedError(f"cluster {cluster.name}: the Python for {framework.name}: {error}") from error
     if isinstance(versions, UnusablePython):
         raise UnusablePython(str(versions))
-    version = next((versions[name] for name in framework.packages if name in versions), None)
-    further = [f"{name} {versions.get(name)}" for name in framework.further_packages]
-    return " with ".join([version, *further]) if version else None
+    return versions
 
 
 @cache

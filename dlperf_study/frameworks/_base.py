@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from dlperf_study import models
+from dlperf_study import data_sources, models
 from dlperf_study.errors import StudyFileError
 from dlperf_study.frameworks._allocators import Allocator
 from dlperf_study.frameworks._gpu_support import GpuSupport
@@ -31,7 +31,7 @@ BUILT_LEVELS: Levels = {
 READ_BY_ALL = frozenset(
     (
         *("image_size", "classes", "nodes", "devices_per_node", "servers", "batch_per_device", "sample_ratio"),
-        *("threads_per_device", "seed"),
+        *("threads_per_device", "seed", "data_source"),
     )
 )
 #: All others without levels, each with its default: the only value that is supported where nothing reads it.
@@ -76,19 +76,26 @@ class Drain:
 
 
 class Trainer(Protocol):
-    """One rank of one run. Losses stay on the device until ``loss_value`` is called."""
+    """One rank of one run. Losses stay on the device until ``loss_value`` is called.
+
+    ``tensor_library`` is the library of its tensors, for the data source: Horovod trains on those of PyTorch.
+    """
 
     rank: int
     world_size: int
     exchange_kind: str
+    tensor_library: str
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
 
-    def train_step(self) -> Any:
+    def on_device(self, images: Any, labels: Any) -> Any:
+        """Return a batch as the steps take it: on the device. Images [N, 3, S, S], labels [N], of numpy or tensors."""
+
+    def train_step(self, batch: Any) -> Any:
         """Do forward, backward, exchange and update of one batch; return the loss."""
 
-    def computation_step(self) -> Any:
+    def computation_step(self, batch: Any) -> Any:
         """Do the same step without the exchange of gradients; return the loss."""
 
     def exchange(self, size: int) -> Callable[[], None]:
@@ -210,12 +217,13 @@ def unbuilt_levels(
         if value not in built:
             choices = ", ".join(map(level, built))
             yield refused.get(value) or f"{name} {level(value)} is not built for {framework} (built: {choices})"
-    model = configuration.model
+    model, source = configuration.model, configuration.data_source
     read_by_model = models.load(model).settings if model in models.names() else ()
+    read_by_source = data_sources.load(source).settings if source in data_sources.names() else ()
     for name, default in DEFAULT_SETTINGS.items():
         value = getattr(configuration, name)
-        if value != default and name not in (*settings, *read_by_model):
-            yield f"{name} is {level(value)}, but {framework} has no such setting"
+        if value != default and name not in (*settings, *read_by_model, *read_by_source):
+            yield f"{name} is {level(value)}, but none of {framework}, {model} and {source} has such a setting"
 
 
 def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
@@ -226,6 +234,18 @@ def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]
         yield str(error)
     else:
         yield from model.obstacles(configuration, library)
+
+
+def data_source_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
+    """Yield each reason why the data source can't make batches for tensors of the library as configured."""
+    try:
+        source = data_sources.load(configuration.data_source)
+    except StudyFileError as error:
+        yield str(error)
+        return
+    if source.libraries and library not in source.libraries:
+        yield f"data_source {source.name} is not built for {library} (built: {', '.join(source.libraries)})"
+    yield from source.obstacles(configuration, library)
 
 
 def missing_library(

@@ -1,4 +1,4 @@
-"""Shared by the trainers of every library: the data, the hyperparameters, and digests of parameters."""
+"""Shared by the trainers of every library: the hyperparameters, and digests of parameters."""
 
 import hashlib
 import socket
@@ -13,19 +13,6 @@ from dlperf_study.study.configuration import Configuration
 LEARNING_RATE = 0.001
 MOMENTUM = 0.9
 START_SECONDS = 60.0
-
-
-def synthetic_batch(configuration: Configuration, rank: int) -> tuple[Any, Any]:
-    """Return images [N, 3, S, S] float32 and labels [N] int64, constant, different on every rank.
-
-    Random values and not zeros: zeros lead to denormals and constant activations, which are faster on some devices.
-    """
-    import numpy as np
-
-    generator = np.random.default_rng([configuration.seed, rank])
-    size, count = configuration.image_size, configuration.batch_per_device
-    images = generator.standard_normal((count, 3, size, size), dtype=np.float32)
-    return images, generator.integers(0, configuration.classes, count, dtype=np.int64)
 
 
 def checksum(arrays: list[Any]) -> str:

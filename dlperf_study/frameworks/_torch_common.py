@@ -17,6 +17,7 @@ from dlperf_study.frameworks._base import (
     Levels,
     Stopwatch,
     common_environment,
+    data_source_obstacles,
     gpu_environment,
     missing_library,
     model_obstacles,
@@ -50,6 +51,7 @@ def obstacles(
     yield from missing_library(library, version, remedy)
     yield from unbuilt_levels(configuration, LEVELS, settings)
     yield from model_obstacles(configuration, "torch")
+    yield from data_source_obstacles(configuration, "torch")
 
 
 def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
@@ -82,6 +84,7 @@ class TorchTrainer:
     """
 
     exchange_threads: int
+    tensor_library = "torch"
 
     def __init__(self, configuration: Configuration, rank: int, world_size: int, local_rank: int) -> None:
         self.rank, self.world_size = rank, world_size
@@ -90,8 +93,6 @@ class TorchTrainer:
         self._device = _device(local_rank)
         layer = build_layer(configuration, rank, world_size)
         self._layer = layer.to(self._device, memory_format=_memory_format(configuration))
-        images, labels = _common.synthetic_batch(configuration, rank)
-        self._images, self._labels = self._on_device(images), self._on_device(labels)
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
@@ -109,6 +110,14 @@ class TorchTrainer:
             "gradient_bytes": sum(p.numel() for p in exchanged) * element_bytes,
             "exchange_threads": self.exchange_threads if self.world_size > 1 else 0,
         } | _common.model_facts(self._configuration)
+
+    def on_device(self, images: Any, labels: Any) -> tuple[Any, Any]:
+        """Return a batch as tensors on the device of this rank, the images in its memory format."""
+        import torch
+
+        placed = torch.as_tensor(images, device=self._device)
+        memory_format = _memory_format(self._configuration)
+        return placed.contiguous(memory_format=memory_format), torch.as_tensor(labels, device=self._device)
 
     def settle(self) -> Drain:
         """Wait for the device; under all-reduce a step ends with its update applied, so nothing is pending."""
@@ -138,14 +147,7 @@ class TorchTrainer:
         return [buffer.flatten()[:count] for buffer, count in zip(buffers, leading, strict=False)]
 
     def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> "TrainingStep":
-        batch = (self._images, self._labels)
-        return TrainingStep(self._configuration, model, optimizer, batch, update or plain_update)
-
-    def _on_device(self, array: Any) -> Any:
-        import torch
-
-        tensor = torch.from_numpy(array).to(self._device)
-        return tensor.contiguous(memory_format=_memory_format(self._configuration)) if tensor.ndim == 4 else tensor
+        return TrainingStep(self._configuration, model, optimizer, self._device, update or plain_update)
 
     def _synchronise(self) -> None:
         import torch
@@ -162,17 +164,17 @@ class TrainingStep:
         configuration: Configuration,
         model: Any,
         optimizer: Any,
-        batch: tuple[Any, Any],
+        device: Any,
         update: Callable[[Any, Any], None],
     ) -> None:
-        self._model, self._optimizer, self._batch, self._update = model, optimizer, batch, update
-        self._scaler = _scaler(configuration, batch[0].device)
-        self._autocast = _autocast(configuration, batch[0].device)
+        self._model, self._optimizer, self._update = model, optimizer, update
+        self._scaler = _scaler(configuration, device)
+        self._autocast = _autocast(configuration, device)
 
-    def __call__(self) -> Any:
+    def __call__(self, batch: tuple[Any, Any]) -> Any:
         """Do one step; return the loss, which stays on the device."""
         with self._autocast():
-            loss = self._model(*self._batch)
+            loss = self._model(*batch)
         self._scaler.scale(loss).backward()
         self._update(self._optimizer, self._scaler)
         self._optimizer.zero_grad()

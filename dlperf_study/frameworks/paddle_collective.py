@@ -14,6 +14,7 @@ from dlperf_study.frameworks._base import (
     Framework,
     Stopwatch,
     common_environment,
+    data_source_obstacles,
     gpu_environment,
     gpus_per_node,
     missing_library,
@@ -45,6 +46,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from missing_library("paddlepaddle", version)
     yield from unbuilt_levels(configuration, LEVELS, settings=("fusion_mib",))
     yield from model_obstacles(configuration, "paddle")
+    yield from data_source_obstacles(configuration, "paddle")
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -76,6 +78,8 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
 class CollectiveTrainer:
     """One rank of a data-parallel run."""
 
+    tensor_library = "paddle"
+
     def __init__(self, configuration: Configuration) -> None:
         import paddle
 
@@ -90,7 +94,6 @@ class CollectiveTrainer:
             fused = {} if configuration.fusion_mib < 0 else {"comm_buffer_size": configuration.fusion_mib}
             self._model = paddle.DataParallel(self._layer, **fused)
         self._optimizer = _optimizer(configuration, trainable_parameters(self._layer))
-        self._images, self._labels = (paddle.to_tensor(a) for a in _common.synthetic_batch(configuration, self.rank))
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
@@ -99,9 +102,15 @@ class CollectiveTrainer:
         threads = EXCHANGE_THREADS if self.world_size > 1 else 0
         return _paddle_common.description(self._configuration, parameters, gradient_bytes, threads)
 
-    def train_step(self) -> Any:
+    def on_device(self, images: Any, labels: Any) -> tuple[Any, Any]:
+        """Return a batch as tensors on the device of this rank."""
+        import paddle
+
+        return paddle.to_tensor(images), paddle.to_tensor(labels)
+
+    def train_step(self, batch: tuple[Any, Any]) -> Any:
         """Do one step; the exchange runs inside ``backward``."""
-        loss = self._model(self._images, self._labels)
+        loss = self._model(*batch)
         loss.backward()
         self._optimizer.step()
         self._optimizer.clear_grad()

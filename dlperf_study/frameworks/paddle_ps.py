@@ -29,6 +29,7 @@ from dlperf_study.frameworks._base import (
     Framework,
     Stopwatch,
     common_environment,
+    data_source_obstacles,
     missing_library,
     model_obstacles,
     network_environment,
@@ -55,6 +56,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from missing_library("paddlepaddle", version)
     yield from unbuilt_levels(configuration, LEVELS, refused=REFUSED_STRATEGIES)
     yield from model_obstacles(configuration, "paddle")
+    yield from data_source_obstacles(configuration, "paddle")
     if configuration.strategy == "local" and (configuration.servers or configuration.world_size > 1):
         yield "strategy local is one process without servers"
     if configuration.strategy == "async" and not configuration.servers:
@@ -150,6 +152,8 @@ def _task(
 class ParameterServerTrainer:
     """One trainer: it pushes gradients and pulls parameters, or trains alone when there is no server."""
 
+    tensor_library = "paddle"
+
     def __init__(self, configuration: Configuration) -> None:
         import paddle
 
@@ -157,7 +161,6 @@ class ParameterServerTrainer:
         self.exchange_kind = "push_pull" if configuration.servers else "none"
         self._configuration = configuration
         self._program = StaticProgram(configuration)
-        self._feed = self._program.feed(*_common.synthetic_batch(configuration, self.rank))
         self._executor = paddle.static.Executor(paddle.CPUPlace())
         self._executor.run(self._program.startup)
         self._running = self._program.main
@@ -169,16 +172,20 @@ class ParameterServerTrainer:
         exchanged, threads = (4 * elements, EXCHANGE_THREADS) if self._client else (0, 0)
         return _paddle_common.description(self._configuration, elements, exchanged, threads)
 
-    def train_step(self) -> Any:
+    def on_device(self, images: Any, labels: Any) -> dict[str, Any]:
+        """Return a batch as the executor is fed with it."""
+        return self._program.feed(images, labels)
+
+    def train_step(self, batch: dict[str, Any]) -> Any:
         """Compute and push the gradients, then pull the parameters; alone, update in place."""
-        loss = self.computation_step()
+        loss = self.computation_step(batch)
         if self._client:
             self._client.pull()
         return loss
 
-    def computation_step(self) -> Any:
+    def computation_step(self, batch: dict[str, Any]) -> Any:
         """Run the current program once: with its ``send`` operator, or without."""
-        return self._executor.run(self._running, feed=self._feed, fetch_list=[self._program.loss], return_numpy=False)
+        return self._executor.run(self._running, feed=batch, fetch_list=[self._program.loss], return_numpy=False)
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:

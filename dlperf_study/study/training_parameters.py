@@ -9,7 +9,6 @@ PLAN, NETWORK, SELFTEST = Scope.PLAN, Scope.NETWORK, Scope.SELFTEST
 #: week before anybody notices.
 MAX_NODES, MAX_DEVICES_PER_NODE = 10_000, 4_096
 SELFTEST_ONLY = "for studies of the [self-test](selftest.md) only"
-DATA_SOURCES = ("synthetic_device", "synthetic_host", "python_queue", "python_dataset", "zmq", "files", "dali")
 #: Those that read images; the others make them up.
 READING_SOURCES = ("files", "dali")
 MADE_UP, READ = "made up", "read from files"
@@ -138,9 +137,7 @@ class TrainingParameters:
         "synthetic_device",
         "Data source",
         "where samples come from",
-        levels=DATA_SOURCES,
         published=True,
-        note="all but `synthetic_device`: not built yet",
     )
     image_set: str = parameter(
         "none",

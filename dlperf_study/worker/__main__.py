@@ -2,15 +2,17 @@
 
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.software import require_code_of_driver
 from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, RankLogWriter
-from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework
+from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework, Trainer
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker.feed import Feed
 from dlperf_study.worker.memory import MemoryMeter
 from dlperf_study.worker.planted import planted_wait, with_planted_slowdown
 from dlperf_study.worker.warmup import training_steps, warm_up
@@ -40,30 +42,38 @@ def train(framework: Framework, configuration: Configuration, run: RunPaths) -> 
     """
     trainer = with_planted_slowdown(framework.trainer(configuration), configuration)
     log = RankLogWriter(run.rank_log(trainer.rank))
+    with closing(Feed(configuration, trainer)) as feed:
+        measure_windows(framework, trainer, feed, log, configuration)
+    trainer.close()
+
+
+def measure_windows(
+    framework: Framework, trainer: Trainer, feed: Feed, log: RankLogWriter, configuration: Configuration
+) -> None:
+    """Measure all windows, in order, and write the log, also after a failure."""
     try:
         description = trainer.description()
         log.begin(trainer, description, configuration)
         initial_checksum = trainer.parameter_checksum()
-        warmup = warm_up(trainer, configuration)
+        warmup = warm_up(trainer, feed, configuration)
         log.window(warmup)
         steps = training_steps(trainer, configuration, warmup)
         before, after = configuration.computation_halves(steps)
-        for window in computation_window(trainer, COMPUTATION_BEFORE, before):
+        for window in computation_window(trainer, feed, COMPUTATION_BEFORE, before):
             log.window(window)
-            settle_in(trainer.train_step)
+            settle_in(feed.train, feed)
         memory = MemoryMeter(framework.allocator)
-        log.window(training_window(trainer, steps))
+        log.window(training_window(trainer, feed, steps))
         peak_memory = memory.peaks()
         drain = trainer.settle()
         checksum = trainer.parameter_checksum()
-        for window in computation_window(trainer, COMPUTATION_AFTER, after):
+        for window in computation_window(trainer, feed, COMPUTATION_AFTER, after):
             log.window(window)
         for window in exchange_windows(trainer, description["gradient_bytes"], configuration.exchange_steps):
             log.window(window)
         log.end(initial_checksum, checksum, drain, peak_memory, planted_wait(trainer))
     finally:
         log.write()
-    trainer.close()
 
 
 if __name__ == "__main__":

@@ -41,22 +41,22 @@ class SlowedTrainer:
         """Do everything else as the trainer does."""
         return getattr(self._trainer, name)
 
-    def train_step(self) -> Any:
+    def train_step(self, batch: Any) -> Any:
         """Do a step, then wait."""
-        return self._slowed(self._trainer.train_step)
+        return self._slowed(self._trainer.train_step, batch)
 
-    def computation_step(self) -> Any:
+    def computation_step(self, batch: Any) -> Any:
         """Do a step without exchange, then wait."""
-        return self._slowed(self._trainer.computation_step)
+        return self._slowed(self._trainer.computation_step, batch)
 
     def planted_wait(self) -> dict[str, float]:
         """Return the number of steps, their own seconds in total, and the seconds of all waits."""
         seconds = {"step_seconds": self._step_ns / NANOSECONDS, "waited_seconds": self._waited_ns / NANOSECONDS}
         return {"steps": self._steps} | seconds
 
-    def _slowed(self, step: Callable[[], Any]) -> Any:
+    def _slowed(self, step: Callable[[Any], Any], batch: Any) -> Any:
         start = time.perf_counter_ns()
-        result = step()
+        loss = step(batch)
         # A GPU is still busy when the call returns.
         self._trainer.settle()
         end = now = time.perf_counter_ns()
@@ -66,4 +66,4 @@ class SlowedTrainer:
         self._steps += 1
         self._step_ns += end - start
         self._waited_ns += now - end
-        return result
+        return loss

@@ -8,9 +8,10 @@ import math
 from dataclasses import replace
 from statistics import median
 
-from dlperf_study.evidence.rank_log_writer import TimedWindow, WarmupEnd
+from dlperf_study.evidence.rank_log_writer import WARMUP, TimedWindow, WarmupEnd
 from dlperf_study.frameworks._base import Trainer
 from dlperf_study.study.configuration import MAX_STEPS, Configuration
+from dlperf_study.worker.feed import Feed
 from dlperf_study.worker.windows import measure
 
 #: The warm-up goes on in blocks of this many steps; it ends when the medians of its last two blocks are alike.
@@ -19,11 +20,11 @@ BLOCK_STEPS = 5
 TOLERATED_DIFFERENCE = 0.05
 
 
-def warm_up(trainer: Trainer, configuration: Configuration) -> TimedWindow:
+def warm_up(trainer: Trainer, feed: Feed, configuration: Configuration) -> TimedWindow:
     """Train ``warmup_steps``, then on until steps are alike on all ranks, within ``max_warmup_seconds``."""
-    warmup = measure(trainer, "warmup", trainer.train_step, configuration.warmup_steps)
+    warmup = measure(trainer, WARMUP, feed.train, configuration.warmup_steps, feed)
     while not (end := _end(trainer, configuration, warmup)):
-        warmup = _joined(warmup, measure(trainer, "warmup", trainer.train_step, BLOCK_STEPS))
+        warmup = _joined(warmup, measure(trainer, WARMUP, feed.train, BLOCK_STEPS, feed))
     return replace(warmup, ended_by=end)
 
 
@@ -62,4 +63,5 @@ def _end(trainer: Trainer, configuration: Configuration, warmup: TimedWindow) ->
 
 def _joined(first: TimedWindow, second: TimedWindow) -> TimedWindow:
     step_seconds, losses = first.step_seconds + second.step_seconds, first.losses + second.losses
-    return replace(first, step_seconds=step_seconds, losses=losses)
+    input_seconds = [*(first.input_seconds or ()), *(second.input_seconds or ())]
+    return replace(first, step_seconds=step_seconds, losses=losses, input_seconds=input_seconds)

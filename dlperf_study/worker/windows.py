@@ -11,6 +11,7 @@ from dlperf_study.evidence.rank_log_writer import (
     part_of_exchange,
 )
 from dlperf_study.frameworks._base import Trainer
+from dlperf_study.worker.feed import Feed
 
 #: Steps of a new mode before its window, so that the window includes no first call.
 SETTLING_STEPS = 2
@@ -18,23 +19,35 @@ SETTLING_STEPS = 2
 SMALLEST_EXCHANGE, EXCHANGE_SIZES = 4096, 5
 
 
-def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int) -> TimedWindow:
-    """Time ``steps`` calls of ``step`` after a barrier; nothing is read or written in between."""
+def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int, feed: Feed | None = None) -> TimedWindow:
+    """Time ``steps`` calls of ``step`` after a barrier; nothing is read or written in between.
+
+    With a feed a step begins when it waits for its batch, and the device's own clock says for how long it waited: a
+    batch that arrives while the device is still busy with the step before costs no time.
+    """
     losses = []
+    fetch = feed.fetch if feed else None
     trainer.barrier()
     stopwatch = trainer.stopwatch()
     stopwatch.mark()
     for _ in range(steps):
+        if fetch:
+            fetch()
+            stopwatch.mark()
         losses.append(step())
         stopwatch.mark()
-    seconds = stopwatch.seconds()
-    return TimedWindow(name, seconds, [trainer.loss_value(loss) for loss in losses if loss is not None])
+    step_seconds, input_seconds = stopwatch.seconds(), [0.0] * steps
+    if fetch:
+        input_seconds, work_seconds = step_seconds[::2], step_seconds[1::2]
+        step_seconds = list(map(sum, zip(input_seconds, work_seconds, strict=True)))
+    loss_values = [trainer.loss_value(loss) for loss in losses if loss is not None]
+    return TimedWindow(name, step_seconds, loss_values, input_seconds if feed else None)
 
 
-def training_window(trainer: Trainer, steps: int) -> TimedWindow:
+def training_window(trainer: Trainer, feed: Feed, steps: int) -> TimedWindow:
     """Measure steps of training, which begin with nothing pending: what is pending at their end belongs to them."""
     trainer.settle()
-    return measure(trainer, TRAINING, trainer.train_step, steps)
+    return measure(trainer, TRAINING, feed.train, steps, feed)
 
 
 def exchange_windows(trainer: Trainer, gradient_bytes: int, steps: int) -> Iterator[TimedWindow]:
@@ -50,7 +63,7 @@ def exchange_windows(trainer: Trainer, gradient_bytes: int, steps: int) -> Itera
         yield replace(window, bytes=size)
 
 
-def computation_window(trainer: Trainer, name: str, steps: int) -> Iterator[TimedWindow]:
+def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> Iterator[TimedWindow]:
     """Measure steps without exchange, where there is one to leave out; they leave no trace in what is trained.
 
     A half before the training window and a half after it: what drifts from one to the other has the same mean as what
@@ -60,8 +73,8 @@ def computation_window(trainer: Trainer, name: str, steps: int) -> Iterator[Time
         return
     trainer.settle()
     with trainer.local_updates():
-        settle_in(trainer.computation_step)
-        window = measure(trainer, name, trainer.computation_step, steps)
+        settle_in(feed.compute, feed)
+        window = measure(trainer, name, feed.compute, steps, feed)
     yield window
 
 
@@ -75,7 +88,9 @@ def exchange_sizes(gradient_bytes: int) -> list[int]:
     return [*sorted(size for size in sizes if size < gradient_bytes), gradient_bytes]
 
 
-def settle_in(step: Callable[[], Any]) -> None:
+def settle_in(step: Callable[[], Any], feed: Feed | None = None) -> None:
     """Do a few steps of another kind than before, so that the window of them includes no first call."""
     for _ in range(SETTLING_STEPS):
+        if feed and feed.fetch:
+            feed.fetch()
         step()

@@ -6,7 +6,7 @@ from tests.evidence_factory import Recipe, configuration, rank_lines, write_line
 
 ASKED = configuration(devices_per_node=2)
 #: The lines of a log: the rank, nine windows, of which the third is training, and the end.
-RANK, WARMUP, TRAINING, AFTER, END = 0, 1, 3, 4, 10
+RANK, WARMUP, TRAINING, AFTER, EXCHANGE, END = 0, 1, 3, 4, 9, 10
 NO_STEPS = {"steps": 0, "seconds": 0.0, "step_seconds": [], "losses": []}
 
 
@@ -61,6 +61,15 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
             {"ended_by": "steady"},
             "window training: ended_by is steady; each warmup has that",
         ),
+        (TRAINING, {"input_seconds": [0.0] * 19}, "training does not have one of input_seconds for each step"),
+        (TRAINING, {"input_seconds": [-1e-9] + [0.0] * 19}, r"input_seconds\[0\] is -1e-09; it must be at least 0"),
+        (
+            TRAINING,
+            {"input_seconds": [0.0, 9.0] * 10},
+            "step 1 of window training waited 9.0 s for its",
+        ),
+        (TRAINING, {"input_seconds": [0.0] * 20}, "missing in warmup, computation_before, computation_after, but"),
+        (EXCHANGE, {"input_seconds": [0.0] * 10}, "window exchange has input_seconds, but an exchange takes no batch"),
         (AFTER, NO_STEPS, "window computation_after has no step"),
         (
             TRAINING,

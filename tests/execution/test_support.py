@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study import frameworks
+from dlperf_study import data_sources, frameworks
 from dlperf_study.errors import StudyFileError, UnsupportedError
 from dlperf_study.execution.driver import make_plan
-from dlperf_study.execution.support import check_names, library_version, require_support, unsupported_here
+from dlperf_study.execution.support import (
+    check_names,
+    data_source_versions,
+    library_version,
+    require_support,
+    unsupported_here,
+)
 from dlperf_study.study.strict_yaml import PARAMS
 from dlperf_study.study.study_file import load_study
 from tests.frameworks.launching import CLUSTER, asynchronous, configuration
@@ -137,3 +143,13 @@ def test_a_python_that_does_not_run_is_no_reason_but_an_error() -> None:
         UnsupportedError, match=r"^cluster example: the Python for paddle_collective: /nowhere/python does not run: "
     ):
         unsupported_here(configuration(), cluster)
+
+
+def test_a_data_source_whose_package_is_missing_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = replace(data_sources.load("synthetic_device"), packages=("pytest", "pip-of-nobody"))
+    monkeypatch.setattr(data_sources, "load", lambda name: source)
+    assert unsupported_here(configuration(), CLUSTER) == (
+        "data_source synthetic_device needs pip-of-nobody, which is not installed in the Python that the cluster file "
+        "names for paddle_collective"
+    )
+    assert data_source_versions(configuration(), CLUSTER) == {"pytest": pytest.__version__, "pip-of-nobody": None}

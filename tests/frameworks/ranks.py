@@ -8,6 +8,7 @@ from pathlib import Path
 from dlperf_study import frameworks
 from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Trainer
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker.feed import Feed
 from dlperf_study.worker.windows import exchange_sizes
 
 
@@ -15,15 +16,16 @@ def main(steps: int) -> None:
     values = json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text())
     configuration = Configuration.from_mapping(values)
     trainer = frameworks.load(configuration.framework).trainer(configuration)
+    feed = Feed(configuration, trainer)
     report = {"initial": trainer.parameter_checksum(), "losses": []}
     trainer.barrier()
     for _ in range(steps):
-        report["losses"].append(trainer.loss_value(trainer.train_step()))
+        report["losses"].append(trainer.loss_value(feed.train()))
         trainer.settle()
     report["maximum"] = trainer.agreed_maximum(trainer.rank + 0.125)
     report["trained"] = trainer.parameter_checksum()
     with trainer.local_updates():
-        trainer.computation_step()
+        feed.compute()
         report["computed"] = trainer.parameter_checksum()
     trainer.settle()
     report["restored"] = trainer.parameter_checksum()
@@ -34,7 +36,7 @@ def main(steps: int) -> None:
     # Nothing was pushed since.
     report["drain"] = trainer.settle().__dict__
     report["exchanged"] = trainer.parameter_checksum()
-    trainer.train_step()
+    feed.train()
     trainer.settle()
     report["continued"] = trainer.parameter_checksum()
     trainer.close()

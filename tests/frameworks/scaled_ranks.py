@@ -15,6 +15,7 @@ from dlperf_study.frameworks import _common
 from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.models._base import Model
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker.feed import Feed
 
 STEPS = 12
 
@@ -38,8 +39,9 @@ def main() -> None:
     configuration = Configuration.from_mapping(json.loads(Path(os.environ[CONFIGURATION_VARIABLE]).read_text()))
     Model.builder = lambda self, library: build  # type: ignore[method-assign,assignment]
     trainer: Any = frameworks.load(configuration.framework).trainer(configuration)
+    feed = Feed(configuration, trainer)
     report = {"initial": trainer.parameter_checksum()}
-    losses = [float(trainer.train_step()) for _ in range(STEPS)]
+    losses = [float(feed.train()) for _ in range(STEPS)]
     report |= {
         "trained": trainer.parameter_checksum(),
         "losses": losses,

@@ -23,7 +23,7 @@ class SleepingTrainer:
     def __init__(self) -> None:
         self.settled = 0
 
-    def train_step(self) -> float:
+    def train_step(self, batch: Any) -> float:
         time.sleep(STEP_SECONDS)
         return 1.5
 
@@ -43,7 +43,7 @@ def slowed(**changes: Any) -> Trainer:
 def test_a_step_takes_exactly_its_share_longer(step):
     trainer = slowed()
     start = time.perf_counter()
-    losses = [getattr(trainer, step)() for _ in range(STEPS)]
+    losses = [getattr(trainer, step)(None) for _ in range(STEPS)]
     seconds = time.perf_counter() - start
     waits = planted_wait(trainer)
     assert losses == [1.5] * STEPS
@@ -57,7 +57,7 @@ def test_a_step_takes_exactly_its_share_longer(step):
 @pytest.mark.parametrize(("slowed_rank", "is_slowed"), [(-1, True), (0, False), (1, True)])
 def test_one_rank_or_all_are_slowed(slowed_rank, is_slowed):
     trainer = slowed(slowed_rank=slowed_rank)
-    trainer.train_step()
+    trainer.train_step(None)
     assert (planted_wait(trainer)["waited_seconds"] > 0) == is_slowed
 
 

@@ -10,6 +10,7 @@ import pytest
 from dlperf_study.evidence.rank_log_writer import TimedWindow, WarmupEnd
 from dlperf_study.frameworks._base import Trainer
 from dlperf_study.study.configuration import MAX_STEPS, Configuration
+from dlperf_study.worker.feed import Feed
 from dlperf_study.worker.warmup import BLOCK_STEPS, difference_of_blocks, training_steps, warm_up
 
 STEADY = (0.1,)
@@ -18,7 +19,13 @@ STARTUP = (1.0, *(0.1 + 0.02 * k for k in range(11, -1, -1)))
 
 
 def asked(**changes: Any) -> Configuration:
-    values: dict[str, Any] = {"warmup_steps": 2, "max_warmup_seconds": 60.0, "measured_steps": 3, **changes}
+    values: dict[str, Any] = {
+        "image_size": 1,
+        "warmup_steps": 2,
+        "max_warmup_seconds": 60.0,
+        "measured_steps": 3,
+        **changes,
+    }
     return Configuration("example", "local", "timed", "none", "none", **values)
 
 
@@ -38,10 +45,15 @@ class ChosenStopwatch:
 class TimedRank:
     """A rank whose steps take chosen times, the last one forever; ranks of one job agree with each other."""
 
+    rank, world_size, tensor_library = 0, 1, "none"
+
     def __init__(self, seconds: Sequence[float], job: "Job") -> None:
         self._seconds, self._job, self.steps = list(seconds), job, 0
 
-    def train_step(self) -> float:
+    def on_device(self, images: Any, labels: Any) -> None:
+        return None
+
+    def train_step(self, batch: Any) -> float:
         self.steps += 1
         return float(self.steps)
 
@@ -82,7 +94,7 @@ class Job:
 
         def run(rank: int) -> None:
             trainer = cast(Trainer, self._ranks[rank])
-            warmup = warm_up(trainer, configuration)
+            warmup = warm_up(trainer, Feed(configuration, trainer), configuration)
             results[rank] = warmup, training_steps(trainer, configuration, warmup)
 
         threads = [threading.Thread(target=run, args=(rank,)) for rank in range(len(self._ranks))]

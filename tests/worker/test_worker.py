@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ ASKED = Configuration(
     framework="counting",
     strategy="none",
     model="none",
+    image_size=8,
+    batch_per_device=2,
     devices_per_node=2,
     warmup_steps=2,
     max_warmup_seconds=0.0,
@@ -50,7 +53,7 @@ SIZES = [4096, 8192, 16384, 32768, 65536]
 class CountingTrainer:
     """Sleeps instead of training, and keeps a diary of what was asked of it."""
 
-    rank, world_size = 1, 2
+    rank, world_size, tensor_library = 1, 2, "none"
 
     def __init__(self, exchange_kind: str = "all_reduce", fails_at: int | None = None) -> None:
         self.exchange_kind = exchange_kind
@@ -63,11 +66,14 @@ class CountingTrainer:
         known |= {"parameters": 16384, "gradient_bytes": GRADIENT_BYTES, "exchange_threads": 1}
         return known | {"flops_per_sample": None}
 
-    def train_step(self) -> float:
+    def on_device(self, images: Any, labels: Any) -> tuple[Any, Any]:
+        return images, labels
+
+    def train_step(self, batch: Any) -> float:
         assert not self._local
         return self._step("train")
 
-    def computation_step(self) -> float:
+    def computation_step(self, batch: Any) -> float:
         assert self._local
         return self._step("compute")
 
@@ -191,7 +197,7 @@ def test_without_an_exchange_there_is_nothing_to_break_down(tmp_path: Path) -> N
 def test_losses_are_read_after_the_window(tmp_path: Path) -> None:
     """Reading one waits for the device; inside a window it would be measured."""
     trainer = CountingTrainer()
-    window = measure(trainer, "training", trainer.train_step, 3)
+    window = measure(trainer, "training", partial(trainer.train_step, None), 3)
     assert trainer.diary == ["barrier", *["train"] * 3, *["read loss"] * 3]
     assert len(window.step_seconds) == len(window.losses) == 3
     assert window.seconds == pytest.approx(sum(window.step_seconds))

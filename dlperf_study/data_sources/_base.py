@@ -1,0 +1,70 @@
+"""The interface of a data source. Standard library only: every training process imports this."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dlperf_study.study.configuration import PARAMETERS, Configuration
+from dlperf_study.study.parameter import Scalar
+
+#: Images [N, 3, S, S] and labels [N].
+Batch = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """The rank that trains on the batches, and the library of its tensors."""
+
+    rank: int
+    world_size: int
+    library: str
+
+
+class Batches(Protocol):
+    """The batches of one rank, in order.
+
+    Images are numpy float32 [N, 3, S, S] and labels numpy int64 [N], unless the docstring of a source says that it
+    makes tensors of the library, on the CPU. A batch stays as it is until the next one is requested.
+    """
+
+    def next(self) -> Batch:
+        """Wait for the next batch; raises RunError if what makes the batches has failed or ended."""
+
+    def close(self) -> None:
+        """End every thread and process that makes batches; may be called after a failure."""
+
+
+def no_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
+    """Yield nothing: the source can be used in every configuration that it is built for."""
+    yield from ()
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """One way to get batches, the same for every framework.
+
+    Attributes:
+        name: that of its file.
+        open: begins to make the batches of a rank.
+        obstacles: yields every reason why a configuration whose tensors are of a library can't use it, besides the
+            libraries, packages and settings that are declared here.
+        libraries: those that it makes batches with; empty: it needs none.
+        packages: those that must be installed in the Python that trains; their versions are recorded with a run.
+        settings: the parameters that only some sources read, each with the value that this one takes if a study leaves
+            the choice to it.
+        is_fixed: it has one batch, which trainers put on their device once: no step waits for it.
+
+    """
+
+    name: str
+    open: Callable[[Configuration, Consumer], Batches]
+    obstacles: Callable[[Configuration, str], Iterator[str]] = no_obstacles
+    libraries: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    settings: Mapping[str, Scalar] = field(default_factory=dict)
+    is_fixed: bool = False
+
+    def setting(self, configuration: Configuration, name: str) -> Scalar:
+        """Return the value of one of its settings: that of the configuration, or its own choice."""
+        value: Scalar = getattr(configuration, name)
+        return self.settings[name] if value == PARAMETERS[name].default else value
