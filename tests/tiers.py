@@ -31,6 +31,7 @@ TRAINING_FILES = {
 SLOW_FILES = {
     "audit/test_fuzz.py",
     "frameworks/test_failing_ranks.py",
+    "frameworks/test_synchronous_servers.py",
     "frameworks/test_torch_training.py",
     "guard/test_coordinator.py",
     "launchers/test_kubernetes.py",

@@ -13,7 +13,7 @@ import numpy as np
 
 from dlperf_study.analysis.throughput import makespan_seconds, slowest_training
 from dlperf_study.arrays import Floats
-from dlperf_study.evidence.rank_agreement import ALL_REDUCE, NO_EXCHANGE
+from dlperf_study.evidence.rank_agreement import ALL_REDUCE, NO_EXCHANGE, SYNCHRONOUS_PUSH_PULL
 from dlperf_study.evidence.rank_log import RankLog, Window
 from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, TRAINING
 from dlperf_study.evidence.run import Run
@@ -60,8 +60,13 @@ def communication_of(run: Run) -> dict[str, float | None]:
 
 
 def exchange_kind(run: Run) -> str:
-    """Return how gradients are exchanged: all_reduce, push_pull or none."""
+    """Return how gradients are exchanged: all_reduce, push_pull, synchronous_push_pull or none."""
     return str(run.ranks[0].facts["exchange"])
+
+
+def ranks_wait(run: Run) -> bool:
+    """Return whether ranks wait for each other in every step; one rank without a server has none to wait for."""
+    return exchange_kind(run) in (ALL_REDUCE, SYNCHRONOUS_PUSH_PULL)
 
 
 def computation_windows(log: RankLog, exchange: str) -> list[Window]:
@@ -136,9 +141,9 @@ def jitter_seconds(run: Run) -> float | None:
     0 where ranks don't wait for each other. None where they wait inside their computation, as with a sharded
     classifier, and where computation was not measured.
     """
-    if exchange_kind(run) != ALL_REDUCE:
+    if not ranks_wait(run):
         return 0.0
-    halves = [computation_windows(log, ALL_REDUCE) for log in run.ranks]
+    halves = [computation_windows(log, exchange_kind(run)) for log in run.ranks]
     if run.configuration.classifier == "sharded" or not all(halves):
         return None
     excesses = []
@@ -188,9 +193,9 @@ def unexplained_waiting_seconds(run: Run) -> float:
 def rank_waiting_seconds(run: Run) -> float:
     """Return how long the fastest rank waits for the slowest in a step, by their computation times.
 
-    0 if ranks don't wait for each other: with one rank, and with a server.
+    0 if ranks don't wait for each other: with one rank, and with an asynchronous server.
     """
-    if exchange_kind(run) != ALL_REDUCE:
+    if not ranks_wait(run):
         return 0.0
     seconds = [computation.mean for computation in rank_computations(run)]
     return max(seconds) - min(seconds) if seconds else 0.0

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from dlperf_study.arrays import Floats
-from dlperf_study.evidence.rank_agreement import ALL_REDUCE, NO_EXCHANGE, PUSH_PULL
+from dlperf_study.evidence.rank_agreement import PUSH_PULL
 from dlperf_study.evidence.rank_log import RankLog, Window
 from dlperf_study.evidence.rank_log_writer import TRAINING, WARMUP
 from dlperf_study.evidence.run import Run
@@ -80,13 +80,13 @@ def step_variation(step_seconds: Floats) -> float | None:
 def step_percentiles(run: Run) -> dict[str, float | None]:
     """Return the median, the 95th and the 99th percentile of the job's step times, in seconds.
 
-    Where ranks exchange with each other a step of the job takes as long as that of its slowest rank; with a server no
-    rank waits for another, and the steps of all ranks count. Linear between the two nearest steps. None where a window
-    has fewer steps than it takes for one of them to be beyond: 20 for the 95th, 100 for the 99th.
+    Where ranks wait for each other a step of the job takes as long as that of its slowest rank; with an asynchronous
+    server no rank waits for another, and the steps of all ranks count. Linear between the two nearest steps. None where
+    a window has fewer steps than it takes for one of them to be beyond: 20 for the 95th, 100 for the 99th.
     """
     windows = [window.step_seconds for window in run.windows(TRAINING)]
-    is_synchronous = run.ranks[0].facts["exchange"] in (NO_EXCHANGE, ALL_REDUCE)
-    steps = np.max(windows, axis=0) if is_synchronous else np.concatenate(windows)
+    is_asynchronous = run.ranks[0].facts["exchange"] == PUSH_PULL
+    steps = np.concatenate(windows) if is_asynchronous else np.max(windows, axis=0)
     columns: dict[str, float | None] = {}
     for percentile, seconds in zip(PERCENTILES, np.percentile(steps, PERCENTILES), strict=True):
         is_known = steps.size * (100 - percentile) >= 100

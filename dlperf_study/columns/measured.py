@@ -232,7 +232,14 @@ MODEL = (
 
 #: Hardware and software of a run.
 ENVIRONMENT = (
-    Column("exchange", "Exchange", "", STRING, "how gradients travel: all_reduce, push_pull or none", R),
+    Column(
+        "exchange",
+        "Exchange",
+        "",
+        STRING,
+        "how gradients travel: all_reduce, push_pull, synchronous_push_pull (ranks wait for each other) or none",
+        R,
+    ),
     Column("device", "Device", "", STRING, "cpu or gpu", RCP),
     Column("device_name", "Device name", "", STRING, "name that the device reports", RP),
     Column("device_peak_flops", "Device peak", "FLOP/s", FLOAT, "peak of one device, from the cluster file", R),

@@ -16,8 +16,8 @@ def _percentile(percentile: int) -> tuple[Column, ...]:
     """Return the columns on a percentile of the job's step times."""
     fewest = 100 // (100 - percentile)
     definition = (
-        f"{percentile}th percentile of the steps of the window, each that of its slowest rank, with a server those of "
-        f"all ranks; missing below {fewest} steps"
+        f"{percentile}th percentile of the steps of the window, each that of its slowest rank, with an "
+        f"asynchronous server those of all ranks; missing below {fewest} steps"
     )
     name, label = f"step_p{percentile}_seconds", f"Step, p{percentile}"
     return with_interval(Column(name, label, "s", FLOAT, definition, RC))
@@ -64,7 +64,7 @@ TIMES = (
             "s",
             FLOAT,
             "part of the exposed communication: mean over computation-only steps of the slowest rank − mean of the "
-            "rank that is slowest on average; 0 with a server, where ranks don't wait for each other",
+            "rank that is slowest on average; 0 with an asynchronous server, where ranks don't wait for each other",
             RC,
         )
     ),

@@ -15,8 +15,9 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import TaskRole
 from dlperf_study.wording import counted
 
-#: How gradients travel: not at all, by averaging among the ranks, or to servers and back as parameters.
-NO_EXCHANGE, ALL_REDUCE, PUSH_PULL = "none", "all_reduce", "push_pull"
+#: How gradients travel, see ``records.Exchange``; with the last two ranks wait for each other in every step.
+NO_EXCHANGE, PUSH_PULL, ALL_REDUCE, SYNCHRONOUS_PUSH_PULL = "none", "push_pull", "all_reduce", "synchronous_push_pull"
+EXCHANGE_OF_STRATEGY = {"all_reduce": ALL_REDUCE, "async": PUSH_PULL, "sync": SYNCHRONOUS_PUSH_PULL}
 #: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank has the complete network.
 EQUAL_FACTS, REPLICATED_FACTS = (
     ("exchange", "exchange_threads", "gradient_bytes", "library", "library_version", "code"),
@@ -164,8 +165,9 @@ def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configurati
     if (kind == NO_EXCHANGE) != is_alone:
         ranks, servers = counted(configuration.world_size, "rank"), counted(configuration.servers, "server")
         yield f"exchange is {kind} in a run of {ranks} and {servers}"
-    if configuration.strategy == ALL_REDUCE and kind not in (NO_EXCHANGE, ALL_REDUCE):
-        yield f"exchange is {kind}, but the strategy is {ALL_REDUCE}"
+    expected = EXCHANGE_OF_STRATEGY.get(configuration.strategy)
+    if expected and kind not in (NO_EXCHANGE, expected):
+        yield f"exchange is {kind}, but the strategy is {configuration.strategy}"
     if is_alone:
         return
     element = ELEMENT_BYTES[configuration.gradient_compression]

@@ -24,8 +24,9 @@ Flops = Annotated[float, Field(ge=1, le=1e18)]
 Cores = Annotated[float, Field(ge=0, le=1e6)]
 #: The clock of the windows counts nanoseconds.
 StepSeconds = Annotated[float, Field(ge=1e-9, le=1e9)]
-#: How gradients travel: not at all, by averaging among the ranks, or to servers and back as parameters.
-Exchange = Literal["none", "all_reduce", "push_pull"]
+#: How gradients travel: not at all, by averaging among the ranks, or to servers and back as parameters; in the last way
+#: servers apply the mean of a step once all ranks have pushed.
+Exchange = Literal["none", "all_reduce", "push_pull", "synchronous_push_pull"]
 
 
 @with_config(RECORD)

@@ -10,11 +10,11 @@ What Paddle 3.0.0 does, according to the tables of the servers between steps:
 - GEO mode exchanges sparse tables only. These models are dense: every trainer would train alone.
 - One server's parameters travel in one message, and brpc refuses more than 64 MB. Its setting can no
   longer be passed through Paddle, so it is raised in the loaded library.
-- Synchronous mode ends in a segmentation fault. A substitute from flush, barrier and pull gives equal
-  weights, but the client's flush sleeps 100 ms each time, which would be reported as training time.
+- Synchronous mode ends in a segmentation fault in ``SendBarrierOp``, because the runtime makes no communicator
+  for it. Made here, it works: the servers average the gradients of a step, and every trainer waits until their
+  mean is applied. See ``_paddle_communicator.py``.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -35,11 +35,14 @@ from dlperf_study.frameworks._base import (
     network_environment,
     unbuilt_levels,
 )
-from dlperf_study.frameworks._paddle_static import StaticProgram, connect
+from dlperf_study.frameworks._paddle_client import connect
+from dlperf_study.frameworks._paddle_static import StaticProgram
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
 
-STRATEGIES = ("local", "async")
+STRATEGIES = ("local", "async", "sync")
+#: How gradients travel, by strategy.
+EXCHANGES = {"local": "none", "async": "push_pull", "sync": "synchronous_push_pull"}
 LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
 #: Of the communicator and of brpc: so many computed while a trainer pushed and pulled.
 EXCHANGE_THREADS = 8
@@ -47,7 +50,6 @@ EXCHANGE_THREADS = 8
 FIRST_WITHOUT_SERVERS = (3, 1)
 REFUSED_STRATEGIES = {
     "geo": "Paddle's GEO mode exchanges sparse tables only, so with a dense model every trainer would train alone",
-    "sync": "Paddle 3.0.0 ends synchronous mode with a segmentation fault in SendBarrierOp",
 }
 
 
@@ -59,8 +61,8 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     yield from data_source_obstacles(configuration, "paddle")
     if configuration.strategy == "local" and (configuration.servers or configuration.world_size > 1):
         yield "strategy local is one process without servers"
-    if configuration.strategy == "async" and not configuration.servers:
-        yield "strategy async needs servers of at least 1"
+    if configuration.strategy in ("async", "sync") and not configuration.servers:
+        yield f"strategy {configuration.strategy} needs servers of at least 1"
     if configuration.optimizer != "sgd":
         yield f"optimizer {configuration.optimizer} is not kept by Paddle's dense tables (built: sgd)"
     if configuration.classifier == "sharded":
@@ -158,13 +160,13 @@ class ParameterServerTrainer:
         import paddle
 
         self.rank, self.world_size = _paddle_common.environment_rank()
-        self.exchange_kind = "push_pull" if configuration.servers else "none"
+        self.exchange_kind = EXCHANGES[configuration.strategy]
         self._configuration = configuration
         self._program = StaticProgram(configuration)
         self._executor = paddle.static.Executor(paddle.CPUPlace())
         self._executor.run(self._program.startup)
-        self._running = self._program.main
-        self._client = connect() if configuration.servers else None
+        self._running = self._program.step
+        self._client = connect(configuration.strategy) if configuration.servers else None
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
@@ -180,11 +182,11 @@ class ParameterServerTrainer:
         """Compute and push the gradients, then pull the parameters; alone, update in place."""
         loss = self.computation_step(batch)
         if self._client:
-            self._client.pull()
+            self._client.finish_step()
         return loss
 
     def computation_step(self, batch: dict[str, Any]) -> Any:
-        """Run the current program once: with its ``send`` operator, or without."""
+        """Run the current program once: as in a step, or without its ``send`` operator."""
         return self._executor.run(self._running, feed=batch, fetch_list=[self._program.loss], return_numpy=False)
 
     @contextmanager
@@ -201,14 +203,9 @@ class ParameterServerTrainer:
 
         A dense table takes the gradients of all its parameters at once, so there is no push of fewer bytes.
         """
-        client, push = self._client, partial(self._executor.run, self._program.send_only)
-
-        def exchange() -> None:
-            if client:
-                push()
-                client.pull()
-
-        return exchange
+        if not self._client:
+            return lambda: None
+        return self._client.exchange(partial(self._executor.run, self._program.zero_gradients))
 
     def barrier(self) -> None:
         """Wait for all trainers."""
@@ -230,23 +227,8 @@ class ParameterServerTrainer:
         return float(np.asarray(loss[0]).reshape(-1)[0])
 
     def settle(self) -> Drain:
-        """Apply every pushed gradient, then pull: all trainers now hold the servers' parameters.
-
-        A flush looks every 100 ms whether gradients are pending, and not before the first of these. So a second one,
-        of nothing, is taken off, and it is how much longer they may have been pending.
-        """
-        if not self._client:
-            return Drain()
-        flushes = []
-        for _ in range(2):
-            start = time.perf_counter()
-            self._client.flush()
-            flushes.append(time.perf_counter() - start)
-        pending, empty = flushes
-        self._client.barrier()
-        self._client.pull()
-        self._client.barrier()
-        return Drain(max(0.0, pending - empty), empty)
+        """Wait until all updates are applied: all trainers now hold the servers' parameters."""
+        return self._client.settle() if self._client else Drain()
 
     def parameter_checksum(self) -> str:
         """Return a digest of the dense parameters."""

@@ -29,7 +29,7 @@ class TrainingParameters:
         metadata=declared(
             "Strategy",
             "how the framework distributes the training",
-            note="`local` and `async` of `paddle_ps`; `all_reduce` of all others",
+            note="`local`, `async` and `sync` of `paddle_ps`; `all_reduce` of all others",
         )
     )
     model: str = field(metadata=declared("Model", "name of the model", always_known=True, published=True))

@@ -131,13 +131,15 @@ def test_the_error_of_a_mean_of_independent_steps_is_the_usual_one():
     assert mean_error(np.array([1.0])) == mean_error(np.array([1.0, 1.0, 1.0])) == 0.0
 
 
-def test_waiting_for_jitter_is_split_off(make_run):
+@pytest.mark.parametrize("exchange", ["all_reduce", "synchronous_push_pull"])
+def test_waiting_for_jitter_is_split_off(make_run, exchange):
     """Ranks are equally fast on average, but never slow in the same step: each step waits 0.1 s for one of them."""
     times = {
         0: {"training": [1.3, 1.3], **computation([1.1, 0.9], [1.1, 0.9]), "exchange": [0.4, 0.4]},
         1: {"training": [1.3, 1.3], **computation([0.9, 1.1], [0.9, 1.1]), "exchange": [0.4, 0.4]},
     }
-    run = make_run(times, measured_steps=2, computation_steps=4, exchange_steps=2, **TWO)
+    recipe = Recipe(exchange=exchange)
+    run = make_run(times, recipe=recipe, measured_steps=2, computation_steps=4, exchange_steps=2, **TWO)
     assert exposed_seconds(run) == pytest.approx(0.3)
     assert jitter_seconds(run) == communication_of(run)["jitter_seconds"] == pytest.approx(0.1)
     assert overlap(run) == pytest.approx(1 - 0.2 / 0.4)
@@ -239,6 +241,7 @@ def test_a_step_waits_longer_than_the_exchange_only_by_what_is_exposed_beyond_it
 def test_the_fastest_rank_waits_for_the_slowest_where_ranks_wait(hand_made_run):
     assert rank_waiting_seconds(hand_made_run()) == pytest.approx(1.0 - 0.8)
     assert rank_waiting_seconds(hand_made_run(exchange="push_pull", seed=1)) == 0.0
+    assert rank_waiting_seconds(hand_made_run(exchange="synchronous_push_pull", seed=2)) == pytest.approx(1.0 - 0.8)
 
 
 def test_nobody_waits_for_ranks_whose_computation_was_not_measured(hand_made_run):

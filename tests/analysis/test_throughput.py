@@ -69,7 +69,9 @@ def test_drain_and_loss_are_taken_from_the_ranks(make_run):
     assert final_loss(run) == pytest.approx(1.5)
 
 
-@pytest.mark.parametrize(("exchange", "median"), [("all_reduce", 1.5), ("push_pull", 1.0)])
+@pytest.mark.parametrize(
+    ("exchange", "median"), [("all_reduce", 1.5), ("synchronous_push_pull", 1.5), ("push_pull", 1.0)]
+)
 def test_the_median_step_is_that_of_the_slowest_rank_or_of_all_ranks_where_none_waits(hand_made_run, exchange, median):
     run = hand_made_run(exchange, training=(0.5, 3.0, 1.0, 1.0))
     assert step_percentiles(run)["step_p50_seconds"] == pytest.approx(median)

@@ -310,6 +310,7 @@ def write_ranks(paths, asked, alter):
         ),
         ({"devices_per_node": 1}, {"exchange": "all_reduce"}, "exchange is all_reduce in a run of 1 rank"),
         ({"strategy": "all_reduce"}, {"exchange": "push_pull"}, "push_pull, but the strategy is all_reduce"),
+        ({"strategy": "sync", "servers": 1}, {"exchange": "push_pull"}, "push_pull, but the strategy is sync"),
         ({}, {"gradient_bytes": 2_000_000}, "2000000, which doesn't fit 1000000 parameters of 4 bytes: 4000000"),
         ({"gradient_compression": "fp16"}, {"gradient_bytes": 4_000_000}, "doesn't fit 1000000 parameters of 2 bytes"),
         ({"classifier": "sharded"}, {"gradient_bytes": 4_000_004}, "doesn't fit"),

@@ -38,6 +38,10 @@ def asynchronous(trainers: int, **changes: Any) -> Configuration:
     return configuration(framework="paddle_ps", strategy="async", servers=1, devices_per_node=trainers, **changes)
 
 
+def synchronous(trainers: int, **changes: Any) -> Configuration:
+    return configuration(framework="paddle_ps", strategy="sync", servers=2, devices_per_node=trainers, **changes)
+
+
 def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = ()) -> JobResult:
     """Run the job of a configuration, or ``script`` in every trainer of it."""
     job = frameworks.load(asked.framework).job(asked, CLUSTER)
