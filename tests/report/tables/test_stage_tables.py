@@ -1,0 +1,102 @@
+import re
+
+import pytest
+
+from dlperf_study.analysis.stages import STAGES, stage_rows
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.paths import StudyPaths
+from dlperf_study.published import load_source
+from dlperf_study.report.context import NO_SOURCES
+from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.tables.stage_tables import stages
+from dlperf_study.report.tables.table import Cell, Table
+from tests.evidence_factory import Planned, configuration
+from tests.report.conftest import ALONE, TOGETHER, write_titled
+
+#: As Minikube's workers in ElasticDL, with fewer samples in a batch.
+MINIKUBE = {
+    **{"model": "mobilenet_v2", "strategy": "all_reduce", "image_size": 32, "classes": 10},
+    **{"batch_per_device": 8, "threads_per_device": 1, "nodes": 1},
+}
+SAMPLES_OF_A_TASK = 3200
+TASK, BATCHES, MODEL, GRADIENT, COPY, UPDATE, PASSES = (stage.label for stage in STAGES)
+
+
+def planned() -> list[Planned]:
+    one, two = (configuration(devices_per_node=devices, **MINIKUBE) for devices in (1, 2))
+    other_images = configuration(**MINIKUBE | {"image_size": 64})
+    return [
+        Planned(one, ALONE),
+        Planned(two, TOGETHER, baseline=one),
+        Planned(other_images, ALONE, baseline=other_images),
+    ]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    paths = StudyPaths(tmp_path_factory.mktemp("outputs") / "example")
+    return write_titled(paths, planned(), published=("elasticdl_allreduce_wiki",))
+
+
+def cells_of(table: Table, group: str, devices: str, *, ours: bool) -> dict[str, Cell]:
+    grouped = zip(table.groups, table.rows, strict=True)
+    [cells] = [
+        cells
+        for name, cells in grouped
+        if group in name and cells[1].text == devices and cells[0].text.startswith("Ours: ") == ours
+    ]
+    return {heading.label: cell for heading, cell in zip(table.headings, cells, strict=True)}
+
+
+def test_every_published_task_has_its_stages_as_printed(dataset: Dataset) -> None:
+    table = stages(dataset)
+    published = [cells for cells in table.rows if not cells[0].text.startswith("Ours: ")]
+    assert len(published) == 2 + 3 + 3 + 3
+    printed = cells_of(table, "MobileNetV2: time profiling", "2", ours=False)
+    assert (printed[TASK].text, printed[MODEL].text, printed[GRADIENT].text) == ("143.789", "0.000886917", "33.6484")
+    assert printed[COPY].text == MISSING
+    assert cells_of(table, "GPU: Resnet50", "4", ours=False)[UPDATE].text == "1.30"
+    assert cells_of(table, "GPU: MobileNetV2", "1", ours=False)[GRADIENT].text == MISSING
+
+
+def test_ours_are_steps_of_our_windows_times_the_steps_of_a_task(dataset: Dataset) -> None:
+    ours = cells_of(stages(dataset), "MobileNetV2: time profiling", "2", ours=True)
+    configurations = dataset.configurations
+    [row] = configurations[configurations["world_size"] == 2].itertuples()
+    steps = SAMPLES_OF_A_TASK / 8
+    for label, column in ((TASK, "step_seconds"), (GRADIENT, "exposed_seconds"), (PASSES, "computation_seconds")):
+        assert float(ours[label].text) == pytest.approx(getattr(row, column) * steps, rel=0.01)
+        low, high = (float(end) for end in re.findall(r"[-\d.]+", ours[label].interval))
+        assert low == pytest.approx(getattr(row, f"{column}_low") * steps, rel=0.05)
+        assert high == pytest.approx(getattr(row, f"{column}_high") * steps, rel=0.05)
+    assert ours[BATCHES].text == ours[TASK].text
+
+
+def test_a_stage_that_our_windows_do_not_measure_says_so(dataset: Dataset) -> None:
+    table = stages(dataset)
+    two = cells_of(table, "MobileNetV2: time profiling", "2", ours=True)
+    assert {two[label].text for label in (MODEL, COPY, UPDATE)} == {MISSING}
+    assert two[UPDATE].footnote == "not measured apart: in forward + backward"
+    one = cells_of(table, "MobileNetV2: time profiling", "1", ours=True)
+    assert (one[GRADIENT].text, one[GRADIENT].footnote) == (MISSING, "one worker alone exchanges nothing")
+
+
+def test_only_the_same_network_and_images_on_the_same_kind_of_device_are_there(dataset: Dataset) -> None:
+    groups = [
+        group
+        for group, cells in zip(stages(dataset).groups, stages(dataset).rows, strict=True)
+        if cells[0].text.startswith("Ours: ")
+    ]
+    assert groups == ["AllReduce Benchmark: Minikube: MobileNetV2: time profiling of one task on a worker"] * 2
+
+
+def test_without_a_source_there_are_no_stages(tmp_path_factory: pytest.TempPathFactory) -> None:
+    paths = StudyPaths(tmp_path_factory.mktemp("outputs") / "example")
+    assert stages(write_titled(paths, planned(), published=())).empty == NO_SOURCES
+
+
+def test_a_task_of_which_only_the_whole_is_printed_has_no_row() -> None:
+    cells = load_source("elasticdl_allreduce_wiki")
+    whole = cells[cells["metric"] == "task_process_seconds"]
+    assert len(stage_rows(cells)) == 11
+    assert stage_rows(whole).empty
