@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.arrays import Mask
+from dlperf_study.published.source import MADE_UP, READ
 from dlperf_study.study.configuration import PARAMETERS
-from dlperf_study.study.training_parameters import images_of
 
 #: What must be the same where the source states it: these parameters, the kind of device, and whether images are read.
 _PUBLISHED_PARAMETERS = [name for name, entry in PARAMETERS.items() if entry.published or name == "strategy"]
@@ -50,7 +50,7 @@ class SameQuestion:
     """
 
     def __init__(self, numbers: pd.DataFrame, configurations: pd.DataFrame) -> None:
-        ours = configurations.assign(images=configurations["data_source"].map(images_of, na_action="ignore"))
+        ours = configurations.assign(images=images_of_rows(configurations))
         self._identities = list(ours["identity"])
         self._published, self._ours = dict[str, list[Any]](), dict[str, list[Any]]()
         self._differs = dict[str, Mask]()
@@ -94,6 +94,12 @@ def _differs(published: list[Any], ours: list[Any]) -> Mask:
     masks = {level: (levels != level).to_numpy(np.bool_) for level in set(published) - {None}}
     masks[None] = np.zeros(len(ours), dtype=np.bool_)
     return np.array([masks[level] for level in published], dtype=np.bool_).reshape(len(published), len(ours))
+
+
+def images_of_rows(rows: pd.DataFrame) -> list[str | None]:
+    """Return whether the images of each row are made up or read, which is unknown of logs that do not state it."""
+    images: dict[Any, str | None] = {None: None, PARAMETERS["image_set"].default: MADE_UP}
+    return [images.get(image_set, READ) for image_set in _known(rows["image_set"])]
 
 
 def _known(levels: Iterable[Any]) -> list[Any]:

@@ -51,7 +51,7 @@ WHO = (
     _string("program", "Program", "code that was run"),
     _string("extra", "Besides", "what else tells it from programs of the same name, in the source's words"),
     _string("mode", "Mode", "way to exchange gradients, in the source's words"),
-    _string("images", "Images", "made up, or read from files; follows from the data source where that is stated"),
+    _string("images", "Images", "made up, or read from files"),
     _string("scaling", "Scaling", "weak: batch per device fixed; strong: global batch fixed"),
     Column("sequence_length", "Sequence length", "tokens", INT, "tokens of one sample", P),
     Column(

@@ -50,6 +50,7 @@ METRICS = {
 ESTIMATORS = ("median", "mean", "run", "one value", "not stated")
 SCOPES = ("job", "rank")
 ROLES = ("result", "working")
+IMAGES = MADE_UP, READ = "made up", "read from files"
 #: What may be declared for a source, for a table or for one number; the most specific declaration counts.
 FACTS = (
     "scope",

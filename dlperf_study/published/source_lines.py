@@ -9,9 +9,8 @@ from typing import Any
 
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.errors import PublishedError
-from dlperf_study.published.source import ESTIMATORS, FACTS, METRICS, ROLES, SCOPES, PublishedSource
+from dlperf_study.published.source import ESTIMATORS, FACTS, IMAGES, MADE_UP, METRICS, ROLES, SCOPES, PublishedSource
 from dlperf_study.study.strict_yaml import display_path
-from dlperf_study.study.training_parameters import MADE_UP, READ, images_of
 from dlperf_study.wording import unknown_name
 
 #: Columns that every line needs; any fact may follow.
@@ -61,26 +60,14 @@ def _line(source: PublishedSource, fields: Mapping[str, str], location: str) -> 
     for name, choices in _CHOICES.items():
         if line.get(name) not in choices:
             raise PublishedError(unknown_name(f"{location}: {name} is", str(line.get(name, "")), f"{name}s", choices))
+    if line.get("images", MADE_UP) not in IMAGES:
+        raise PublishedError(unknown_name(f"{location}: images is", str(line["images"]), "levels", IMAGES))
     printed, unit = fields["printed"], fields.get("printed_unit", "")
     try:
-        line |= {"value": value_of(printed, unit), "resolution": resolution_of(printed, unit)} | _images(line)
+        line |= {"value": value_of(printed, unit), "resolution": resolution_of(printed, unit)}
     except PublishedError as error:
         raise PublishedError(f"{location}: {error}") from None
     return with_derived_sizes(line | {"unit": METRICS[line["metric"]].unit})
-
-
-def _images(line: Mapping[str, Any]) -> dict[str, str]:
-    """Return whether images are made up or read, as the data source determines it where the source states that."""
-    declared, data_source = line.get("images"), line.get("data_source")
-    if declared is not None and declared not in (MADE_UP, READ):
-        raise PublishedError(unknown_name("images is", declared, "levels", (MADE_UP, READ)))
-    if data_source is None:
-        return {}
-    if declared not in (None, images_of(data_source)):
-        raise PublishedError(
-            f"images is {declared!r}, but {data_source} is a data source with images {images_of(data_source)!r}"
-        )
-    return {"images": images_of(data_source)}
 
 
 def _typed(name: str, field: str, location: str) -> Any:

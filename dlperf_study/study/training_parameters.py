@@ -9,9 +9,6 @@ PLAN, NETWORK, SELFTEST = Scope.PLAN, Scope.NETWORK, Scope.SELFTEST
 #: week before anybody notices.
 MAX_NODES, MAX_DEVICES_PER_NODE = 10_000, 4_096
 SELFTEST_ONLY = "for studies of the [self-test](selftest.md) only"
-#: Those that read images; the others make them up.
-READING_SOURCES = ("files", "dali")
-MADE_UP, READ = "made up", "read from files"
 
 
 @dataclass(frozen=True)
@@ -198,8 +195,3 @@ class TrainingParameters:
         bounds=(0, MAX_NODES * MAX_DEVICES_PER_NODE),
         note=SELFTEST_ONLY,
     )
-
-
-def images_of(data_source: str) -> str:
-    """Return whether a data source makes images up or reads them from files."""
-    return READ if data_source in READING_SOURCES else MADE_UP

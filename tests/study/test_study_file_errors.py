@@ -135,7 +135,8 @@ ERRORS = [
     (
         "unknown question",
         ("[scaling]", "[speed]"),
-        ": questions[0] is 'speed'; the questions are scaling, communication, comparison, published, audit, quality",
+        ": questions[0] is 'speed'; the questions are scaling, communication, comparison, published, audit, quality, "
+        "original",
     ),
     (
         "empty factor",

@@ -49,15 +49,19 @@ _SAME_ALONE = ("torch_ddp", "horovod_torch")
 
 @dataclass(frozen=True)
 class Answer:
-    """Verdicts, each with what it is about; ``preface`` says how far to believe them, ``note`` applies to all."""
+    """Verdicts, each with what it is about; ``preface`` says how far to believe them, ``note`` applies to all.
+
+    ``empty`` is shown instead when there is none.
+    """
 
     verdicts: tuple[tuple[str, str], ...]
     preface: str
     note: str
+    empty: str = NOTHING_DECLARED
 
     def _repr_html_(self) -> str:
         if not self.verdicts:
-            return f'<p class="nothing">{escape(NOTHING_DECLARED)}</p>'
+            return f'<p class="nothing">{escape(self.empty)}</p>'
         items = "".join(f"<li><b>{escape(label)}:</b> {escape(verdict)}</li>" for label, verdict in self.verdicts)
         preface = f"<p>{escape(self.preface)}</p>" if self.preface else ""
         note = f"<p>{escape(self.note)}</p>" if self.note else ""

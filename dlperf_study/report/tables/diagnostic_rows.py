@@ -11,18 +11,21 @@ from dlperf_study.report.formatting import display_name, listed
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.missing import EXCHANGE_COLUMNS
 from dlperf_study.report.tables.table import Cell
-from dlperf_study.study.study import PUBLISHED
+from dlperf_study.study.study import ORIGINAL, PUBLISHED
 from dlperf_study.wording import counted
 
 QUALITY = "quality"
 #: What is wrong with a run and makes its throughput uncertain: on the page on quality, and wherever there are rates.
 _OF_THE_RATE = ("busy_cores", "cores", "drain_seconds", "steadiness")
+#: What is next to published numbers, on two pages.
+_NEXT_TO_PUBLISHED = {"throughput", "speedup", "efficiency", "computation_to_communication", *_OF_THE_RATE}
 #: The subjects of diagnostics that belong on a page; on that on quality belongs what has no other page.
 TOPICS = {
     "scaling": {"throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu", *_OF_THE_RATE},
     "communication": {*EXCHANGE_COLUMNS, "computation_seconds", "step_seconds", "exchange", "load_balance", "trace"},
     "audit": {"throughput", "speedup", "efficiency", "mfu"},
-    PUBLISHED: {"throughput", "speedup", "efficiency", "computation_to_communication", *_OF_THE_RATE},
+    PUBLISHED: _NEXT_TO_PUBLISHED,
+    ORIGINAL: _NEXT_TO_PUBLISHED,
     "comparison": {"throughput", "relative_throughput", "computation_seconds", "exposed_seconds", *_OF_THE_RATE},
 }
 #: The pages on which diagnostics about logs are shown too: their rates were read from these.

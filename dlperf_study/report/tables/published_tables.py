@@ -58,7 +58,9 @@ def sources(dataset: Dataset) -> Table:
 def _facts(published: Published, name: str) -> dict[str, str]:
     """Return what a source states and, as the last fact, what it does not."""
     source = published.sources[name]
-    conditions = {COLUMNS[column].label: _values(published, name, column) for column in (*_CONDITIONS, "estimator")}
+    conditions = {
+        COLUMNS[column].label: published_levels(published, name, column) for column in (*_CONDITIONS, "estimator")
+    }
     facts = {
         "Authors": source.authors,
         "Year": str(source.year or ""),
@@ -79,23 +81,24 @@ def _facts(published: Published, name: str) -> dict[str, str]:
 def _inferred(published: Published, name: str) -> str:
     """Return the columns whose values a source does not state, without those that are products of others."""
     groups = []
-    for value in _values(published, name, "inferred").split(" / "):
+    for value in published_levels(published, name, "inferred").split(" / "):
         columns = ", ".join(column for column in value.split(", ") if column not in PRODUCTS)
         if columns and columns not in groups:
             groups.append(columns)
     return " / ".join(groups)
 
 
-def _values(published: Published, name: str, column: str) -> str:
+def published_levels(published: Published, name: str, column: str) -> str:
+    """Return what a source states of its results in one column, divided by slashes; empty if nothing."""
     results = published.cells[(published.cells["source"] == name) & (published.cells["role"] == "result")]
-    return " / ".join(str(value) for value in dict.fromkeys(results[column].dropna()))
+    return " / ".join(str(level) for level in dict.fromkeys(results[column].dropna()))
 
 
 def hardware(published: Published) -> str:
     """Return the sentence on what each source ran on; empty without a source."""
     machines = []
     for name, source in published.sources.items():
-        machines.append(f"{source.title}: {_values(published, name, 'hardware') or 'not stated'}")
+        machines.append(f"{source.title}: {published_levels(published, name, 'hardware') or 'not stated'}")
     return f"Published on {'; '.join(machines)}." if machines else ""
 
 
@@ -149,13 +152,21 @@ def as_printed(dataset: Dataset) -> Iterator[Table]:
     """Yield every table of results as its authors printed it."""
     published = Published.read(dataset.plan.published)
     for source, table in published.results():
-        grid, corner = published.as_printed(source, table), published.sources[source].tables[table].rows
-        headings = (Heading(corner), *(Heading(label, numeric=True) for label in grid.columns))
-        rows = []
-        for label, cells in zip(grid.index, grid.to_numpy(), strict=True):
-            rows.append((Cell(label), *map(Cell, cells)))
+        headings, rows = printed_grid(published, source, table)
         name, title = f"printed-{source}-{table}".replace("_", "-"), published.title_of(source, table)
-        yield Table(name, title, "As its authors printed it, cell by cell.", headings, tuple(rows))
+        yield Table(name, title, "As its authors printed it, cell by cell.", headings, rows)
+
+
+def printed_grid(
+    published: Published, source: str, table: str
+) -> tuple[tuple[Heading, ...], tuple[tuple[Cell, ...], ...]]:
+    """Return the headings and the rows of a table as printed; the first cell of a row is its label."""
+    grid, corner = published.as_printed(source, table), published.sources[source].tables[table].rows
+    headings = (Heading(corner), *(Heading(label, numeric=True) for label in grid.columns))
+    rows = []
+    for label, cells in zip(grid.index, grid.to_numpy(), strict=True):
+        rows.append((Cell(label), *map(Cell, cells)))
+    return headings, tuple(rows)
 
 
 def _table(

@@ -1,5 +1,6 @@
 """In words: why a configuration of ours is not next to a published number, and what differs where one is."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -30,6 +31,14 @@ def _listed(differences: Iterable[Difference]) -> str:
         label = COLUMNS[difference.name].label.lower()
         parts.append(f"{label} (published {display_name(difference.published)}, ours {ours})")
     return listed(parts)
+
+
+def reasons_of(matches: Iterable[Match]) -> Iterator[str]:
+    """Yield how many published numbers have nothing of ours next to them, by what the most similar one differs in."""
+    names = [tuple(difference.name for difference in match.differences) for match in matches if not match.identities]
+    for differing, count in Counter(names).most_common():
+        labels = listed([COLUMNS[name].label.lower() for name in differing]) or "everything: there is no configuration"
+        yield f"{count} differ{'s' * (count == 1)} in {labels}"
 
 
 def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:

@@ -26,7 +26,7 @@ SOURCES = ("elasticdl_allreduce_wiki", "dlperf_paddle_plsc", "paddle_vgg16_clust
 CPU_ONLY = {
     **{"model": "resnet50_convolution_biases", "strategy": "all_reduce", "image_size": 32, "classes": 10},
     **{"batch_per_device": 64, "threads_per_device": 4, "devices_per_node": 1},
-    **{"framework": "tensorflow_mirrored", "data_source": "files"},
+    **{"framework": "tensorflow_mirrored", "data_source": "files", "image_set": "cifar10"},
 }
 
 
@@ -192,9 +192,9 @@ def test_sources_have_their_origin_and_what_they_do_not_state(published_study: D
         facts.setdefault(word.text, []).append(said.text)
     assert facts["Page"][0] == "github.com/sql-machine-learning/elasticdl/wiki/allreduce-benchmark"
     assert facts["Inferred"] == [
-        "image_size, classes, batch_per_device, data_source / classes, device_name, data_source",
+        "image_size, classes, batch_per_device, data_source, images / classes, device_name, data_source, images",
         "image_size",
-        "image_size, classes, data_source",
+        "image_size, classes, data_source, images",
     ]
     assert facts["Software"][2].endswith("versions are not stated")
     assert facts["Not stated"][0] == "link"

@@ -1,0 +1,119 @@
+"""What the answer to the question of an original is today, in sentences made of its numbers and of ours."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.analysis.statistics import Estimate, Interval, log_ratio
+from dlperf_study.columns import COLUMNS
+from dlperf_study.dataset.configuration_table import throughputs_of
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import context
+from dlperf_study.report.formatting import display_name, is_missing, listed, plain, with_interval
+from dlperf_study.report.originals import NO_QUESTION, Original, originals_of
+from dlperf_study.report.tables.answers import Answer
+from dlperf_study.report.tables.question_differences import reasons_of
+
+#: What may differ between two published throughputs of one table.
+_FACTORS = (
+    *("world_size", "servers", "batch_per_device", "precision", "loss_scaling", "compiler"),
+    *("data_source", "classifier", "sample_ratio", "classes"),
+)
+_PREFACE = (
+    "A sentence compares how much a throughput changes from one published configuration to another with how much ours "
+    "changes between the same two. How fast the machines are is not compared: they differ."
+)
+
+
+def answers(dataset: Dataset) -> Answer:
+    """Return, for each original, what ours says of its question; nothing where nothing comparable was measured."""
+    verdicts: list[tuple[str, str]] = []
+    for original in originals_of(dataset):
+        title = original.source.title
+        verdicts.append((title, _how_many(original)))
+        throughputs = throughputs_of(dataset.runs, dataset.plan)
+        for first, last in _pairs(original.points[original.is_answered]):
+            ours = [original.measured(point.match).identity for point in (first, last)]
+            ratio = log_ratio(throughputs[ours[1]], throughputs[ours[0]])
+            label = f"{original.published.sources[last.source].tables[last.table].title}, {last.program}"
+            verdicts.append((label, _sentence(first, last, ratio)))
+    preface = _PREFACE if len(verdicts) > len(originals_of(dataset)) else ""
+    return Answer(tuple(verdicts), preface, context.quick_label(dataset).strip(), NO_QUESTION)
+
+
+def _how_many(original: Original) -> str:
+    """Return how many published throughputs have a measured one of ours next to them, and why the others have none."""
+    count, total = sum(original.is_answered), len(original.points)
+    if not count:
+        sentences = [
+            f"Nothing comparable was measured here: none of its {total} throughputs has one of ours next to it."
+        ]
+    else:
+        sentences = [f"Of its {total} throughputs, {count} {'has' if count == 1 else 'have'} one of ours next to it."]
+    others = original.points.loc[[not is_answered for is_answered in original.is_answered], "match"]
+    reasons = list(reasons_of(others))
+    if unmeasured := sum(bool(match.identities) for match in others):
+        reasons.append(f"{unmeasured} {'is' if unmeasured == 1 else 'are'} planned without a completed run here")
+    if reasons:
+        sentences.append(f"Of the others, {'; '.join(reasons)}.")
+    return " ".join(sentences)
+
+
+def _pairs(points: pd.DataFrame) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs of published throughputs that ours answers too.
+
+    Of each line of a table: the baseline and the most devices. Of the points of one program in a table on the most
+    devices that several have: the first and the last.
+    """
+    by_cell = {point.cell: point for point in points.itertuples()}
+    for _, of_program in points.groupby(["table", "program"], sort=False, dropna=False):
+        for _, line in of_program.groupby("series", sort=False):
+            last = max(line.itertuples(), key=lambda point: point.world_size)
+            first = by_cell.get(last.baseline)
+            if first is not None and first.cell != last.cell:
+                yield first, last
+        sizes = of_program["world_size"]
+        shared = sizes[sizes.duplicated(keep=False)]
+        if len(shared):
+            on_most = list(of_program[sizes == shared.max()].itertuples())
+            yield on_most[0], on_most[-1]
+
+
+def _sentence(first: Any, last: Any, ours: Estimate) -> str:
+    """Return how much both throughputs change between two published configurations, and whether that differs."""
+    changes = []
+    for name in _FACTORS:
+        levels = [getattr(point, name) for point in (first, last)]
+        if not any(map(is_missing, levels)) and levels[0] != levels[1]:
+            names = [display_name(level) for level in levels]
+            changes.append(f"{COLUMNS[name].label.lower()} from {names[0]} to {names[1]}")
+    published, bounds = last.value / first.value, _published_interval(first, last)
+    interval = ours.factor_interval()
+    ours_text = _factor(ours.factor, interval)
+    verdict = _verdict(published, bounds, interval)
+    published_text = _factor(published, bounds)
+    return f"With {listed(changes)}, the throughput changes {published_text} in print and {ours_text} here: {verdict}."
+
+
+def _published_interval(first: Any, last: Any) -> Interval | None:
+    """Return the interval of a published speedup; only a ratio to the baseline of its line has one."""
+    if last.baseline != first.cell or is_missing(last.speedup_low):
+        return None
+    return Interval(last.speedup_low, last.speedup_high)
+
+
+def _factor(factor: float, interval: Interval | None) -> str:
+    if interval is None:
+        return f"{plain(factor)}× (without an interval)"
+    return "× ".join(with_interval(factor, interval.low, interval.high))
+
+
+def _verdict(published: float, bounds: Interval | None, ours: Interval | None) -> str:
+    """Return which of two ratios is larger, as far as their intervals tell; without one, that nothing is said."""
+    if ours is None:
+        return "without an interval of ours nothing is said of the difference"
+    low, high = (bounds.low, bounds.high) if bounds else (published, published)
+    if low > ours.high:
+        return "the original gains more"
+    return "ours gains more" if high < ours.low else "no difference that these runs could tell"
