@@ -13,7 +13,7 @@ from dlperf_study.report import context
 from dlperf_study.report.formatting import display_name, is_missing, listed, plain, with_interval
 from dlperf_study.report.originals import NO_QUESTION, Original, originals_of
 from dlperf_study.report.tables.answers import Answer
-from dlperf_study.report.tables.question_differences import reasons_of
+from dlperf_study.report.tables.question_differences import why_unanswered
 
 #: What may differ between two published throughputs of one table.
 _FACTORS = (
@@ -52,12 +52,12 @@ def _how_many(original: Original) -> str:
     else:
         sentences = [f"Of its {total} throughputs, {count} {'has' if count == 1 else 'have'} one of ours next to it."]
     others = original.points.loc[[not is_answered for is_answered in original.is_answered], "match"]
-    reasons = list(reasons_of(others))
+    if count and len(others):
+        sentences.append("The others have none.")
+    sentences.append(why_unanswered(others))
     if unmeasured := sum(bool(match.identities) for match in others):
-        reasons.append(f"{unmeasured} {'is' if unmeasured == 1 else 'are'} planned without a completed run here")
-    if reasons:
-        sentences.append(f"Of the others, {'; '.join(reasons)}.")
-    return " ".join(sentences)
+        sentences.append(f"{unmeasured} {'is' if unmeasured == 1 else 'are'} planned without a completed run here.")
+    return " ".join(filter(None, sentences))
 
 
 def _pairs(points: pd.DataFrame) -> Iterator[tuple[Any, Any]]:

@@ -14,7 +14,7 @@ from dlperf_study.report.originals import NO_QUESTION, Original, originals_of
 from dlperf_study.report.tables.cells import measured_column
 from dlperf_study.report.tables.missing import why_not_measured
 from dlperf_study.report.tables.published_tables import printed_grid, published_levels
-from dlperf_study.report.tables.question_differences import reasons_of, why_no_match
+from dlperf_study.report.tables.question_differences import why_no_match, why_unanswered
 from dlperf_study.report.tables.rows import table_of_configurations
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
@@ -86,8 +86,8 @@ def _on_ours(original: Original, results: pd.DataFrame) -> str:
 
 def _without_ours(results: pd.DataFrame) -> str:
     """Return why no row of ours is below those of a table."""
-    if reasons := list(reasons_of(results["match"])):
-        return f"Nothing of ours is next to it: {'; '.join(reasons)}."
+    if reason := why_unanswered(results["match"]):
+        return f"Nothing of ours is next to it. {reason}"
     return "What would be next to it was not measured here."
 
 

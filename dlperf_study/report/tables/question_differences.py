@@ -33,12 +33,20 @@ def _listed(differences: Iterable[Difference]) -> str:
     return listed(parts)
 
 
-def reasons_of(matches: Iterable[Match]) -> Iterator[str]:
-    """Yield how many published numbers have nothing of ours next to them, by what the most similar one differs in."""
-    names = [tuple(difference.name for difference in match.differences) for match in matches if not match.identities]
-    for differing, count in Counter(names).most_common():
-        labels = listed([COLUMNS[name].label.lower() for name in differing]) or "everything: there is no configuration"
-        yield f"{count} differ{'s' * (count == 1)} in {labels}"
+def why_unanswered(matches: Iterable[Match]) -> str:
+    """Return the sentence on why published numbers have nothing of ours next to them; empty if all have."""
+    unanswered = [match for match in matches if not match.identities]
+    if not unanswered:
+        return ""
+    if not any(match.differences for match in unanswered):
+        return f"{NO_CONFIGURATION.capitalize()}."
+    counts = Counter(difference.name for match in unanswered for difference in match.differences)
+    common = [COLUMNS[name].label.lower() for name, count in counts.items() if count == len(unanswered)]
+    further = [COLUMNS[name].label.lower() for name, count in counts.items() if count < len(unanswered)]
+    if not common:
+        return f"The most similar of ours differs from each of these in one or more of {listed(further)}."
+    differing = f"{listed(common)}; from some also in {listed(further)}" if further else listed(common)
+    return f"The most similar of ours differs from {'all of these' if len(unanswered) > 1 else 'it'} in {differing}."
 
 
 def differs_in(dataset: Dataset, number: Any, row: Any, match: Match) -> str:
