@@ -13,7 +13,7 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.study import question_names
 
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
-QUESTIONS = ("scaling", "communication", "comparison", "published", "audit", "quality", "original")
+QUESTIONS = ("scaling", "communication", "comparison", "published", "audit", "quality", "replication")
 STUDY_NOTEBOOKS = ("summary", *question_names(), "explore")
 SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Diagnostics"]
 MOST_CELLS, MOST_LINES = 30, 10

@@ -26,7 +26,7 @@ from dlperf_study.study.turn import ROUNDS
 from dlperf_study.wording import level
 
 #: The question that needs a declared reference, and the two that need published sources.
-COMPARISON, PUBLISHED, ORIGINAL = "comparison", "published", "original"
+COMPARISON, PUBLISHED, REPLICATION = "comparison", "published", "replication"
 SOURCES_FOLDER = PROJECT / "dlperf_study" / "published" / "sources"
 
 #: An interval needs so many runs; further ones are asked for where it is still too wide.
@@ -110,8 +110,8 @@ class Study:
         self._check_question(COMPARISON, "reference", bool(self.reference), "what to compare with")
         self._check_all_different("duplicate source in published", self.published)
         self._check_question(PUBLISHED, "published", bool(self.published), "the sources to show")
-        if ORIGINAL in self.questions and not self.published:
-            raise self._error("published is missing, because questions has original; give the sources to show")
+        if REPLICATION in self.questions and not self.published:
+            raise self._error("published is missing, because questions has replication; give the sources to show")
         if self.extras and not self.published:
             raise self._error("extras is given, but published is not; name the source that does not have them")
 

@@ -136,7 +136,7 @@ ERRORS = [
         "unknown question",
         ("[scaling]", "[speed]"),
         ": questions[0] is 'speed'; the questions are scaling, communication, comparison, published, audit, quality, "
-        "original",
+        "replication",
     ),
     (
         "empty factor",

@@ -11,7 +11,7 @@ from dlperf_study.report.formatting import display_name, listed
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.missing import EXCHANGE_COLUMNS
 from dlperf_study.report.tables.table import Cell
-from dlperf_study.study.study import ORIGINAL, PUBLISHED
+from dlperf_study.study.study import PUBLISHED, REPLICATION
 from dlperf_study.wording import counted
 
 QUALITY = "quality"
@@ -25,7 +25,7 @@ TOPICS = {
     "communication": {*EXCHANGE_COLUMNS, "computation_seconds", "step_seconds", "exchange", "load_balance", "trace"},
     "audit": {"throughput", "speedup", "efficiency", "mfu"},
     PUBLISHED: _NEXT_TO_PUBLISHED,
-    ORIGINAL: _NEXT_TO_PUBLISHED,
+    REPLICATION: _NEXT_TO_PUBLISHED,
     "comparison": {"throughput", "relative_throughput", "computation_seconds", "exposed_seconds", *_OF_THE_RATE},
 }
 #: The pages on which diagnostics about logs are shown too: their rates were read from these.

@@ -15,7 +15,7 @@ from dlperf_study.study.study import question_names
 from tests.report.conftest import mixed_entries, write_titled
 
 PAGES = ("index.html", *(f"{question}.html" for question in question_names()))
-WITHOUT_FIGURES = {"audit.html", "original.html", "published.html"}
+WITHOUT_FIGURES = {"audit.html", "replication.html", "published.html"}
 pytestmark = pytest.mark.timeout(300)
 
 

@@ -8,8 +8,8 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.published import read_source
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.originals import NO_QUESTION
-from dlperf_study.report.tables import original_answers, original_tables, published_tables
+from dlperf_study.report.replications import NO_QUESTION
+from dlperf_study.report.tables import published_tables, replication_answers, replication_tables
 from dlperf_study.report.tables.table import Table
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
@@ -40,12 +40,12 @@ def workers(paths: StudyPaths, of_two: Recipe, runs: int = 3) -> Dataset:
 
 
 def table_of(dataset: Dataset, title: str) -> Table:
-    [found] = [table for table in original_tables.side_by_side(dataset) if table.title.endswith(title)]
+    [found] = [table for table in replication_tables.side_by_side(dataset) if table.title.endswith(title)]
     return found
 
 
 def answer_to(dataset: Dataset, label: str) -> str:
-    [found] = [verdict for about, verdict in original_answers.answers(dataset).verdicts if label in about]
+    [found] = [verdict for about, verdict in replication_answers.answers(dataset).verdicts if label in about]
     return found
 
 
@@ -71,7 +71,7 @@ def test_a_table_without_ours_says_in_what_they_differ(paths: StudyPaths) -> Non
 
 
 def test_only_a_source_with_a_question_is_an_original(paths: StudyPaths) -> None:
-    table = original_tables.questions(workers(paths, TOGETHER))
+    table = replication_tables.questions(workers(paths, TOGETHER))
     assert list(dict.fromkeys(table.groups)) == [read_source(WIKI).title, read_source(PLSC).title]
     assert table.rows[0][1].text == read_source(WIKI).question
 
@@ -126,7 +126,7 @@ def test_a_table_by_batch_is_compared_from_its_first_to_its_last(paths: StudyPat
 
 
 def test_what_differs_is_next_to_each_other(paths: StudyPaths) -> None:
-    table = original_tables.differences(workers(paths, TOGETHER))
+    table = replication_tables.differences(workers(paths, TOGETHER))
     rows = {
         row[0].text: (row[1].text, row[2].text)
         for row, group in zip(table.rows, table.groups, strict=True)
@@ -139,7 +139,7 @@ def test_what_differs_is_next_to_each_other(paths: StudyPaths) -> None:
 
 
 def test_what_answers_no_number_is_apart(paths: StudyPaths) -> None:
-    table = original_tables.apart(workers(paths, TOGETHER))
+    table = replication_tables.apart(workers(paths, TOGETHER))
     assert len(table.rows) == 1
     assert "ArcFace" in table.groups[0]
     assert MISSING not in table.column("Throughput")
@@ -147,6 +147,6 @@ def test_what_answers_no_number_is_apart(paths: StudyPaths) -> None:
 
 def test_a_study_without_an_original_says_so(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(configuration(), ALONE)], published=(REPORT,))
-    assert NO_QUESTION in original_answers.answers(dataset)._repr_html_()
-    assert NO_QUESTION in original_tables.questions(dataset)._repr_html_()
-    assert list(original_tables.side_by_side(dataset)) == []
+    assert NO_QUESTION in replication_answers.answers(dataset)._repr_html_()
+    assert NO_QUESTION in replication_tables.questions(dataset)._repr_html_()
+    assert list(replication_tables.side_by_side(dataset)) == []

@@ -1,4 +1,4 @@
-"""The original of a study: a published source that asked what the study asks again, with ours next to its numbers."""
+"""A study as the replication of a published source: its numbers, with those of ours that answer the same question."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,23 +10,22 @@ import pandas as pd
 from dlperf_study.analysis.published_points import Published
 from dlperf_study.analysis.same_question import Match, SameQuestion
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.published import PublishedSource, read_source
 from dlperf_study.report import context
 
 NO_QUESTION = "No published source of this study has a question that the study asks again."
 
 
 @dataclass(frozen=True)
-class Original:
+class Replication:
     """One source that has a question, its numbers, and the configurations of a study that answer the same."""
 
     dataset: Dataset
     name: str
 
     @property
-    def source(self) -> PublishedSource:
-        """Who published it, where and when."""
-        return read_source(self.name)
+    def title(self) -> str:
+        """The title of the publication."""
+        return self.published.sources[self.name].title
 
     @cached_property
     def published(self) -> Published:
@@ -62,6 +61,7 @@ class Original:
         return numbers.assign(match=SameQuestion(numbers, self.dataset.configurations).matches())
 
 
-def originals_of(dataset: Dataset) -> list[Original]:
-    """Return the originals of a study, in the order in which it names its sources."""
-    return [Original(dataset, name) for name in dataset.plan.published if read_source(name).question]
+def replications_of(dataset: Dataset) -> list[Replication]:
+    """Return the replications of a study: of each source with a question, in the order in which it names its sources."""
+    sources = Published.read(dataset.plan.published).sources
+    return [Replication(dataset, name) for name, source in sources.items() if source.question]

@@ -11,7 +11,7 @@ from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.formatting import display_name, is_missing, listed, plain, with_interval
-from dlperf_study.report.originals import NO_QUESTION, Original, originals_of
+from dlperf_study.report.replications import NO_QUESTION, Replication, replications_of
 from dlperf_study.report.tables.answers import Answer
 from dlperf_study.report.tables.question_differences import why_unanswered
 
@@ -29,33 +29,33 @@ _PREFACE = (
 def answers(dataset: Dataset) -> Answer:
     """Return, for each original, what ours says of its question; nothing where nothing comparable was measured."""
     verdicts: list[tuple[str, str]] = []
-    for original in originals_of(dataset):
-        title = original.source.title
-        verdicts.append((title, _how_many(original)))
+    for replication in replications_of(dataset):
+        title = replication.title
+        verdicts.append((title, _how_many(replication)))
         throughputs = throughputs_of(dataset.runs, dataset.plan)
-        for first, last in _pairs(original.points[original.is_answered]):
-            ours = [original.measured(point.match).identity for point in (first, last)]
+        for first, last in _pairs(replication.points[replication.is_answered]):
+            ours = [replication.measured(point.match).identity for point in (first, last)]
             ratio = log_ratio(throughputs[ours[1]], throughputs[ours[0]])
-            label = f"{original.published.sources[last.source].tables[last.table].title}, {last.program}"
+            label = f"{replication.published.sources[last.source].tables[last.table].title}, {last.program}"
             verdicts.append((label, _sentence(first, last, ratio)))
-    preface = _PREFACE if len(verdicts) > len(originals_of(dataset)) else ""
+    preface = _PREFACE if len(verdicts) > len(replications_of(dataset)) else ""
     return Answer(tuple(verdicts), preface, context.quick_label(dataset).strip(), NO_QUESTION)
 
 
-def _how_many(original: Original) -> str:
+def _how_many(replication: Replication) -> str:
     """Return how many published throughputs have a measured one of ours next to them, and why the others have none."""
-    count, total = sum(original.is_answered), len(original.points)
+    count, total = sum(replication.is_answered), len(replication.points)
     if not count:
         sentences = [
             f"Nothing comparable was measured here: none of its {total} throughputs has one of ours next to it."
         ]
     else:
         sentences = [f"Of its {total} throughputs, {count} {'has' if count == 1 else 'have'} one of ours next to it."]
-    others = original.points.loc[[not is_answered for is_answered in original.is_answered], "match"]
-    if count and len(others):
+    unanswered = replication.points.loc[[not is_answered for is_answered in replication.is_answered], "match"]
+    if count and len(unanswered):
         sentences.append("The others have none.")
-    sentences.append(why_unanswered(others))
-    if unmeasured := sum(bool(match.identities) for match in others):
+    sentences.append(why_unanswered(unanswered))
+    if unmeasured := sum(bool(match.identities) for match in unanswered):
         sentences.append(f"{unmeasured} {'is' if unmeasured == 1 else 'are'} planned without a completed run here.")
     return " ".join(filter(None, sentences))
 
