@@ -62,6 +62,6 @@ class Replication:
 
 
 def replications_of(dataset: Dataset) -> list[Replication]:
-    """Return the replications of a study: of each source with a question, in the order in which it names its sources."""
+    """Return the replications of a study, one for each of its sources with a question, in the order of the study."""
     sources = Published.read(dataset.plan.published).sources
     return [Replication(dataset, name) for name, source in sources.items() if source.question]
