@@ -19,7 +19,7 @@ MINUTES     ?= 20
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan selftest report data check-cluster lab torch gpu horovod test test-fast check bench fuzz clean active-environment
+.PHONY: help study plan selftest report data check-cluster lab torch gpu tensorflow horovod test test-fast check bench fuzz clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -52,12 +52,15 @@ torch: $(READY) ## install PyTorch, for the studies that compare frameworks
 gpu: $(READY) ## install Paddle or PyTorch for GPUs: PADDLE_INDEX=address TORCH_INDEX=address; remembered
 	@$(PYTHON) -m tools.install_gpu $(if $(PADDLE_INDEX),paddle=$(PADDLE_INDEX)) $(if $(TORCH_INDEX),torch=$(TORCH_INDEX))
 
+tensorflow: $(READY) ## install TensorFlow, for its strategies and its parameter servers
+	@$(PYTHON) -m tools.install_tensorflow
+
 horovod: torch ## build Horovod for that PyTorch, 2-5 minutes once, and check it
 	@$(PYTHON) -m tools.install_horovod
 
 test: $(READY) ## lint, type-check and run all tests; what this machine can't run is skipped and listed
 	@$(MAKE) --no-print-directory check
-	@$(PYTHON) -m tools.install_torch && $(PYTHON) -m tools.install_horovod \
+	@$(PYTHON) -m tools.install_torch && $(PYTHON) -m tools.install_horovod && $(PYTHON) -m tools.install_tensorflow \
 		|| echo "make test: goes on; the tests of what is not installed are skipped" >&2
 	@$(PYTHON) -m pytest $(PARALLEL) $(RECORD) $(TESTS)
 

@@ -28,7 +28,13 @@ PROGRAMS = {
     **dict.fromkeys(("slurmctld", "slurmd", "sbatch"), "apt install slurm-wlm"),
 }
 #: How to get each package that is not in requirements.lock.
-PACKAGES = {"torch": "make torch", "horovod": "make horovod"}
+PACKAGES = {"torch": "make torch", "horovod": "make horovod", "tensorflow": "make tensorflow"}
+#: The packages that a framework needs, by its name.
+OF_FRAMEWORKS = {
+    "torch_ddp": {"torch"},
+    "horovod_torch": {"horovod", "torch"},
+    "tensorflow_mirrored": {"tensorflow"},
+}
 
 
 def is_missing(name: str) -> bool:
@@ -59,10 +65,8 @@ def needs_packages(item: pytest.Item) -> set[str]:
     parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
     names = {parameter for parameter in parameters if isinstance(parameter, str)}
     packages = {name for marker in item.iter_markers("needs") for name in marker.args}
-    if "horovod_torch" in names:
-        packages |= {"horovod", "torch"}
-    if "torch_ddp" in names:
-        packages.add("torch")
+    for framework in names & set(OF_FRAMEWORKS):
+        packages |= OF_FRAMEWORKS[framework]
     return packages | (names & set(PACKAGES))
 
 

@@ -15,6 +15,7 @@ from tests.docs import PAGES, blocks
 RUN_ELSEWHERE = {
     r"make test(-fast)?": (".ci/run", "make test"),
     r"make (torch|horovod).*": ("Makefile", "-m tools.install_torch"),
+    r"make tensorflow": ("Makefile", "-m tools.install_tensorflow"),
     r"make gpu .*": ("tests/test_setup.py", "install_gpu.install("),
     r"python -m tools\.install_(torch|horovod)": ("Makefile", "-m tools.install_horovod"),
     r"make study.*": (".ci/run", "make study STUDY=quickstart QUICK=1"),

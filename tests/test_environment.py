@@ -16,7 +16,9 @@ from packaging.version import Version
 import dlperf_study
 from dlperf_study import __main__ as command_line
 from dlperf_study.paths import PROJECT
-from tools import horovod_build, install_torch, installer
+from tools import horovod_build, installer
+from tools.install_tensorflow import TENSORFLOW
+from tools.install_torch import TORCH
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 DIRECT = [Requirement(text) for text in PYPROJECT["project"]["dependencies"]]
@@ -24,10 +26,11 @@ EXTRAS = {
     name: [Requirement(text) for text in texts] for name, texts in PYPROJECT["project"]["optional-dependencies"].items()
 }
 #: What is installed only where studies compare frameworks, each from a lock of its own.
-COMPARED = [*EXTRAS["torch"], *EXTRAS["horovod"]]
+COMPARED = [*EXTRAS["torch"], *EXTRAS["horovod"], *EXTRAS["tensorflow"]]
 #: The lock has no GPU: its wheels are not on PyPI.
 LOCKED = [*DIRECT, *EXTRAS["test"]]
 ENVIRONMENT = yaml.safe_load((PROJECT / "environment.yml").read_text(encoding="utf-8"))
+LOCKS = ("requirements.lock", TORCH.lock, horovod_build.LOCK, TENSORFLOW.lock)
 #: What is imported from a library that a direct dependency brings along, because it is part of how that one is used.
 BROUGHT_ALONG = {
     "pydantic-core": "pydantic",
@@ -67,28 +70,30 @@ def test_the_lock_has_no_gpu_wheel():
     assert {canonicalize_name(requirement.name) for requirement in EXTRAS["gpu"]}.isdisjoint(pins())
 
 
-@pytest.mark.parametrize("part", ["torch", "horovod"])
-def test_a_framework_to_compare_is_pinned_the_same_everywhere(part):
+@pytest.mark.parametrize(
+    ("part", "page"), [("torch", "horovod.md"), ("horovod", "horovod.md"), ("tensorflow", "tensorflow.md")]
+)
+def test_a_framework_to_compare_is_pinned_the_same_everywhere(part, page):
     (requirement,) = EXTRAS[part]
-    version = next(pin for name, pin in pins(f"requirements-{part}.lock").items() if name == part)
-    assert str(requirement) == f"{part}=={version}"
-    assert f"{part}=={version}" in installer.requirements(installer.pins(f"requirements-{part}.lock"))
-    assert str(version) in (PROJECT / "docs" / "horovod.md").read_text(encoding="utf-8")
+    version = pins(f"requirements-{part}.lock")[requirement.name]
+    assert str(requirement) == f"{requirement.name}=={version}"
+    assert str(requirement) in installer.requirements(installer.pins(f"requirements-{part}.lock"))
+    assert str(version) in (PROJECT / "docs" / page).read_text(encoding="utf-8")
 
 
 def test_the_installers_read_these_locks():
-    assert (install_torch.LOCK, horovod_build.LOCK) == ("requirements-torch.lock", "requirements-horovod.lock")
+    assert (TORCH.lock, horovod_build.LOCK) == ("requirements-torch.lock", "requirements-horovod.lock")
+    assert TENSORFLOW.lock == "requirements-tensorflow.lock"
 
 
 def test_no_package_is_in_two_locks():
-    locks = [set(pins(lock)) for lock in ("requirements.lock", install_torch.LOCK, horovod_build.LOCK)]
+    locks = [set(pins(lock)) for lock in LOCKS]
     assert len(set.union(*locks)) == sum(map(len, locks))
 
 
-@pytest.mark.parametrize(("part", "locks"), [("torch", 2), ("horovod", 3)])
-def test_all_that_a_framework_needs_is_pinned_and_fits(part, locks):
-    names = ("requirements.lock", install_torch.LOCK, horovod_build.LOCK)[:locks]
-    pinned = {name: pin for lock in names for name, pin in pins(lock).items()}
+@pytest.mark.parametrize("part", ["torch", "horovod", "tensorflow-cpu"])
+def test_all_that_a_framework_needs_is_pinned_and_fits(part):
+    pinned = {name: pin for lock in LOCKS for name, pin in pins(lock).items()}
     needed = [Requirement(text) for text in requires(part) or []]
     cpu = [need for need in needed if need.marker is None]
     assert cpu
@@ -96,7 +101,7 @@ def test_all_that_a_framework_needs_is_pinned_and_fits(part, locks):
         assert pinned[canonicalize_name(need.name)] in need.specifier, need
 
 
-@pytest.mark.needs("torch", "horovod")
+@pytest.mark.needs("torch", "horovod", "tensorflow")
 def test_what_the_package_imports_is_declared():
     distributions = packages_distributions()
     imported_packages = {canonicalize_name(name) for module in imported() for name in distributions[module]}

@@ -13,8 +13,9 @@ import pytest
 from dlperf_study.paths import PROJECT
 from tests.requirements import need
 from tests.shell_program import program
-from tools import install_gpu, install_torch
+from tools import install_gpu
 from tools.horovod_build import build_options, compiler_for_torch, key, wheel_folder
+from tools.install_torch import TORCH
 from tools.installer import InstallationError, Log, are_installed, misfits, need_free, pins
 
 TOOLS = ("sh", "df", "awk", "tail", "rm", "touch", "env")
@@ -107,12 +108,12 @@ def call_torch_installed(environment: Path) -> None:
     (environment / ".torch-ready").write_text(metadata.version("torch"))
 
 
-@pytest.mark.needs("torch")
-def test_an_installed_torch_is_checked_once(environment: Path) -> None:
-    first, second = install("torch", environment), install("torch", environment)
+@pytest.mark.parametrize(("library", "package"), [("torch", "torch"), ("tensorflow", "tensorflow-cpu")])
+def test_an_installed_library_is_checked_once(library: str, package: str, environment: Path) -> None:
+    first, second = install(library, environment), install(library, environment)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr
-    assert "torch 2/2" in first.stdout
-    assert second.stdout == f"torch: {metadata.version('torch')} is installed\n"
+    assert f"{library} 2/2" in first.stdout
+    assert second.stdout == f"{library}: {metadata.version(package)} is installed\n"
 
 
 @pytest.mark.needs("torch")
@@ -122,7 +123,7 @@ def test_another_build_of_torch_is_checked_again(
 ) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     (tmp_path / ".torch-ready").write_text(checked or metadata.version("torch"))
-    assert install_torch.is_done() is done
+    assert TORCH.is_done() is done
 
 
 def test_horovod_waits_for_torch(environment: Path) -> None:

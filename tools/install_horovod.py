@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from tools import install_torch
 from tools.horovod_build import LOCK, build, build_options, kept_wheel, key, wheel_folder
+from tools.install_torch import TORCH
 from tools.installer import (
     PIP,
     InstallationError,
@@ -33,7 +33,7 @@ def is_done(options: Mapping[str, str]) -> bool:
 
 def install() -> None:
     """Install Horovod, from the wheel of an earlier build where there is one, and check it by a real all-reduce."""
-    if not install_torch.is_done():
+    if not TORCH.is_done():
         raise InstallationError(
             "Horovod is compiled for one PyTorch, so that comes first: python -m tools.install_torch"
         )

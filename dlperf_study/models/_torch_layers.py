@@ -13,6 +13,10 @@ from typing import Any
 
 from dlperf_study.models._base import composed
 
+#: Layers whose names end in D in Paddle and in d in PyTorch, and those that have the same name.
+RENAMED = ("AdaptiveAvgPool2", "BatchNorm1", "BatchNorm2", "Conv2", "MaxPool2")
+UNCHANGED = ("Dropout", "Flatten", "Identity", "Linear", "ReLU", "ReLU6", "Sequential")
+
 
 def cross_entropy_module(network: Any) -> Any:
     """Return ``network`` with the mean softmax cross-entropy of its logits [N, classes]; labels come as [N]."""
@@ -43,12 +47,12 @@ def residual(body: Any, shortcut: Any) -> Any:
 
 
 def by_paddle_names() -> SimpleNamespace:
-    """Return PyTorch's layers under the names of ``paddle.nn``, for a network written once for both."""
+    """Return PyTorch's layers under the names of ``paddle.nn``, for a network written once for several libraries."""
     from torch import nn
 
-    renamed = {f"{name}D": getattr(nn, f"{name}d") for name in ("Conv2", "BatchNorm1", "BatchNorm2", "MaxPool2")}
-    unchanged = {name: getattr(nn, name) for name in ("Dropout", "Flatten", "Linear", "ReLU", "Sequential")}
-    return SimpleNamespace(**renamed, **unchanged)
+    renamed = {f"{name}D": getattr(nn, f"{name}d") for name in RENAMED}
+    unchanged = {name: getattr(nn, name) for name in UNCHANGED}
+    return SimpleNamespace(**renamed, **unchanged, convolution_norm=convolution_norm, residual=residual)
 
 
 def initialised(network: Any) -> Any:

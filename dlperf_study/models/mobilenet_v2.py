@@ -53,28 +53,35 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
 
 def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
     """Build the same network in PyTorch with cross-entropy."""
-    from torch import nn
+    from dlperf_study.models._torch_layers import by_paddle_names, cross_entropy_module, initialised
 
-    from dlperf_study.models._torch_layers import convolution_norm, cross_entropy_module, initialised
-
-    first = (*convolution_norm(3, STEM, 3, stride=2), nn.ReLU6())
-    last = (*convolution_norm(STAGES[-1][1], FEATURES, 1), nn.ReLU6())
-    residuals = [_torch_block(*block) for block in blocks()]
-    classifier = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(FEATURES, configuration.classes))
-    return cross_entropy_module(initialised(nn.Sequential(*first, *residuals, *last, *classifier)))
+    return cross_entropy_module(initialised(network(by_paddle_names(), configuration.classes)))
 
 
-def _torch_block(inputs: int, expansion: int, outputs: int, stride: int) -> Any:
+def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build the same network in TensorFlow with cross-entropy."""
+    from dlperf_study.models._tensorflow_layers import Layers, Network
+
+    layers = Layers(configuration.seed)
+    return Network(layers, network(layers, configuration.classes))
+
+
+def network(nn: Any, outputs: int) -> Any:
+    """Return the network in a library's layers; ``nn`` names them as ``paddle.nn`` does."""
+    first = (*nn.convolution_norm(3, STEM, 3, stride=2), nn.ReLU6())
+    residuals = [_inverted_residual(nn, *block) for block in blocks()]
+    last = (*nn.convolution_norm(STAGES[-1][1], FEATURES, 1), nn.ReLU6())
+    classifier = (nn.AdaptiveAvgPool2D(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(FEATURES, outputs))
+    return nn.Sequential(*first, *residuals, *last, *classifier)
+
+
+def _inverted_residual(nn: Any, inputs: int, expansion: int, outputs: int, stride: int) -> Any:
     """Return an inverted residual; only one that keeps the shape of its input adds it to its output."""
-    from torch.nn import Identity, ReLU6, Sequential
-
-    from dlperf_study.models._torch_layers import convolution_norm, residual
-
     hidden = inputs * expansion
-    expand = (*convolution_norm(inputs, hidden, 1), ReLU6()) if expansion > 1 else ()
-    depthwise = (*convolution_norm(hidden, hidden, 3, stride, groups=hidden), ReLU6())
-    body = Sequential(*expand, *depthwise, *convolution_norm(hidden, outputs, 1))
-    return residual(body, Identity()) if stride == 1 and inputs == outputs else body
+    expand = (*nn.convolution_norm(inputs, hidden, 1), nn.ReLU6()) if expansion > 1 else ()
+    depthwise = (*nn.convolution_norm(hidden, hidden, 3, stride, groups=hidden), nn.ReLU6())
+    body = nn.Sequential(*expand, *depthwise, *nn.convolution_norm(hidden, outputs, 1))
+    return nn.residual(body, nn.Identity()) if stride == 1 and inputs == outputs else body
 
 
 MODEL = Model(
@@ -85,5 +92,5 @@ MODEL = Model(
     parameters_source="ElasticDL, docs/benchmark/ftlib_benchmark.md (10 classes); torchvision, num_params (1000)",
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; torchvision gives 0.301e9 multiply-accumulates at 224",
-    builders={"paddle": build_paddle, "torch": build_torch},
+    builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
 )

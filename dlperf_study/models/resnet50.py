@@ -58,27 +58,36 @@ def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int)
 
 def torch_network(outputs: int) -> Any:
     """Return Paddle's ResNet-50 as a PyTorch module from images [N, 3, S, S] to [N, outputs]."""
-    from torch import nn
+    from dlperf_study.models._torch_layers import by_paddle_names, initialised
 
-    from dlperf_study.models._torch_layers import convolution_norm, initialised
-
-    stem = (*convolution_norm(3, STEM, 7, stride=2), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1))
-    pooled = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(FEATURES, outputs))
-    bottlenecks = [_torch_bottleneck(*block) for block in blocks()]
-    return initialised(nn.Sequential(*stem, *bottlenecks, *pooled))
+    return initialised(network(by_paddle_names(), outputs))
 
 
-def _torch_bottleneck(inputs: int, width: int, stride: int) -> Any:
+def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build the same network in TensorFlow with cross-entropy."""
+    from dlperf_study.models._tensorflow_layers import Layers, Network
+
+    layers = Layers(configuration.seed)
+    return Network(layers, network(layers, configuration.classes))
+
+
+def network(nn: Any, outputs: int) -> Any:
+    """Return Paddle's ResNet-50 in a library's layers; ``nn`` names them as ``paddle.nn`` does."""
+    stem = (*nn.convolution_norm(3, STEM, 7, stride=2), nn.ReLU(), nn.MaxPool2D(3, stride=2, padding=1))
+    bottlenecks = [_bottleneck(nn, *block) for block in blocks()]
+    return nn.Sequential(*stem, *bottlenecks, nn.AdaptiveAvgPool2D(1), nn.Flatten(), nn.Linear(FEATURES, outputs))
+
+
+def _bottleneck(nn: Any, inputs: int, width: int, stride: int) -> Any:
     """Return one block; where it changes the shape of its input, the shortcut has a convolution too."""
-    from torch.nn import Identity, ReLU, Sequential
-
-    from dlperf_study.models._torch_layers import convolution_norm, residual
-
     outputs = 4 * width
-    narrow = (*convolution_norm(inputs, width, 1), ReLU(), *convolution_norm(width, width, 3, stride), ReLU())
-    body = Sequential(*narrow, *convolution_norm(width, outputs, 1))
-    shortcut = Identity() if inputs == outputs else Sequential(*convolution_norm(inputs, outputs, 1, stride))
-    return Sequential(residual(body, shortcut), ReLU())
+    first = (*nn.convolution_norm(inputs, width, 1), nn.ReLU())
+    body = nn.Sequential(
+        *first, *nn.convolution_norm(width, width, 3, stride), nn.ReLU(), *nn.convolution_norm(width, outputs, 1)
+    )
+    is_projected = inputs != outputs
+    shortcut = nn.Sequential(*nn.convolution_norm(inputs, outputs, 1, stride)) if is_projected else nn.Identity()
+    return nn.Sequential(nn.residual(body, shortcut), nn.ReLU())
 
 
 MODEL = Model(
@@ -89,5 +98,5 @@ MODEL = Model(
     parameters_source="torchvision, ResNet50_Weights.IMAGENET1K_V1, num_params; less 990 x 2,049 for 10 classes",
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; torchvision gives 4.089e9 multiply-accumulates at 224",
-    builders={"paddle": build_paddle, "torch": build_torch},
+    builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
 )

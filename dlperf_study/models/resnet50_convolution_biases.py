@@ -34,6 +34,14 @@ def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int)
     return module
 
 
+def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build the same network in TensorFlow."""
+    from dlperf_study.models._tensorflow_layers import Layers, Network
+
+    layers = Layers(configuration.seed, convolution_biases=True)
+    return Network(layers, resnet50.network(layers, configuration.classes))
+
+
 MODEL = Model(
     name="resnet50_convolution_biases",
     image_size=32,
@@ -42,5 +50,5 @@ MODEL = Model(
     parameters_source="ElasticDL, docs/benchmark/ftlib_benchmark.md",
     forward_macs=resnet50.forward_macs,
     flops_source=resnet50.MODEL.flops_source,
-    builders={"paddle": build_paddle, "torch": build_torch},
+    builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
 )

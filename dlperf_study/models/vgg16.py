@@ -33,23 +33,36 @@ def build_paddle(configuration: NetworkConfiguration, rank: int, world_size: int
 
 
 def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
-    """Build the same network in PyTorch with cross-entropy; it pools features to 7x7 at any size, as Paddle's does."""
-    from torch import nn
+    """Build the same network in PyTorch with cross-entropy."""
+    from dlperf_study.models._torch_layers import by_paddle_names, cross_entropy_module, initialised
 
-    from dlperf_study.models._torch_layers import cross_entropy_module, initialised
+    return cross_entropy_module(initialised(network(by_paddle_names(), configuration.classes)))
 
+
+def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build the same network in TensorFlow with cross-entropy."""
+    from dlperf_study.models._tensorflow_layers import Layers, Network
+
+    layers = Layers(configuration.seed)
+    return Network(layers, network(layers, configuration.classes))
+
+
+def network(nn: Any, outputs: int) -> Any:
+    """Return the network in a library's layers; ``nn`` names them as ``paddle.nn`` does.
+
+    It pools features to 7x7 at any size of images, as Paddle's does.
+    """
     layers: list[Any] = []
     inputs = 3
     for channels, convolutions in GROUPS:
         for _ in range(convolutions):
-            layers += [nn.Conv2d(inputs, channels, 3, padding=1), nn.ReLU()]
+            layers += [nn.Conv2D(inputs, channels, 3, padding=1), nn.ReLU()]
             inputs = channels
-        layers.append(nn.MaxPool2d(2))
-    layers += [nn.AdaptiveAvgPool2d(7), nn.Flatten()]
+        layers.append(nn.MaxPool2D(2, 2))
+    layers += [nn.AdaptiveAvgPool2D(7), nn.Flatten()]
     for features in (512 * 7 * 7, 4096):
         layers += [nn.Linear(features, 4096), nn.ReLU(), nn.Dropout(0.5)]
-    layers.append(nn.Linear(4096, configuration.classes))
-    return cross_entropy_module(initialised(nn.Sequential(*layers)))
+    return nn.Sequential(*layers, nn.Linear(4096, outputs))
 
 
 MODEL = Model(
@@ -60,6 +73,6 @@ MODEL = Model(
     parameters_source="torchvision, VGG16_Weights.IMAGENET1K_V1, num_params",
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; torchvision gives 15.47e9 multiply-accumulates at 224",
-    builders={"paddle": build_paddle, "torch": build_torch},
+    builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
     smallest_image_size=32,
 )

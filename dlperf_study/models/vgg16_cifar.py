@@ -44,6 +44,14 @@ def build_torch(configuration: NetworkConfiguration, rank: int, world_size: int)
     return cross_entropy_module(initialised(_network(by_paddle_names(), configuration)))
 
 
+def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size: int) -> Any:
+    """Build the same network in TensorFlow with cross-entropy."""
+    from dlperf_study.models._tensorflow_layers import Layers, Network
+
+    layers = Layers(configuration.seed)
+    return Network(layers, _network(layers, configuration))
+
+
 def _network(nn: Any, configuration: NetworkConfiguration) -> Any:
     """Return the network in a library's layers; ``nn`` names them as ``paddle.nn`` does."""
     layers: list[Any] = []
@@ -75,6 +83,6 @@ MODEL = Model(
     parameters_source="derived from benchmark/cluster/vgg16/vgg16_fluid.py of PaddlePaddle; no count was published",
     forward_macs=forward_macs,
     flops_source=FLOPS_SOURCE,
-    builders={"paddle": build_paddle, "torch": build_torch},
+    builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
     smallest_image_size=SHRINKING,
 )

@@ -73,7 +73,7 @@ class TrainingParameters:
         levels=("fp32", "amp_fp16", "amp_bf16"),
         always_known=True,
         published=True,
-        note="`amp_fp16` and `amp_bf16`: PyTorch and Horovod only",
+        note="`amp_fp16` and `amp_bf16`: PyTorch and Horovod only; TensorFlow: `amp_bf16`",
     )
     loss_scaling: str = parameter(
         "none",
@@ -89,14 +89,14 @@ class TrainingParameters:
         "compiler between model and device",
         levels=("none", "xla"),
         published=True,
-        note="`xla`: not built yet",
+        note="`xla`: TensorFlow only",
     )
     memory_format: str = parameter(
         "nchw",
         "Memory format",
         "order of the dimensions of images and features in memory",
         levels=("nchw", "nhwc"),
-        note="`nhwc` (channels last): PyTorch only; Horovod exchanges contiguous gradients only",
+        note="`nhwc` (channels last): PyTorch without Horovod, and TensorFlow, which has no other",
     )
     gradient_compression: str = parameter(
         "none",
@@ -113,7 +113,7 @@ class TrainingParameters:
         scope=NETWORK,
         unit="MiB",
         bounds=(0, 65_536),
-        note="0: no fusion (Horovod only)",
+        note="0: no fusion (Horovod and TensorFlow only)",
     )
     cycle_time_ms: float = parameter(
         -1.0,
@@ -161,14 +161,6 @@ class TrainingParameters:
     )
     threads_per_device: int = parameter(
         1, "Threads per device", "CPU threads of a training process", bounds=(1, MAX_DEVICES_PER_NODE), published=True
-    )
-    memory_limit_mib: int = parameter(
-        0,
-        "Memory limit",
-        "memory that a training process may hold; 0: as much as there is",
-        unit="MiB",
-        bounds=(256, 16_777_216),
-        note="on CPUs only; what needs more [does not fit](#memory)",
     )
     seed: int = parameter(0, "Seed", "seed of parameters and data", bounds=(0, 2**32 - 1))
     replica: int = parameter(

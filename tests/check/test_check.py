@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dlperf_study import launchers
+from dlperf_study import frameworks, launchers
 from dlperf_study.__main__ import main
 from dlperf_study.check import reachability
 from dlperf_study.check.result import CheckResult, CheckStatus, describe, missing, ok
@@ -30,12 +30,13 @@ GPUS = replace(TWO, device="gpu", device_name="Tesla V100")
 ON_ANY_DEVICE = (
     CLUSTER.replace("device: cpu", "device: auto").replace("a CPU", "auto").replace("per_node: 2", "per_node: auto")
 )
-SOFTWARE: dict[str, Any] = {"paddlepaddle": "3.0.0", "torch": "2.13.0", "horovod": "0.28.1", "system": "Linux"}
+VERSIONS = {"paddlepaddle": "3.0.0", "torch": "2.13.0", "horovod": "0.28.1", "tensorflow-cpu": "2.20.0"}
+SOFTWARE: dict[str, Any] = VERSIONS | {"system": "Linux"}
 
 
 def facts(**changes: Any) -> dict[str, Any]:
     brought = {"code": "c0de", "software": SOFTWARE}
-    names = ("horovod_torch", "paddle_collective", "paddle_ps", "torch_ddp")
+    names = frameworks.names()
     return {
         "hardware": {"host": "one", "cpu_model": "a CPU", "cores": 4},
         "code": "c0de",
@@ -94,7 +95,7 @@ def test_gpus_are_counted_and_named(name: str, status: CheckStatus) -> None:
 
 def test_a_framework_on_gpus_is_ok_with_the_versions_that_it_is_built_with() -> None:
     support = {"cuda": "12.6", "cudnn": "9.5.1", "nccl": "2.25.1", "gpus": ["Tesla V100"] * 4, "obstacle": ""}
-    answers = {"torch_ddp": support, "paddle_collective": support | {"gpus": []}, "paddle_ps": None}
+    answers = dict.fromkeys(frameworks.names()) | {"torch_ddp": support, "paddle_collective": support | {"gpus": []}}
     answers["horovod_torch"] = {"error": "python exited with code 1: no libhorovod"}
     results = reachability.check_together(GPUS, {"one": facts(gpu_support=answers)}, {"one": 0.0})
     rows = {result.subject: (result.status, result.detail) for result in results}

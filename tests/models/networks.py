@@ -7,6 +7,7 @@ import numpy
 from dlperf_study import models
 from dlperf_study.study.configuration import Configuration
 
+#: Those that can share a process.
 LIBRARIES = ("paddle", "torch")
 #: How each library makes a tensor of an array, and seeds its generator.
 CONVERTERS = {"paddle": "to_tensor", "torch": "from_numpy"}
@@ -19,8 +20,8 @@ def built_with(library):
 
 
 def built_networks():
-    """Return every model with each library that can build it."""
-    return [(name, library) for name in models.names() for library in models.load(name).builders]
+    """Return every model with each library of this process that can build it."""
+    return [(name, library) for library in LIBRARIES for name in built_with(library)]
 
 
 def build(name, rank=0, world_size=1, library="paddle", **changes):

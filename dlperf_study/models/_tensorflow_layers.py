@@ -1,0 +1,249 @@
+"""Parts of the networks in TensorFlow: Paddle's layers in Paddle's order, started as Paddle starts them.
+
+Keras is not used: its version 3 builds no graphs for sessions, which parameter servers need, and the batch norms of its
+ranks exchange statistics, which those of the other libraries do not.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Of batch norms, as Paddle and PyTorch have them: what is added to a variance, and the share of a new batch.
+EPSILON, STATISTICS_UPDATE = 1e-5, 0.1
+
+
+@dataclass
+class ForwardPass:
+    """One forward pass: whether dropout drops and statistics follow, and the updates of these statistics."""
+
+    is_training: bool = True
+    updates: list[Any] = field(default_factory=list)
+
+
+#: ``layer(features, forward_pass)`` returns features; images are [N, height, width, channels].
+Layer = Callable[[Any, ForwardPass], Any]
+
+
+class Network:
+    """A network with the mean softmax cross-entropy of its logits [N, classes].
+
+    ``parameters`` are its trainable variables in order, ``statistics`` those of its batch norms.
+    """
+
+    def __init__(self, layers: "Layers", network: Layer) -> None:
+        self.parameters, self.statistics = layers.parameters, layers.statistics
+        self._network = network
+
+    def loss(self, images: Any, labels: Any, number_format: Any = None, is_training: bool = True) -> Any:
+        """Return the mean loss, float32, of images [N, S, S, 3] and labels [N].
+
+        Convolutions and linear layers compute in ``number_format``, float32 if it is left out.
+        """
+        import tensorflow as tf
+
+        forward_pass = ForwardPass(is_training)
+        logits = self._network(tf.cast(images, number_format or tf.float32), forward_pass)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, tf.cast(logits, tf.float32))
+        with tf.control_dependencies(forward_pass.updates):
+            return tf.reduce_mean(losses)
+
+
+class Layers:
+    """Makes layers under the names of ``paddle.nn``, and collects their variables in the order in which it makes them.
+
+    Initial values depend on ``seed`` and this order alone, so that they are the same on every rank.
+    ``convolution_biases``: whether a convolution before a batch norm has a bias.
+    """
+
+    def __init__(self, seed: int, convolution_biases: bool = False) -> None:
+        self.parameters: list[Any] = []
+        self.statistics: list[Any] = []
+        self._seed, self._convolution_biases = seed, convolution_biases
+
+    def Conv2D(
+        self,
+        inputs: int,
+        outputs: int,
+        kernel: int,
+        stride: int = 1,
+        padding: int = 0,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> Layer:
+        """Return a square convolution; its weight is [kernel, kernel, inputs / groups, outputs]."""
+        import tensorflow as tf
+
+        deviation = math.sqrt(2 / (inputs * kernel**2))
+        weight = self._normal((kernel, kernel, inputs // groups, outputs), deviation)
+        offsets = self._constant(outputs, 0.0) if bias else None
+        paddings = [[0, 0], [padding, padding], [padding, padding], [0, 0]]
+
+        def convolution(images: Any, forward_pass: ForwardPass) -> Any:
+            kernels = tf.cast(weight, images.dtype)
+            if groups > 1:
+                by_channel = tf.transpose(kernels, [0, 1, 3, 2])
+                features = tf.nn.depthwise_conv2d(images, by_channel, [1, stride, stride, 1], paddings)
+            else:
+                features = tf.nn.conv2d(images, kernels, stride, paddings)
+            return features if offsets is None else tf.nn.bias_add(features, tf.cast(offsets, images.dtype))
+
+        return convolution
+
+    def BatchNorm2D(self, channels: int) -> Layer:
+        """Return a batch norm, in float32 whatever the format of the features."""
+        import tensorflow as tf
+
+        scale, offset = self._constant(channels, 1.0), self._constant(channels, 0.0)
+        mean, variance = self._statistic(channels, 0.0), self._statistic(channels, 1.0)
+
+        def batch_norm(images: Any, forward_pass: ForwardPass) -> Any:
+            normalised, new_mean, new_variance = tf.compat.v1.nn.fused_batch_norm(
+                images,
+                *(tf.convert_to_tensor(variable) for variable in (scale, offset, mean, variance)),
+                epsilon=EPSILON,
+                is_training=forward_pass.is_training,
+                exponential_avg_factor=STATISTICS_UPDATE if forward_pass.is_training else 1.0,
+            )
+            if forward_pass.is_training:
+                forward_pass.updates += [mean.assign(new_mean), variance.assign(new_variance)]
+            return normalised
+
+        return batch_norm
+
+    def BatchNorm1D(self, channels: int) -> Layer:
+        """Return a batch norm of features [N, channels]."""
+        import tensorflow as tf
+
+        of_images = self.BatchNorm2D(channels)
+
+        def batch_norm(features: Any, forward_pass: ForwardPass) -> Any:
+            return tf.reshape(of_images(features[:, None, None, :], forward_pass), [-1, channels])
+
+        return batch_norm
+
+    def Linear(self, inputs: int, outputs: int) -> Layer:
+        """Return a linear layer; its weight is [inputs, outputs]."""
+        import tensorflow as tf
+
+        weight, offsets = self._glorot(inputs, outputs), self._constant(outputs, 0.0)
+
+        def linear(features: Any, forward_pass: ForwardPass) -> Any:
+            return features @ tf.cast(weight, features.dtype) + tf.cast(offsets, features.dtype)
+
+        return linear
+
+    def Dropout(self, rate: float) -> Layer:
+        """Return what sets this share of features to zero in training, and enlarges the others to make up for it."""
+        import tensorflow as tf
+
+        def dropout(features: Any, forward_pass: ForwardPass) -> Any:
+            return tf.nn.dropout(features, rate) if forward_pass.is_training else features
+
+        return dropout
+
+    def MaxPool2D(self, kernel: int, stride: int, padding: int = 0) -> Layer:
+        """Return a max pooling, whose padding is no feature."""
+        import tensorflow as tf
+
+        paddings = [[0, 0], [padding, padding], [padding, padding], [0, 0]]
+        return lambda images, forward_pass: tf.nn.max_pool2d(images, kernel, stride, paddings)
+
+    def AdaptiveAvgPool2D(self, side: int) -> Layer:
+        """Return an average pooling to images of this side, by regions that may overlap."""
+        import tensorflow as tf
+
+        def pool(images: Any, forward_pass: ForwardPass) -> Any:
+            if side == 1:
+                return tf.reduce_mean(images, [1, 2], keepdims=True)
+            if side == images.shape[1]:
+                return images
+            rows = tf.constant(pooling_weights(images.shape[1], side), images.dtype)
+            return tf.einsum("ph,qw,nhwc->npqc", rows, rows, images)
+
+        return pool
+
+    def Flatten(self) -> Layer:
+        """Return what makes vectors of images, channel by channel, as Paddle and PyTorch do."""
+        import tensorflow as tf
+
+        def flatten(images: Any, forward_pass: ForwardPass) -> Any:
+            return tf.reshape(tf.transpose(images, [0, 3, 1, 2]), [-1, math.prod(images.shape[1:])])
+
+        return flatten
+
+    def ReLU(self) -> Layer:
+        """Return the rectifier."""
+        import tensorflow as tf
+
+        return lambda features, forward_pass: tf.nn.relu(features)
+
+    def ReLU6(self) -> Layer:
+        """Return the rectifier that ends at 6."""
+        import tensorflow as tf
+
+        return lambda features, forward_pass: tf.nn.relu6(features)
+
+    def Identity(self) -> Layer:
+        """Return what returns its input."""
+        return lambda features, forward_pass: features
+
+    def Sequential(self, *layers: Layer) -> Layer:
+        """Return the layers one after the other."""
+
+        def sequence(features: Any, forward_pass: ForwardPass) -> Any:
+            for layer in layers:
+                features = layer(features, forward_pass)
+            return features
+
+        return sequence
+
+    def convolution_norm(
+        self, inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1
+    ) -> tuple[Layer, Layer]:
+        """Return a square convolution that pads its input by half a kernel, and its batch norm."""
+        padding, bias = kernel // 2, self._convolution_biases
+        return self.Conv2D(inputs, outputs, kernel, stride, padding, groups, bias), self.BatchNorm2D(outputs)
+
+    def residual(self, body: Layer, shortcut: Layer) -> Layer:
+        """Return a layer that adds the outputs of ``body`` and ``shortcut``."""
+        return lambda images, forward_pass: body(images, forward_pass) + shortcut(images, forward_pass)
+
+    def _normal(self, shape: Sequence[int], deviation: float) -> Any:
+        import tensorflow as tf
+
+        seed = [self._seed, len(self.parameters)]
+        return self._parameter(lambda: tf.random.stateless_normal(shape, seed, stddev=deviation))
+
+    def _glorot(self, inputs: int, outputs: int) -> Any:
+        import tensorflow as tf
+
+        seed, limit = [self._seed, len(self.parameters)], math.sqrt(6 / (inputs + outputs))
+        return self._parameter(lambda: tf.random.stateless_uniform((inputs, outputs), seed, -limit, limit))
+
+    def _constant(self, count: int, value: float) -> Any:
+        import tensorflow as tf
+
+        return self._parameter(lambda: tf.fill([count], value))
+
+    def _parameter(self, initial_value: Callable[[], Any]) -> Any:
+        import tensorflow as tf
+
+        self.parameters.append(tf.Variable(initial_value))
+        return self.parameters[-1]
+
+    def _statistic(self, count: int, value: float) -> Any:
+        import tensorflow as tf
+
+        rule = {"synchronization": tf.VariableSynchronization.ON_READ, "aggregation": tf.VariableAggregation.MEAN}
+        self.statistics.append(tf.Variable(lambda: tf.fill([count], value), trainable=False, **rule))
+        return self.statistics[-1]
+
+
+def pooling_weights(inputs: int, outputs: int) -> list[list[float]]:
+    """Return the matrix [outputs, inputs] that averages ``inputs`` pixels of a row into ``outputs`` pixels."""
+    matrix = []
+    for pixel in range(outputs):
+        first, end = pixel * inputs // outputs, -(-(pixel + 1) * inputs // outputs)
+        matrix.append([1 / (end - first) if first <= k < end else 0.0 for k in range(inputs)])
+    return matrix
