@@ -43,11 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
 def plan(options: argparse.Namespace) -> int:
     """Print the configurations of a study, how long they take, and those that can't run here, each with its reason."""
     from dlperf_study.execution.driver import make_plan
+    from dlperf_study.execution.pending import out_of_memory_reasons
     from dlperf_study.execution.progress import earlier_run_seconds
     from dlperf_study.plan.description import describe
 
-    planned, _ = make_plan(options.study, options.cluster, options.quick)
-    _print(describe(planned, earlier_run_seconds(planned), options.all))
+    planned, cluster = make_plan(options.study, options.cluster, options.quick)
+    not_fitting = out_of_memory_reasons(planned, cluster)
+    _print(describe(planned, earlier_run_seconds(planned), not_fitting, options.all))
     return 0
 
 
@@ -71,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
         result = run_study(planned, cluster, _print, configurations_too_wide)
     if not result.measured and not result.failures:
         _print(f"nothing to do: {counted(result.already_measured, 'run')}, all measured already")
+    for identity, reason in result.out_of_memory.items():
+        _print(f"does not fit in memory: {identity}: {reason}")
     for failure in result.failures:
         print(f"failed: {failure}", file=sys.stderr)
     return 1 if result.failures else 0
@@ -221,11 +225,14 @@ def _dataset_summary(paths: StudyPaths) -> str:
 
     # Not the whole dataset: it may have millions of steps.
     runs, diagnostics = tables.read(TableName.RUNS, paths.dataset), tables.read(TableName.DIAGNOSTICS, paths.dataset)
+    not_fitting = int((runs["outcome"] == Outcome.OUT_OF_MEMORY).sum())
     severities = diagnostics["severity"].value_counts()
     errors, warnings = counted(severities.get("error", 0), "error"), counted(severities.get("warning", 0), "warning")
     completed = int((runs["outcome"] == Outcome.COMPLETED).sum())
     refused = f" and {len(runs) - completed} refused" if Plan.read(paths.plan_file).ingested_from else ""
-    return f"{counted(len(runs), 'run')}, {completed} of them completed{refused}, {errors} and {warnings} about them"
+    memory = f", {not_fitting} found too little memory" if not_fitting else ""
+    outcomes = f"{counted(len(runs), 'run')}, {completed} of them completed{memory}{refused}"
+    return f"{outcomes}, {errors} and {warnings} about them"
 
 
 #: The message for commands that continue where they were interrupted.

@@ -75,6 +75,8 @@ class Cluster:
             needed = counted(configuration.devices_per_node, "device")
             count_in_file = f"the cluster file says devices_per_node: {self.devices_per_node}"
             yield f"needs {needed} on a node; this machine has {available}, but {count_in_file}"
+        if self.device == "gpu" and configuration.memory_limit_mib:
+            yield f"memory_limit_mib is {configuration.memory_limit_mib}, but only processes on CPUs are limited"
         threads = configuration.devices_per_node * configuration.threads_per_device
         # With one thread per device, too many threads are the same reason as too many devices.
         if self.device == "cpu" and configuration.threads_per_device > 1 and threads > self.devices_per_node:

@@ -32,6 +32,7 @@ from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.evidence.rank_agreement import NO_EXCHANGE
 from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE
 from dlperf_study.evidence.run import Run
+from dlperf_study.study.job import Outcome
 from dlperf_study.study.turn import ROUNDS
 from dlperf_study.wording import counted
 
@@ -62,8 +63,10 @@ def run_diagnostics(run: Run, tolerance: float = TOLERANCE) -> list[Diagnostic]:
 
 
 def failed(run: Run) -> Iterator[Diagnostic]:
-    """A run that did not complete is not counted."""
-    if not run.completed:
+    """A run that did not complete is not counted; that memory is too small for it is a result."""
+    if run.outcome is Outcome.OUT_OF_MEMORY:
+        yield Diagnostic("outcome", f"does not fit in memory: {run.reason or 'no reason given'}", Severity.NOTE)
+    elif not run.completed:
         yield Diagnostic("outcome", f"{run.outcome}, not counted: {run.reason or 'no reason given'}", Severity.ERROR)
 
 

@@ -37,7 +37,7 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     return [
         *unused_gpus(plan),
-        *number_of_runs(plan, completed),
+        *number_of_runs(plan, runs),
         *other_orders(plan, completed),
         *far_runs(completed),
         *mixed_environments(completed),
@@ -53,13 +53,17 @@ def unused_gpus(plan: Plan) -> Iterator[Diagnostic]:
         yield Diagnostic("device", plan.why_not_gpu, Severity.NOTE)
 
 
-def number_of_runs(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
-    """Fewer or more runs than planned completed; without any, there is no number."""
-    counts = completed["identity"].value_counts().to_dict()
+def number_of_runs(plan: Plan, runs: pd.DataFrame) -> Iterator[Diagnostic]:
+    """Fewer or more runs than planned completed; without any, there is no number.
+
+    What does not fit in memory is not run again.
+    """
+    counts = runs.loc[runs["outcome"] == Outcome.COMPLETED, "identity"].value_counts().to_dict()
+    not_fitting = set(runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "identity"])
     for entry in plan.runnable:
         identity, planned = entry.configuration.identity, entry.configuration.repeats
         count = counts.get(identity, 0)
-        if count < planned:
+        if count < planned and identity not in not_fitting:
             severity = Severity.WARNING if count else Severity.ERROR
             yield Diagnostic("runs_completed", f"{count} of {planned} runs completed", severity, identity)
         if count > (plan.max_repeats or planned):

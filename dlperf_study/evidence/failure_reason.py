@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,24 +16,48 @@ LONGEST_EXCEPTION = 200
 SEARCHED_LINES, TAIL_LINES = 200, 20
 #: What Paddle logs in a rank that its launcher ends because another one has failed.
 ENDED_BY_LAUNCHER = "FatalError: `Termination signal`"
-#: As Python ends a traceback, perhaps after the mark that horovodrun gives every line of a rank.
-_EXCEPTION = re.compile(r"(?:\[\d+\]<\w+>:)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?)")
+#: The mark that horovodrun gives every line of a rank, and PyTorch those of its exceptions.
+_RANK_MARK = r"(?:\[\d+\]<\w+>:|\[rank\d+\]: )?"
+#: As Python ends a traceback.
+_EXCEPTION = re.compile(rf"{_RANK_MARK}((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?)")
 _NO_MODULE = re.compile(r".*: (No module named .*)")
-_OUT_OF_MEMORY = re.compile(r"out of memory|ResourceExhausted|Cannot allocate memory|MemoryError", re.IGNORECASE)
+#: What an allocation that was refused ends with: an exception by its name or by what it says, or the last words of a
+#: library in C.
+_OUT_OF_MEMORY = re.compile(
+    rf"{_RANK_MARK}("
+    r"(?:[a-z_]\w*\.)*\w*(?:MemoryError|ResourceExhaustedError)\b.*"
+    r"|(?:[a-z_]\w*\.)*\w*Error: .*"
+    r"(?:out of memory|can(?:no|')t allocate memory|ResourceExhausted|STATUS_ALLOC_FAILED|bad_alloc).*"
+    r"|terminate called after throwing an instance of 'std::bad_alloc'"
+    r"|OpenBLAS error: Memory allocation .*|cannot allocate memory for thread-local data.*)",
+    re.IGNORECASE,
+)
 
-LastLogLines = Mapping[str, Sequence[str]]
 
-
-def explained(result: JobResult, paths: RunPaths, tails: LastLogLines) -> JobResult:
+def explained(result: JobResult, paths: RunPaths) -> JobResult:
     """Return the result of a job that did not complete, with a more precise outcome and reason if logs give one."""
     if result.outcome is not Outcome.FAILED:
         return result
+    if refusal := refused_allocation(paths):
+        return replace(result, outcome=Outcome.OUT_OF_MEMORY, reason=f"{result.reason}: {refusal}")
+    if result.out_of_memory_kills:
+        reason = (
+            f"{result.reason}; processes that the kernel killed because memory was full: {result.out_of_memory_kills}"
+        )
+        return replace(result, outcome=Outcome.OUT_OF_MEMORY, reason=reason)
     result = with_last_exception(result, paths)
-    if result.out_of_memory_kills or any(_OUT_OF_MEMORY.search("\n".join(lines)) for lines in tails.values()):
-        return replace(result, outcome=Outcome.OUT_OF_MEMORY)
     if shortage := disk_shortage(paths.folder):
         return replace(result, reason=f"{result.reason}; {shortage}")
     return result
+
+
+def refused_allocation(paths: RunPaths) -> str:
+    """Return the last line by which a process of the run said that it got no memory, shortened; or nothing."""
+    for log in paths.process_logs:
+        for line in reversed(log.read_text(errors="replace").splitlines()[-SEARCHED_LINES:]):
+            if match := _OUT_OF_MEMORY.fullmatch(line.strip()):
+                return match[1][:LONGEST_EXCEPTION]
+    return ""
 
 
 def last_log_lines(paths: RunPaths) -> dict[str, list[str]]:

@@ -56,6 +56,13 @@ class RequestedRun:
             return False
         return run.completed and bool(run.facts["fingerprint"] == self.fingerprint)
 
+    @property
+    def out_of_memory_reason(self) -> str:
+        """Why this run found too little memory, by a record with this fingerprint; empty where it did not."""
+        facts = read(self.paths)
+        is_current = facts is not None and facts["fingerprint"] == self.fingerprint
+        return str(facts["reason"]) if facts and is_current and facts["outcome"] is Outcome.OUT_OF_MEMORY else ""
+
 
 def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict[str, Any]:
     """Return ``run.json``: a run is completed only if every rank's log is complete and the ranks agree.
@@ -67,7 +74,7 @@ def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict
     tails = last_log_lines(paths)
     facts = _facts(requested, cluster, result, logs)
     if result.outcome is not Outcome.COMPLETED:
-        result = explained(result, paths, tails)
+        result = explained(result, paths)
     elif reason := problem or _future_start(result) or contradiction(logs, facts, configuration, paths):
         result = replace(result, outcome=Outcome.FAILED, reason=reason)
     secrets = passed_environment(further=cluster.pass_environment) | dict(cluster.environment)

@@ -38,11 +38,15 @@ def no_precision(plan: Plan) -> Collection[str]:
 
 @dataclass
 class StudyResult:
-    """What a call did: how many runs it measured, how many were measured before, and the executions that failed."""
+    """What a call did: how many runs it measured, how many were measured before, and the executions that failed.
+
+    ``out_of_memory``: why configurations do not fit in memory, by identity, also those found by earlier calls.
+    """
 
     measured: int = 0
     already_measured: int = 0
     failures: list[str] = field(default_factory=list)
+    out_of_memory: dict[str, str] = field(default_factory=dict)
 
 
 def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cluster]:
@@ -83,8 +87,12 @@ def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_pre
     """
     plan.write(StudyPaths.of(plan.study).plan_file)
     pending = pending_of(plan, cluster)
-    requested = sum(entry.configuration.repeats for entry in plan.runnable)
-    result = StudyResult(already_measured=requested - sum(execution.repetitions for execution in pending.executions))
+    fitting = [
+        entry.configuration for entry in plan.runnable if entry.configuration.identity not in pending.out_of_memory
+    ]
+    requested = sum(configuration.repeats for configuration in fitting)
+    already_measured = requested - sum(execution.repetitions for execution in pending.executions)
+    result = StudyResult(already_measured=already_measured, out_of_memory=pending.out_of_memory)
     if pending.executions or too_wide(plan):
         decode_images(plan, cluster)
         with study_lock(plan.study, cluster):
@@ -123,6 +131,9 @@ def _measure_all(
     for execution in executions:
         while measurements.must_wait(execution.configuration):
             _follow(measurements, progress, result)
+        if execution.configuration.identity in result.out_of_memory:
+            progress.skip(execution)
+            continue
         progress.start(execution)
         measurements.start(execution.configuration, execution.runs)
     while measurements.running:
@@ -183,6 +194,9 @@ def _follow(measurements: "Measurements", progress: "Progress", result: StudyRes
     if done:
         summary = done.summary()
         result.measured += summary.completed
+        if summary.out_of_memory:
+            result.measured += 1
+            result.out_of_memory[done.configuration.identity] = summary.out_of_memory
         if summary.is_failure:
             result.failures.append(f"{done.configuration.identity}: {summary.message}")
         progress.end(done.configuration.identity, summary.message)

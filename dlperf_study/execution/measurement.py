@@ -12,7 +12,13 @@ from dlperf_study import launchers
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity
 from dlperf_study.evidence.run_record import RequestedRun, read, record, write
-from dlperf_study.execution.repetitions import REQUEST_VARIABLE, driver_request, paths_of, run_names
+from dlperf_study.execution.repetitions import (
+    REQUEST_VARIABLE,
+    driver_request,
+    out_of_memory_reason,
+    paths_of,
+    run_names,
+)
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
@@ -27,11 +33,15 @@ NOTEBOOK_SECONDS, RUN_SECONDS = 300.0, 180.0
 
 @dataclass(frozen=True)
 class MeasurementSummary:
-    """How the runs of an execution ended; ``completed`` counts the measured ones that completed."""
+    """How the runs of an execution ended; ``completed`` counts the measured ones that completed.
+
+    ``out_of_memory``: why the configuration does not fit in memory; empty if it does, or is not known to.
+    """
 
     message: str
     completed: int
     is_failure: bool
+    out_of_memory: str = ""
 
 
 class Measurement:
@@ -117,11 +127,15 @@ class Measurement:
         completed = sum(map(_is_completed, records))
         message = f"{run_names(self._missing)} completed"
         if completed < len(repetitions):
-            failed = next((facts for facts in records if facts and not _is_completed(facts)), None)
+            failed = next(filter(_is_failed, records), None)
+            if not failed and (reason := out_of_memory_reason(repetitions)):
+                return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
             return MeasurementSummary(message, completed, is_failure=True)
         for run in traced_runs:
             facts = read(run.paths)
+            if run.out_of_memory_reason:
+                continue
             if not _is_completed(facts):
                 reason = _ending(facts) if facts else self._last_failure_line()
                 message = f"{run_names(repetitions)} completed, but not the traced one" if repetitions else "traced run"
@@ -187,6 +201,10 @@ class Measurements:
 
 def _is_completed(facts: dict[str, Any] | None) -> bool:
     return facts is not None and facts["outcome"] == Outcome.COMPLETED
+
+
+def _is_failed(facts: dict[str, Any] | None) -> bool:
+    return facts is not None and facts["outcome"] not in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY)
 
 
 def _ending(facts: dict[str, Any]) -> str:

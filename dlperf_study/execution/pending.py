@@ -1,11 +1,17 @@
 """Which executions of a plan are still to be done, and which of their runs missed their round."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.evidence.run_record import RequestedRun, read
-from dlperf_study.execution.repetitions import paths_of, requested_runs, run_names
+from dlperf_study.execution.repetitions import (
+    missing_of,
+    out_of_memory_reason,
+    paths_of,
+    requested_runs,
+    run_names,
+)
 from dlperf_study.paths import RunPaths
 from dlperf_study.plan.order import PlannedExecution, planned_executions, planned_round
 from dlperf_study.plan.plan import Plan
@@ -37,10 +43,14 @@ class PendingExecution:
 
 @dataclass(frozen=True)
 class Pending:
-    """The executions that a plan still needs, and the last turn in rounds that was measured before."""
+    """The executions that a plan still needs, and the last turn in rounds that was measured before.
+
+    ``out_of_memory``: why configurations do not fit in memory, by identity; they need no further execution.
+    """
 
     executions: list[PendingExecution]
     last_measured: RoundPosition
+    out_of_memory: dict[str, str] = field(default_factory=dict)
 
 
 def pending_of(plan: Plan, cluster: Cluster) -> Pending:
@@ -53,19 +63,30 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
     missing: dict[str, list[RequestedRun]] = {}
     last_measured = NOTHING_MEASURED
     for entry in plan.runnable:
-        of_configuration = missing[entry.configuration.identity] = []
-        for run in requested_runs(entry.configuration, cluster, _repetitions_begun(entry.configuration)):
-            if run.is_completed:
+        identity = entry.configuration.identity
+        runs = requested_runs(entry.configuration, cluster, _repetitions_begun(entry.configuration))
+        missing[identity] = missing_of(runs)
+        for run in runs:
+            if run not in missing[identity]:
                 last_measured = max(last_measured, _round_position(run.paths))
-            else:
-                of_configuration.append(run)
     executions: list[PendingExecution] = []
     for planned in planned_executions(plan):
         turn = _turn_now(planned, last_measured)
         runs_now = [replace(run, turn=turn) for run in _runs_of(planned, missing[planned.configuration.identity])]
         if runs_now:
             executions.append(PendingExecution(planned.configuration, tuple(runs_now)))
-    return Pending(executions, last_measured)
+    return Pending(executions, last_measured, out_of_memory_reasons(plan, cluster))
+
+
+def out_of_memory_reasons(plan: Plan, cluster: Cluster) -> dict[str, str]:
+    """Return why configurations do not fit in memory, by identity, as runs of this code showed."""
+    reasons: dict[str, str] = {}
+    for entry in plan.runnable:
+        if repetitions := _repetitions_begun(entry.configuration):
+            runs = requested_runs(entry.configuration, cluster, repetitions)
+            if reason := out_of_memory_reason(runs):
+                reasons[entry.configuration.identity] = reason
+    return reasons
 
 
 def added_round(

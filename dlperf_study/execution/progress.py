@@ -94,6 +94,12 @@ class Progress:
         self._last_name = name
         self._say(f"[{self._started}/{self._total}] {name}: {execution.run_names} …")
 
+    def skip(self, execution: PendingExecution) -> None:
+        """Leave out an execution that was to be done."""
+        self._total -= 1
+        self._left[execution.configuration.identity] -= len(execution.runs)
+        self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
+
     def report(self, name: str, message: str) -> None:
         """Print news of a configuration that has started."""
         self._say("    " + (message if name == self._last_name else f"{name}: {message}"))

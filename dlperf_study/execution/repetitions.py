@@ -73,7 +73,17 @@ def requested_runs(configuration: Configuration, cluster: Cluster, further: Coll
 
 def missing_runs(configuration: Configuration, cluster: Cluster) -> list[RequestedRun]:
     """Return the requested runs that this code has not completed yet."""
-    return [run for run in requested_runs(configuration, cluster) if not run.is_completed]
+    return missing_of(requested_runs(configuration, cluster))
+
+
+def missing_of(runs: Sequence[RequestedRun]) -> list[RequestedRun]:
+    """Return those of all runs of a configuration that are to be measured: none if it does not fit in memory."""
+    return [] if out_of_memory_reason(runs) else [run for run in runs if not run.is_completed]
+
+
+def out_of_memory_reason(runs: Sequence[RequestedRun]) -> str:
+    """Return why a configuration with these runs does not fit in memory; empty if none of them showed that."""
+    return next(filter(None, (run.out_of_memory_reason for run in runs)), "")
 
 
 def run_names(runs: Sequence[RequestedRun]) -> str:
@@ -128,28 +138,32 @@ class ConfigurationRuns:
     def perform(self) -> list[dict[str, Any]]:
         """Perform the runs that are not completed yet; return the records of these and of those before, in order.
 
-        A run that fails is recorded and does not keep the next from being tried. If nothing is missing, nothing is
-        locked. Raises BusyError when somebody else measures.
+        A run that fails is recorded and does not keep the next from being tried. After one that finds too little memory
+        none is tried, and those have no record. If nothing is missing, nothing is locked.
+        Raises BusyError when somebody else measures.
         """
-        missing = [run for run in self._now if not run.is_completed]
+        missing = missing_of(self._now)
         if missing:
             with study_lock(self._configuration.study, self._cluster):
                 _perform(missing, self._cluster, self._configuration.timeout_seconds)
         last = self._now[-1].paths
         count = 1 + [run.paths for run in self._requested].index(last)
         records = []
+        does_not_fit = bool(out_of_memory_reason(self._requested))
         for run in self._requested[:count]:
+            if does_not_fit and not run.paths.run_file.exists():
+                continue
             # An earlier execution may have been stopped before it began a run.
             never_begun = {"outcome": Outcome.FAILED, "reason": "it was never begun", "tail": {}}
             records.append(read(run.paths) or {"repetition": run.repetition, **never_begun})
         return records
 
 
-def require_completed(records: Sequence[dict[str, Any]]) -> None:
-    """Raise RunError, with the last lines of the logs, unless every run completed."""
+def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
+    """Raise RunError, with the last lines of the logs, unless every run completed or found too little memory."""
     lines: list[str] = []
     for facts in records:
-        if facts["outcome"] == Outcome.COMPLETED:
+        if facts["outcome"] in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY):
             continue
         lines.append(f"run {facts['repetition']}: {facts['outcome']}: {facts['reason']}")
         for task, tail in facts["tail"].items():
@@ -167,7 +181,10 @@ def _require_device(device: str, cluster: Cluster) -> None:
 
 
 def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:
-    """Perform these runs, and record each as it ends; a run that never began leaves nothing."""
+    """Perform these runs, and record each as it ends; a run that never began leaves nothing.
+
+    One that finds too little memory is the last.
+    """
     folder = missing[0].paths.home.folder
     folder.mkdir(parents=True, exist_ok=True)
     if shortage := disk_shortage(folder):
@@ -175,9 +192,12 @@ def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds:
     submissions = [_render(run, cluster) for run in missing]
     with closing(launchers.load(cluster.launcher).execute(submissions, cluster, timeout_seconds)) as results:
         for run, result in zip(missing, results, strict=True):
-            write(record(run, cluster, result), run.paths)
+            facts = record(run, cluster, result)
+            write(facts, run.paths)
             if result.interrupted:
                 raise KeyboardInterrupt
+            if facts["outcome"] is Outcome.OUT_OF_MEMORY:
+                return
 
 
 def _render(run: RequestedRun, cluster: Cluster) -> Submission:

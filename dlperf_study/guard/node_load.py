@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from dlperf_study.guard import cgroups
 from dlperf_study.supervision.processes import end_survivors
 
 SAMPLE_SECONDS = 0.1
@@ -112,6 +113,9 @@ def _children_seconds() -> float:
 
 
 def _out_of_memory_kills() -> int:
+    """Return how many processes the kernel killed: of the group of this one, or where that counts none, of the node."""
+    if (kills_of_group := cgroups.out_of_memory_kills()) is not None:
+        return kills_of_group
     try:
         lines = Path("/proc/vmstat").read_text().splitlines()
     except OSError:

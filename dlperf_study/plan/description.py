@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import GLOBAL_BATCH
@@ -13,29 +14,36 @@ from dlperf_study.wording import counted, duration, level
 #: A longer list is shortened to so many of its first and of its last rows.
 LONGEST_LIST, ENDS = 200, 10
 #: What a configuration has no value of where its baseline or reference can't run.
+NOTHING: Mapping[str, str] = MappingProxyType({})
 _COMPARED: dict[Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
 
 
-def describe(plan: Plan, run_seconds: Mapping[str, float], complete: bool = False) -> str:
+def describe(
+    plan: Plan, run_seconds: Mapping[str, float], not_fitting: Mapping[str, str] = NOTHING, complete: bool = False
+) -> str:
     """Return the plan as text.
 
-    ``run_seconds``: the mean seconds of an earlier run here, by the identity of its configuration. ``complete``: list
+    ``run_seconds``: the mean seconds of an earlier run here, by the identity of its configuration. ``not_fitting``: why
+    a configuration does not fit in memory, as an earlier run showed, by identity. ``complete``: list
     every configuration. Without it, of more than LONGEST_LIST only the first and the last are listed, and of those that
     can't run how many there are for each reason.
     """
-    parts = [_head(plan, run_seconds)]
+    parts = [_head(plan, run_seconds, not_fitting)]
     if plan.why_not_gpu:
         parts.append(f"Note: {plan.why_not_gpu}.")
     if plan.runnable:
         parts.append(_runnable(plan, complete))
+    if not_fitting:
+        parts.append(f"Does not fit in memory, and is not run again:\n{_not_fitting(plan, not_fitting, complete)}")
     if plan.unsupported:
         parts.append(f"Can't run here:\n{_unsupported(plan, complete)}")
     return "\n\n".join(parts)
 
 
-def _head(plan: Plan, run_seconds: Mapping[str, float]) -> str:
+def _head(plan: Plan, run_seconds: Mapping[str, float], not_fitting: Mapping[str, str]) -> str:
     runnable = plan.runnable
-    runs = sum(entry.configuration.repeats for entry in runnable)
+    fitting = [entry for entry in runnable if entry.configuration.identity not in not_fitting]
+    runs = sum(entry.configuration.repeats for entry in fitting)
     lines = [
         plan.title,
         f"Study {plan.study} on cluster {plan.cluster}, {plan.scaling} scaling: "
@@ -44,8 +52,8 @@ def _head(plan: Plan, run_seconds: Mapping[str, float]) -> str:
     if extras := sum(entry.is_extra for entry in plan.entries):
         of_source = len(plan.entries) - extras
         lines.append(f"{of_source} of them are in the published tables; {counted(extras, 'extra')} are not.")
-    if runnable:
-        lines.append(_time(runnable, run_seconds))
+    if fitting:
+        lines.append(_time(fitting, run_seconds))
         if plan.precision is not None:
             lines.append(_further_runs(plan))
         if plan.order == BLOCKS:
@@ -120,6 +128,15 @@ def _unsupported(plan: Plan, complete: bool) -> str:
         rows.append((str(count_of_others), f"{len(counts) - len(listed)} other reasons"))
     table = text_table(("configurations", "reason"), rows)
     return f"{table}\nplan with --all lists the {len(entries)} configurations."
+
+
+def _not_fitting(plan: Plan, not_fitting: Mapping[str, str], complete: bool) -> str:
+    """Return a row for each configuration that does not fit in memory, with its number in the list of the plan."""
+    row_numbers = _row_numbers(plan)
+    rows = [(str(row_numbers[identity]), reason) for identity, reason in not_fitting.items()]
+    shown = rows if complete else rows[:LONGEST_LIST]
+    table = text_table(("#", "reason"), shown)
+    return table if len(shown) == len(rows) else f"{table}\nplan with --all lists the {len(rows)} configurations."
 
 
 def _time(entries: Sequence[Entry], run_seconds: Mapping[str, float]) -> str:

@@ -53,8 +53,8 @@ _MEASURED = PageWording(
     unsupported_title="Unsupported configurations",
     unsupported="Planned, but not possible here; they were not replaced by anything.",
     none_unsupported="Every planned configuration can run here.",
-    failures_title="Runs that did not complete",
-    no_failure="Every run completed.",
+    failures_title="Runs that failed",
+    no_failure="No run failed.",
 )
 _INGESTED = PageWording(
     is_measured=False,

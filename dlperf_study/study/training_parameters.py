@@ -162,6 +162,14 @@ class TrainingParameters:
     threads_per_device: int = parameter(
         1, "Threads per device", "CPU threads of a training process", bounds=(1, MAX_DEVICES_PER_NODE), published=True
     )
+    memory_limit_mib: int = parameter(
+        0,
+        "Memory limit",
+        "memory that a training process may hold; 0: as much as there is",
+        unit="MiB",
+        bounds=(256, 16_777_216),
+        note="on CPUs only; what needs more [does not fit](#memory)",
+    )
     seed: int = parameter(0, "Seed", "seed of parameters and data", bounds=(0, 2**32 - 1))
     replica: int = parameter(
         0,

@@ -13,7 +13,7 @@ from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.worker.feed import Feed
-from dlperf_study.worker.memory import MemoryMeter
+from dlperf_study.worker.memory import MemoryMeter, limit_memory
 from dlperf_study.worker.planted import planted_wait, with_planted_slowdown
 from dlperf_study.worker.warmup import training_steps, warm_up
 from dlperf_study.worker.windows import computation_window, exchange_windows, settle_in, training_window
@@ -32,6 +32,7 @@ def main() -> None:
     if framework.server and os.environ.get("TRAINING_ROLE") == "PSERVER":
         framework.server(configuration)
     else:
+        limit_memory(configuration.memory_limit_mib)
         train(framework, configuration, RunPaths(Path(os.environ[RUN_VARIABLE])))
 
 

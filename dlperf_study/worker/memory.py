@@ -1,16 +1,32 @@
-"""The peak memory of a window: of the process, and of the tensors as far as the library counts them."""
+"""The memory of a training process: its limit, and its peak in a window.
+
+The peak is of the process, and of the tensors as far as the library counts them.
+"""
 
 import re
+import resource
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from dlperf_study.frameworks._allocators import Allocator
 
+MIB = 2**20
 _PROCESS = Path("/proc/self")
 #: Written there, it makes the peak of the resident set start again from what it is now.
 _RESTART_PEAK = "5"
 _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+
+
+def limit_memory(mebibytes: int) -> None:
+    """Let the kernel refuse this process more memory than that; 0: nothing is refused.
+
+    It counts what the process may write to and shares with none, as tensors, whether or not it has written there yet.
+    So an allocation is refused when it is requested, as on a GPU, and the library raises its own exception.
+    """
+    if mebibytes:
+        limit = mebibytes * MIB
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 class MemoryMeter:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.evidence.failure_reason import LONGEST_EXCEPTION, with_last_exception
+from dlperf_study.evidence.failure_reason import LONGEST_EXCEPTION, refused_allocation, with_last_exception
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.supervision.processes import ending_words
@@ -37,6 +37,7 @@ def reason(
         (f"{TRACEBACK}dlperf_study.errors.RunError: late\nLAUNCH INFO bye\n", "dlperf_study.errors.RunError: late"),
         (f"{TRACEBACK}KeyError: 1\n\n{TRACEBACK}RuntimeError: 2\n", "RuntimeError: 2"),
         ("[1]<stderr>:RuntimeError: gloo\n", "RuntimeError: gloo"),
+        ("[rank1]: RuntimeError: gloo\n", "RuntimeError: gloo"),
         ("FatalError: `Segmentation fault` is detected by the operating system.\n", "FatalError: `Segmentation fault`"),
         ("/usr/bin/python3: No module named dlperf_study\n", "No module named dlperf_study"),
         (f"{TRACEBACK}KeyboardInterrupt\n", "KeyboardInterrupt"),
@@ -89,6 +90,51 @@ def test_a_signal_says_more_than_what_others_died_of(tmp_path: Path, code: int, 
     job_reason = f"node-1 on dls2 {ending_words(code)}"
     reason_found = reason(tmp_path, {"node-1": "RuntimeError: peer has gone\n"}, job_reason, code=code)
     assert reason_found == job_reason + (": RuntimeError: peer has gone" if is_added else "")
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        (
+            "[rank0]: RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate "
+            "memory: you tried to allocate 1572864 bytes. Error code 12 (Cannot allocate memory)",
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:127]",
+        ),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "torch.OutOfMemoryError: CUDA"),
+        ("RuntimeError: CUDA error: out of memory", "RuntimeError: CUDA error"),
+        ("[1]<stderr>:torch.cuda.OutOfMemoryError: CUDA out of memory.", "torch.cuda.OutOfMemoryError"),
+        (
+            "MemoryError: (ResourceExhausted) Fail to alloc memory of 104857600 size, error code is 12.",
+            "MemoryError: (",
+        ),
+        ("ResourceExhaustedError: \n\nOut of memory error on GPU 0. Cannot allocate 2.0GB", "ResourceExhaustedError:"),
+        (
+            "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[9]",
+            "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM",
+        ),
+        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 100. MiB", "numpy._core._exceptions._Arr"),
+        ("terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc", "terminate"),
+        (f"MemoryError\n{TRACEBACK}torch.distributed.elastic.errors.ChildFailedError: \n", "MemoryError"),
+    ],
+)
+def test_what_libraries_say_of_refused_memory_is_recognised(tmp_path: Path, printed: str, words: str) -> None:
+    (tmp_path / "node-0.log").write_text("Traceback (most recent call last):\n")
+    (tmp_path / "node-1.log").write_text(f"LAUNCH INFO\n{printed}\n")
+    assert refused_allocation(RunPaths(tmp_path)).startswith(words)
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "UserWarning: a larger batch may run out of memory",
+        "ValueError: memory_format is wrong",
+        "we catch MemoryError and ResourceExhaustedError elsewhere",
+        "Killed",
+    ],
+)
+def test_talk_of_memory_is_no_refusal(tmp_path: Path, printed: str) -> None:
+    (tmp_path / "node-1.log").write_text(f"{printed}\n")
+    assert refused_allocation(RunPaths(tmp_path)) == ""
 
 
 @pytest.mark.parametrize("printed", ["", "on step 3\n", "we saw 3 Errors: none\n", "\n"])

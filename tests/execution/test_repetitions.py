@@ -8,7 +8,7 @@ import pytest
 
 from dlperf_study.evidence import rank_agreement
 from dlperf_study.execution import gate, repetitions, support
-from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, require_completed
+from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, require_no_failure
 from dlperf_study.study.configuration import Configuration
 
 
@@ -40,7 +40,7 @@ def test_measuring_reads_every_file_once(three_runs: Configuration, counts: Coun
     runs = ConfigurationRuns(three_runs)
     assert "dlperf_study.worker" in runs.submission_text()
     records = runs.perform()
-    require_completed(records)
+    require_no_failure(records)
     assert [facts["repetition"] for facts in records] == [1, 2, 3]
     assert counts == {"read_rank_log": 3 * three_runs.world_size, "fingerprint": 1, "read_cluster": 1, "lock": 1}
 

@@ -80,6 +80,9 @@ def why_not_measured(dataset: Dataset, row: Any) -> str:
     if not is_missing(row.unsupported_reason):
         return f"unsupported: {row.unsupported_reason}"
     runs = dataset.runs_of(row.identity)
+    not_fitting = runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "reason"].dropna()
+    if len(not_fitting):
+        return f"does not fit in memory: {'; '.join(dict.fromkeys(not_fitting))}"
     runs = runs[runs["outcome"] != Outcome.COMPLETED]
     failures = []
     for outcome, reason in zip(runs["outcome"], runs["reason"], strict=True):

@@ -106,9 +106,9 @@ def differences(dataset: Dataset) -> Table:
 
 
 def failures(dataset: Dataset) -> Table:
-    """Return the runs that did not complete or are refused, and why."""
+    """Return the runs that failed or are refused, and why; what does not fit in memory is in the table on memory."""
     wording = context.page_wording(dataset)
-    runs = dataset.runs[dataset.runs["outcome"] != Outcome.COMPLETED]
+    runs = dataset.runs[~dataset.runs["outcome"].isin([Outcome.COMPLETED, Outcome.OUT_OF_MEMORY])]
     columns = ["outcome", "reason", "ranks_seen", "ranks_expected"]
     if wording.is_measured:
         columns.append("run_seconds")

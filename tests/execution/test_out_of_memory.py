@@ -1,0 +1,102 @@
+"""A training that finds too little memory: a result that is recorded, reported and not measured again."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlperf_study import launchers
+from dlperf_study.dataset.dataset import collect
+from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, paths_of, require_no_failure
+from dlperf_study.execution.support import load_cluster
+from dlperf_study.guard.submission import Submission
+from dlperf_study.launchers import local
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import JobResult, Outcome
+from tests.command_line import LIMIT_SECONDS, finish, workplace
+from tests.conftest import left_over
+from tests.evidence_factory import change
+from tests.memory_group import memory_group, processes_started_in
+
+pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
+
+#: One configuration that trains anywhere, and one of over 2 GB; two runs of each.
+BATCHES = """\
+title: Batches
+about: Made for tests.
+questions: [quality]
+scaling: weak
+fixed: {framework: paddle_collective, strategy: all_reduce, model: mobilenet_v2, image_size: 32, classes: 10}
+factors: {batch_per_device: [4, 4096], memory_limit_mib: [LIMIT]}
+baseline: {batch_per_device: 4}
+measurement: {warmup_steps: 1, max_warmup_seconds: 0, measured_steps: 1, repeats: 2, timeout_seconds: 120}
+"""
+SMALL, LARGE = "b4-", "b4096"
+
+
+def test_what_exceeds_its_limit_is_a_result_and_is_not_run_again(tmp_path: Path) -> None:
+    place = workplace(tmp_path, BATCHES.replace("LIMIT", "640"))
+    done = place.command("run")
+    assert (done.returncode, done.stderr) == (0, "")
+    facts = place.run_facts(LARGE)
+    assert facts["outcome"] == "out_of_memory"
+    assert "MemoryError: (ResourceExhausted) Fail to alloc memory" in facts["reason"]
+    assert facts["seconds"] < 60
+    assert [path.name for path in (place.configuration(LARGE).folder / "runs").iterdir()] == ["1"]
+    assert done.stdout.count(f"    does not fit in memory: {facts['reason']}") == 1
+    assert place.run_facts(SMALL, repetition=2)["outcome"] == "completed"
+    assert not left_over()
+
+    again = place.command("run")
+    assert again.returncode == 0
+    assert "nothing to do: 2 runs, all measured already\ndoes not fit in memory: " in again.stdout
+    planned = place.command("plan").stdout
+    assert f"Does not fit in memory, and is not run again:\n#  reason\n2  {facts['reason']}\n" in planned
+    assert "in 2 runs." in planned
+
+    dataset = collect(place.study)
+    diagnostics = dataset.diagnostics_of(place.configuration(LARGE).folder.name)
+    in_memory = diagnostics[diagnostics["message"].str.contains("does not fit in memory")]
+    assert in_memory["severity"].tolist() == ["note"]
+    assert "error" not in set(dataset.diagnostics["severity"]) - set(in_memory["severity"])
+
+
+def test_by_hand_nothing_is_tried_after_a_run_that_found_too_little(
+    three_runs: Configuration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the measuring code is another one: then it may need less."""
+    begun: list[str] = []
+
+    def execute(submissions: list[Submission], *_: object) -> Iterator[JobResult]:
+        for submission in submissions:
+            begun.append(submission.folder)
+            Path(submission.folder).mkdir(parents=True)
+            (Path(submission.folder) / "node-0.log").write_text("MemoryError\n")
+            codes = {"node-0": 1}
+            yield JobResult(
+                Outcome.FAILED, "node-0 exited with code 1", 1.0, codes, started="2024-05-01T00:00:00+00:00"
+            )
+
+    monkeypatch.setattr(launchers, "load", lambda _: replace(local.LAUNCHER, execute=execute))
+    records = ConfigurationRuns(three_runs).perform()
+    require_no_failure(records)
+    assert [(facts["repetition"], facts["outcome"]) for facts in records] == [(1, Outcome.OUT_OF_MEMORY)]
+    assert ConfigurationRuns(three_runs).perform() == records
+    assert len(begun) == 1
+    change(paths_of(three_runs).run(1), fingerprint="of other code")
+    assert len(missing_runs(three_runs, load_cluster(three_runs.cluster))) == 3
+
+
+def test_what_the_kernel_kills_in_a_group_with_little_memory_found_too_little(tmp_path: Path) -> None:
+    place = workplace(tmp_path, BATCHES.replace("LIMIT", "0").replace("[4, 4096]", "[4096]").replace(": 4}", ": 4096}"))
+    with memory_group(1_300_000_000) as group:
+        with processes_started_in(group):
+            driver = place.start("run")
+        done = finish(driver)
+        assert not left_over()
+    assert (done.returncode, done.stderr) == (0, "")
+    facts = json.loads(place.configuration(LARGE).run(1).run_file.read_text())
+    assert facts["outcome"] == "out_of_memory"
+    assert facts["reason"].endswith("processes that the kernel killed because memory was full: 1")
