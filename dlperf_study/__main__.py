@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def plan(options: argparse.Namespace) -> int:
     """Print the configurations of a study, how long they take, and those that can't run here, each with its reason."""
+    from dlperf_study.execution.batch_trials import batch_searches
     from dlperf_study.execution.driver import make_plan
     from dlperf_study.execution.pending import out_of_memory_reasons
     from dlperf_study.execution.progress import earlier_run_seconds
@@ -49,7 +50,8 @@ def plan(options: argparse.Namespace) -> int:
 
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
     not_fitting = out_of_memory_reasons(planned, cluster)
-    _print(describe(planned, earlier_run_seconds(planned), not_fitting, options.all))
+    searches = batch_searches(planned, cluster)
+    _print(describe(planned, earlier_run_seconds(planned), not_fitting, searches, options.all))
     return 0
 
 

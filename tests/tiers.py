@@ -21,6 +21,7 @@ TRAINING_FILES = {
     "execution/test_evidence.py",
     "execution/test_faults.py",
     "execution/test_gate.py",
+    "execution/test_largest_batch.py",
     "execution/test_out_of_memory.py",
     "execution/test_resume.py",
     "frameworks/test_training.py",

@@ -74,6 +74,7 @@ COLUMNS = {
         *times.TIMES,
         *measured.INGESTED,
         *memory.PEAKS,
+        *memory.LARGEST_BATCH,
         *measured.MODEL,
         *measured.ENVIRONMENT,
         *measured.STEPS,

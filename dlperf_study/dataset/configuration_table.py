@@ -54,11 +54,12 @@ VERDICTS: dict[Denominator, str] = {"baseline": "baseline_verdict", "reference":
 
 
 def configurations_table(
-    plan: Plan, runs: pd.DataFrame, traces: Mapping[str, dict[str, float]], uneven: Collection[str | None] = ()
+    plan: Plan, runs: pd.DataFrame, separate: Mapping[str, dict[str, float]], uneven: Collection[str | None] = ()
 ) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the table, and a diagnostic for every ratio without a measured baseline or reference.
 
-    ``traces`` has the columns of the traced runs, by identity; ``uneven`` the identities of configurations of which a
+    ``separate`` has the columns of runs that are not counted, by identity: of the traced run, and of the trials of
+    batches; ``uneven`` the identities of configurations of which a
     rank computed much slower than the others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
@@ -87,7 +88,7 @@ def configurations_table(
             row |= _ratio_columns({"relative_throughput": relative_throughputs[identity]})
             row |= _verdict_columns("reference", verdict)
             row |= parts.columns(entry, verdict.word if verdict else None)
-        rows.append(row | traces.get(identity, {}))
+        rows.append(row | separate.get(identity, {}))
     return frame_of_rows(TableName.CONFIGURATIONS, rows), [*missing_baselines, *missing_references]
 
 

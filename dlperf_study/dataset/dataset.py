@@ -1,6 +1,6 @@
 """From the evidence of a study to its four tables."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from dlperf_study.analysis.steady_state import steadiness_tolerance
 from dlperf_study.arrays import Integers
 from dlperf_study.columns import TableName
 from dlperf_study.dataset import tables
+from dlperf_study.dataset.batch_columns import read_largest_batches
 from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
 from dlperf_study.dataset.precision import precision_diagnostics
 from dlperf_study.dataset.rounds import with_shared_rounds
@@ -149,11 +150,14 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
     runs, round_diagnostics = with_shared_rounds(tables.frame_of_rows(TableName.RUNS, evidence.rows))
     traces = read_traces(plan, paths, runs)
     uneven = {diagnostic.identity for diagnostic in evidence.diagnostics if diagnostic.subject == UNEVEN}
-    configurations, ratio_diagnostics = configurations_table(plan, runs, traces.columns, uneven)
+    batches = read_largest_batches(plan, paths)
+    separate = {name: traces.columns.get(name, {}) | batches.columns.get(name, {}) for name in _identities(plan)}
+    configurations, ratio_diagnostics = configurations_table(plan, runs, separate, uneven)
     throughputs = throughputs_of(runs, plan)
     diagnostics = [
         *evidence.diagnostics,
-        *_unplanned_configurations(paths, plan),
+        *_unplanned_configurations(paths, plan, batches.trials),
+        *batches.diagnostics,
         *traces.diagnostics,
         *round_diagnostics,
         *study_diagnostics(plan, runs),
@@ -200,9 +204,13 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
     return tables.frame_of_rows(TableName.RUNS, rows), tables.joined(TableName.STEPS, steps).to_pandas()
 
 
-def _unplanned_configurations(paths: StudyPaths, plan: Plan) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for every measured configuration that is not in the plan any more."""
-    planned = {entry.configuration.identity for entry in plan.entries}
+def _identities(plan: Plan) -> list[str]:
+    return [entry.configuration.identity for entry in plan.entries]
+
+
+def _unplanned_configurations(paths: StudyPaths, plan: Plan, trials: Collection[str]) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for every measured configuration that is not in the plan any more, and no trial of it."""
+    planned = {*_identities(plan), *trials}
     for folder in sorted(paths.configurations.glob("*")):
         if folder.name not in planned:
             yield Diagnostic("plan", "measured, but not in the plan: not counted", identity=folder.name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.execution.batch_trials import batch_searches, measure_trials
 from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.images import decode_images
 from dlperf_study.execution.pending import Pending, PendingExecution, added_round, pending_of
@@ -78,7 +79,7 @@ def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_pre
     """Measure every run of the plan that is not measured yet, in the plan's order.
 
     A run that fails is recorded and reported, and the rest of the study runs. Then rounds are added as long as
-    ``too_wide`` names configurations, within the limits of the plan.
+    ``too_wide`` names configurations, within the limits of the plan; and last the largest batches are searched.
 
     Raises:
         BusyError: another study measures on this machine, or another driver runs this study.
@@ -93,7 +94,8 @@ def run_study(plan: Plan, cluster: Cluster, say: Say, too_wide: TooWide = no_pre
     requested = sum(configuration.repeats for configuration in fitting)
     already_measured = requested - sum(execution.repetitions for execution in pending.executions)
     result = StudyResult(already_measured=already_measured, out_of_memory=pending.out_of_memory)
-    if pending.executions or too_wide(plan):
+    has_trials_left = any(bounds.trials_left for bounds in batch_searches(plan, cluster).values())
+    if pending.executions or has_trials_left or too_wide(plan):
         decode_images(plan, cluster)
         with study_lock(plan.study, cluster):
             _measure(plan, cluster, pending, too_wide, result, say)
@@ -111,7 +113,10 @@ def execute(configuration: Configuration, cluster: Cluster) -> None:
 
 
 def _measure(plan: Plan, cluster: Cluster, pending: Pending, too_wide: TooWide, result: StudyResult, say: Say) -> None:
-    """Measure what is pending, then the rounds that the precision asks for; count the runs in ``result``."""
+    """Measure what is pending, the rounds that the precision asks for, and the largest batches.
+
+    Counts the runs in ``result``.
+    """
     # Papermill takes a second to import: only a call that has something to measure pays for it.
     from dlperf_study.execution.measurement import Measurements
 
@@ -122,6 +127,17 @@ def _measure(plan: Plan, cluster: Cluster, pending: Pending, too_wide: TooWide, 
         for executions in _added_rounds(plan, cluster, pending, too_wide, progress, say):
             progress.add(executions)
             _measure_all(executions, measurements, progress, result)
+        trials = StudyResult()
+
+        def measure(execution: PendingExecution, further_runs: int) -> None:
+            progress.add([execution])
+            progress.expect(further_runs)
+            _measure_all([execution], measurements, progress, trials)
+
+        measure_trials(plan, cluster, measure, say)
+    # That the trial of a batch does not fit is what the search wants to know, and no news of the study.
+    result.measured += trials.measured
+    result.failures += trials.failures
 
 
 def _measure_all(

@@ -33,6 +33,10 @@ def earlier_run_seconds(plan: Plan) -> dict[str, float]:
     return means
 
 
+#: In the place of the identity of a run that is not known yet.
+_UNKNOWN = ""
+
+
 @dataclass
 class _Duration:
     """The executions of a configuration that this call has done."""
@@ -93,6 +97,11 @@ class Progress:
         self._running[name] = execution, time.monotonic()
         self._last_name = name
         self._say(f"[{self._started}/{self._total}] {name}: {execution.run_names} …")
+
+    def expect(self, runs: int) -> None:
+        """Count so many further runs, of which it depends on others what they are and whether they are needed."""
+        self._left[_UNKNOWN] = runs
+        self._display.update(self._task, total=sum(self._left.values()) + self._runs_done)
 
     def skip(self, execution: PendingExecution) -> None:
         """Leave out an execution that was to be done."""

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from dlperf_study.plan.batch_search import BatchSearch
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import GLOBAL_BATCH
 from dlperf_study.study.grid import DENOMINATORS, Denominator
@@ -14,17 +15,23 @@ from dlperf_study.wording import counted, duration, level
 #: A longer list is shortened to so many of its first and of its last rows.
 LONGEST_LIST, ENDS = 200, 10
 #: What a configuration has no value of where its baseline or reference can't run.
+NO_SEARCH: Mapping[str, BatchSearch] = MappingProxyType({})
 NOTHING: Mapping[str, str] = MappingProxyType({})
 _COMPARED: dict[Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
 
 
 def describe(
-    plan: Plan, run_seconds: Mapping[str, float], not_fitting: Mapping[str, str] = NOTHING, complete: bool = False
+    plan: Plan,
+    run_seconds: Mapping[str, float],
+    not_fitting: Mapping[str, str] = NOTHING,
+    searches: Mapping[str, BatchSearch] = NO_SEARCH,
+    complete: bool = False,
 ) -> str:
     """Return the plan as text.
 
     ``run_seconds``: the mean seconds of an earlier run here, by the identity of its configuration. ``not_fitting``: why
-    a configuration does not fit in memory, as an earlier run showed, by identity. ``complete``: list
+    a configuration does not fit in memory, as an earlier run showed, by identity. ``searches``: what is known of the
+    largest batches, by identity. ``complete``: list
     every configuration. Without it, of more than LONGEST_LIST only the first and the last are listed, and of those that
     can't run how many there are for each reason.
     """
@@ -35,6 +42,8 @@ def describe(
         parts.append(_runnable(plan, complete))
     if not_fitting:
         parts.append(f"Does not fit in memory, and is not run again:\n{_not_fitting(plan, not_fitting, complete)}")
+    if searches:
+        parts.append(f"Largest batch per device, up to {plan.largest_batch}:\n{_searches(plan, searches, complete)}")
     if plan.unsupported:
         parts.append(f"Can't run here:\n{_unsupported(plan, complete)}")
     return "\n\n".join(parts)
@@ -132,10 +141,20 @@ def _unsupported(plan: Plan, complete: bool) -> str:
 
 def _not_fitting(plan: Plan, not_fitting: Mapping[str, str], complete: bool) -> str:
     """Return a row for each configuration that does not fit in memory, with its number in the list of the plan."""
+    return _numbered_table(plan, "reason", not_fitting, complete)
+
+
+def _searches(plan: Plan, searches: Mapping[str, BatchSearch], complete: bool) -> str:
+    """Return a row for each configuration with what is known of its largest batch, and how many runs are left."""
+    return _numbered_table(plan, "batch", {name: bounds.description for name, bounds in searches.items()}, complete)
+
+
+def _numbered_table(plan: Plan, heading: str, texts: Mapping[str, str], complete: bool) -> str:
+    """Return a table of texts by identity, with the number of each configuration in the list of the plan."""
     row_numbers = _row_numbers(plan)
-    rows = [(str(row_numbers[identity]), reason) for identity, reason in not_fitting.items()]
+    rows = [(str(row_numbers[identity]), text) for identity, text in texts.items()]
     shown = rows if complete else rows[:LONGEST_LIST]
-    table = text_table(("#", "reason"), shown)
+    table = text_table(("#", heading), shown)
     return table if len(shown) == len(rows) else f"{table}\nplan with --all lists the {len(rows)} configurations."
 
 

@@ -66,6 +66,7 @@ class Plan:
     ``order`` and ``order_seed``: in which order the runs are measured; empty and 0 for what is ingested.
     ``precision``: the wanted half-width of every interval as a share of its value, for which rounds are added to
     ``repeats``, up to ``max_repeats`` in all and within ``time_budget_minutes``; None: none are added.
+    ``largest_batch``: up to which batch per device the largest that fits in memory is searched; None: it is not.
     ``ingested_from``: the folder of logs of other programs that were ingested; empty for what is measured.
     ``device``: ``cpu`` or ``gpu``, of the cluster; empty for what is ingested.
     ``why_not_gpu``: why runs are measured on a CPU although the machine has GPUs; empty everywhere else.
@@ -86,6 +87,7 @@ class Plan:
     precision: float | None = None
     max_repeats: int | None = None
     time_budget_minutes: float | None = None
+    largest_batch: int | None = None
     ingested_from: str = ""
     device: str = ""
     why_not_gpu: str = ""
@@ -177,6 +179,7 @@ def _plan(study: Study, cluster: Cluster, entries: Sequence[Entry]) -> Plan:
         precision=study.precision,
         max_repeats=study.rounds_at_most if study.precision else None,
         time_budget_minutes=study.time_budget_minutes,
+        largest_batch=study.largest_batch,
         device=cluster.device,
         why_not_gpu=cluster.why_not_gpu,
     )

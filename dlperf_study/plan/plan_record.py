@@ -55,6 +55,7 @@ class PlanRecord(TypedDict):
     precision: Positive | None
     max_repeats: PositiveCount | None
     time_budget_minutes: Positive | None
+    largest_batch: NotRequired[PositiveCount | None]
     ingested_from: str
     device: NotRequired[Literal["cpu", "gpu", ""]]
     why_not_gpu: NotRequired[str]

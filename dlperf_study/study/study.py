@@ -72,6 +72,7 @@ class Study:
     share of its value: rounds are added, up to ``max_repeats`` of them and within ``time_budget_minutes``, until it is
     reached; None: only the requested repeats are measured. ``extras`` are conditions: the published tables do not have
     what matches one of them.
+    ``largest_batch``: up to which batch per device the largest that fits in memory is searched; None: it is not.
     Raises StudyFileError when its parts contradict each other.
     """
 
@@ -96,6 +97,7 @@ class Study:
     precision: float | None = None
     max_repeats: int | None = None
     time_budget_minutes: float | None = None
+    largest_batch: int | None = None
     quick: bool = False
 
     def __post_init__(self) -> None:
@@ -254,6 +256,8 @@ class Study:
             parts += (rule.where, rule.values)
         if any(derived_batch in part for part in parts):
             raise self._error(f"{derived_batch} can't be given, because scaling is {self.scaling}; give {fixed_batch}")
+        if self.scaling == "strong" and self.largest_batch is not None:
+            raise self._error("largest_batch can't be given, because scaling is strong: devices share the global batch")
         if self.scaling == "strong" and not self._gives(fixed_batch):
             raise self._error(f"{fixed_batch} is missing, because scaling is strong; give it in fixed or in factors")
 

@@ -23,6 +23,7 @@ from dlperf_study.study.study import (
     question_names,
     source_names,
 )
+from dlperf_study.study.training_parameters import MAX_BATCH
 from dlperf_study.study.validation import Section, validate
 from dlperf_study.wording import closest
 
@@ -91,6 +92,12 @@ Precision = Annotated[
 ]
 
 
+class LargestBatchSection(Section):
+    """The search for the largest batch per device that fits in memory."""
+
+    at_most: int = Field(ge=1, le=MAX_BATCH, description="the largest batch per device that is tried")
+
+
 class QuickSection(Section):
     """What the quick variant changes: mappings key by key, lists as a whole."""
 
@@ -101,6 +108,7 @@ class QuickSection(Section):
     baseline: RuleSections | None = None
     reference: RuleSections | None = None
     measurement: Measurement = Field(default={})
+    largest_batch: LargestBatchSection | None = None
 
 
 class StudyFile(Section):
@@ -142,6 +150,9 @@ class StudyFile(Section):
     time_budget_minutes: float | None = Field(
         default=None, gt=0, description="precision asks for no round that would end later, from the start of the call"
     )
+    largest_batch: LargestBatchSection | None = Field(
+        default=None, description="find the largest batch per device that fits in memory, by short runs"
+    )
     quick: QuickSection = Field(default=QuickSection(), description="what the short variant changes")
 
 
@@ -149,6 +160,7 @@ KEYS = {
     "": tuple(StudyFile.model_fields),
     "quick": tuple(QuickSection.model_fields),
     **dict.fromkeys(DENOMINATORS, tuple(RuleSection.model_fields)),
+    "largest_batch": tuple(LargestBatchSection.model_fields),
     "measurement": tuple(parameters_of(Scope.MEASUREMENT)),
     **dict.fromkeys(("fixed", "factors", "include", "exclude", "extras", "values", "where"), tuple(study_parameters())),
 }
@@ -205,6 +217,7 @@ def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Stud
         precision=file.precision,
         max_repeats=file.max_repeats,
         time_budget_minutes=file.time_budget_minutes,
+        largest_batch=file.largest_batch.at_most if file.largest_batch else None,
         quick=quick,
     )
 

@@ -8,6 +8,7 @@ PLAN, NETWORK, SELFTEST = Scope.PLAN, Scope.NETWORK, Scope.SELFTEST
 #: Far above what is built: a number beyond these is a typing error, which would otherwise fill a disk, a memory or a
 #: week before anybody notices.
 MAX_NODES, MAX_DEVICES_PER_NODE = 10_000, 4_096
+MAX_BATCH = 1_000_000
 SELFTEST_ONLY = "for studies of the [self-test](selftest.md) only"
 
 
@@ -61,7 +62,7 @@ class TrainingParameters:
         "Batch per device",
         "samples per step and device",
         unit="samples",
-        bounds=(1, 1_000_000),
+        bounds=(1, MAX_BATCH),
         always_known=True,
         published=True,
         note="weak scaling only",

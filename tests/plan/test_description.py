@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from dlperf_study.plan.batch_search import BatchSearch
 from dlperf_study.plan.description import ENDS, LONGEST_LIST, describe
 from dlperf_study.plan.plan import Plan, build_plan
 from dlperf_study.study.configuration import Configuration
@@ -55,6 +56,16 @@ def test_a_precision_is_said_with_its_limits() -> None:
     plan = two_sizes(precision=0.02, max_repeats=7, time_budget_minutes=30.0)
     assert "Rounds are added for intervals wider than ± 2 %, up to 7 in all, within 30 min." in describe(plan, {})
     assert "Rounds are added" not in describe(two_sizes(), {})
+
+
+def test_what_does_not_fit_is_numbered_and_not_counted() -> None:
+    plan = two_sizes()
+    small, large = (entry.configuration.identity for entry in plan.entries)
+    text = describe(plan, {}, {large: "MemoryError"}, {small: BatchSearch(512), large: BatchSearch(512, 224, 225, 10)})
+    runs = plan.entries[0].configuration.repeats
+    assert f"in {runs} runs." in text
+    assert "Does not fit in memory, and is not run again:\n#  reason\n2  MemoryError\n" in text
+    assert "#  batch\n1  at most 10 short runs left\n2  224, 225 does not fit" in text
 
 
 def test_a_plan_in_blocks_says_what_its_ratios_lack() -> None:

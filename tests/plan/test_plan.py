@@ -166,12 +166,12 @@ def test_a_plan_is_read_as_it_was_written(tmp_path):
 
 
 def test_a_plan_keeps_order_and_precision(tmp_path):
-    plan = plan_of(study(order_seed=3, precision=0.02, time_budget_minutes=30.0))
+    plan = plan_of(study(order_seed=3, precision=0.02, time_budget_minutes=30.0, largest_batch=512))
     plan.write(tmp_path / "plan.json")
     read = Plan.read(tmp_path / "plan.json")
     assert (read.order, read.order_seed) == ("rounds", 3)
     assert (read.precision, read.max_repeats, read.time_budget_minutes) == (0.02, 10, 30.0)
-    assert plan_of().max_repeats is None
+    assert (plan_of().max_repeats, plan_of().largest_batch, read.largest_batch) == (None, None, 512)
 
 
 def test_a_plan_names_each_identity(tmp_path):

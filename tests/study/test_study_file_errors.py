@@ -35,7 +35,7 @@ ERRORS = [
         ": title is missing\n{file}: unknown key titel; did you mean title? the keys are title, about, questions, "
         "scaling, fixed, factors, include, exclude, baseline, reference, published, extras, "
         "measurement, order, "
-        "order_seed, max_configurations, precision, max_repeats, time_budget_minutes, quick",
+        "order_seed, max_configurations, precision, max_repeats, time_budget_minutes, largest_batch, quick",
     ),
     (
         "unknown factor",
@@ -58,6 +58,21 @@ ERRORS = [
         f": unknown key measurement.steps; did you mean trace_steps? the keys are {MEASUREMENT}",
     ),
     ("unknown order", ("fixed:", "order: random\nfixed:"), ": order is 'random'; the choices are 'rounds' or 'blocks'"),
+    (
+        "a largest batch of nothing",
+        ("fixed:", "largest_batch: {at_most: 0}\nfixed:"),
+        ": largest_batch.at_most is 0; it must be at least 1",
+    ),
+    (
+        "a largest batch without its limit",
+        ("fixed:", "largest_batch: {up_to: 8}\nfixed:"),
+        ": largest_batch.at_most is missing\n{file}: unknown key largest_batch.up_to; the keys are at_most",
+    ),
+    (
+        "a largest batch under strong scaling",
+        ("scaling: weak\nfixed: {", "largest_batch: {at_most: 8}\nscaling: strong\nfixed: {global_batch: 64, "),
+        ": largest_batch can't be given, because scaling is strong: devices share the global batch",
+    ),
     ("negative order_seed", ("fixed:", "order_seed: -1\nfixed:"), ": order_seed is -1; it must be at least 0"),
     (
         "precision in words",

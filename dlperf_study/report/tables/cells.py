@@ -10,6 +10,7 @@ import pandas as pd
 
 from dlperf_study.analysis.comparison import EQUAL, RATIOS
 from dlperf_study.columns import COLUMNS
+from dlperf_study.columns.memory import LARGEST_BATCH
 from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import formatting
@@ -51,7 +52,7 @@ DECISIONS = {"speedup": 1.0, "relative_throughput": 1.0, **dict.fromkeys(DIFFERE
 #: Subjects whose diagnostics a number shows, besides those about itself.
 RELATED_SUBJECTS = {"throughput": ("steadiness", "busy_cores")}
 #: Columns of configurations that are shown without a unit and an interval.
-UNITLESS = ("runs_completed", "difference_lies_in")
+UNITLESS = ("runs_completed", "difference_lies_in", *(column.name for column in LARGEST_BATCH))
 RATE_UNIT = COLUMNS["throughput"].unit
 
 
@@ -187,7 +188,7 @@ def _unitless_column(name: str, dataset: Dataset) -> TableColumn:
         if name == "runs_completed":
             # Rounds that were added for precision are more runs than were planned.
             return Cell(f"{value} of {max(row.runs_planned, len(dataset.runs_of(row.identity)))}")
-        return Cell(value)
+        return Cell(str(value))
 
     return TableColumn(Heading(column.label, numeric=column.is_number), cell)
 

@@ -6,6 +6,7 @@ import pandas as pd
 
 from dlperf_study.analysis.comparison import EQUAL, NOT_DISTINGUISHABLE
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
+from dlperf_study.columns.memory import LARGEST_BATCH
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.formatting import display_name, is_missing
 from dlperf_study.study.grid import Denominator
@@ -36,6 +37,8 @@ EXCHANGE_COLUMNS = {
 FACTORS = ("computation_factor", "balance_factor", "communication_factor")
 #: The columns that come from the traced run.
 TRACED_COLUMNS = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
+#: The columns of the search for the largest batch.
+SEARCHED_COLUMNS = tuple(column.name for column in LARGEST_BATCH)
 _OTHER_REASONS = {
     **dict.fromkeys(("step_p95_seconds", "step_p99_seconds"), "its windows have too few steps"),
     "peak_allocated_bytes": "its library does not count it on this device",
@@ -53,6 +56,9 @@ _OTHER_REASONS = {
 
 def why_missing(dataset: Dataset, row: Any, column: str) -> str:
     """Return why a row of the configurations has no value in ``column``."""
+    if column in SEARCHED_COLUMNS and is_missing(row.unsupported_reason):
+        has_found = not is_missing(row.largest_batch)
+        return "each batch that was tried fits" if has_found else "the search is not over"
     if not row.runs_completed:
         return why_not_measured(dataset, row)
     if column in _DENOMINATOR_OF:

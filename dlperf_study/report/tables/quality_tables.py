@@ -22,6 +22,7 @@ PRINTED = (
     *("fixed_window", "printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour"),
 )
 PEAKS = tuple(column.name for column in columns_on_memory.PEAKS)
+LARGEST_BATCH = tuple(column.name for column in columns_on_memory.LARGEST_BATCH)
 STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
 _NO_STEPS = "Programs print rates over several steps, so percentiles of single steps are not known."
 _NO_MEMORY = "Programs print no peak of memory that is counted here."
@@ -42,10 +43,11 @@ def step_times(dataset: Dataset) -> Table:
 
 
 def memory(dataset: Dataset) -> Table:
-    """Return the peak memory of each configuration, without the kinds that none of its libraries counts."""
+    """Return the peak memory of each configuration, without the kinds that none counts, and the largest batches."""
     columns = [name for name in PEAKS if dataset.configurations[name].notna().any()]
+    columns += LARGEST_BATCH if dataset.plan.largest_batch else ()
     notes = tuple(map(defined, columns))
-    table = table_of_configurations(dataset, "memory", "Peak memory of a rank", columns, notes)
+    table = table_of_configurations(dataset, "memory", "Memory", columns, notes)
     return table if columns else replace(table, rows=(), groups=(), empty=_NO_MEMORY)
 
 

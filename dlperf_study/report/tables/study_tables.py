@@ -173,6 +173,8 @@ def _course(plan: Plan) -> dict[str, str]:
         facts["Precision of the intervals"] = f"± {100 * plan.precision:g} %"
         budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
         facts["Rounds added for it"] = f"until there are {plan.max_repeats}{budget}"
+    if plan.largest_batch is not None:
+        facts["Largest batch per device"] = f"searched up to {plan.largest_batch}"
     return facts
 
 

@@ -1,0 +1,57 @@
+"""The search for the largest batch, against every possible answer."""
+
+from dataclasses import replace
+
+import pytest
+
+from dlperf_study.plan.batch_search import BatchSearch, search, trial
+from dlperf_study.study.job import Outcome
+from tests.evidence_factory import configuration
+
+
+def fits_up_to(largest: int, tried: list[int]):
+    """Return how trials end where batches up to ``largest`` fit; those that are asked for are added to ``tried``."""
+
+    def outcome_of(batch: int) -> Outcome:
+        tried.append(batch)
+        return Outcome.COMPLETED if batch <= largest else Outcome.OUT_OF_MEMORY
+
+    return outcome_of
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 3, 7, 8, 33])
+def test_every_largest_batch_is_found_in_no_more_trials_than_were_said(at_most: int) -> None:
+    for largest in range(at_most + 1):
+        tried: list[int] = []
+        known = search(at_most, fits_up_to(largest, tried))
+        assert (known.fitting, known.next_batch, known.trials_left) == (largest, None, 0)
+        assert known.too_large == (None if largest == at_most else largest + 1)
+        assert known.trials == len(tried) == len(set(tried)) <= BatchSearch(at_most).trials_left
+
+
+def test_512_takes_ten_runs_at_most_and_one_if_it_fits() -> None:
+    assert BatchSearch(512).trials_left == 10
+    assert search(512, fits_up_to(512, [])).trials == 1
+
+
+@pytest.mark.parametrize("outcome", [None, Outcome.FAILED, Outcome.TIMEOUT])
+def test_a_trial_that_is_missing_or_failed_is_the_next(outcome: Outcome | None) -> None:
+    """Nothing is taken for granted of it, and what is known is kept."""
+    known = search(64, lambda batch: outcome if batch == 48 else fits_up_to(40, [])(batch))
+    assert (known.fitting, known.too_large, known.next_batch) == (32, 64, 48)
+    assert known.description == "at least 32, below 64, at most 5 short runs left"
+
+
+def test_what_is_known_is_said() -> None:
+    assert BatchSearch(32).description == "at most 6 short runs left"
+    assert BatchSearch(32, 0, 4, 4).description == "below 4, at most 2 short runs left"
+    assert BatchSearch(32, 3, 4, 6).description == "3, 4 does not fit"
+    assert BatchSearch(32, 32, None, 1).description == "32, none larger is tried"
+    assert BatchSearch(32, 0, 1, 6).description == "none, 1 does not fit"
+
+
+def test_configurations_that_differ_in_batch_and_measurement_share_their_trials() -> None:
+    asked = configuration(batch_per_device=8)
+    other = replace(asked, batch_per_device=16, measured_steps=50, repeats=9, max_warmup_seconds=3.0)
+    assert trial(asked, 4) == replace(trial(other, 4), timeout_seconds=asked.timeout_seconds)
+    assert trial(asked, 4).identity != trial(replace(asked, precision="amp_bf16"), 4).identity
