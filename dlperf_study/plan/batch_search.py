@@ -55,11 +55,8 @@ class BatchSearch:
             return f"{at_least}{below}at most {counted(self.trials_left, 'short run')} left"
         if not self.fitting:
             return "none, 1 does not fit"
-        return (
-            f"{self.fitting}, {self.too_large} does not fit"
-            if self.too_large
-            else f"{self.fitting}, none larger is tried"
-        )
+        beyond = f"{self.too_large} does not fit" if self.too_large else "none larger is tried"
+        return f"{self.fitting}, {beyond}"
 
 
 def search(at_most: int, outcome_of: Callable[[int], Outcome | None]) -> BatchSearch:
@@ -93,10 +90,9 @@ def trial(configuration: Configuration, batch: int) -> Configuration:
 
 
 def searched(plan: Plan) -> dict[str, Configuration]:
-    """Return what is searched for each configuration that can run, by identity: its trial of a batch of 1.
+    """Return the trial of a batch of 1 of each configuration that can run and is searched, by identity.
 
     Configurations that differ only in their batch, or in how they are measured, share one search.
     """
-    if plan.largest_batch is None:
-        return {}
-    return {entry.configuration.identity: trial(entry.configuration, 1) for entry in plan.runnable}
+    configurations = [entry.configuration for entry in plan.runnable if entry.is_searched]
+    return {configuration.identity: trial(configuration, 1) for configuration in configurations}

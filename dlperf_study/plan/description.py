@@ -149,10 +149,10 @@ def _searches(plan: Plan, searches: Mapping[str, BatchSearch], complete: bool) -
     return _numbered_table(plan, "batch", {name: bounds.description for name, bounds in searches.items()}, complete)
 
 
-def _numbered_table(plan: Plan, heading: str, texts: Mapping[str, str], complete: bool) -> str:
-    """Return a table of texts by identity, with the number of each configuration in the list of the plan."""
+def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], complete: bool) -> str:
+    """Return a table of reasons by identity, with the number of each configuration in the list of the plan."""
     row_numbers = _row_numbers(plan)
-    rows = [(str(row_numbers[identity]), text) for identity, text in texts.items()]
+    rows = [(str(row_numbers[identity]), reason) for identity, reason in reasons.items()]
     shown = rows if complete else rows[:LONGEST_LIST]
     table = text_table(("#", heading), shown)
     return table if len(shown) == len(rows) else f"{table}\nplan with --all lists the {len(rows)} configurations."

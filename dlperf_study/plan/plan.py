@@ -37,6 +37,7 @@ class Entry:
     reference_identity: str | None = None
     unstated: tuple[str, ...] = ()
     is_extra: bool = False
+    is_searched: bool = False
 
     @property
     def parameters(self) -> dict[str, Scalar | None]:
@@ -146,7 +147,16 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
     entries = []
     for point, configuration, baseline, reference in zip(points, configurations, baselines, references, strict=True):
         reason = _unsupported_reason(point, configuration, cluster, unsupported)
-        entries.append(Entry(configuration, baseline, reason, reference, is_extra=study.is_extra(point)))
+        entries.append(
+            Entry(
+                configuration,
+                baseline,
+                reason,
+                reference,
+                is_extra=study.is_extra(point),
+                is_searched=study.is_searched(point),
+            )
+        )
     return _plan(study, cluster, entries)
 
 
@@ -232,6 +242,7 @@ def _entry(record: "EntryRecord", path: Path) -> Entry:
         reference_identity=record["reference_identity"],
         unstated=tuple(record.get("unstated", ())),
         is_extra=record.get("is_extra", False),
+        is_searched=record.get("is_searched", False),
     )
 
 

@@ -34,6 +34,7 @@ class EntryRecord(TypedDict):
     reference_identity: str | None
     unstated: NotRequired[list[ParameterName]]
     is_extra: NotRequired[bool]
+    is_searched: NotRequired[bool]
 
 
 @with_config(RECORD)

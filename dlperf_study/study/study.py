@@ -72,7 +72,8 @@ class Study:
     share of its value: rounds are added, up to ``max_repeats`` of them and within ``time_budget_minutes``, until it is
     reached; None: only the requested repeats are measured. ``extras`` are conditions: the published tables do not have
     what matches one of them.
-    ``largest_batch``: up to which batch per device the largest that fits in memory is searched; None: it is not.
+    ``largest_batch``: up to which batch per device the largest that fits in memory is searched, of the configurations
+    that match ``largest_batch_where``; None: of none.
     Raises StudyFileError when its parts contradict each other.
     """
 
@@ -98,6 +99,7 @@ class Study:
     max_repeats: int | None = None
     time_budget_minutes: float | None = None
     largest_batch: int | None = None
+    largest_batch_where: Levels = field(default_factory=dict)
     quick: bool = False
 
     def __post_init__(self) -> None:
@@ -146,7 +148,14 @@ class Study:
         for index, where in enumerate(self.extras):
             if not any(matches(point, where) for point in points):
                 raise self._error(f"extras[{index}] ({format_condition(where)}) matches no configuration of the study")
+        if self.largest_batch is not None and not any(map(self.is_searched, points)):
+            condition = format_condition(self.largest_batch_where)
+            raise self._error(f"largest_batch.where ({condition}) matches no configuration of the study")
         return points
+
+    def is_searched(self, point: Point) -> bool:
+        """Return whether the largest batch of a point is searched."""
+        return self.largest_batch is not None and matches(point, self.largest_batch_where)
 
     def is_extra(self, point: Point) -> bool:
         """Return whether a point is marked as one that is not in the published tables."""

@@ -96,6 +96,7 @@ class LargestBatchSection(Section):
     """The search for the largest batch per device that fits in memory."""
 
     at_most: int = Field(ge=1, le=MAX_BATCH, description="the largest batch per device that is tried")
+    where: Choices = Field(default={}, description="of which configurations; left out: of all")
 
 
 class QuickSection(Section):
@@ -218,6 +219,7 @@ def _study(name: str, source: str, content: dict[str, Any], quick: bool) -> Stud
         max_repeats=file.max_repeats,
         time_budget_minutes=file.time_budget_minutes,
         largest_batch=file.largest_batch.at_most if file.largest_batch else None,
+        largest_batch_where=file.largest_batch.where if file.largest_batch else {},
         quick=quick,
     )
 

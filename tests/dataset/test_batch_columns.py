@@ -16,8 +16,14 @@ TOO_LARGE = Recipe(outcome="out_of_memory", reason="MemoryError")
 def search(paths):
     """A study that searches up to 4, with the trials of a largest batch of 2."""
     plan = write_study(paths, [Planned(ASKED), Planned(replace(ASKED, batch_per_device=8))])
-    replace(plan, largest_batch=4).write(paths.plan_file)
+    write_searched(plan, paths)
     return {batch: write_run(paths, trial(ASKED, batch), 1, recipe) for batch, recipe in trials().items()}
+
+
+def write_searched(plan, paths):
+    """Write a plan in which the largest batch of every configuration is searched up to 4."""
+    entries = tuple(replace(entry, is_searched=True) for entry in plan.entries)
+    replace(plan, entries=entries, largest_batch=4).write(paths.plan_file)
 
 
 def trials():
@@ -55,7 +61,7 @@ def test_a_search_that_is_not_over_has_no_number_and_says_why(paths, search, val
 
 def test_a_batch_that_fits_as_large_as_was_asked_has_none_that_does_not(paths):
     plan = write_study(paths, [Planned(ASKED)])
-    replace(plan, largest_batch=4).write(paths.plan_file)
+    write_searched(plan, paths)
     write_run(paths, trial(ASKED, 4), 1, Recipe())
     configurations = collect(paths).configurations
     assert configurations[["largest_batch", "batch_trials"]].to_numpy().tolist() == [[4, 1]]

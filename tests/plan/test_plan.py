@@ -7,6 +7,7 @@ from dataclasses import fields
 import pytest
 
 from dlperf_study.errors import EvidenceError, StudyFileError
+from dlperf_study.plan.batch_search import searched
 from dlperf_study.plan.plan import Entry, Plan, build_plan
 from dlperf_study.plan.plan_record import EntryRecord, PlanRecord
 from dlperf_study.study.grid import DenominatorRule
@@ -172,6 +173,17 @@ def test_a_plan_keeps_order_and_precision(tmp_path):
     assert (read.order, read.order_seed) == ("rounds", 3)
     assert (read.precision, read.max_repeats, read.time_budget_minutes) == (0.02, 10, 30.0)
     assert (plan_of().max_repeats, plan_of().largest_batch, read.largest_batch) == (None, None, 512)
+
+
+def test_the_largest_batch_is_searched_where_the_study_says(tmp_path):
+    plan = plan_of(study(largest_batch=8, largest_batch_where={"devices_per_node": [4]}), cluster(1, 4))
+    plan.write(tmp_path / "plan.json")
+    read = Plan.read(tmp_path / "plan.json")
+    searched_devices = [each.configuration.devices_per_node for each in read.entries if each.is_searched]
+    assert searched_devices == [4, 4]
+    assert list(searched(read)) == [read.entries[1].configuration.identity]
+    with pytest.raises(StudyFileError, match=r"largest_batch.where \(nodes 7\) matches no configuration of the study"):
+        plan_of(study(largest_batch=8, largest_batch_where={"nodes": [7]}))
 
 
 def test_a_plan_names_each_identity(tmp_path):

@@ -66,7 +66,7 @@ ERRORS = [
     (
         "a largest batch without its limit",
         ("fixed:", "largest_batch: {up_to: 8}\nfixed:"),
-        ": largest_batch.at_most is missing\n{file}: unknown key largest_batch.up_to; the keys are at_most",
+        ": largest_batch.at_most is missing\n{file}: unknown key largest_batch.up_to; the keys are at_most, where",
     ),
     (
         "a largest batch under strong scaling",

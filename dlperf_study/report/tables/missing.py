@@ -58,7 +58,11 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
     """Return why a row of the configurations has no value in ``column``."""
     if column in SEARCHED_COLUMNS and is_missing(row.unsupported_reason):
         has_found = not is_missing(row.largest_batch)
-        return "each batch that was tried fits" if has_found else "the search is not over"
+        return (
+            "each batch that was tried fits"
+            if has_found
+            else "the study does not ask for it, or the search is not over"
+        )
     if not row.runs_completed:
         return why_not_measured(dataset, row)
     if column in _DENOMINATOR_OF:
