@@ -6,20 +6,24 @@ Where it is missing, these tests are skipped, and the end of the run lists them 
 
 import os
 import shutil
+import sysconfig
 from collections import Counter
 from collections.abc import Generator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 REQUIRE_ALL = "REQUIRE_ALL"
 ROOT = "root"
+PYTHON_HEADERS = "the headers of Python"
 #: How to get each program.
 PROGRAMS = {
     "chromium": "apt install chromium",
     "g++": "apt install g++",
     "make": "apt install make",
+    PYTHON_HEADERS: "apt install python3-dev",
     **dict.fromkeys(("ip", "tc"), "apt install iproute2"),
     **dict.fromkeys(("unshare", "mount"), "apt install util-linux mount"),
     **dict.fromkeys(("ssh", "ssh-keygen"), "apt install openssh-client"),
@@ -41,6 +45,8 @@ def is_missing(name: str) -> bool:
     """Return whether a program, a package, or the rights of root are missing."""
     if name == ROOT:
         return os.geteuid() != 0
+    if name == PYTHON_HEADERS:
+        return not Path(sysconfig.get_path("include"), "Python.h").is_file()
     if name in PACKAGES:
         return find_spec(name) is None
     return shutil.which(name) is None

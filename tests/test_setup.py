@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.paths import PROJECT
-from tests.requirements import need
+from tests.requirements import PYTHON_HEADERS, need
 from tests.shell_program import program
 from tools import install_gpu
 from tools.horovod_build import build_options, compiler_for_torch, key, wheel_folder
@@ -137,12 +137,12 @@ def test_all_that_a_build_lacks_is_said_at_once(environment: Path) -> None:
     call_torch_installed(environment)
     done = install("horovod", environment, PATH=str(environment / "bin"), CXX="no-such-compiler -m64")
     assert done.returncode == 1
-    assert "no-such-compiler, make not found" in done.stderr
+    assert "no-such-compiler, make" in done.stderr
     assert not (environment / ".horovod-ready").exists()
     assert not (environment / "cache").exists()
 
 
-@pytest.mark.needs("torch")
+@pytest.mark.needs("torch", "g++", "make", PYTHON_HEADERS)
 def test_a_build_that_fails_leaves_no_wheel_and_no_stamp(environment: Path) -> None:
     call_torch_installed(environment)
     done = install("horovod", environment, PIP_FIND_LINKS="")

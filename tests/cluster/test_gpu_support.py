@@ -3,6 +3,7 @@
 import os
 import sys
 from dataclasses import replace
+from importlib import metadata
 
 import pytest
 
@@ -26,8 +27,14 @@ TWO = GpuSupport("12.6", "9.5.1", "2.25.1", (A100, A100))
         pytest.param("horovod_torch", marks=pytest.mark.needs("torch", "horovod")),
     ],
 )
-def test_libraries_for_cpus_say_so(framework: str) -> None:
-    assert gpu_support((sys.executable,), framework, os.environ) == GpuSupport()
+def test_libraries_say_whether_they_are_built_for_gpus(framework: str) -> None:
+    support = gpu_support((sys.executable,), framework, os.environ)
+    # Where no build for CPUs is found, pip installs the one for CUDA.
+    if framework != "paddle_collective" and "+cpu" not in metadata.version("torch"):
+        assert support is not None
+        assert support.cuda
+    else:
+        assert support == GpuSupport()
 
 
 def test_a_library_that_is_not_installed_supports_nothing(tmp_path) -> None:
