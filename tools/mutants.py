@@ -106,9 +106,14 @@ def _can_be_compiled(code: str) -> bool:
 
 def _mutant(source: str, code: str) -> Mutant:
     lines = list(unified_diff(source.splitlines(), code.splitlines(), lineterm="", n=0))[2:]
-    before = " ".join(line[1:].strip() for line in lines if line.startswith("-"))
-    after = " ".join(line[1:].strip() for line in lines if line.startswith("+"))
-    return Mutant(code, int(lines[0].split()[1].removeprefix("-").partition(",")[0]), before, after)
+    line_number = int(lines[0].split()[1].removeprefix("-").partition(",")[0])
+    return Mutant(code, line_number, _changed_code(lines, "-"), _changed_code(lines, "+"))
+
+
+def _changed_code(lines: Sequence[str], sign: str) -> str:
+    """Return the lines of a diff with this sign, without blank ones and comments, as one."""
+    code = [line[1:].strip() for line in lines if line.startswith(sign)]
+    return " ".join(line for line in code if line and not line.startswith("#"))
 
 
 def tests_of(module: Path) -> list[list[str]]:

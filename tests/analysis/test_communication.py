@@ -9,7 +9,6 @@ from scipy.stats import sem
 from dlperf_study.analysis.communication import (
     ERRORS,
     LARGEST_CORRELATION_OF_FEW,
-    LEAST_EXCHANGE_ERROR,
     bus_bandwidth,
     communication_of,
     computation_seconds,
@@ -26,7 +25,8 @@ from dlperf_study.analysis.communication import (
     shared_cores,
     unexplained_waiting_seconds,
 )
-from dlperf_study.analysis.throughput import makespan_seconds, sum_of_rank_rates, throughput
+from dlperf_study.analysis.throughput import makespan_seconds, slowest_training, sum_of_rank_rates, throughput
+from dlperf_study.dataset.run_diagnostics import negative_communication
 from tests.evidence_factory import GRADIENT_BYTES, Recipe
 from tests.run_fixtures import computation
 
@@ -59,8 +59,17 @@ def test_bus_bandwidth_is_that_of_nccl_tests(make_run, devices):
     assert bus_bandwidth(run) == pytest.approx(GRADIENT_BYTES / 0.8 * 2 * (devices - 1) / devices)
 
 
-def test_bus_bandwidth_is_defined_for_an_all_reduce_only(hand_made_run):
+def test_bus_bandwidth_is_defined_for_a_measured_all_reduce_only(hand_made_run, make_run):
     assert bus_bandwidth(hand_made_run(exchange="push_pull")) is None
+    assert bus_bandwidth(make_run(exchange_steps=0, **TWO)) is None
+
+
+@pytest.mark.parametrize(("step", "is_diagnosed"), [(0.75, False), (0.65, True)])
+def test_a_difference_of_three_standard_errors_is_no_chance(make_run, step, is_diagnosed):
+    """Computation takes 1 s with an error of 0.1 s, because its halves differ by twice that."""
+    times = {"training": [step, step], **computation([0.9], [1.1])}
+    run = make_run({0: times, 1: times}, measured_steps=2, computation_steps=2, **TWO)
+    assert bool(list(negative_communication(run))) == is_diagnosed
 
 
 def test_load_balance_is_mean_over_maximum_of_the_computation(hand_made_run):
@@ -94,6 +103,7 @@ def test_an_unmeasured_computation_is_missing_not_zero(hand_made_run):
     assert computation_seconds(run) is None
     assert exposed_seconds(run) is None
     assert overlap(run) is None
+    assert exposed_error_seconds(run) == mean_error(slowest_training(run).step_seconds)
     assert load_balance(run) is None
     assert jitter_seconds(run) is None
 
@@ -257,7 +267,7 @@ def test_the_cost_of_an_exchange_is_a_weighted_fit(make_run, devices):
     names = [name for name in run.ranks[0].windows if name.startswith("exchange")]
     slowest = [max((log.windows[name] for log in run.ranks), key=lambda window: window.seconds) for name in names]
     seconds = np.array([window.mean_seconds for window in slowest])
-    errors = np.maximum([mean_error(window.step_seconds) for window in slowest], LEAST_EXCHANGE_ERROR * seconds)
+    errors = np.maximum([mean_error(window.step_seconds) for window in slowest], 0.01 * seconds)
     sizes = np.array([window.bytes for window in slowest], dtype=float)
     per_byte, latency = np.polyfit(sizes, seconds, 1, w=1 / errors)
     cost = exchange_cost(run)

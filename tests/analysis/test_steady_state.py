@@ -8,13 +8,13 @@ import pytest
 
 from dlperf_study.analysis.steady_state import (
     ENOUGH_STEPS,
-    MOST_PIECES,
     TOLERANCE,
     Answer,
     noise,
     settled_at,
     steadiness,
     steadiness_of_usual,
+    steadiness_tolerance,
 )
 from dlperf_study.arrays import Floats
 
@@ -126,8 +126,8 @@ def test_steps_that_grow_to_the_end_never_settle() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 8])
 def test_few_steps_tell_nothing(count: int) -> None:
-    result = steadiness(np.full(count, 0.1))
-    assert (result.answer, result.further_steps) == (Answer.CANT_TELL, ENOUGH_STEPS - count)
+    for result in (steadiness(np.full(count, 0.1)), steadiness_of_usual(np.full(count, 0.1))):
+        assert (result.answer, result.further_steps) == (Answer.CANT_TELL, 50 - count)
     assert settled_at(np.full(count, 0.1)) is None
 
 
@@ -135,6 +135,14 @@ def test_few_steps_tell_nothing(count: int) -> None:
 def test_equal_steps_are_steady(count: int) -> None:
     assert steadiness(np.full(count, 0.1)).is_steady
     assert settled_at(np.full(count, 0.1)) == 0
+    assert noise(np.full(count, 0.1)) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [(None, 0.05), (0.02, 0.02), (0.2, 0.05)])
+def test_a_finer_precision_asks_for_steadier_windows_and_a_coarser_one_for_no_others(
+    precision: float | None, tolerance: float
+) -> None:
+    assert steadiness_tolerance(precision) == tolerance
 
 
 @pytest.mark.parametrize("count", [9, 10, 11, 39, 200])
@@ -178,7 +186,7 @@ def test_the_further_steps_make_the_error_as_small_as_it_must_be(count: int, dev
 @pytest.mark.parametrize("count", [4095, 4096, 4099, 5003, 10_001])
 def test_a_long_window_is_tested_by_the_means_of_its_pieces(count: int) -> None:
     steps = autoregressive(np.random.default_rng(4), count, 0.03)
-    size = count // MOST_PIECES
+    size = count // 2048
     pieces = steps[count % size :].reshape(-1, size).mean(axis=1)
     assert steadiness_of_usual(steps).difference == pytest.approx(steadiness_of_usual(pieces).difference)
 
@@ -196,9 +204,11 @@ def test_of_each_25_steps_one_may_be_slow() -> None:
     assert steadiness(steps).is_steady
     steps[40] = 30.0
     assert not steadiness(steps).is_steady
-    few = np.ones(20)
+    few = np.ones(49)
     few[15] = 30.0
     assert steadiness(few).is_steady
+    few[30] = 30.0
+    assert not steadiness(few).is_steady
 
 
 def test_of_several_slow_steps_the_slowest_is_left_out() -> None:
@@ -206,4 +216,4 @@ def test_of_several_slow_steps_the_slowest_is_left_out() -> None:
     steps[[3, 20]] = 1.5, 9.0
     usual = steps.copy()
     usual[20] = np.median(steps[18:23])
-    assert steadiness(steps).difference == pytest.approx(steadiness_of_usual(usual).difference, rel=0.01)
+    assert steadiness(steps).difference == pytest.approx(steadiness_of_usual(usual).difference)

@@ -6,7 +6,7 @@ from tests.evidence_factory import Recipe, configuration, rank_lines, write_line
 
 ASKED = configuration(devices_per_node=2)
 #: The lines of a log: the rank, nine windows, of which the third is training, and the end.
-RANK, WARMUP, TRAINING, AFTER, EXCHANGE, END = 0, 1, 3, 4, 9, 10
+RANK, WARMUP, TRAINING, AFTER, PART, EXCHANGE, END = 0, 1, 3, 4, 5, 9, 10
 NO_STEPS = {"steps": 0, "seconds": 0.0, "step_seconds": [], "losses": []}
 
 
@@ -25,6 +25,7 @@ def test_a_window_holds_the_numbers_of_its_line(log, lines):
     window = read_rank_log(log).windows["training"]
     assert window.step_seconds.tolist() == lines[TRAINING]["step_seconds"]
     assert window.losses.tolist() == lines[TRAINING]["losses"]
+    assert read_rank_log(log).process == ("host-a", 4000, lines[RANK]["wall_anchor"]["unix_ns"])
     assert window.mean_seconds == pytest.approx(sum(lines[TRAINING]["step_seconds"]) / ASKED.measured_steps)
 
 
@@ -36,6 +37,9 @@ def test_a_window_holds_the_numbers_of_its_line(log, lines):
         ((RANK, WARMUP, *range(TRAINING, END + 1)), "has 8 of 9 windows"),
         (range(WARMUP, END + 1), "its lines are window"),
         ((RANK, *[WARMUP] * 9, END), "no window twice"),
+        ((RANK, WARMUP, *range(TRAINING, END), TRAINING, END), "no window twice"),
+        ((RANK, RANK, *range(TRAINING, END), END), "its lines are rank, rank, window"),
+        ((RANK, WARMUP, *range(TRAINING, END), RANK, END), "its lines are rank, window, .*, not rank, window"),
     ],
 )
 def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
@@ -54,6 +58,9 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
             {"step_seconds": [0.1] + [0.0] * 19},
             r"line 4: step_seconds\[1\] is 0.0; it must be at least 1e-09",
         ),
+        (EXCHANGE, {"bytes": 5}, "window exchange exchanged 5 bytes, but the gradients have 4000000"),
+        (PART, {"bytes": None}, "window exchange_4096 exchanged None bytes"),
+        (PART, {"bytes": 0, "name": "exchange_0"}, "window exchange_0 exchanged 0 bytes"),
         (WARMUP, {"ended_by": "luck"}, "ended_by is 'luck'; the choices are 'steady', 'limit' or 'steps'"),
         (WARMUP, {"ended_by": None}, "window warmup: ended_by is missing; each warmup has that"),
         (
@@ -119,3 +126,20 @@ def test_a_log_of_an_older_format_is_refused_as_that_and_not_for_what_it_lacks(l
     write_lines(log, lines)
     with pytest.raises(EvidenceError, match="format is 1; this program reads format 2"):
         read_rank_log(log)
+
+
+@pytest.mark.parametrize(("seconds", "is_possible"), [(99.0, True), (101.0, True), (98.9, False), (101.1, False)])
+def test_the_steps_of_a_window_last_as_long_as_it_but_for_a_hundredth(log, lines, seconds, is_possible):
+    lines[TRAINING] |= {"seconds": 100.0, "steps": 2, "step_seconds": [1.0, seconds - 1.0], "losses": [1.0, 1.0]}
+    write_lines(log, lines)
+    if is_possible:
+        assert read_rank_log(log).windows["training"].seconds == 100.0
+        return
+    with pytest.raises(EvidenceError, match=r"window training lasts 100\.0 s but its steps"):
+        read_rank_log(log)
+
+
+def test_the_smallest_part_of_an_exchange_is_one_byte(log, lines):
+    lines[PART] |= {"bytes": 1, "name": "exchange_1"}
+    write_lines(log, lines)
+    assert read_rank_log(log).windows["exchange_1"].bytes == 1

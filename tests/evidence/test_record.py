@@ -209,3 +209,18 @@ def test_the_tail_is_the_last_lines_of_every_log(run: RunPaths) -> None:
 )
 def test_a_device_has_the_name_that_it_reports(run: RunPaths, node: dict[str, Any], name: str) -> None:
     assert recorded(run, replace(WELL, nodes=(node,)))["cluster"]["device_name"] == name
+
+
+def test_a_run_is_completed_by_the_code_that_would_measure_it_now(run: RunPaths) -> None:
+    requested = RequestedRun(ASKED, 1, "f" * 64, run)
+    assert not requested.is_completed
+    write(recorded(run), run)
+    assert requested.is_completed
+    assert not replace(requested, fingerprint="0" * 64).is_completed
+    write(recorded(run, BADLY), run)
+    assert not requested.is_completed
+
+
+def test_the_device_of_another_node_names_none(run: RunPaths) -> None:
+    named = NODE | {"hardware": {"host": "there", "cores": 2, "cpu_model": "X1"}}
+    assert recorded(run, replace(WELL, nodes=(NODE, named)))["cluster"]["device_name"] == "a device"

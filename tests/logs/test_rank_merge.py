@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import LogError
+from dlperf_study.logs.format import Merge
 from dlperf_study.logs.log_reader import read_log
 from dlperf_study.logs.rank_merge import JobSeries, JobSize, job_series
 from tests.logs.small_logs import write_and_read
@@ -175,3 +176,35 @@ def test_a_time_of_zero_is_no_rate(tmp_path: Path) -> None:
         [write_and_read(tmp_path, "0.log", line.format(1, 0.25) + line.format(2, "0.0000"))], JobSize(1, 1, 128)
     )
     assert [rate == 512 for rate in job.rate] == [True, False]
+
+
+def test_each_repeated_line_is_left_out_also_at_step_0(tmp_path: Path) -> None:
+    line = "2016-08-19 10:58:12,137 Node[0] Epoch[0] Batch [{}]\tSpeed: {} samples/sec\tTrain-{}=0.1\n"
+    printed = ((0, 90.5, "accuracy"), (0, 90.5, "top_k"), (50, 95.5, "accuracy"), (50, 95.5, "top_k"), (100, 99.5, "a"))
+    log = write_and_read(tmp_path, "training.log", "".join(line.format(*values) for values in printed))
+    assert list(job_series([log], JobSize(1, 1, 32)).rate) == [90.5, 95.5, 99.5]
+
+
+def test_equal_lines_that_name_no_step_are_not_taken_for_repeated_ones(tmp_path: Path) -> None:
+    line = "Train epoch time: 2500.0 ms, per step time: 250.0 ms\n"
+    with pytest.raises(LogError, match="a line that names no step appears 3 times"):
+        job_series([write_and_read(tmp_path, "0.log", 3 * line)], JobSize(1, 1, 32))
+
+
+def test_ranks_without_a_name_count_each_in_every_log(tmp_path: Path) -> None:
+    line = "2020-05-01 10:00:00,{} [step 10]\tmlm_loss=7.5\tthroughput={}K tks/s\tlr=0.0001 time=1.0\n"
+    texts = [line.format(100, 17), line.format(200, 18), line.format(300, 20) + line.format(400, 20)]
+    logs = [write_and_read(tmp_path, f"{index}.log", text) for index, text in enumerate(texts)]
+    assert list(job_series(logs, JobSize(1, 4, 32)).rate) == [17000 + 18000 + 20000 + 20000]
+
+
+def test_a_rank_that_is_named_is_not_the_one_that_is_not(tmp_path: Path) -> None:
+    lines = [f"{node}Epoch[0] Batch [50]\tSpeed: 95.5 samples/sec\tTrain-accuracy=0.1\n" for node in ("Node[0] ", "")]
+    log = write_and_read(tmp_path, "training.log", "".join(lines))
+    assert list(job_series([log], JobSize(1, 2, 32)).rate) == [95.5 + 95.5]
+
+
+def test_a_total_that_several_ranks_print_at_some_steps_is_a_copy(tmp_path: Path) -> None:
+    total = "Total img/sec on 8 GPU(s): 863.2 +-11.4\n"
+    logs = [write_and_read(tmp_path, f"{rank}.log", total) for rank in range(2)]
+    assert job_series(logs, JobSize(1, 8, 32)).rule == Merge.COPIES

@@ -50,7 +50,7 @@ def _compare(results: Results, seconds: ResultCell, rate: ResultCell, samples: i
 
 def _may_be_of_other_runs(results: Results, rate: ResultCell, expected: float) -> tuple[bool, str]:
     """Return whether runs of one configuration may be as far apart as a rate is from ``expected``, and which runs."""
-    interval = results.rate(rate).logarithm.factor_interval()
+    interval = results.rate(rate).logarithm.factor_interval() if rate.printed.is_positive else None
     if interval:
         return interval.low <= expected <= interval.high, "the spread of its runs"
     return abs(rate.value / expected - 1) <= FAR_APART, f"runs up to {FAR_APART:.0%} apart"

@@ -61,3 +61,18 @@ def test_of_several_tables_the_smallest_and_the_largest_number_are_compared():
     [diagnostic] = found("disagreements", rows)
     assert diagnostic.severity is Severity.WARNING
     assert diagnostic.computation.endswith("up to 13.40% apart")
+
+
+def test_exactly_three_per_cent_is_worth_a_note():
+    assert found("disagreements", twice("100.0", "103.0"))[0].severity is Severity.NOTE
+
+
+def test_of_a_number_that_is_repeated_with_other_digits_the_first_is_named():
+    [diagnostic] = found("disagreements", [rate("352.72", 8), rate("352.7", 8, cell="again")])
+    assert diagnostic.computation == "352.72 is 2 times in one table, for the same configuration"
+
+
+def test_of_two_factors_that_fit_that_of_the_devices_is_named():
+    rates = [rate(text, 101, table=table, nodes=100) for text, table in (("100.0", "a"), ("10050.0", "b"))]
+    [diagnostic] = found("disagreements", rates)
+    assert diagnostic.computation.endswith("the factor of its devices: their scopes may differ")

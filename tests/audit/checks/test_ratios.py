@@ -169,3 +169,76 @@ def test_runs_without_a_rate_make_no_mean_of_ratios():
 def test_a_ratio_of_the_rounds_that_both_have_need_only_be_in_its_interval(low, high, fits):
     rows = [rate("100.0", measured_rounds="1 2 3"), rate("300.0", 4, measured_rounds="2 3 4")]
     assert (found("ratios", [*rows, ratio("speedup", "3.80", 4, low=low, high=high)]) == []) == fits
+
+
+@pytest.mark.parametrize(("printed", "is_suspected"), [("2", False), ("2.5", True)])
+def test_an_efficiency_up_to_two_is_no_percentage(printed, is_suspected):
+    [_, diagnostic] = found("ratios", curve("efficiency", "", "0.40", printed))
+    assert ("It looks like per cent" in diagnostic.computation) == is_suspected
+
+
+def test_the_rounding_of_fewer_digits_is_the_usual_one_if_it_fits():
+    rows = [rate("1034.64"), ratio("speedup", "1.00", 1), rate("10633.22", 32), ratio("speedup", "10.3", 32)]
+    assert found("ratios", rows)[0].computation.endswith("with its own it is half up")
+
+
+@pytest.mark.parametrize("facts", [{}, {"low": 2.5, "high": 3.9}])
+def test_a_ratio_of_the_same_rounds_or_without_an_interval_is_their_quotient(facts):
+    rounds = ["1 2 3", "2 3 4"] if not facts else ["1 2 3"] * 2
+    rows = [rate("100.0", measured_rounds=rounds[0]), rate("300.0", 4, measured_rounds=rounds[1])]
+    assert found("ratios", [*rows, ratio("speedup", "3.80", 4, **facts)])[0].severity is Severity.ERROR
+
+
+def test_rounded_rates_explain_an_efficiency():
+    assert found("ratios", [rate("145"), rate("276", 4), ratio("efficiency", "0.478", 4)]) == []
+
+
+def test_rates_of_the_same_table_that_would_fit_are_named_up_to_three():
+    rows = [*with_speedup("3.97"), *(rate("1400.00", devices) for devices in (8, 16, 32, 64))]
+    fitting = "; ".join(f"1400.00 (table/throughput/{devices}) / 352.72" for devices in (8, 16, 32))
+    assert found("ratios", rows)[0].computation.endswith(f"It would fit {fitting}")
+
+
+def alternative(text, world_size, **facts):
+    """Return a rate of another table."""
+    return rate(text, world_size, table="other", series="other", **facts)
+
+
+def test_only_a_baseline_of_as_many_devices_and_a_rate_of_its_table_are_named():
+    rows = [*with_speedup("3.79"), alternative("358.64", 4), alternative("1336.81", 8)]
+    assert found("ratios", rows)[0].computation.endswith("it fits no rounding")
+
+
+@pytest.mark.parametrize(
+    ("printed", "fitting"), [("4.53", "fits no rounding"), ("4.38", "fit 1358.64 / 310.00 (other/throughput/1)")]
+)
+def test_a_rate_of_another_source_is_not_named_and_hides_no_other(printed, fitting):
+    elsewhere = [alternative("300.00", 1, source="elsewhere", cell="elsewhere"), alternative("310.00", 1)]
+    assert found("ratios", [*elsewhere, *with_speedup(printed)])[0].computation.endswith(fitting)
+
+
+def test_rates_below_one_are_rates_too():
+    rows = [rate("0.500"), rate("0.200", 2), rate("0.900", 8), ratio("speedup", "1.80", 2)]
+    assert found("ratios", rows)[0].computation.endswith("It would fit 0.900 (table/throughput/8) / 0.500")
+    rows = [rate("1.000"), rate("2.000", 2), ratio("speedup", "1.97", 2)]
+    listed = runs(["0.90", "1.10"]) + runs(["1.50", "2.50"], 2)
+    assert found("ratios", [*rows, *listed])[0].computation.endswith("the mean of the ratios of the runs")
+    rows = [rate("0.500"), rate("0.900", 2), ratio("speedup", "1.15", 2)]
+    listed = runs(["0.3", "0.5", "0.5"]) + runs(["0.4", "0.6"], 2)
+    assert found("ratios", [*rows, *listed])[0].computation.endswith("It would fit the means of the runs")
+
+
+@pytest.mark.parametrize(
+    ("printed", "further"),
+    [
+        ("0.00", [rate("0", 8)]),
+        ("0.00", [*runs(["90", "110", "100"]), *runs(["0", "0"], 2)]),
+        ("2.50", [*runs(["0", "0"]), *runs(["90", "110"], 2)]),
+        ("2.50", runs(["90", "110"], 2)),
+        ("2.50", [alternative("0", 1)]),
+        ("200", [alternative("1", 1) | {"value": 0.5, "resolution": 2.0}]),
+    ],
+)
+def test_nothing_is_divided_by_a_rate_of_nothing_and_none_is_named(printed, further):
+    rows = [rate("100.0"), rate("200.0", 2), ratio("speedup", printed, 2)]
+    assert found("ratios", [*rows, *further])[0].computation.endswith("it fits no rounding")

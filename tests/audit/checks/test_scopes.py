@@ -1,6 +1,6 @@
 import pytest
 
-from tests.audit.tables import examined, found, rate
+from tests.audit.tables import examined, found, number, rate
 
 
 def curve(*rates, nodes=None):
@@ -63,3 +63,44 @@ def test_a_flat_curve_hides_no_other():
         row | {"table": "flat", "series": "flat", "cell": f"flat/{row['cell']}"} for row in curve("100", "99", "98")
     ]
     assert len([each for each in found("scopes", [*flat, *curve("100", "195", "385", "95")]) if each]) >= 2
+
+
+@pytest.mark.parametrize("rates", [("100", "103", "101"), ("100", "99", "85")])
+def test_a_rate_within_3_per_cent_above_or_15_below_is_still_flat(rates):
+    [diagnostic] = found("scopes", curve(*rates))
+    assert "the rate hardly changes" in diagnostic.computation
+
+
+def test_a_curve_that_goes_on_3_per_cent_below_a_corrected_point_speaks_for_it():
+    [diagnostic] = found("scopes", curve("100", "100", "194"))
+    assert diagnostic.computation.startswith("100 × 2 devices = 200")
+
+
+def test_a_point_off_by_the_devices_of_its_node():
+    [diagnostic] = found("scopes", curve("100", "195", "385", "760", "187", nodes=True))
+    assert diagnostic.computation.startswith("187 × 8 devices of a node = 1496")
+
+
+def test_a_point_of_nodes_with_one_device_each_is_off_by_its_nodes_and_devices():
+    rates = [rate(text, devices, nodes=devices) for text, devices in (("100", 1), ("195", 2), ("97", 4))]
+    [diagnostic] = found("scopes", rates)
+    assert diagnostic.computation.startswith("97 × 4 devices = 388")
+
+
+def test_devices_of_unknown_nodes_are_not_divided():
+    assert found("scopes", curve("100", "195", "385", "380")) == []
+
+
+def test_each_later_point_is_examined_once_and_the_curve_once():
+    assert examined("scopes", curve("100", "195", "385", "760")) == [None] * 4
+
+
+def test_what_is_no_curve_of_rates_is_left_out_and_hides_no_other():
+    same_devices = [rate(text, 2, cell=text, table="a", series="a") for text in ("100", "101")]
+    speedups = [number("speedup", text, devices, table="b", series="b") for text, devices in (("1", 1), ("1", 2))]
+    assert examined("scopes", [*same_devices, *speedups]) == []
+    assert len(examined("scopes", [*same_devices, *speedups, *curve("100", "195")])) == 2
+
+
+def test_a_curve_may_begin_with_two_rates_of_as_many_devices():
+    assert len(examined("scopes", [rate("100"), rate("101", cell="again"), rate("195", 2)])) == 3

@@ -1,3 +1,5 @@
+import pytest
+
 from dlperf_study.diagnostic import Severity
 from tests.audit.tables import examined, found, number
 
@@ -16,7 +18,8 @@ def task(world_size=2, **changes):
 
 
 def test_stages_that_add_up():
-    assert set(examined("stages", task())) == {None}
+    """Five parts of something, and one sum."""
+    assert examined("stages", task()) == [None] * 6
 
 
 def test_a_part_longer_than_its_whole():
@@ -51,3 +54,28 @@ def test_the_same_work_takes_as_long_on_any_number_of_devices():
     )
     assert diagnostic.severity is Severity.WARNING
     assert "5.59 s on 1, 0.6 s on 2 devices" in diagnostic.computation
+
+
+@pytest.mark.parametrize("printed", [("0.5", "0.75"), ("5", "6")])
+def test_the_same_work_may_take_half_as_long_again(printed):
+    assert found("stages", [number("apply_gradients_seconds", text, n) for n, text in enumerate(printed, 1)]) == []
+
+
+def test_the_devices_of_a_series_are_named_in_their_order():
+    rows = [number("apply_gradients_seconds", text, n) for n, text in ((2, "0.6"), (1, "5.59"))]
+    assert "5.59 s on 1, 0.6 s on 2 devices" in found("stages", rows)[0].computation
+
+
+def test_stages_that_were_cut_off_add_up_to_more():
+    assert found("stages", task(task_process_seconds="8.44")) == []
+
+
+def test_the_same_work_does_not_take_much_longer_and_a_single_time_hides_none():
+    alone = number("apply_gradients_seconds", "9", table="alone", series="alone")
+    rows = [number("apply_gradients_seconds", text, n) for n, text in ((1, "0.5"), (2, "0.8"))]
+    assert len(found("stages", [alone, *rows])) == 1
+
+
+def test_a_time_without_devices_is_named_first():
+    rows = [number("apply_gradients_seconds", text, n) for n, text in ((1, "5.59"), (None, "0.6"))]
+    assert "0.6 s on None, 5.59 s on 1 devices" in found("stages", rows)[0].computation

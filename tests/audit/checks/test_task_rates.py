@@ -67,3 +67,43 @@ def test_where_runs_are_known_they_say_how_near_is_near():
     lists = runs(["79.9", "80", "80.1"])
     assert found("task_rates", [*computed(0.1, 80.0), *lists]) == []
     assert len(found("task_rates", [*computed(0.099, 80.0), *lists])) == 1
+
+
+@pytest.mark.parametrize(
+    ("printed", "severity"), [("80.5", Severity.WARNING), ("90.0", Severity.ERROR), ("70.0", Severity.ERROR)]
+)
+def test_the_spread_of_the_runs_explains_a_rate_that_is_within_it(printed, severity):
+    """8 samples in 0.1000 s are 80 samples/s; the runs are 1 sample/s apart."""
+    listed = runs([f"{float(printed) + change:.1f}" for change in (-1, 0, 1)])
+    rows = [number("step_seconds", "0.1000", global_batch=8), rate(printed, global_batch=8)]
+    [diagnostic] = found("task_rates", [*rows, *listed])
+    assert diagnostic.severity is severity
+    assert ("the spread of its runs may explain it" in diagnostic.computation) == (severity is Severity.WARNING)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "printed", "devices"),
+    [
+        (number("task_process_seconds", "143.789", 2, samples_per_task=3200, batch_per_device=1600), "22.26", 2),
+        (number("step_seconds", "0.346", 4, global_batch=256), "11.56", 4),
+        (number("step_seconds", "0.346", 4, global_batch=256), "0", 4),
+        (number("step_seconds", "0.346", None, global_batch=256, batch_per_device=32), "92.5", None),
+    ],
+)
+def test_no_batch_is_named_for_a_task_or_without_the_batch_and_the_number_of_devices(seconds, printed, devices):
+    facts = {name: seconds[name] for name in ("batch_per_device", "global_batch") if name in seconds}
+    [diagnostic] = found("task_rates", [seconds, rate(printed, devices, **facts)])
+    assert "would fit" not in diagnostic.computation
+
+
+def test_a_batch_of_one_would_fit_too():
+    batch = {"batch_per_device": 1, "global_batch": 2}
+    [diagnostic] = found("task_rates", [number("step_seconds", "0.5000", **batch), rate("2.00", **batch)])
+    assert diagnostic.computation.endswith("1 × 1 = 1 samples would fit")
+
+
+def test_a_step_of_one_sample_is_examined_and_one_of_unknown_samples_or_devices_is_not():
+    assert examined("task_rates", [number("step_seconds", "0.5", global_batch=1), rate("2.0")]) == [None]
+    assert examined("task_rates", [number("step_seconds", "0.5"), rate("2.0")]) == []
+    task = number("task_process_seconds", "143.789", None, samples_per_task=3200)
+    assert examined("task_rates", [task, rate("22.26", None)]) == []

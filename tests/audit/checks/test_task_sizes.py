@@ -17,3 +17,14 @@ def test_another_size():
 
 def test_two_of_three_say_nothing():
     assert examined("task_sizes", sizes("3220")[:2]) == []
+
+
+def test_a_table_that_prints_two_of_three_hides_no_other():
+    assert (
+        len(
+            found(
+                "task_sizes", [*(row | {"table": "a", "cell": row["metric"]} for row in sizes("1")[:2]), *sizes("3220")]
+            )
+        )
+        == 1
+    )

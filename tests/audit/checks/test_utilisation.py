@@ -49,3 +49,46 @@ def test_a_row_in_which_it_takes_others():
     [diagnostic] = found("utilisation", rows)
     assert diagnostic.severity is Severity.ERROR
     assert "1.004e+13 in most rows, but 51 on 16 devices (1.249e+13 FLOP)" in diagnostic.computation
+
+
+def test_one_row_is_compared_with_none_and_two_are_with_each_other():
+    alone, others = row("49.43", "0.40616", 1), row("48.03", "0.41795", 8)
+    assert examined("utilisation", alone) == []
+    assert examined("utilisation", [*alone, *others]) == [None]
+
+
+@pytest.mark.parametrize(("tera", "seconds"), [("48.03", "0"), ("0", "0.41795")])
+def test_a_row_of_nothing_is_left_out(tera, seconds):
+    rows = [*row("49.43", "0.40616", 1), *row("41", "0.48967", 16)]
+    assert examined("utilisation", [*rows, *row(tera, seconds, 8)]) == [None]
+
+
+@pytest.mark.parametrize(
+    "incomplete",
+    [
+        [flops("48.03", 8, global_batch=16)],
+        [flops("48.03", 8), number("step_seconds", "0.41795", 8)],
+        [row | {"world_size": None} for row in row("48.03", "0.41795", 8)],
+    ],
+)
+def test_a_row_that_prints_too_little_is_left_out_and_hides_no_other(incomplete):
+    rows = [*row("49.43", "0.40616", 1), *row("51", "0.48967", 16)]
+    assert examined("utilisation", incomplete) == []
+    assert len(found("utilisation", [*incomplete, *rows])) == 1
+
+
+KNOWN = {"flops_per_sample": 2e9, "device_peak_flops": 1e12}
+
+
+@pytest.mark.parametrize(
+    ("of_rate", "of_share", "devices"),
+    [
+        ({"flops_per_sample": 2e9}, {"flops_per_sample": 2e9}, 2),
+        ({}, KNOWN, 2),
+        (KNOWN, {"device_peak_flops": 1e12}, 2),
+        (KNOWN, KNOWN, None),
+    ],
+)
+def test_a_share_from_a_rate_takes_its_flops_peak_and_devices(of_rate, of_share, devices):
+    rows = [rate("100", devices, **of_rate), number("mfu", "0.20", devices, **of_share)]
+    assert examined("utilisation", rows) == [None]

@@ -15,6 +15,8 @@ def test_a_share_is_at_most_the_whole(metric, printed):
     [
         ("mfu", "31", Severity.ERROR),
         ("mfu", "120%", Severity.WARNING),
+        ("mfu", "400%", Severity.WARNING),
+        ("mfu", "401%", Severity.ERROR),
         ("communication_share", "1.2", Severity.ERROR),
     ],
 )
@@ -25,4 +27,6 @@ def test_more_than_the_whole_is_wrong(metric, printed, severity):
 
 
 def test_a_share_that_is_recomputed_is_examined_elsewhere():
-    assert examined("wholes", [number("mfu", "120%", flops_per_sample=1e9)]) == []
+    recomputed = number("mfu", "120%", flops_per_sample=1e9)
+    assert examined("wholes", [recomputed]) == []
+    assert len(found("wholes", [recomputed, number("mfu", "120%", 2)])) == 1
