@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
 
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import EvidenceError
@@ -21,6 +25,7 @@ from dlperf_study.slurm.queue import Phase, QueuedJob, Unreachable
 from dlperf_study.slurm.script import allotted_seconds, filled
 from dlperf_study.slurm.settings import SlurmSettings
 from dlperf_study.study.job import JobResult, Outcome
+from dlperf_study.study.json_record import RECORD, Positive, object_of, record_of, text_of
 from dlperf_study.writing import write_atomically
 
 SCRIPT = "job.sbatch"
@@ -47,6 +52,18 @@ OUTCOMES = {
 
 #: Outcome and reason of a run that the job has no result for.
 Failure = tuple[Outcome, str]
+
+
+@with_config(RECORD)
+class OrderRecord(TypedDict):
+    """What a job is to do: its runs, the time that each may take, and the digest of the code that measures them."""
+
+    code: str
+    timeout_seconds: Positive
+    submissions: Annotated[list[dict[str, Any]], Field(min_length=1)]
+
+
+ORDER, SUBMISSION, RESULT = TypeAdapter(OrderRecord), TypeAdapter(Submission), TypeAdapter(JobResult)
 
 
 @dataclass(frozen=True)
@@ -84,8 +101,8 @@ class SubmittedJob:
         file = self.paths.result(index)
         if not file.exists():
             return None
-        with _refusing_damage(file):
-            return JobResult.from_json(file.read_text())
+        with _naming_the_remedy(file):
+            return record_of(RESULT, object_of(text_of(file), str(file)), str(file))
 
     def is_recorded(self, index: int) -> bool:
         """Return whether the driver has recorded how this run ended."""
@@ -126,20 +143,23 @@ def submit_job(submissions: Sequence[Submission], timeout_seconds: float) -> Sub
 
 def read_job(paths: JobPaths) -> SubmittedJob:
     """Return the job in a folder; raises EvidenceError when its order is damaged."""
-    with _refusing_damage(paths.order):
-        request = json.loads(paths.order.read_text())
-        submissions = tuple(Submission.from_json(json.dumps(values)) for values in request["submissions"])
-        return SubmittedJob(paths, submissions, request["timeout_seconds"], request["code"])
+    source = str(paths.order)
+    with _naming_the_remedy(paths.order):
+        order = record_of(ORDER, object_of(text_of(paths.order), source), source)
+        submissions = []
+        for index, values in enumerate(order["submissions"]):
+            submissions.append(record_of(SUBMISSION, values, f"{source}: submissions[{index}]"))
+    return SubmittedJob(paths, tuple(submissions), order["timeout_seconds"], order["code"])
 
 
 @contextmanager
-def _refusing_damage(file: Path) -> Iterator[None]:
-    """Raise EvidenceError where the content of a job's file is not what this program writes."""
+def _naming_the_remedy(file: Path) -> Iterator[None]:
+    """Say what to do where the content of a job's file is not what this program writes."""
     try:
         yield
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except EvidenceError as error:
         remedy = f"delete {file.parent}, and the same command submits its runs again"
-        raise EvidenceError(f"{file}: damaged ({error!r}); {remedy}") from error
+        raise EvidenceError(f"{error}; {remedy}") from error
 
 
 def open_jobs(home: ConfigurationPaths) -> Iterator[SubmittedJob]:

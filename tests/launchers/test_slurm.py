@@ -1,6 +1,7 @@
 """What is handed to Slurm, and what its words mean. Nothing is submitted here."""
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import EvidenceError, RunError
 from dlperf_study.execution.support import load_cluster
 from dlperf_study.guard.submission import Submission
@@ -24,6 +26,7 @@ from dlperf_study.slurm.job import (
     failure,
     has_decided,
     read_job,
+    submit_job,
     with_slurm_reason,
 )
 from dlperf_study.slurm.queue import (
@@ -234,14 +237,57 @@ def test_slurm_s_word_is_waited_for_when_a_task_was_killed(tmp_path: Path, monke
     assert not answers
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "null", "{}", '{"submissions": [{"commands": 5}]}', '{"outcome": "fine"}'])
-def test_a_damaged_file_of_a_job_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_submitted_job_is_read_as_it_was_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, "echo 17", name="sbatch")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    rendered = replace(submission(), folder=str(tmp_path / "configurations" / "one" / "runs" / "1"), fingerprint="f")
+    submitted = submit_job([rendered], 600)
+    job = read_job(submitted.paths)
+    assert (job.job_id, job.timeout_seconds, job.code) == ("17", 600, measuring_code())
+    without_script = {name: text for name, text in rendered.files.items() if name != "job.sbatch"}
+    assert job.submissions == (replace(rendered, files=without_script),)
+    result = JobResult(Outcome.FAILED, "node-0 exited with code 1", 2.5, {"node-0": 1}, nodes=({"node": 0},))
+    submitted.paths.result(0).write_text(result.as_json())
+    assert (job.result(0), job.result(1)) == (result, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "is not JSON (EOF while parsing an object at line 1 column 1)"),
+        ("[]", "is not a JSON object"),
+        ("{}", "code is missing; 2 more of its values are wrong"),
+        ('{"code": "c", "timeout_seconds": "9", "submissions": []}', "timeout_seconds is '9', which is not a number"),
+        (
+            '{"code": "c", "timeout_seconds": 9, "submissions": [{"launcher": "slurm", "folder": "f", "commands": 5}]}',
+            "submissions[0]: commands is 5, which is not a list; 1 more of its values are wrong",
+        ),
+    ],
+)
+def test_a_damaged_order_of_a_job_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     paths = JobPaths(tmp_path)
     paths.order.write_text(text)
-    with pytest.raises(EvidenceError, match=r"order\.json: damaged .*; delete .*, and the same command submits"):
+    remedy = f"delete {tmp_path}, and the same command submits its runs again"
+    with pytest.raises(EvidenceError, match=re.escape(f"{paths.order}: {problem}")) as caught:
         read_job(paths)
+    assert str(caught.value).endswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("null", "is not a JSON object"),
+        (
+            '{"outcome": "fine", "reason": "", "seconds": 1.0}',
+            "outcome is 'fine'; the choices are 'completed', 'failed'",
+        ),
+        ('{"outcome": "failed", "reason": "", "seconds": [1]}', "seconds is [1], which is not a number"),
+    ],
+)
+def test_a_damaged_result_of_a_job_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    paths = JobPaths(tmp_path)
     paths.result(0).write_text(text)
-    with pytest.raises(EvidenceError, match=r"result-0\.json: damaged"):
+    with pytest.raises(EvidenceError, match=re.escape(f"{paths.result(0)}: {problem}")):
         SubmittedJob(paths, (), 600, code="").result(0)
 
 

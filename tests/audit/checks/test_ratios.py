@@ -236,7 +236,7 @@ def test_rates_below_one_are_rates_too():
         ("2.50", [*runs(["0", "0"]), *runs(["90", "110"], 2)]),
         ("2.50", runs(["90", "110"], 2)),
         ("2.50", [alternative("0", 1)]),
-        ("200", [alternative("1", 1) | {"value": 0.5, "resolution": 2.0}]),
+        ("400", [alternative("1", 1) | {"value": 0.5, "resolution": 2.0}]),
     ],
 )
 def test_nothing_is_divided_by_a_rate_of_nothing_and_none_is_named(printed, further):
