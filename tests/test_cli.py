@@ -46,6 +46,28 @@ def test_an_error_in_a_study_file_is_one_line(
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
+        ("scaling: weak", "scaling: week", "scaling is 'week'; the choices are 'weak' or 'strong'"),
+        ("devices_per_node: [1, 2]", "devices_per_node: [2]", "baseline: the baseline of"),
+        ("title: Tiny", "title: Tiny\nquick: {fixed: {model: resnet5}}", "include[0].framework is 'paddle_pss'"),
+        ("title: Tiny", "title: Tiny", "include[0].framework is 'paddle_pss'"),
+    ],
+)
+def test_every_misspelt_name_is_listed_next_to_any_other_error(
+    place: Workplace, capsys: pytest.CaptureFixture[str], right: str, wrong: str, message: str
+) -> None:
+    text = STUDY.replace("mobilenet_v2", "mobilenet_v3").replace("framework: paddle_ps\n", "framework: paddle_pss\n")
+    place.study_file.write_text(text.replace(right, wrong, 1))
+    _, _, errors = plan(place, capsys)
+    assert f"{place.study_file}: fixed.model is 'mobilenet_v3'; did you mean mobilenet_v2? the models are" in errors
+    assert f"{place.study_file}: include[0].framework is 'paddle_pss'; did you mean paddle_ps?" in errors
+    assert message in errors
+    assert ("quick.fixed.model is 'resnet5'" in errors) == ("resnet5" in wrong)
+    assert len(set(errors.splitlines())) == len(errors.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
         ("device: cpu", "device: tpu", r"device is 'tpu'; the choices are"),
         ("nodes: 1", "nodes: 0", r"nodes is 0; it must be at least 1"),
         ("launcher: local", "launcher: nowhere", r"launcher is 'nowhere'; the launchers are .*local"),

@@ -55,7 +55,10 @@ def test_an_ingested_study_is_named_by_its_folder(
     main(["ingest", str(folder), "--no-report", "--accept", "--name", "other"])
     capsys.readouterr()
     assert main(["collect", "other"]) == 1
-    assert f"was not measured but ingested; `python -m dlperf_study ingest {folder}`" in capsys.readouterr().err
+    assert (
+        f"was not measured but ingested; `python -m dlperf_study ingest {folder} --name other`"
+        in capsys.readouterr().err
+    )
     assert main(["collect", "another"]) == 1
     assert "there is no study 'another'" in capsys.readouterr().err
 

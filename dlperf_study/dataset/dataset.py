@@ -1,5 +1,6 @@
 """From the evidence of a study to its four tables."""
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -90,8 +91,8 @@ def collect(paths: StudyPaths) -> Dataset:
     """
     plan = Plan.read(paths.plan_file)
     if plan.ingested_from:
-        source = plan.ingested_from
-        raise EvidenceError(f"{paths.folder}: was not measured but ingested; `python -m dlperf_study ingest {source}`")
+        command = f"python -m dlperf_study ingest {shlex.quote(plan.ingested_from)} --name {plan.study}"
+        raise EvidenceError(f"{paths.folder}: was not measured but ingested; `{command}` reads the logs again")
     # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
         dataset = _dataset(plan, paths, _read_evidence(plan, paths, steps))

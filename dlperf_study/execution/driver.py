@@ -1,28 +1,31 @@
 """A whole study: one execution of the notebook per configuration and round, in order, resumed where it stopped."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.errors import StudyFileError
 from dlperf_study.execution.batch_trials import batch_searches, measure_trials
 from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.images import decode_images
 from dlperf_study.execution.pending import Pending, PendingExecution, added_round, pending_of
 from dlperf_study.execution.progress import Progress, earlier_run_seconds
 from dlperf_study.execution.repetitions import missing_runs
-from dlperf_study.execution.support import load_cluster, unsupported_here
+from dlperf_study.execution.support import load_cluster, unknown_names, unsupported_here
 from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.plan import Plan, build_plan
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.strict_yaml import display_path, find_file, read_mapping
 from dlperf_study.study.study import Study
 from dlperf_study.study.study_file import load_study
 from dlperf_study.supervision.processes import end_survivors
 from dlperf_study.wording import counted
 
 if TYPE_CHECKING:
-    from dlperf_study.execution.measurement import Measurements
+    from dlperf_study.execution.measurement import Measurements, MeasurementSummary
 
 #: How often the running measurements are looked at for news and for their end.
 POLL_SECONDS = 1.0
@@ -42,19 +45,60 @@ class StudyResult:
     """What a call did: how many runs it measured, how many were measured before, and the executions that failed.
 
     ``out_of_memory``: why configurations do not fit in memory, by identity, also those found by earlier calls.
+    ``failure_reasons``: why executions failed, by the identity of a configuration, since it last completed a run.
     """
 
     measured: int = 0
     already_measured: int = 0
     failures: list[str] = field(default_factory=list)
     out_of_memory: dict[str, str] = field(default_factory=dict)
+    failure_reasons: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, identity: str, summary: "MeasurementSummary") -> None:
+        """Count what an execution of a configuration did."""
+        self.measured += summary.completed
+        if summary.out_of_memory:
+            self.measured += 1
+            self.out_of_memory[identity] = summary.out_of_memory
+        reasons = self.failure_reasons.setdefault(identity, [])
+        if summary.completed:
+            reasons.clear()
+        if summary.is_failure:
+            self.failures.append(f"{identity}: {summary.message}")
+            reasons.append(re.sub(r"\d+", "#", summary.message))
+
+    def keeps_failing(self, identity: str) -> bool:
+        """Return whether two executions of a configuration failed for the same reason, and none since completed a run.
+
+        Numbers in a reason, as those of runs, processes and ports, may differ.
+        """
+        last_two = self.failure_reasons.get(identity, [])[-2:]
+        return len(last_two) == 2 and len(set(last_two)) == 1
 
 
 def make_plan(study_name: str, cluster_name: str, quick: bool) -> tuple[Plan, Cluster]:
-    """Return the plan of a study on a cluster, and that cluster."""
-    study = load_study(study_name, quick)
-    cluster = cluster_for([study], cluster_name)
-    return plan_study(study, cluster), cluster
+    """Return the plan of a study on a cluster, and that cluster.
+
+    Raises StudyFileError for any error in either file, with every misspelt name of the study file.
+    """
+    try:
+        study = load_study(study_name, quick)
+        cluster = cluster_for([study], cluster_name)
+        return plan_study(study, cluster), cluster
+    except StudyFileError as error:
+        raise StudyFileError("\n".join([str(error), *_other_unknown_names(study_name, str(error))])) from error
+
+
+def _other_unknown_names(study_name: str, message: str) -> list[str]:
+    """Return what is misspelt in a study file besides what a message names, if it can be read."""
+    try:
+        path = find_file("study", study_name)
+        content = read_mapping(path)
+    except StudyFileError:
+        return []
+    # The same name has another key in the messages about the quick variant.
+    messages = unknown_names(content, display_path(path))
+    return [line for line in messages if line.partition(" is ")[2] not in message]
 
 
 def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
@@ -150,6 +194,11 @@ def _measure_all(
         if execution.configuration.identity in result.out_of_memory:
             progress.skip(execution)
             continue
+        if result.keeps_failing(execution.configuration.identity):
+            progress.skip(execution)
+            reason = "failed twice for the same reason; the same command tries again"
+            progress.report(execution.configuration.identity, f"{execution.run_names} not started: {reason}")
+            continue
         progress.start(execution)
         measurements.start(execution.configuration, execution.runs)
     while measurements.running:
@@ -209,10 +258,5 @@ def _follow(measurements: "Measurements", progress: "Progress", result: StudyRes
             progress.report(measurement.configuration.identity, news)
     if done:
         summary = done.summary()
-        result.measured += summary.completed
-        if summary.out_of_memory:
-            result.measured += 1
-            result.out_of_memory[done.configuration.identity] = summary.out_of_memory
-        if summary.is_failure:
-            result.failures.append(f"{done.configuration.identity}: {summary.message}")
+        result.add(done.configuration.identity, summary)
         progress.end(done.configuration.identity, summary.message)

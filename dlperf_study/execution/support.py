@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from dlperf_study import data_sources, frameworks, launchers, models
 from dlperf_study.cluster.auto_device import gpu_obstacle_here
@@ -16,6 +17,7 @@ from dlperf_study.frameworks._base import Framework
 from dlperf_study.guard.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
 from dlperf_study.guard.submission import Node
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.strict_yaml import Location, key_path
 from dlperf_study.wording import unknown_name
 
 #: The place of a value, given the name of its parameter, as messages name it: ``x.yaml: factors.model[0]``.
@@ -49,6 +51,21 @@ def check_names(configuration: Configuration, cluster: Cluster, locate: Locate) 
     for key, section in (("python", cluster.python), (f"{cluster.launcher}.images", images)):
         for name in set(section) - {DEFAULT}:
             _require(f"cluster {cluster.name}: {key} has a key", name, "frameworks", frameworks.names())
+
+
+def unknown_names(content: Any, source: str, location: Location | None = None) -> Iterator[str]:
+    """Yield a message for each framework and model in a study file that doesn't exist, by its key.
+
+    ``content`` may have any other error too.
+    """
+    location = location or []
+    if isinstance(content, dict | list):
+        for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+            yield from unknown_names(value, source, [*location, key])
+        return
+    for parameter, names in (("framework", frameworks.names()), ("model", models.names())):
+        if parameter in location and isinstance(content, str) and content not in names:
+            yield unknown_name(f"{source}: {key_path(location)} is", content, f"{parameter}s", names)
 
 
 def strategies() -> tuple[str, ...]:

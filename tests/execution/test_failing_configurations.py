@@ -1,0 +1,101 @@
+"""A configuration that fails in every round is not started in all of them."""
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+
+import pytest
+
+from dlperf_study.evidence.run_record import RequestedRun
+from dlperf_study.execution import measurement
+from dlperf_study.execution.driver import StudyResult, run_study
+from dlperf_study.execution.measurement import MeasurementSummary
+from dlperf_study.execution.pending import PendingExecution
+from dlperf_study.execution.support import load_cluster
+from dlperf_study.plan.plan import Plan
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.supervision.processes import DRIVER_MARK
+from tests.execution.constructed import perform
+
+CODE_1, CODE_2 = "failed: node-0 exited with code 1: no module", "failed: node-0 was ended by signal SIGKILL"
+#: Measures a plan in which the configuration of batch 8 ends like this in each of its executions: why it failed, or "".
+Measure = Callable[[Sequence[str]], tuple[StudyResult, list[int], list[str]]]
+
+
+@pytest.fixture
+def measure(plan: Plan, constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> Measure:
+    """Return the result, the repetitions of the failing configuration that were started, and what was printed."""
+    endings: list[str] = []
+    started: list[int] = []
+
+    class MeasurementsHere:
+        def __init__(self, *_: object) -> None:
+            self.running: list[SimpleNamespace] = []
+
+        def __enter__(self) -> "MeasurementsHere":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            assert not self.running
+
+        def must_wait(self, configuration: Configuration) -> bool:
+            return bool(self.running)
+
+        def start(self, configuration: Configuration, runs: Sequence[RequestedRun]) -> None:
+            failure = ""
+            if configuration.batch_per_device == 8:
+                started.append(runs[0].repetition)
+                failure = endings.pop(0)
+            if not failure:
+                perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
+            message = f"run {runs[0].repetition} {failure or 'completed'}"
+            summary = MeasurementSummary(message, 0 if failure else len(runs), is_failure=bool(failure))
+            self.running.append(SimpleNamespace(configuration=configuration, news=lambda: [], summary=lambda: summary))
+
+        def finish_one(self, seconds: float) -> SimpleNamespace:
+            return self.running.pop()
+
+    monkeypatch.setenv(DRIVER_MARK, "this test")
+    monkeypatch.setattr(measurement, "Measurements", MeasurementsHere)
+
+    def run(failures: Sequence[str]) -> tuple[StudyResult, list[int], list[str]]:
+        endings[:], started[:] = failures, []
+        printed: list[str] = []
+        return run_study(plan, load_cluster(plan.cluster), printed.append), started, printed
+
+    return run
+
+
+def test_a_configuration_that_failed_twice_for_the_same_reason_is_left_out_until_the_next_call(
+    measure: Measure,
+) -> None:
+    result, started, printed = measure([CODE_1, CODE_1])
+    assert (started, result.measured, len(result.failures)) == ([1, 2], 6, 2)
+    [left_out] = [line for line in printed if "not started" in line]
+    assert left_out.endswith("run 3 not started: failed twice for the same reason; the same command tries again")
+    result, started, _ = measure(["", "", ""])
+    assert (started, result.measured, result.failures) == ([1, 2, 3], 3, [])
+
+
+def test_a_configuration_that_fails_for_different_reasons_is_started_in_every_round(measure: Measure) -> None:
+    assert measure([CODE_1, CODE_2, CODE_1])[1] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("endings", "keeps_failing"),
+    [
+        ([CODE_1], False),
+        ([CODE_1, CODE_1], True),
+        ([CODE_1, "", CODE_1], False),
+        ([CODE_2, CODE_1, CODE_1], True),
+        (["failed: port 20123 is taken", "failed: port 31234 is taken"], True),
+    ],
+)
+def test_a_run_that_completes_or_another_reason_ends_a_series_of_failures(
+    endings: Sequence[str], keeps_failing: bool
+) -> None:
+    result = StudyResult()
+    for repetition, failure in enumerate(endings, 1):
+        message = f"run {repetition} {failure or 'completed'}"
+        result.add("one", MeasurementSummary(message, int(not failure), is_failure=bool(failure)))
+    assert (result.keeps_failing("one"), result.keeps_failing("another")) == (keeps_failing, False)
+    assert len(result.failures) == len(endings) - result.measured
