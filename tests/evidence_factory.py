@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlperf_study.cluster.software import measuring_code
-from dlperf_study.evidence.rank_log_writer import FORMAT
+from dlperf_study.evidence.rank_log_writer import FORMAT, WITH_BATCHES
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
@@ -34,12 +34,16 @@ Lines = list[dict[str, Any]]
 class Recipe:
     """How a constructed run behaves. Times are per step, in seconds, of the slowest rank: see ``slowest_rank``.
 
+    ``input_seconds``: for which each step of all ranks waits for its batch, besides what the other parts take.
+    ``batch_seconds``: for a batch while nothing trains; None: no such window.
     ``drain_seconds``: of the slowest rank; the others drain half as long. ``final_loss``: the mean over ranks.
     """
 
     computation_seconds: float = 0.080
     exposed_seconds: float = 0.010
     exchange_seconds: float = 0.020
+    input_seconds: float = 0.0
+    batch_seconds: float | None = None
     noise: float = 0.01
     rank_advantage: float = 0.0
     exchange: str = "all_reduce"
@@ -145,7 +149,10 @@ def run_json(asked: Configuration, repetition: int, recipe: Recipe) -> dict[str,
 
 def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe) -> Lines:
     """Return the lines of one rank's log."""
-    windows = _windows(asked, rank, repetition, recipe)
+    of_input = np.random.default_rng([repetition, rank])
+    windows = [_with_input(window, recipe, of_input) for window in _windows(asked, rank, repetition, recipe)]
+    if recipe.batch_seconds:
+        windows.append(_window("input", _steps(of_input, recipe.batch_seconds, asked.input_steps, recipe.noise), []))
     share = 1.0 if rank == slowest_rank(asked, repetition) else 0.5
     end: dict[str, Any] = {
         "kind": "end",
@@ -158,6 +165,15 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
     if recipe.peak_memory is not None:
         end["peak_memory"] = {kind: size + rank for kind, size in recipe.peak_memory.items()}
     return [_rank_line(asked, rank, repetition, recipe), *windows, end]
+
+
+def _with_input(window: dict[str, Any], recipe: Recipe, generator: np.random.Generator) -> dict[str, Any]:
+    """Return a window with the time for which its steps waited for batches; as of older logs where none did."""
+    if window["name"] not in WITH_BATCHES or not recipe.input_seconds:
+        return window
+    input_seconds = _steps(generator, recipe.input_seconds, window["steps"], recipe.noise)
+    steps = {"step_seconds": (input_seconds + window["step_seconds"]).tolist(), "input_seconds": input_seconds.tolist()}
+    return window | steps | {"seconds": sum(steps["step_seconds"])}
 
 
 def slowest_rank(asked: Configuration, repetition: int) -> int:
@@ -344,9 +360,12 @@ def write_study(paths: StudyPaths, planned: Iterable[Planned], scaling: str = "w
     return write_plan(paths, planned, scaling)
 
 
-def example_study(paths: StudyPaths, devices: Iterable[int] = (1, 2, 4), **changes: Any) -> Plan:
+def example_study(
+    paths: StudyPaths, devices: Iterable[int] = (1, 2, 4), recipe: Recipe | None = None, **changes: Any
+) -> Plan:
     """Write a weak-scaling study: 3 runs on 1, 2, 4 … devices, and one configuration that is unsupported."""
-    planned = [Planned(configuration(devices_per_node=count, **changes)) for count in devices]
+    recipe = recipe or Recipe()
+    planned = [Planned(configuration(devices_per_node=count, **changes), recipe) for count in devices]
     half = configuration(precision="fp16", **changes)
     return write_study(paths, [*planned, Planned(half, unsupported="precision fp16 is not built", baseline=half)])
 

@@ -1,4 +1,4 @@
-"""The cost of the gradient exchange in one run, and the part of it that overlaps with computation.
+"""The parts of a step in one run: computation, waiting for batches, and the exposed part of the exchange.
 
 Computation alone is measured in two halves, before and after training, so that a machine that drifts through a run
 slows both alike. Differences are never clipped: over runs, only signed ones have the right mean and interval.
@@ -15,7 +15,7 @@ from dlperf_study.analysis.throughput import makespan_seconds, slowest_training
 from dlperf_study.arrays import Floats
 from dlperf_study.evidence.rank_agreement import ALL_REDUCE, NO_EXCHANGE, SYNCHRONOUS_PUSH_PULL
 from dlperf_study.evidence.rank_log import RankLog, Window
-from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, TRAINING
+from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, INPUT, TRAINING
 from dlperf_study.evidence.run import Run
 
 #: Standard errors beyond which a difference within a run is no chance, also where steps resemble their neighbours.
@@ -29,10 +29,14 @@ LEAST_EXCHANGE_ERROR = 0.01
 
 @dataclass(frozen=True)
 class RankComputation:
-    """The mean computation step of a rank in seconds, and its standard error."""
+    """The mean computation step of a rank in seconds, without the wait for its batch, and its standard error.
+
+    ``input_wait``: mean seconds for which a step of its training window waited for its batch.
+    """
 
     mean: float
     error: float
+    input_wait: float
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ def communication_of(run: Run) -> dict[str, float | None]:
     exchange, cost = run.slowest(EXCHANGE), exchange_cost(run)
     return {
         "computation_seconds": computation_seconds(run),
+        "input_seconds": input_seconds(run),
+        "input_rate": input_rate(run),
         "exposed_seconds": exposed_seconds(run),
         "jitter_seconds": None if exchange_kind(run) == NO_EXCHANGE else jitter_seconds(run),
         "exchange_seconds": exchange.mean_seconds if exchange else None,
@@ -86,12 +92,13 @@ def rank_computations(run: Run) -> tuple[RankComputation, ...]:
     for log in run.ranks:
         windows = computation_windows(log, exchange_kind(run))
         if windows:
-            means = [window.mean_seconds for window in windows]
-            errors = [mean_error(window.step_seconds) for window in windows]
+            means = [float(window.work_seconds.mean()) for window in windows]
+            errors = [mean_error(window.work_seconds) for window in windows]
             error = math.hypot(*errors) / len(errors)
             if len(means) == 2:
                 error = max(error, abs(means[0] - means[1]) / 2)
-            computations.append(RankComputation(float(np.mean(means)), error))
+            input_wait = float(log.windows[TRAINING].input_seconds.mean())
+            computations.append(RankComputation(float(np.mean(means)), error, input_wait))
     return tuple(computations)
 
 
@@ -116,21 +123,42 @@ def slowest_computation(run: Run) -> RankComputation | None:
 
 
 def computation_seconds(run: Run) -> float | None:
-    """Return seconds per step without exchange, of the slowest rank, or None if that was not measured."""
+    """Return seconds per step without exchange and input, of the slowest rank, or None if that was not measured."""
     slowest = slowest_computation(run)
     return slowest.mean if slowest else None
 
 
+def input_seconds(run: Run) -> float | None:
+    """Return by how many seconds waiting for batches lengthens a step, or None if computation was not measured.
+
+    Largest computation + input wait of a rank − largest computation. What a rank waits for its batch while a slower one
+    computes lengthens no step.
+    """
+    computations = rank_computations(run)
+    if not computations:
+        return None
+    longest = max(computation.mean + computation.input_wait for computation in computations)
+    return longest - max(computation.mean for computation in computations)
+
+
+def input_rate(run: Run) -> float | None:
+    """Return the samples/s that the data source delivers to all ranks while nothing trains; None if not measured."""
+    window = run.slowest(INPUT)
+    return run.configuration.global_batch / window.mean_seconds if window else None
+
+
 def exposed_seconds(run: Run) -> float | None:
-    """Return step − computation per step; negative when the step was faster than its computation alone."""
-    computation = computation_seconds(run)
-    return None if computation is None else makespan_seconds(run) / slowest_training(run).steps - computation
+    """Return step − computation − input per step; negative when the step was faster than these two."""
+    computation, waiting = computation_seconds(run), input_seconds(run)
+    if computation is None or waiting is None:
+        return None
+    return makespan_seconds(run) / slowest_training(run).steps - computation - waiting
 
 
 def exposed_error_seconds(run: Run) -> float:
-    """Return the standard error of step − computation within a run."""
+    """Return the standard error of step − computation − input within a run."""
     slowest = slowest_computation(run)
-    return math.hypot(mean_error(slowest_training(run).step_seconds), slowest.error if slowest else 0.0)
+    return math.hypot(mean_error(slowest_training(run).work_seconds), slowest.error if slowest else 0.0)
 
 
 @lru_cache(maxsize=1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 
 import pandas as pd
 
@@ -27,11 +28,10 @@ RATIOS: dict[Denominator, str] = {"baseline": "speedup", "reference": "relative_
 FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE = "faster", "slower", "equal", "not distinguishable"
 #: The widest range that is called equal, where a study asks for no precision of its own.
 WIDEST_EQUALITY = 0.05
-COMPUTATION, EXCHANGE, BOTH, UNCLEAR = "computation", "exchange", "both", "undecided"
-#: The parts of a step that are compared, by their column of the runs: the step, and its two parts.
-PARTS = ("step_seconds", "computation_seconds", "exposed_seconds")
-#: Of each run, by how much its computation is longer than its exposed communication.
-EXCESS = "excess_seconds"
+COMPUTATION, INPUT, EXCHANGE, SEVERAL, UNCLEAR = "computation", "input", "exchange", "several parts", "undecided"
+#: The parts of a step that add up to it, by their column of the runs, and what is compared: the step and its parts.
+NAMES_OF_PARTS = {"computation_seconds": COMPUTATION, "input_seconds": INPUT, "exposed_seconds": EXCHANGE}
+PARTS = ("step_seconds", *NAMES_OF_PARTS)
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,19 @@ def _word(log_ratio: Estimate, differs: bool, bound: float | None, widest: float
 
 
 def step_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, dict[str, Sample]]:
-    """Return the seconds of completed runs by part of a step: PARTS and EXCESS; ``rounds``: see ``samples_of``."""
+    """Return the seconds of completed runs by part of a step: PARTS, and by how much each exceeds each other.
+
+    ``rounds``: see ``samples_of``.
+    """
     seconds = {part: runs[part] for part in PARTS}
-    seconds[EXCESS] = runs["computation_seconds"] - runs["exposed_seconds"]
+    for part, shorter_part in permutations(NAMES_OF_PARTS, 2):
+        seconds[excess(part, shorter_part)] = runs[part] - runs[shorter_part]
     return {part: samples_of(values, runs["identity"], rounds) for part, values in seconds.items()}
+
+
+def excess(part: str, shorter_part: str) -> str:
+    """Return the name under which ``step_samples`` has by how much one part of a step is longer than another."""
+    return f"{part} - {shorter_part}"
 
 
 def differences(parts: Mapping[str, Samples], identity: str, reference_identity: str) -> dict[str, Estimate]:
@@ -132,29 +141,27 @@ def samples_of(values: pd.Series, identities: pd.Series, rounds: pd.Series | Non
     return samples
 
 
-def explaining_part(
-    decided: str | None, parts: Mapping[str, Estimate], excess: Estimate | None, uneven: bool = False
-) -> str | None:
+def explaining_part(decided: str | None, parts: Mapping[str, Estimate], uneven: bool = False) -> str | None:
     """Return which part of a step makes a configuration faster or slower, as far as the intervals can tell.
 
     A part explains the verdict if the interval of its difference excludes 0 in the direction of the verdict; it is the
-    larger part if the interval of ``excess``, the difference of the computation minus that of the exposed
-    communication, says so too. None without a verdict or without intervals.
+    largest part if the intervals of its excesses over the others say so too. None without a verdict or without
+    intervals. ``parts``: the differences of all that ``step_samples`` has.
     ``uneven``: a rank of either side computed much slower than the others. The slowest rank's computation is then
     no property of what is compared, and can't explain it.
     """
-    if decided not in (FASTER, SLOWER) or excess is None or excess.error is None:
+    of_computation = parts.get(excess("computation_seconds", "exposed_seconds"))
+    if decided not in (FASTER, SLOWER) or of_computation is None or of_computation.error is None:
         return None
     if uneven:
         return UNCLEAR
     direction = 1 if decided == SLOWER else -1
-    by_computation, by_exchange = (_sign(parts[part]) == direction for part in PARTS[1:])
-    larger = _sign(excess) * direction
-    if by_computation and larger > 0:
-        return COMPUTATION
-    if by_exchange and larger < 0:
-        return EXCHANGE
-    return BOTH if by_computation and by_exchange else UNCLEAR
+    explaining = [part for part in NAMES_OF_PARTS if _sign(parts[part]) == direction]
+    for part in explaining:
+        excesses = [parts[excess(part, shorter_part)] for shorter_part in NAMES_OF_PARTS if shorter_part != part]
+        if all(_sign(difference) == direction for difference in excesses):
+            return NAMES_OF_PARTS[part]
+    return SEVERAL if len(explaining) > 1 else UNCLEAR
 
 
 def _sign(difference: Estimate) -> int:

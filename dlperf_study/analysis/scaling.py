@@ -53,22 +53,26 @@ def factor_samples(runs: pd.DataFrame, rounds: pd.Series | None) -> dict[str, di
     """
     measured = runs.dropna(subset=["computation_seconds", "load_balance"])
     mean_computation = measured["computation_seconds"] * measured["load_balance"]
+    with_input = measured["computation_seconds"] + measured["input_seconds"]
     factors = {
         "computation_factor": measured["batch_per_device"].astype(float) / mean_computation,
         "balance_factor": measured["load_balance"],
-        "communication_factor": measured["computation_seconds"] / measured["step_seconds"],
+        "input_factor": measured["computation_seconds"] / with_input,
+        "communication_factor": with_input / measured["step_seconds"],
     }
     return {name: samples_of(values, runs["identity"], rounds) for name, values in factors.items()}
 
 
 def efficiency_factors(factors: Mapping[str, Samples], identity: str, baseline_identity: str) -> dict[str, Estimate]:
-    """Return the logarithms of the three factors whose product is the efficiency, each relative to the baseline.
+    """Return the logarithms of the four factors whose product is the efficiency, each relative to the baseline.
 
     ``factors``: from ``factor_samples``.
     ``computation_factor``: computation per sample and device, mean over ranks, of the baseline / of these runs.
-    ``balance_factor``: mean / slowest rank's computation. ``communication_factor``: slowest rank's computation / step.
-    Both are 1 for a baseline on one device without a server. Source: multiplicative factors of the POP Centre of
-    Excellence; here for weak and strong scaling. None of them where the computation of either was not measured.
+    ``balance_factor``: mean / slowest rank's computation. ``input_factor``: slowest rank's computation / computation +
+    input wait. ``communication_factor``: computation + input wait / step.
+    Balance and communication are 1 for a baseline on one device without a server. Source: multiplicative factors of
+    the POP Centre of Excellence; here for weak and strong scaling. None of them where the computation of either was
+    not measured.
     """
     ratios: dict[str, Estimate] = {}
     for name, samples in factors.items():

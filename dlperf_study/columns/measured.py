@@ -121,7 +121,8 @@ RATES = (
     *with_interval(Column("efficiency", "Efficiency", "", FLOAT, "speedup × baseline devices / devices", C), _RATIO),
     *_factor("computation", "mean computation per sample and device of the baseline / of this configuration"),
     *_factor("balance", "mean / slowest rank's computation, relative to the baseline's"),
-    *_factor("communication", "slowest rank's computation / step, relative to the baseline's"),
+    *_factor("input", "slowest rank's computation / computation + input wait, relative to the baseline's"),
+    *_factor("communication", "computation + input wait / step, relative to the baseline's"),
     _verdict("baseline_verdict", "Against baseline", "baseline"),
     _equal_within("speedup", "Speedup", "baseline"),
 )
@@ -153,15 +154,16 @@ COMPARISON = (
     _equal_within("relative_throughput", "Relative throughput", "reference"),
     *_difference("step", "Step", "step"),
     *_difference("computation", "Computation", "computation"),
+    *_difference("input", "Input wait", "input wait"),
     *_difference("exposed", "Exposed", "exposed communication"),
     Column(
         "difference_lies_in",
         "Lies in",
         "",
         STRING,
-        "part of the step that makes it faster or slower: computation or exchange, if the interval of its difference "
-        "excludes 0 and that of its excess over the other difference too; both, if both differences exclude 0; else "
-        "undecided; missing unless faster or slower",
+        "part of the step that makes it faster or slower: computation, input or exchange, if the interval of its "
+        "difference excludes 0 and those of its excesses over the other differences too; several parts, if more than "
+        "one difference excludes 0; else undecided; missing unless faster or slower",
         C,
     ),
 )

@@ -42,8 +42,29 @@ TIMES = (
             "Computation",
             "s",
             FLOAT,
-            "step without exchange of the slowest rank, mean of before and after training; the step itself where "
-            "nothing is exchanged",
+            "step without exchange and input wait of the slowest rank, mean of before and after training; the step "
+            "without input wait where nothing is exchanged",
+            RC,
+        )
+    ),
+    *with_interval(
+        Column(
+            "input_seconds",
+            "Input wait",
+            "s",
+            FLOAT,
+            "by how much waiting for batches lengthens a step: largest computation + wait of a rank − computation",
+            RC,
+        )
+    ),
+    *with_interval(
+        Column(
+            "input_rate",
+            "Input rate",
+            "samples/s",
+            FLOAT,
+            "what the data source delivers to all devices while nothing trains: global batch / slowest rank's time for "
+            "a batch; missing where no step waits for batches",
             RC,
         )
     ),
@@ -53,7 +74,7 @@ TIMES = (
             "Exposed communication",
             "s",
             FLOAT,
-            "step − computation; below 0 where noise exceeds what is exposed",
+            "step − computation − input wait; below 0 where noise exceeds what is exposed",
             RC,
         )
     ),

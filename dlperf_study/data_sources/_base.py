@@ -39,6 +39,11 @@ def no_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
     yield from ()
 
 
+def nothing_ahead(configuration: Configuration) -> int:
+    """Return 0: a batch is made when it is requested."""
+    return 0
+
+
 @dataclass(frozen=True)
 class DataSource:
     """One way to get batches, the same for every framework.
@@ -52,6 +57,7 @@ class DataSource:
         packages: those that must be installed in the Python that trains; their versions are recorded with a run.
         settings: the parameters that only some sources read, each with the value that this one takes if a study leaves
             the choice to it.
+        batches_ahead: how many finished batches may wait for a rank, which say nothing of the rate that is sustained.
         is_fixed: it has one batch, which trainers put on their device once: no step waits for it.
 
     """
@@ -62,6 +68,7 @@ class DataSource:
     libraries: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     settings: Mapping[str, Scalar] = field(default_factory=dict)
+    batches_ahead: Callable[[Configuration], int] = nothing_ahead
     is_fixed: bool = False
 
     def setting(self, configuration: Configuration, name: str) -> Scalar:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dlperf_study.analysis.comparison import (
-    EXCESS,
+    PARTS,
     RATIOS,
     Throughputs,
     Verdict,
@@ -36,11 +36,11 @@ from dlperf_study.study.job import Outcome
 #: Rates of the runs: this table has the exponential of the mean of their logarithms, with its interval.
 RATES = (
     *("throughput", "mean_of_rates", "fixed_window_throughput", "fixed_window_mean_of_rates"),
-    *("bus_bandwidth", "exchange_bandwidth", "sum_of_rank_rates", "mfu"),
+    *("input_rate", "bus_bandwidth", "exchange_bandwidth", "sum_of_rank_rates", "mfu"),
 )
 #: Other columns of the runs: this table has their mean, with its interval.
 MEANS = (
-    *("step_seconds", "computation_seconds", "exposed_seconds", "jitter_seconds"),
+    *("step_seconds", "computation_seconds", "input_seconds", "exposed_seconds", "jitter_seconds"),
     *("exchange_seconds", "exchange_latency_seconds"),
     *("step_p50_seconds", "step_p95_seconds", "step_p99_seconds"),
     *("overlap", "load_balance"),
@@ -241,12 +241,12 @@ class _StepParts:
         """Return the differences with their intervals, and which of them explains the verdict."""
         identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
         parts = self._differences(identity, reference_identity)
-        excess = parts.pop(EXCESS, None)
         if entry.is_reference:
             parts = dict.fromkeys(parts, of_itself(self._runs[identity]))
         is_uneven = identity in self._uneven or reference_identity in self._uneven
-        columns: dict[str, Any] = {"difference_lies_in": explaining_part(decided, parts, excess, is_uneven)}
-        for part, difference in parts.items():
+        columns: dict[str, Any] = {"difference_lies_in": explaining_part(decided, parts, is_uneven)}
+        for part in parts.keys() & set(PARTS):
+            difference = parts[part]
             name = part.replace("_seconds", "_difference_seconds")
             columns |= {name: difference.mean, **interval_columns(name, difference.interval())}
         return columns

@@ -9,7 +9,14 @@ import numpy as np
 
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, RankLog, read_rank_log
-from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, EXCHANGE, TRAINING, WARMUP
+from dlperf_study.evidence.rank_log_writer import (
+    COMPUTATION_AFTER,
+    COMPUTATION_BEFORE,
+    EXCHANGE,
+    INPUT,
+    TRAINING,
+    WARMUP,
+)
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import TaskRole
@@ -127,6 +134,7 @@ def _check_steps(log: RankLog, configuration: Configuration, source: str) -> Non
         TRAINING: configuration.measured_steps,
         COMPUTATION_BEFORE: before,
         COMPUTATION_AFTER: after,
+        INPUT: configuration.input_steps,
     }
     for name, window in log.windows.items():
         steps = configuration.exchange_steps if name.startswith(EXCHANGE) else requested.get(name)

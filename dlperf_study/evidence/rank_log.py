@@ -1,6 +1,6 @@
 """The log of one rank, read as ``docs/evidence.md`` describes it: which process measured, and every timed window."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 
 from dlperf_study.arrays import Floats
 from dlperf_study.errors import EvidenceError
-from dlperf_study.evidence.rank_log_writer import EXCHANGE, TRAINING, WARMUP, WarmupEnd, part_of_exchange
+from dlperf_study.evidence.rank_log_writer import EXCHANGE, TRAINING, WARMUP, WITH_BATCHES, WarmupEnd, part_of_exchange
 from dlperf_study.evidence.records import END_LINE, RANK_LINE, WINDOW_LINE, EndLine, RankLine, WindowLine
 from dlperf_study.study.json_record import object_of, record_of, text_of
 from dlperf_study.wording import first_of
@@ -22,15 +22,16 @@ CLOCK_TOLERANCE = 0.01
 class Window:
     """Measured steps of one kind. ``step_seconds`` has one value per step; ``losses`` too, or none.
 
-    ``input_seconds``, of steps that train, has how much of each step was waiting for its batch; None in logs that were
-    written when no step waited. ``bytes`` is of an exchange only, ``ended_by`` of the warm-up only.
+    ``input_seconds`` has how much of each step was waiting for its batch: 0 in windows without batches, and in logs
+    from before there were data sources, when no step waited. ``bytes`` is of an exchange only, ``ended_by`` of the
+    warm-up only.
     """
 
     name: str
     seconds: float
     step_seconds: Floats
     losses: Floats
-    input_seconds: Floats | None
+    input_seconds: Floats
     bytes: int | None
     ended_by: WarmupEnd | None
 
@@ -43,6 +44,11 @@ class Window:
     def mean_seconds(self) -> float:
         """Seconds of the window / its steps."""
         return self.seconds / self.steps
+
+    @property
+    def work_seconds(self) -> Floats:
+        """What each step took without waiting for its batch."""
+        return self.step_seconds - self.input_seconds
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,7 @@ def _rank_log(lines: list[dict[str, Any]], source: str) -> RankLog:
     end = record_of(END_LINE, last, f"{source}: line {len(lines)}")
     if end["windows"] != len(window_lines):
         raise EvidenceError(f"{source}: truncated, it has {len(window_lines)} of {end['windows']} windows")
+    _check_input(window_lines, source)
     windows: dict[str, Window] = {}
     for line_number, line in enumerate(window_lines, 2):
         window = _window(record_of(WINDOW_LINE, line, f"{source}: line {line_number}"), source)
@@ -92,15 +99,14 @@ def _rank_log(lines: list[dict[str, Any]], source: str) -> RankLog:
         raise EvidenceError(f"{source}: needs one {TRAINING} window and no window twice, has {', '.join(windows)}")
     for window in windows.values():
         _check_bytes(window, facts["gradient_bytes"], source)
-    _check_input(windows.values(), source)
     return RankLog(facts["rank"], facts, windows, end)
 
 
-def _check_input(windows: Iterable[Window], source: str) -> None:
-    """Check that the log says of all windows that train how long their steps waited for batches, or of none."""
-    of_training = [window for window in windows if not window.name.startswith(EXCHANGE)]
-    names_without = [window.name for window in of_training if window.input_seconds is None]
-    if 0 < len(names_without) < len(of_training):
+def _check_input(window_lines: Sequence[Mapping[str, Any]], source: str) -> None:
+    """Check that the log says of all windows with batches how long their steps waited for them, or of none."""
+    with_batches = [line for line in window_lines if line.get("name") in WITH_BATCHES]
+    names_without = [line["name"] for line in with_batches if "input_seconds" not in line]
+    if 0 < len(names_without) < len(with_batches):
         windows_without = ", ".join(names_without)
         raise EvidenceError(f"{source}: input_seconds is missing in {windows_without}, but not in all windows")
 
@@ -136,13 +142,13 @@ def _window(line: WindowLine, source: str) -> Window:
     return Window(name, seconds, step_seconds, losses, input_seconds, line.get("bytes"), ended_by)
 
 
-def _input_seconds(line: WindowLine, step_seconds: Floats, source: str) -> Floats | None:
-    """Return how long each step of a window waited for its batch; None where the log does not say it."""
+def _input_seconds(line: WindowLine, step_seconds: Floats, source: str) -> Floats:
+    """Return how long each step of a window waited for its batch."""
     if "input_seconds" not in line:
-        return None
+        return np.zeros_like(step_seconds)
     name, input_seconds = line["name"], np.array(line["input_seconds"], dtype=np.float64)
-    if name.startswith(EXCHANGE):
-        raise EvidenceError(f"{source}: window {name} has input_seconds, but an exchange takes no batch")
+    if name not in WITH_BATCHES:
+        raise EvidenceError(f"{source}: window {name} has input_seconds, but its steps take no batch")
     if input_seconds.size != step_seconds.size:
         raise EvidenceError(f"{source}: window {name} does not have one of input_seconds for each step")
     if (input_seconds > step_seconds).any():

@@ -19,6 +19,10 @@ FORMAT = 2
 #: last; an exchange of a part of them is named after its bytes.
 WARMUP, TRAINING, EXCHANGE = "warmup", "training", "exchange"
 COMPUTATION_BEFORE, COMPUTATION_AFTER = "computation_before", "computation_after"
+#: In this one batches arrive and nothing is trained.
+INPUT = "input"
+#: The windows of which every step has a batch.
+WITH_BATCHES = (WARMUP, COMPUTATION_BEFORE, TRAINING, COMPUTATION_AFTER)
 
 
 class WarmupEnd(StrEnum):

@@ -159,6 +159,12 @@ def merging(dataset: Dataset) -> str:
     return f"Rates are the steady part of what programs printed, converted to those of the whole job ({made})."
 
 
+def waits_for_batches(dataset: Dataset) -> bool:
+    """Return whether a step of any configuration waits for its batch: with a fixed one, none does."""
+    rows = dataset.configurations
+    return bool(rows["input_rate"].notna().any() or (rows["input_seconds"] > 0).any())
+
+
 def computation_note(dataset: Dataset, model: str | None = None) -> str:
     """Return what a computation time contains besides computation; empty where it contains nothing else."""
     rows = _of_model(measured(dataset), model)

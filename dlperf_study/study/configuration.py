@@ -89,6 +89,15 @@ class Configuration(TrainingParameters):
         unit="exchanges",
         bounds=(0, MAX_STEPS),
     )
+    input_steps: int = parameter(
+        10,
+        "Input steps",
+        "batches of the window in which the data source delivers and nothing trains; 0: not measured",
+        scope=MEASUREMENT,
+        unit="batches",
+        bounds=(0, MAX_STEPS),
+        note="measured last, and only of sources for which steps wait",
+    )
     trace_steps: int = parameter(
         0,
         "Traced steps",
@@ -167,7 +176,7 @@ class Configuration(TrainingParameters):
     def traced(self) -> "Configuration":
         """The run in which the library traces what it does: its steps are never counted."""
         training = replace(self, measured_steps=self.trace_steps, measured_seconds=0.0, trace_steps=0)
-        return replace(training, computation_steps=0, exchange_steps=0)
+        return replace(training, computation_steps=0, exchange_steps=0, input_steps=0)
 
     def computation_halves(self, measured_steps: int) -> tuple[int, int]:
         """Return the steps without exchange before and after a measured window of ``measured_steps``."""

@@ -16,7 +16,7 @@ from dlperf_study.worker.feed import Feed
 from dlperf_study.worker.memory import MemoryMeter, limit_memory
 from dlperf_study.worker.planted import planted_wait, with_planted_slowdown
 from dlperf_study.worker.warmup import training_steps, warm_up
-from dlperf_study.worker.windows import computation_window, exchange_windows, settle_in, training_window
+from dlperf_study.worker.windows import computation_window, exchange_windows, input_window, settle_in, training_window
 
 
 def main() -> None:
@@ -71,6 +71,8 @@ def measure_windows(
         for window in computation_window(trainer, feed, COMPUTATION_AFTER, after):
             log.window(window)
         for window in exchange_windows(trainer, description["gradient_bytes"], configuration.exchange_steps):
+            log.window(window)
+        for window in input_window(trainer, feed, configuration.input_steps):
             log.window(window)
         log.end(initial_checksum, checksum, drain, peak_memory, planted_wait(trainer))
     finally:

@@ -13,7 +13,7 @@ class Feed:
     """The steps of a trainer, each with the batch that is on its device.
 
     ``fetch`` waits for the next batch and puts it there. It is None if the source has one batch only, which is there
-    from the start: then no step waits.
+    from the start: then no step waits. At most ``batches_ahead`` are finished before they are fetched.
     """
 
     fetch: Callable[[], None] | None
@@ -22,6 +22,7 @@ class Feed:
         source = data_sources.load(configuration.data_source)
         consumer = Consumer(trainer.rank, trainer.world_size, trainer.tensor_library)
         self._trainer, self._batch = trainer, None
+        self.batches_ahead = source.batches_ahead(configuration)
         self._batches = source.open(configuration, consumer)
         self.fetch = self._fetch
         if source.is_fixed:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dlperf_study.evidence.rank_log_writer import (
     EXCHANGE,
+    INPUT,
     TRAINING,
     TimedWindow,
     part_of_exchange,
@@ -76,6 +77,18 @@ def computation_window(trainer: Trainer, feed: Feed, name: str, steps: int) -> I
         settle_in(feed.compute, feed)
         window = measure(trainer, name, feed.compute, steps, feed)
     yield window
+
+
+def input_window(trainer: Trainer, feed: Feed, steps: int) -> Iterator[TimedWindow]:
+    """Measure how fast batches arrive on the devices of all ranks while nothing trains, where steps wait for them.
+
+    What was made ahead is taken first: it would arrive at once, and say nothing of the rate that can be sustained.
+    """
+    if not feed.fetch or not steps:
+        return
+    for _ in range(feed.batches_ahead + SETTLING_STEPS):
+        feed.fetch()
+    yield measure(trainer, INPUT, feed.fetch, steps)
 
 
 def exchange_sizes(gradient_bytes: int) -> list[int]:

@@ -40,6 +40,66 @@ def test_the_parts_of_a_step_are_those_of_the_slowest_rank(hand_made_run):
     assert columns["exchange_seconds"] == pytest.approx(0.8)
 
 
+def waiting(run, waits):
+    """Return the run with the seconds that the steps of each rank wait for their batches, by rank and window."""
+    for rank, of_windows in waits.items():
+        for name, seconds in of_windows.items():
+            object.__setattr__(run.ranks[rank].windows[name], "input_seconds", np.array(seconds))
+    return replace(run)
+
+
+@pytest.mark.parametrize(
+    ("of_first", "of_second", "computation_of_second", "expected"),
+    [
+        # Both wait: the step is longer by as much.
+        (0.2, 0.2, 0.8, 0.2),
+        # The rank that computes less waits while the other one computes.
+        (0.0, 0.2, 0.8, 0.0),
+        (0.0, 0.3, 0.8, 0.1),
+        (0.0, 0.0, 0.8, 0.0),
+    ],
+)
+def test_input_is_by_how_much_waiting_for_batches_lengthens_the_step(
+    make_run, of_first, of_second, computation_of_second, expected
+):
+    step = 1.0 + expected + 0.1
+    times = {
+        rank: {"training": [step, step], **computation([seconds + wait], [seconds + wait])}
+        for rank, seconds, wait in ((0, 1.0, of_first), (1, computation_of_second, of_second))
+    }
+    run = make_run(times, measured_steps=2, computation_steps=2, **TWO)
+    names = ("computation_before", "computation_after")
+    waits = {
+        rank: {"training": [0.0, 2 * wait], names[0]: [wait], names[1]: [wait]}
+        for rank, wait in ((0, of_first), (1, of_second))
+    }
+    columns = communication_of(waiting(run, waits))
+    assert columns["computation_seconds"] == pytest.approx(1.0)
+    assert columns["input_seconds"] == pytest.approx(expected, abs=1e-12)
+    assert columns["exposed_seconds"] == pytest.approx(0.1)
+    assert columns["load_balance"] == pytest.approx(0.9)
+
+
+def test_a_step_of_one_process_is_computation_and_input(make_run):
+    run = waiting(make_run({0: {"training": [0.5, 0.7]}}, measured_steps=2), {0: {"training": [0.1, 0.2]}})
+    columns = communication_of(run)
+    assert columns["computation_seconds"] == pytest.approx(0.45)
+    assert columns["input_seconds"] == pytest.approx(0.15)
+    assert columns["exposed_seconds"] == pytest.approx(0, abs=1e-12)
+
+
+def test_without_measured_computation_there_is_no_breakdown(make_run):
+    columns = communication_of(make_run(computation_steps=0, **TWO))
+    assert columns["computation_seconds"] is columns["input_seconds"] is columns["exposed_seconds"] is None
+
+
+def test_the_input_rate_is_that_of_all_ranks_at_the_pace_of_the_slowest(make_run):
+    times = {0: {"input": [0.5, 0.5]}, 1: {"input": [0.5, 1.5]}}
+    run = make_run(times, Recipe(batch_seconds=0.1), input_steps=2, batch_per_device=8, **TWO)
+    assert communication_of(run)["input_rate"] == pytest.approx(16 / 1.0)
+    assert communication_of(make_run(**TWO, seed=1))["input_rate"] is None
+
+
 def test_a_drift_through_the_run_is_no_communication(make_run):
     """Each step takes 10 ms longer than the one before it, with and without exchange, as on a machine that warms up."""
     seconds = [1 + 0.01 * step for step in range(12)]
@@ -128,6 +188,7 @@ def test_steps_that_resemble_each_other_make_no_false_difference(make_run, corre
         for log in run.ranks:
             for name, seconds in windows.items():
                 object.__setattr__(log.windows[name], "step_seconds", seconds)
+                object.__setattr__(log.windows[name], "input_seconds", np.zeros_like(seconds))
                 object.__setattr__(log.windows[name], "seconds", float(seconds.sum()))
         # What is computed of a run is kept, so that a run with other windows must be another run.
         changed = replace(run)

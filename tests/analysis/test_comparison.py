@@ -1,6 +1,7 @@
 """Against the same numbers computed from the runs by hand."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -8,13 +9,15 @@ import pytest
 from scipy.stats import gmean, t, ttest_ind
 
 from dlperf_study.analysis.comparison import (
-    BOTH,
     COMPUTATION,
-    EXCESS,
     EXCHANGE,
+    INPUT,
+    NAMES_OF_PARTS,
     PARTS,
+    SEVERAL,
     UNCLEAR,
     differences,
+    excess,
     explaining_part,
     of_itself,
     step_samples,
@@ -26,7 +29,8 @@ from tests.evidence_factory import Planned, Recipe, configuration, write_study
 
 TWO = {"devices_per_node": 2, "strategy": "all_reduce"}
 PADDLE, TORCH = configuration(**TWO), configuration(framework="torch_ddp", **TWO)
-SLOW, FAST = Recipe(0.080, 0.020), Recipe(0.060, 0.020, library="torch")
+SLOW = Recipe(0.080, 0.020, input_seconds=0.005)
+FAST = replace(SLOW, computation_seconds=0.060, library="torch")
 
 
 def compared(paths, torch=FAST, runs=3, reference=PADDLE, paddle_runs=3, **changes):
@@ -71,14 +75,16 @@ def test_a_difference_is_the_mean_of_those_within_rounds(paths, part):
 
 def test_the_parts_of_a_difference_add_up(paths):
     row, _ = compared(paths)
-    parts = row.computation_difference_seconds + row.exposed_difference_seconds
+    parts = row.computation_difference_seconds + row.input_difference_seconds + row.exposed_difference_seconds
     assert row.step_difference_seconds == pytest.approx(parts)
 
 
 def test_what_computes_faster_lies_in_the_computation_and_what_waits_longer_in_the_exchange(paths, tmp_path):
     assert compared(paths)[0].difference_lies_in == COMPUTATION
-    row, _ = compared(type(paths)(tmp_path / "another"), Recipe(0.080, 0.060))
+    row, _ = compared(type(paths)(tmp_path / "another"), replace(SLOW, exposed_seconds=0.060))
     assert (row.verdict, row.difference_lies_in) == ("slower", EXCHANGE)
+    row, _ = compared(type(paths)(tmp_path / "waiting"), replace(SLOW, input_seconds=0.060))
+    assert (row.verdict, row.difference_lies_in) == ("slower", INPUT)
 
 
 def test_the_reference_is_itself_exactly(paths):
@@ -96,7 +102,7 @@ def test_two_runs_have_a_ratio_and_differences_but_no_interval_and_no_verdict(pa
 
 
 def test_alike_within_their_noise_they_are_not_distinguishable_and_nothing_explains_it(paths):
-    row, _ = compared(paths, Recipe(0.080, 0.020, noise=0.05), seed=1)
+    row, _ = compared(paths, replace(SLOW, noise=0.05), seed=1)
     assert row.verdict in ("equal", "not distinguishable")
     assert pd.isna(row.difference_lies_in)
 
@@ -139,13 +145,24 @@ EXPLANATIONS = [
     ("faster", (-5, -4), (2, 3), COMPUTATION),
     ("slower", (4, 5), (1, 2), COMPUTATION),
     ("slower", (1, 2), (4, 5), EXCHANGE),
-    ("slower", (3, 5), (2, 4), BOTH),
+    ("slower", (3, 5), (2, 4), SEVERAL),
     ("slower", (-1, 5), (-1, 4), UNCLEAR),
     ("slower", (3, 5), (-1, 4), UNCLEAR),
     ("faster", (4, 5), (-6, 3), UNCLEAR),
     ("not distinguishable", (-5, -4), (-1, 1), None),
     (None, (-5, -4), (-1, 1), None),
 ]
+
+
+#: Of a part that took no time on either side.
+NO_DIFFERENCE = Estimate(0.0, 0.0)
+
+
+def compared_parts(computation, waiting, exchange):
+    """Return the differences of a step's parts, and the excess of each over each other."""
+    parts = dict(zip(NAMES_OF_PARTS, (computation, waiting, exchange), strict=True))
+    excesses = {excess(a, b): parts[a].minus(parts[b]) for a, b in permutations(parts, 2)}
+    return parts | excesses | {"step_seconds": computation}
 
 
 def estimate(low, high):
@@ -155,9 +172,13 @@ def estimate(low, high):
 
 @pytest.mark.parametrize(("decided", "computation", "exchange", "said"), EXPLANATIONS)
 def test_a_part_explains_only_what_its_interval_can(decided, computation, exchange, said):
-    parts = dict(zip(PARTS[1:], (estimate(*computation), estimate(*exchange)), strict=True))
-    excess = parts["computation_seconds"].minus(parts["exposed_seconds"])
-    assert explaining_part(decided, parts, excess) == said
+    assert explaining_part(decided, compared_parts(estimate(*computation), NO_DIFFERENCE, estimate(*exchange))) == said
+
+
+def test_waiting_for_batches_is_a_part_that_explains():
+    parts = compared_parts(estimate(-1, 1), estimate(4, 5), estimate(-1, 1))
+    assert explaining_part("slower", parts) == INPUT
+    assert explaining_part("slower", compared_parts(estimate(4, 5), estimate(4, 5), NO_DIFFERENCE)) == SEVERAL
 
 
 def test_the_excess_is_how_much_more_the_computation_differs_than_the_exchange():
@@ -166,14 +187,16 @@ def test_the_excess_is_how_much_more_the_computation_differs_than_the_exchange()
             "identity": ["torch", "paddle"] * 3 + ["torch", "unmeasured"],
             "step_seconds": 9.0,
             "computation_seconds": [4.0, 3.0, 5.0, 3.5, 7.0, 4.0, np.nan, np.nan],
+            "input_seconds": [0.0] * 6 + [np.nan] * 2,
             "exposed_seconds": [1.0, 0.5, 3.0, 0.75, 2.0, 0.0, 9.0, 9.0],
         }
     )
     samples = step_samples(runs, None)
-    excess = differences(samples, "torch", "paddle")[EXCESS]
+    measured = differences(samples, "torch", "paddle")
+    of_computation = measured[excess("computation_seconds", "exposed_seconds")]
     expected = ttest_ind([3.0, 2.0, 5.0], [2.5, 2.75, 4.0], equal_var=False)
-    assert excess.mean == pytest.approx(10 / 3 - 9.25 / 3)
-    assert excess.p_value() == pytest.approx(expected.pvalue)
+    assert of_computation.mean == pytest.approx(10 / 3 - 9.25 / 3)
+    assert of_computation.p_value() == pytest.approx(expected.pvalue)
     assert set(differences(samples, "torch", "unmeasured")) == {"step_seconds", "exposed_seconds"}
 
 
@@ -183,10 +206,12 @@ def test_what_is_compared_with_itself_differs_by_nothing_exactly(runs):
     assert of_itself(runs) == Estimate(0.0, None if runs < 3 else 0.0, freedom)
 
 
-@pytest.mark.parametrize(("excess", "explained"), [(-0.1, EXCHANGE), (0.0, BOTH), (0.1, COMPUTATION)])
-def test_parts_of_exactly_equal_size_explain_together(excess, explained):
-    parts = dict.fromkeys(PARTS[1:], estimate(4, 5))
-    assert explaining_part("slower", parts, Estimate(excess, 0.0, 9)) == explained
+@pytest.mark.parametrize(("difference", "explained"), [(-0.1, EXCHANGE), (0.0, SEVERAL), (0.1, COMPUTATION)])
+def test_parts_of_exactly_equal_size_explain_together(difference, explained):
+    parts = compared_parts(estimate(4, 5), NO_DIFFERENCE, estimate(4, 5))
+    parts[excess("computation_seconds", "exposed_seconds")] = Estimate(difference, 0.0, 9)
+    parts[excess("exposed_seconds", "computation_seconds")] = Estimate(-difference, 0.0, 9)
+    assert explaining_part("slower", parts) == explained
 
 
 def test_a_straggler_on_either_side_leaves_it_undecided(paths):
@@ -195,6 +220,5 @@ def test_a_straggler_on_either_side_leaves_it_undecided(paths):
 
 
 def test_where_the_computation_was_not_measured_nothing_is_explained():
-    assert explaining_part("faster", {"exposed_seconds": estimate(-5, -3)}, None) is None
-    bare = dict.fromkeys(PARTS, Estimate(-4.0))
-    assert explaining_part("faster", bare, Estimate(-4.0)) is None
+    assert explaining_part("faster", {"exposed_seconds": estimate(-5, -3)}) is None
+    assert explaining_part("faster", compared_parts(*[Estimate(-4.0)] * 3)) is None

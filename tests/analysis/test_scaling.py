@@ -48,6 +48,7 @@ RUNS = pd.DataFrame(
     {
         "batch_per_device": [32, 32, 32, 32],
         "computation_seconds": [0.10, 0.11, 0.12, np.nan],
+        "input_seconds": [0.01, 0.02, 0.0, np.nan],
         "load_balance": [0.9, 0.8, 0.7, np.nan],
         "step_seconds": [0.15, 0.16, 0.14, 9.0],
     }
@@ -56,6 +57,7 @@ BASELINE_RUNS = pd.DataFrame(
     {
         "batch_per_device": [64, 64, 64],
         "computation_seconds": [0.18, 0.19, 0.21],
+        "input_seconds": [0.005, 0.0, 0.0],
         "load_balance": [1.0, 0.98, 0.99],
         "step_seconds": [0.19, 0.21, 0.22],
     }
@@ -68,7 +70,7 @@ def factors_of(runs, baseline_runs):
     return efficiency_factors(factor_samples(pd.concat(sides, ignore_index=True), None), "measured", "baseline")
 
 
-def test_the_product_of_the_three_factors_is_the_ratio_of_the_rates_per_device():
+def test_the_product_of_the_factors_is_the_ratio_of_the_rates_per_device():
     """Of the runs in which computation was measured."""
     factors = factors_of(RUNS, BASELINE_RUNS)
     product = math.prod(estimate.factor for estimate in factors.values())
@@ -77,8 +79,18 @@ def test_the_product_of_the_three_factors_is_the_ratio_of_the_rates_per_device()
     assert product == pytest.approx(gmean(rates) / gmean(baseline_rates))
     balance = gmean(measured_runs["load_balance"]) / gmean(BASELINE_RUNS["load_balance"])
     assert factors["balance_factor"].factor == pytest.approx(balance)
-    shares = [gmean(runs["computation_seconds"] / runs["step_seconds"]) for runs in (measured_runs, BASELINE_RUNS)]
-    assert factors["communication_factor"].factor == pytest.approx(shares[0] / shares[1])
+    measured_shares, baseline_shares = shares_of(measured_runs), shares_of(BASELINE_RUNS)
+    for name in ("input_factor", "communication_factor"):
+        assert factors[name].factor == pytest.approx(measured_shares[name] / baseline_shares[name])
+
+
+def shares_of(runs):
+    """Return the mean share of the computation in computation and input wait, and that of these two in the step."""
+    with_input = runs["computation_seconds"] + runs["input_seconds"]
+    return {
+        "input_factor": gmean(runs["computation_seconds"] / with_input),
+        "communication_factor": gmean(with_input / runs["step_seconds"]),
+    }
 
 
 def test_without_a_measured_computation_of_either_there_are_no_factors():

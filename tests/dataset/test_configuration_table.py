@@ -15,9 +15,12 @@ from tests.evidence_factory import Planned, Recipe, configuration, example_study
 ONE, FOUR = configuration(), configuration(devices_per_node=4)
 
 
+RECIPE = Recipe(input_seconds=0.004, batch_seconds=0.03)
+
+
 @pytest.fixture
 def dataset(paths):
-    example_study(paths)
+    example_study(paths, recipe=RECIPE)
     return collect(paths)
 
 
@@ -58,7 +61,9 @@ def test_every_measured_column_has_columns_for_its_interval():
 
 def test_the_parts_of_a_step_add_up(dataset):
     summary = row(dataset, FOUR)
-    assert summary.step_seconds == pytest.approx(summary.computation_seconds + summary.exposed_seconds)
+    parts = summary.computation_seconds + summary.input_seconds + summary.exposed_seconds
+    assert summary.step_seconds == pytest.approx(parts)
+    assert summary.input_seconds == pytest.approx(RECIPE.input_seconds, rel=0.05)
 
 
 def test_speedup_and_efficiency_are_those_of_the_throughputs(dataset):

@@ -68,15 +68,8 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
             {"ended_by": "steady"},
             "window training: ended_by is steady; each warmup has that",
         ),
-        (TRAINING, {"input_seconds": [0.0] * 19}, "training does not have one of input_seconds for each step"),
-        (TRAINING, {"input_seconds": [-1e-9] + [0.0] * 19}, r"input_seconds\[0\] is -1e-09; it must be at least 0"),
-        (
-            TRAINING,
-            {"input_seconds": [0.0, 9.0] * 10},
-            "step 1 of window training waited 9.0 s for its",
-        ),
         (TRAINING, {"input_seconds": [0.0] * 20}, "missing in warmup, computation_before, computation_after, but"),
-        (EXCHANGE, {"input_seconds": [0.0] * 10}, "window exchange has input_seconds, but an exchange takes no batch"),
+        (EXCHANGE, {"input_seconds": [0.0] * 10}, "window exchange has input_seconds, but its steps take"),
         (AFTER, NO_STEPS, "window computation_after has no step"),
         (
             TRAINING,
@@ -111,6 +104,36 @@ def test_a_log_from_before_memory_was_counted_is_read(log, lines):
     del lines[END]["peak_memory"]
     write_lines(log, lines)
     assert "peak_memory" not in read_rank_log(log).end
+
+
+@pytest.mark.parametrize(
+    ("input_seconds", "message"),
+    [
+        ([0.0] * 19, "training does not have one of input_seconds for each step"),
+        ([-1e-9] + [0.0] * 19, r"input_seconds\[0\] is -1e-09; it must be at least 0"),
+        ([0.0, 9.0] * 10, "step 1 of window training waited 9.0 s for its batch, but took"),
+    ],
+)
+def test_steps_that_can_not_have_waited_so_long_are_refused(log, input_seconds, message):
+    lines = rank_lines(ASKED, 0, 1, Recipe(input_seconds=0.001))
+    lines[TRAINING]["input_seconds"] = input_seconds
+    write_lines(log, lines)
+    with pytest.raises(EvidenceError, match=message):
+        read_rank_log(log)
+
+
+def test_a_log_has_the_time_for_which_each_step_waited_and_in_older_ones_none_did(log, lines):
+    write_lines(log, lines)
+    windows = read_rank_log(log).windows
+    assert "input_seconds" not in lines[TRAINING]
+    assert not windows["training"].input_seconds.any()
+    assert windows["training"].work_seconds.tolist() == lines[TRAINING]["step_seconds"]
+    waiting = rank_lines(ASKED, 0, 1, Recipe(input_seconds=0.001, batch_seconds=0.02))
+    write_lines(log, waiting)
+    windows = read_rank_log(log).windows
+    assert windows["training"].input_seconds.tolist() == waiting[TRAINING]["input_seconds"]
+    assert windows["training"].work_seconds == pytest.approx(windows["training"].step_seconds - 0.001, rel=1e-3)
+    assert windows["input"].steps == ASKED.input_steps
 
 
 def test_a_log_cut_off_within_a_line_is_refused(log, lines):

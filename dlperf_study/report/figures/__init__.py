@@ -47,7 +47,7 @@ def scaling(dataset: Dataset) -> Iterator[Figure]:
 def communication(dataset: Dataset) -> Iterator[Figure]:
     """Yield what a step consists of, next to the pure time of its exchange."""
     caption = (
-        "Bars: the step, its exposed communication at the end; pale line: the 95 % interval of that. "
+        "Bars: the step, its parts in the order of the legend; pale line: the 95 % interval of what is exposed. "
         "Thin line: the pure communication, as long as if nothing hid it. "
         f"{context.MEANS} {context.merging(dataset)}"
     )
@@ -58,7 +58,7 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughputs and steps of each reference and of what is compared with it, side by side."""
     caption = (
         "Of each group the first is the reference. Left, dots: runs; mark: their mean; bar: its interval. Right: the "
-        "step, its exposed communication at the end, each a mean over runs. "
+        "step, its parts in the order of the legend, each a mean over runs. "
         f"{context.repetition(dataset)} {context.merging(dataset)}"
     )
 

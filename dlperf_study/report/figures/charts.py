@@ -19,6 +19,7 @@ from dlperf_study.report.figures.style import (
     COMPUTATION,
     EXPOSED,
     INK,
+    INPUT,
     PAGE_INCHES,
     SOFT,
     category_axes,
@@ -83,15 +84,19 @@ def at_same_height(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
-    """Draw each step at the ``y`` of its row; the end of it that is exposed communication in a different colour.
+    """Draw each step at the ``y`` of its row: computation, waiting for its batch, exposed communication.
 
     A bar is as long as its step, also where noise made the computation alone take longer than the step.
     """
     step, exposed = rows["step_seconds"] / unit.size, rows["exposed_seconds"].clip(lower=0) / unit.size
-    computation = step - exposed
+    waiting = rows["input_seconds"].fillna(0) / unit.size
+    computation = step - exposed - waiting
     style: dict[str, Any] = {"y": rows["y"], "height": 0.62}
     axes.barh(width=computation, color=COMPUTATION, label=COLUMNS["computation_seconds"].label, **style)
-    axes.barh(width=exposed, left=computation, color=EXPOSED, label=COLUMNS["exposed_seconds"].label, **style)
+    if (waiting > 0).any():
+        axes.barh(width=waiting, left=computation, color=INPUT, label=COLUMNS["input_seconds"].label, **style)
+    start = computation + waiting
+    axes.barh(width=exposed, left=start, color=EXPOSED, label=COLUMNS["exposed_seconds"].label, **style)
     # No limit is set: bars hold the axis at 0, and it still has room for what is drawn beyond them.
     axes.margins(x=0.12)
     axes.set_xlabel(unit.axis)

@@ -100,7 +100,7 @@ def _draw_ideal(axes: Sequence[Axes], lines: list[Series], devices: Sequence[int
 def communication(dataset: Dataset, series: list[Series]) -> Drawing | None:
     """Draw each step as computation and exposed communication, with the pure communication as a thin line."""
     rows = _rows(series)
-    if rows["exchange_seconds"].isna().all():
+    if rows["exchange_seconds"].isna().all() and not (rows["input_seconds"] > 0).any():
         return None
     unit = unit_of("step_seconds", rows["step_seconds"])
     drawing, axes = charts.category_panel(dataset, list(rows["label"]), extra_inches=1.0)

@@ -11,7 +11,7 @@ PAGE_INCHES = 7.0
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: Parts of a step, in colours that no series has.
-COMPUTATION, EXPOSED, EXCHANGE = "#b4bec6", "#F0E442", "#1c2126"
+COMPUTATION, INPUT, EXPOSED, EXCHANGE = "#b4bec6", "#8fd0c0", "#F0E442", "#1c2126"
 INK, SOFT, FAINT = "#1c2126", "#5d6770", "#e3e7ea"
 
 _RC = {

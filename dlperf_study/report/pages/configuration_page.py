@@ -17,7 +17,7 @@ from dlperf_study.study.configuration import Configuration
 
 MEASURED = (
     *("throughput", "step_seconds", "step_variation"),
-    *("computation_seconds", "exposed_seconds", "exchange_seconds"),
+    *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
 )
 RUN_COLUMNS = ("repetition", "outcome", *MEASURED, "steadiness", "final_loss", "busy_cores_during", "run_seconds")
 PANEL_INCHES = 1.9

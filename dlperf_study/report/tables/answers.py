@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from dlperf_study.analysis.comparison import BOTH, COMPUTATION, EQUAL, EXCHANGE, NOT_DISTINGUISHABLE, UNCLEAR
+from dlperf_study.analysis.comparison import (
+    COMPUTATION,
+    EQUAL,
+    EXCHANGE,
+    INPUT,
+    NOT_DISTINGUISHABLE,
+    SEVERAL,
+    UNCLEAR,
+)
 from dlperf_study.analysis.statistics import Estimate, log_ratio
 from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
@@ -30,9 +38,10 @@ VERDICTS_TOGETHER = (
 )
 _EXPLANATIONS = {
     COMPUTATION: "The difference is mostly in the computation.",
+    INPUT: "The difference is mostly in the waiting for batches.",
     EXCHANGE: "The difference is mostly in the exposed exchange.",
-    BOTH: "The difference is in both computation and exposed exchange.",
-    UNCLEAR: "Whether the difference is in computation or exchange, these runs can't tell.",
+    SEVERAL: "The difference is in several parts of the step.",
+    UNCLEAR: "In which part of the step the difference is, these runs can't tell.",
 }
 _ORDER_UNKNOWN = (
     "Logs do not say in which order the runs were made: intervals of ratios take them as independent, and hold nothing "

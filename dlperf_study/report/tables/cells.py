@@ -42,8 +42,11 @@ BY_DEFINITION = {
     **dict.fromkeys(DIFFERENCES, "0"),
 }
 #: Parts are shown in the unit of their whole, so that a reader can add them up.
-PARTS_OF = dict.fromkeys(("computation_seconds", "exposed_seconds", "exchange_seconds", *DIFFERENCES), "step_seconds")
+PARTS_OF = dict.fromkeys(
+    ("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds", *DIFFERENCES), "step_seconds"
+)
 PARTS_OF["jitter_seconds"] = "step_seconds"
+PARTS_OF["input_rate"] = "throughput"
 PARTS_OF["exchange_bandwidth"] = "bus_bandwidth"
 PARTS_OF |= dict.fromkeys(("step_p50_seconds", "step_p95_seconds", "step_p99_seconds"), "step_seconds")
 PARTS_OF |= dict.fromkeys(("negotiation_seconds", "all_reduce_seconds"), "traced_step_seconds")

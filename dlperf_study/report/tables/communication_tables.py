@@ -18,21 +18,37 @@ _TRACE_MISSING = (
     "trace_steps requested a timeline, but there is none: only Horovod writes one, on more than one device, and no "
     "such run was traced here."
 )
+_INPUT_RATE = (
+    "All ranks take batches at once and nothing trains, so that the data source has the cores to itself. Where the "
+    "throughput reaches that rate, the data source limits the training."
+)
+_NO_INPUT_RATE = "No data source of this study makes a step wait, or input_steps is 0."
 _PRODUCT = (
     "Their product is the efficiency: the smallest factor is what most is lost to. Below 1, the computation factor "
     "says that a device takes longer for a sample, as where devices share memory or have smaller batches; the balance "
-    "factor, that one rank computes longer than others; the communication factor, that more of a step is exposed."
+    "factor, that one rank computes longer than others; the input factor, that steps wait for batches; the "
+    "communication factor, that more of a step is exposed."
 )
 
 
 def communication(dataset: Dataset) -> Table:
     """Return what a step consists of and how much of the exchange it hides."""
     columns = (
-        *("step_seconds", "computation_seconds", "exposed_seconds", "jitter_seconds"),
-        *("exchange_seconds", "overlap", "gradient_bytes"),
+        *("step_seconds", "computation_seconds", *(("input_seconds",) if context.waits_for_batches(dataset) else ())),
+        *("exposed_seconds", "jitter_seconds", "exchange_seconds", "overlap", "gradient_bytes"),
     )
     notes = (*map(defined, columns[1:]), *computation_notes(dataset))
     return table_of_configurations(dataset, "communication", "Computation and communication", columns, notes)
+
+
+def data_sources(dataset: Dataset) -> Table:
+    """Return what each data source delivers alone, next to what the steps train and how long they wait for it."""
+    columns = ("input_rate", "throughput", "step_seconds", "input_seconds")
+    rows = dataset.configurations
+    rows = rows[rows["input_rate"].notna()]
+    notes = (*map(defined, ("input_rate", "input_seconds")), _INPUT_RATE)
+    table = table_of_configurations(dataset, "data_sources", "The data source alone", columns, notes, rows)
+    return replace(table, empty=_NO_INPUT_RATE)
 
 
 def exchange(dataset: Dataset) -> Table:

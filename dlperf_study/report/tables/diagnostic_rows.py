@@ -22,11 +22,17 @@ _NEXT_TO_PUBLISHED = {"throughput", "speedup", "efficiency", "computation_to_com
 #: The subjects of diagnostics that belong on a page; on that on quality belongs what has no other page.
 TOPICS = {
     "scaling": {"throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu", *_OF_THE_RATE},
-    "communication": {*EXCHANGE_COLUMNS, "computation_seconds", "step_seconds", "exchange", "load_balance", "trace"},
+    "communication": {
+        *EXCHANGE_COLUMNS,
+        *("computation_seconds", "input_seconds", "input_rate", "step_seconds", "exchange", "load_balance", "trace"),
+    },
     "audit": {"throughput", "speedup", "efficiency", "mfu"},
     PUBLISHED: _NEXT_TO_PUBLISHED,
     REPLICATION: _NEXT_TO_PUBLISHED,
-    "comparison": {"throughput", "relative_throughput", "computation_seconds", "exposed_seconds", *_OF_THE_RATE},
+    "comparison": {
+        *("throughput", "relative_throughput", "computation_seconds", "input_seconds", "exposed_seconds"),
+        *_OF_THE_RATE,
+    },
 }
 #: The pages on which diagnostics about logs are shown too: their rates were read from these.
 _WITH_RATES = (QUALITY, *(topic for topic, subjects in TOPICS.items() if subjects.issuperset(_OF_THE_RATE)))

@@ -19,7 +19,10 @@ _DENOMINATOR_OF: dict[str, Denominator] = {
     **dict.fromkeys(("baseline_throughput", "speedup", "efficiency"), "baseline"),
     **dict.fromkeys(("reference_throughput", "relative_throughput"), "reference"),
 }
-DIFFERENCES = ("step_difference_seconds", "computation_difference_seconds", "exposed_difference_seconds")
+DIFFERENCES = (
+    *("step_difference_seconds", "computation_difference_seconds", "input_difference_seconds"),
+    "exposed_difference_seconds",
+)
 #: Computation / exposed communication.
 QUOTIENT = "computation_to_communication"
 EXCHANGE_COLUMNS = {
@@ -34,7 +37,7 @@ EXCHANGE_COLUMNS = {
     "gradient_bytes",
 }
 #: The factors of an efficiency.
-FACTORS = ("computation_factor", "balance_factor", "communication_factor")
+FACTORS = ("computation_factor", "balance_factor", "input_factor", "communication_factor")
 #: The columns that come from the traced run.
 TRACED_COLUMNS = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
 #: The columns of the search for the largest batch.
@@ -51,6 +54,8 @@ _OTHER_REASONS = {
     "sum_of_rank_rates": "ranks wait for each other in every step: they have one rate",
     "overlap": "there was no pure communication to compare with",
     QUOTIENT: "no communication was exposed",
+    "input_seconds": "computation without exchange was not measured",
+    "input_rate": "no step waits for its batch",
 }
 
 

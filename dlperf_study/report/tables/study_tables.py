@@ -95,11 +95,16 @@ def comparison(dataset: Dataset) -> Table:
 
 def differences(dataset: Dataset) -> Table:
     """Return what a step takes more or less than that of the reference, and in which part."""
-    columns = (
-        *("step_seconds", "step_difference_seconds", "computation_seconds", "computation_difference_seconds"),
-        *("exposed_seconds", "exposed_difference_seconds", "difference_lies_in"),
-    )
-    definitions = map(defined, ("computation_seconds", "exposed_seconds", "difference_lies_in"))
+    parts = [
+        "computation_seconds",
+        *(["input_seconds"] if context.waits_for_batches(dataset) else []),
+        "exposed_seconds",
+    ]
+    columns: list[str] = []
+    for part in ("step_seconds", *parts):
+        columns += [part, part.replace("_seconds", "_difference_seconds")]
+    columns.append("difference_lies_in")
+    definitions = map(defined, (*parts, "difference_lies_in"))
     notes = (_NEGATIVE, *definitions, *computation_notes(dataset))
     keys = [label_column(COLUMNS["identity"].label, "label")]
     return table_of_groups(dataset, "differences", "Why", keys, columns, notes)
