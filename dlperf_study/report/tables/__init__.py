@@ -1,6 +1,6 @@
 """The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
 
-from dlperf_study.report.tables.communication_tables import communication, exchange, factors, timeline
+from dlperf_study.report.tables.communication_tables import communication, data_sources, exchange, factors, timeline
 from dlperf_study.report.tables.quality_tables import memory, rounds, stability, step_times
 from dlperf_study.report.tables.study_tables import (
     about,
@@ -18,6 +18,7 @@ __all__ = [
     "about",
     "communication",
     "comparison",
+    "data_sources",
     "diagnostics",
     "differences",
     "environments",

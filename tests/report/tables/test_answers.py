@@ -32,7 +32,7 @@ def sentences_of(answer: answers.Answer) -> str:
     [
         (Recipe(0.060, 0.020), "PyTorch DDP is 1.2", "is mostly in the computation."),
         (Recipe(0.080, 0.060), "PyTorch DDP is 0.7", "is mostly in the exposed exchange."),
-        (Recipe(0.100, 0.040), "PyTorch DDP is 0.7", "is in both computation and exposed exchange."),
+        (Recipe(0.100, 0.040), "PyTorch DDP is 0.7", "is in several parts of the step."),
     ],
 )
 def test_a_decided_comparison_gives_ratio_interval_and_reason(

@@ -378,3 +378,21 @@ def test_a_trace_that_is_missing_was_requested(paths: StudyPaths) -> None:
 def test_a_run_that_did_not_complete_has_no_values(mixed: Dataset) -> None:
     [failed] = [row for row in tables.stability(mixed).rows if any(cell.text == "out of memory" for cell in row)]
     assert "the run does not count" in [cell.footnote for cell in failed]
+
+
+def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it(paths: StudyPaths) -> None:
+    waiting, fixed = configuration(devices_per_node=2, data_source="python_queue"), configuration(devices_per_node=2)
+    recipe = Recipe(input_seconds=0.02, batch_seconds=0.1)
+    dataset = write_titled(paths, [Planned(waiting, recipe), Planned(fixed, Recipe())])
+    table = tables.data_sources(dataset)
+    [row] = table.rows
+    assert [heading.label for heading in table.headings][-4:] == ["Input rate", "Throughput", "Step", "Input wait"]
+    assert float(row[-1].text) == pytest.approx(20, rel=0.05)
+    parts = [heading.label for heading in tables.communication(dataset).headings]
+    assert parts[parts.index("Computation") + 1] == "Input wait"
+
+
+def test_where_no_step_waits_no_table_has_a_column_for_it(mixed: Dataset) -> None:
+    assert "Input wait" not in [heading.label for heading in tables.communication(mixed).headings]
+    assert not tables.data_sources(mixed).rows
+    assert "No data source of this study makes a step wait" in tables.data_sources(mixed).empty
