@@ -206,6 +206,8 @@ def shared_cores(run: Run) -> str:
     threads, helpers = configuration.threads_per_device, facts["exchange_threads"]
     hosts = len({log.facts["host"] for log in run.ranks})
     processes = configuration.world_size / hosts
+    if configuration.cpu_limit and threads + helpers > configuration.cpu_limit:
+        return f"{threads + helpers:g} threads of a rank and its exchange share its {configuration.cpu_limit:g} cores"
     needed = processes * (threads + helpers) + configuration.servers / hosts
     if needed <= cores:
         return ""

@@ -13,9 +13,9 @@ from dlperf_study.study.configuration import PARAMETERS
 
 #: What must be the same where the source states it: these parameters, the kind of device, and whether images are read.
 _PUBLISHED_PARAMETERS = [name for name, entry in PARAMETERS.items() if entry.published or name == "strategy"]
-SAME = ("device", *_PUBLISHED_PARAMETERS, "images")
-#: What must have its default, because a source that used anything else would say so.
-USUAL = ("memory_format", "gradient_compression")
+#: What must have its default where the source states nothing, because one that used anything else would say so.
+USUAL = ("memory_format", "gradient_compression", "cpu_limit")
+SAME = ("device", *(name for name in _PUBLISHED_PARAMETERS if name not in USUAL), "images")
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,8 @@ def _published_levels(numbers: pd.DataFrame, name: str) -> list[Any]:
     A framework without a counterpart keeps the name that its source has for it, which no configuration has.
     """
     if name in USUAL:
-        return [PARAMETERS[name].default] * len(numbers)
+        printed = numbers.get(name, pd.Series(index=numbers.index, dtype=object)).astype(object)
+        return list(printed.where(printed.notna(), PARAMETERS[name].default))
     translated = numbers.get(f"our_{name}")
     levels = numbers.get(name, translated)
     return _known(levels if translated is None else translated.astype(object).where(translated.notna(), levels))

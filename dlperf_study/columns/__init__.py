@@ -1,6 +1,6 @@
 """Every column of the dataset: its name, label, unit, type, definition and tables."""
 
-from dlperf_study.columns import measured, memory, published, times
+from dlperf_study.columns import cpu_limit, measured, memory, published, times
 from dlperf_study.columns.column import (
     ALL,
     DATASET_TABLES,
@@ -75,6 +75,7 @@ COLUMNS = {
         *measured.INGESTED,
         *memory.PEAKS,
         *memory.LARGEST_BATCH,
+        *cpu_limit.CPU_LIMIT,
         *measured.MODEL,
         *measured.ENVIRONMENT,
         *measured.STEPS,

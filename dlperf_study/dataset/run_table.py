@@ -14,7 +14,7 @@ from dlperf_study.columns import TableName
 from dlperf_study.columns.memory import PEAKS
 from dlperf_study.dataset.tables import RepeatedText, rows_of
 from dlperf_study.evidence.rank_log import Window
-from dlperf_study.evidence.rank_log_writer import WARMUP
+from dlperf_study.evidence.rank_log_writer import TRAINING, WARMUP
 from dlperf_study.evidence.run import Run
 
 #: Environment variables of the locale: they do not change a library.
@@ -86,6 +86,7 @@ def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
         **throughput_of(run),
         **communication_of(run),
         **_peak_memory(run),
+        **_cpu_limit(run),
         **_steadiness_columns(run, tolerance),
     }
 
@@ -117,15 +118,26 @@ def _window_columns(run: Run) -> dict[str, Any]:
     return columns
 
 
-def _peak_memory(run: Run) -> dict[str, int]:
-    """Return the peaks of the rank that has most; no peak that a rank has not recorded, for that may be the most."""
-    columns: dict[str, int] = {}
+def _peak_memory(run: Run) -> dict[str, int | None]:
+    """Return the peaks of the rank that has most; None where a rank has not recorded it, for that may be the most."""
+    columns: dict[str, int | None] = dict.fromkeys(column.name for column in PEAKS)
     for column in PEAKS:
         kind = column.name.removeprefix("peak_")
         peaks = [cast(dict[str, int], log.end.get("peak_memory", {})).get(kind) for log in run.ranks]
         if None not in peaks:
             columns[column.name] = max(filter(None, peaks))
     return columns
+
+
+def _cpu_limit(run: Run) -> dict[str, float | None]:
+    """Return how many of its cores, and in how many periods all of them, the rank used that used most."""
+    cores, shares = [], []
+    for log in run.ranks:
+        if counts := cast(dict[str, float], log.end.get("cpu_limit", {})):
+            cores.append(counts["cpu_seconds"] / log.windows[TRAINING].seconds)
+            # A window may be shorter than a period.
+            shares.append(counts["throttled_periods"] / max(counts["periods"], 1))
+    return {"used_cores": max(cores, default=None), "throttled_share": max(shares, default=None)}
 
 
 def step_rows(run: Run) -> pa.Table:

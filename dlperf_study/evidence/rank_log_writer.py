@@ -121,16 +121,19 @@ class RankLogWriter:
         drain: Drain,
         peak_memory: dict[str, int],
         planted: dict[str, float] | None = None,
+        cpu_limit: dict[str, float] | None = None,
     ) -> None:
         """Add the ``end`` line, without which a log counts as truncated.
 
         ``peak_memory``: bytes by name, of the training window. ``planted`` is of the self-test only.
+        ``cpu_limit``: what was counted in the training window of a rank that may use a share of the cores only.
         """
         windows = sum(line["kind"] == "window" for line in self._lines)
         checksums = {"initial_checksum": initial_checksum, "parameter_checksum": parameter_checksum}
         pending = {"drain_seconds": drain.seconds, "drain_resolution_seconds": drain.resolution_seconds}
         waits = {} if planted is None else {"planted": planted}
-        self._add("end", {"windows": windows} | pending | checksums | {"peak_memory": peak_memory} | waits)
+        shares = {} if cpu_limit is None else {"cpu_limit": cpu_limit}
+        self._add("end", {"windows": windows} | pending | checksums | {"peak_memory": peak_memory} | waits | shares)
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or complete."""

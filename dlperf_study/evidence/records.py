@@ -196,6 +196,17 @@ class PeakMemory(TypedDict, total=False):
 
 
 @with_config(RECORD)
+class CpuLimit(TypedDict):
+    """How many cores a rank could use, and what was counted of it in its training window."""
+
+    cores: Cores
+    cpu_seconds: Seconds
+    periods: Count
+    throttled_periods: Count
+    throttled_seconds: Seconds
+
+
+@with_config(RECORD)
 class EndLine(TypedDict):
     """The last line of a rank log."""
 
@@ -207,6 +218,7 @@ class EndLine(TypedDict):
     drain_resolution_seconds: Seconds
     peak_memory: NotRequired[PeakMemory]
     planted: NotRequired[PlantedWait]
+    cpu_limit: NotRequired[CpuLimit]
 
 
 RUN_RECORD = TypeAdapter(RunRecord)

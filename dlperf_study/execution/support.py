@@ -99,6 +99,8 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
         reasons.append(f"the Python for {framework.name} can't be used: {error}")
     reasons.extend(framework.obstacles(configuration, cluster, version))
     reasons.append(image_set_obstacle(configuration, cluster))
+    if configuration.cpu_limit:
+        reasons.append(launchers.load(cluster.launcher).cpu_limit_obstacle(cluster, configuration))
     # On other machines, a run asks its nodes.
     if version and cluster.device == "gpu" and cluster.is_this_machine and framework.gpu_support:
         reasons.append(gpu_obstacle_here(cluster, framework.name, configuration.devices_per_node))

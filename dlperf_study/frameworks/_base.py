@@ -31,7 +31,7 @@ BUILT_LEVELS: Levels = {
 READ_BY_ALL = frozenset(
     (
         *("image_size", "classes", "nodes", "devices_per_node", "servers", "batch_per_device", "sample_ratio"),
-        *("threads_per_device", "memory_limit_mib", "seed", "data_source"),
+        *("threads_per_device", "memory_limit_mib", "cpu_limit", "seed", "data_source"),
     )
 )
 #: All others without levels, each with its default: the only value that is supported where nothing reads it.

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from dlperf_study.cluster.cpu_group import GROUP_VARIABLE, remove_abandoned_groups, remove_groups
 from dlperf_study.cluster.environment_variables import passed_environment, recorded_environment
 from dlperf_study.cluster.gpu_support import gpu_answer
 from dlperf_study.errors import ImageSetError, RunError
@@ -90,6 +91,7 @@ class _Guard:
         if request["image_set"]:
             folder = Path(request["image_set"]["folder"])
             require_classes(folder, len(class_names(folder)), request["image_set"]["classes"])
+        remove_abandoned_groups()
         load = wait_until_idle(
             request["idle_max_busy_cores"], request["idle_wait_seconds"], self._coordinator.check, self._report_waiting
         )
@@ -140,11 +142,12 @@ class _Guard:
             self._started.append(_Started(command["name"], command["role"], process))
 
     def _start_process(self, command: dict[str, Any], scratch: Path) -> "subprocess.Popen[bytes]":
+        marks = dict.fromkeys((RUN_MARK, GROUP_VARIABLE), self._coordinator.mark)
         with open(command["log"], "wb") as log:
             try:
                 return subprocess.Popen(
                     command["argv"],
-                    env=self._environment | command["environment"] | {RUN_MARK: self._coordinator.mark},
+                    env=self._environment | command["environment"] | marks,
                     cwd=scratch,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -181,6 +184,7 @@ class _Guard:
         """End all that is left of the run on this node, and report how its processes ended."""
         codes = {started.name: started.process.poll() for started in self._started}
         end_marked(RUN_MARK, self._coordinator.mark)
+        remove_groups(self._coordinator.mark)
         for started in self._started:
             started.process.wait()
         # What another node starts here, as horovodrun does by ssh, is no child of this process, and so not known.

@@ -8,6 +8,7 @@ from dlperf_study.check.result import CheckResult
 from dlperf_study.cluster.cluster import DEFAULT, Cluster
 from dlperf_study.cluster.cluster_file import LauncherFacts
 from dlperf_study.guard.submission import Execute, Node, Submission
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job
 
 
@@ -33,6 +34,11 @@ def nothing_to_cancel(folder: Path, cluster: Cluster) -> None:
     """Do nothing: no work of this launcher outlives the process that executes it."""
 
 
+def no_known_obstacle(cluster: Cluster, configuration: Configuration) -> str:
+    """Return nothing: only a node can say whether it can limit its processes, and a run there fails with the reason."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Launcher(LauncherFacts):
     """A way to start a job on the nodes of a cluster.
@@ -42,6 +48,7 @@ class Launcher(LauncherFacts):
     configuration of this folder. ``representative_node(cluster)`` is the node that a plan asks for installed packages,
     where the Python that trains is not on this machine. ``queue(cluster)`` is None where runs start at once.
     ``images(cluster)``: the container images by framework, where tasks run in images.
+    ``cpu_limit_obstacle(cluster, configuration)``: why a rank can't have its ``cpu_limit``; empty if it can.
     """
 
     name: str
@@ -53,6 +60,7 @@ class Launcher(LauncherFacts):
     representative_node: Callable[[Cluster], Node] = this_machine
     queue: Callable[[Cluster], Queue | None] = no_queue
     images: Callable[[Cluster], Mapping[str, str]] | None = None
+    cpu_limit_obstacle: Callable[[Cluster, Configuration], str] = no_known_obstacle
 
     @property
     def uses_images(self) -> bool:

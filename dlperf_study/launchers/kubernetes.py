@@ -40,6 +40,7 @@ from dlperf_study.kubernetes.pod_status import failure_of, has_ended, waiting_re
 from dlperf_study.kubernetes.run import POLL_SECONDS, KubernetesRun, delete_objects
 from dlperf_study.kubernetes.settings import KubernetesSettings
 from dlperf_study.launchers._base import Launcher, Queue
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, JobResult
 from dlperf_study.wording import last_line
 
@@ -105,6 +106,17 @@ def images(cluster: Cluster) -> Mapping[str, str]:
     """Return the image of each framework."""
     settings: KubernetesSettings = cluster.settings
     return settings.images
+
+
+def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
+    """Return why a pod doesn't have the limit of its rank: Kubernetes limits a pod, and with it all ranks in it."""
+    limit, given = configuration.cpu_limit, cluster.settings.resources.get("cpu", "")
+    if configuration.devices_per_node > 1:
+        return f"cpu_limit {limit:g}: a pod has one limit for all its ranks; it needs devices_per_node of 1"
+    if given not in (f"{limit:g}", f"{limit * 1000:g}m"):
+        actual = f"it has {given!r}" if given else "it has none"
+        return f'cpu_limit {limit:g} needs resources: {{cpu: "{limit:g}"}} in kubernetes of the cluster file; {actual}'
+    return ""
 
 
 def cancel(folder: Path, cluster: Cluster) -> None:
@@ -202,6 +214,7 @@ LAUNCHER = Launcher(
     cancel=cancel,
     queue=queue,
     images=images,
+    cpu_limit_obstacle=cpu_limit_obstacle,
     settings=KubernetesSettings,
     shared_files=False,
 )

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 from dlperf_study.check.reachability import NodeAccess, nodes_check
+from dlperf_study.cluster import cpu_group
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.coordinator import in_turn
 from dlperf_study.guard.submission import Node, Submission, submission_of
 from dlperf_study.launchers._base import Launcher
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job
 
 
@@ -20,6 +22,15 @@ def nodes(cluster: Cluster) -> tuple[Node, ...]:
     return (Node(python=cluster.guard_python),)
 
 
+def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
+    """Return why this machine can't limit the cores of a process; empty if it can."""
+    return cpu_group.obstacle(configuration.cpu_limit)
+
+
 execute = in_turn(nodes)
 check = nodes_check(nodes, NodeAccess("local"))
-LAUNCHER = Launcher("local", render, execute, nodes, check, is_this_machine=True)
+LAUNCHER = Launcher(
+    *("local", render, execute, nodes, check),
+    cpu_limit_obstacle=cpu_limit_obstacle,
+    is_this_machine=True,
+)

@@ -171,6 +171,15 @@ class TrainingParameters:
         bounds=(256, 16_777_216),
         note="on CPUs only; what needs more [does not fit](#memory)",
     )
+    cpu_limit: float = parameter(
+        0.0,
+        "CPU limit",
+        "cores that a training process may use from its warm-up on; 0: as many as there are",
+        unit="cores",
+        bounds=(0.01, MAX_DEVICES_PER_NODE),
+        published=True,
+        note="by [control groups](clusters.md#a-share-of-a-core), as Kubernetes does; servers have no limit",
+    )
     seed: int = parameter(0, "Seed", "seed of parameters and data", bounds=(0, 2**32 - 1))
     replica: int = parameter(
         0,

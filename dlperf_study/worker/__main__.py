@@ -6,12 +6,14 @@ from contextlib import closing
 from pathlib import Path
 
 from dlperf_study import frameworks
+from dlperf_study.cluster.cpu_group import limited_group
 from dlperf_study.cluster.software import require_code_of_driver
 from dlperf_study.evidence.rank_log_writer import COMPUTATION_AFTER, COMPUTATION_BEFORE, RankLogWriter
 from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE, Framework, Trainer
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker.cpu_limit import CpuMeter
 from dlperf_study.worker.feed import Feed
 from dlperf_study.worker.memory import MemoryMeter, limit_memory
 from dlperf_study.worker.planted import planted_wait, with_planted_slowdown
@@ -56,6 +58,7 @@ def measure_windows(
         description = trainer.description()
         log.begin(trainer, description, configuration)
         initial_checksum = trainer.parameter_checksum()
+        cpu_group = limited_group(configuration.cpu_limit) if configuration.cpu_limit else None
         warmup = warm_up(trainer, feed, configuration)
         log.window(warmup)
         steps = training_steps(trainer, configuration, warmup)
@@ -63,9 +66,9 @@ def measure_windows(
         for window in computation_window(trainer, feed, COMPUTATION_BEFORE, before):
             log.window(window)
             settle_in(feed.train, feed)
-        memory = MemoryMeter(framework.allocator)
+        memory, cpu = MemoryMeter(framework.allocator), CpuMeter(cpu_group) if cpu_group else None
         log.window(training_window(trainer, feed, steps))
-        peak_memory = memory.peaks()
+        peak_memory, cpu_counts = memory.peaks(), cpu.counts() if cpu else None
         drain = trainer.settle()
         checksum = trainer.parameter_checksum()
         for window in computation_window(trainer, feed, COMPUTATION_AFTER, after):
@@ -74,7 +77,7 @@ def measure_windows(
             log.window(window)
         for window in input_window(trainer, feed, configuration.input_steps):
             log.window(window)
-        log.end(initial_checksum, checksum, drain, peak_memory, planted_wait(trainer))
+        log.end(initial_checksum, checksum, drain, peak_memory, planted_wait(trainer), cpu_counts)
     finally:
         log.write()
 

@@ -80,7 +80,11 @@ def test_a_rank_log_with_other_lines_is_refused(log, lines, kept, message):
         (TRAINING, {"kind": ["window"]}, r"its lines are rank, window, window, \['window'\], "),
         (RANK, {"host": None}, "line 1: host is null, which is not a string"),
         (RANK, {"pid": 10**30}, "line 1: pid is 10+; it must be at most"),
-        (RANK, {"exchange": "gossip"}, "exchange is 'gossip'; the choices are 'none', 'all_reduce', "),
+        (
+            RANK,
+            {"exchange": "gossip"},
+            "exchange is 'gossip'; the choices are 'none', 'all_reduce', 'push_pull' or 'synchronous_push_pull'",
+        ),
         (END, {"drain_seconds": "0"}, "line 11: drain_seconds is '0', which is not a number"),
         (END, {"drain_seconds": -1.5}, "drain_seconds is -1.5; it must be at least 0"),
         (END, {"drain_seconds": float("nan")}, "drain_seconds is nan, which is not a finite number"),

@@ -134,7 +134,7 @@ QUICK_SIZES = {
     "vgg16_parameter_server": 6,
     "arcface": 8,
     "resnet50": 2,
-    "allreduce": 4,
+    "allreduce": 8,
     "input_pipeline": 2,
 }
 

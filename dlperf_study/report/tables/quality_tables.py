@@ -7,6 +7,7 @@ from dlperf_study.analysis.drift import round_effects
 from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate
 from dlperf_study.columns import COLUMNS
 from dlperf_study.columns import memory as columns_on_memory
+from dlperf_study.columns.cpu_limit import CPU_LIMIT
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.formatting import plain, with_interval
@@ -23,6 +24,8 @@ PRINTED = (
 )
 PEAKS = tuple(column.name for column in columns_on_memory.PEAKS)
 LARGEST_BATCH = tuple(column.name for column in columns_on_memory.LARGEST_BATCH)
+#: Shown where a run has a CPU limit.
+LIMITED = tuple(column.name for column in CPU_LIMIT)
 STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
 _NO_STEPS = "Programs print rates over several steps, so percentiles of single steps are not known."
 _NO_MEMORY = "Programs print no peak of memory that is counted here."
@@ -66,8 +69,9 @@ def stability(dataset: Dataset) -> Table:
             "load_balance",
             "drain_seconds",
         )
-        columns = ("outcome", *variation, "busy_cores_during", "waited_seconds", "run_seconds")
-        notes = (*map(defined, variation), *computation_notes(dataset))
+        limited = LIMITED if dataset.runs[list(LIMITED)].notna().any(axis=None) else ()
+        columns = ("outcome", *variation, *limited, "busy_cores_during", "waited_seconds", "run_seconds")
+        notes = (*map(defined, (*variation, *limited)), *computation_notes(dataset))
     return table_of_runs(dataset, "stability", "Every run", columns, dataset.runs, notes)
 
 
