@@ -27,6 +27,7 @@ from dlperf_study.slurm.job import SCRIPT, SubmittedJob, Watch, abandon, open_jo
 from dlperf_study.slurm.queue import Phase, QueuedJob, Refused
 from dlperf_study.slurm.script import WHOLE_NODES, devices_and_account, script
 from dlperf_study.slurm.settings import SlurmSettings
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, JobResult, Outcome
 
 #: How long a check may have the nodes, and how often it asks whether it has them.
@@ -251,9 +252,16 @@ def refusal(cluster: Cluster, message: str) -> CheckResult:
     return missing("nodes", message, f"{advice}try it by hand: {command}")
 
 
+def cpu_limit_obstacle(cluster: Cluster, configuration: Configuration) -> str:
+    """Return why no rank can have a limit: it would leave the control group by which Slurm holds its job."""
+    limit = f"cpu_limit {configuration.cpu_limit:g}"
+    return f"{limit}: under Slurm a process that joins a control group leaves that of its job, and Slurm loses it"
+
+
 LAUNCHER = Launcher(
     *("slurm", render, execute, nodes, check),
     cancel=cancel,
+    cpu_limit_obstacle=cpu_limit_obstacle,
     queue=queue,
     settings=SlurmSettings,
 )

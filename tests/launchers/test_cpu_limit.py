@@ -13,7 +13,7 @@ from dlperf_study.evidence.rank_log import read_rank_log
 from dlperf_study.execution.support import unsupported_here
 from dlperf_study.guard.submission import Command, Submission
 from dlperf_study.kubernetes.settings import KubernetesSettings
-from dlperf_study.launchers import kubernetes
+from dlperf_study.launchers import kubernetes, slurm
 from dlperf_study.study.job import Outcome
 from tests.frameworks.launching import CLUSTER, configuration, launch
 from tests.launchers.test_local import _signal_guard, execute_one
@@ -82,6 +82,11 @@ def test_a_machine_that_can_limit_nothing_says_why(monkeypatch: pytest.MonkeyPat
     reason = unsupported_here(configuration(cpu_limit=0.3), CLUSTER)
     assert str(reason).startswith("cpu_limit 0.3: no control group")
     assert unsupported_here(configuration(), CLUSTER) is None
+
+
+def test_slurm_holds_its_jobs_by_groups_of_its_own() -> None:
+    reason = slurm.LAUNCHER.cpu_limit_obstacle(CLUSTER, configuration(cpu_limit=0.3))
+    assert reason.startswith("cpu_limit 0.3: under Slurm a process that joins a control group leaves that of its job")
 
 
 @pytest.mark.parametrize(
