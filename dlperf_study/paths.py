@@ -148,6 +148,11 @@ class ConfigurationPaths:
         """Why the notebook stopped early."""
         return self.folder / "failure.txt"
 
+    @property
+    def compiled(self) -> Path:
+        """What compilers keep for the next run; no evidence."""
+        return self.folder / "compiled"
+
     def run(self, repetition: int) -> RunPaths:
         """Return the paths of one repetition; the first is 1."""
         return RunPaths(self.folder / "runs" / str(repetition))

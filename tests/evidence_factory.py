@@ -18,6 +18,7 @@ from dlperf_study.evidence.rank_log_writer import FORMAT, WITH_BATCHES
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
+from dlperf_study.study.precision import COMPUTED_IN
 from dlperf_study.study.turn import ROUNDS
 from dlperf_study.worker.windows import exchange_sizes
 
@@ -162,6 +163,8 @@ def rank_lines(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "drain_seconds": recipe.drain_seconds * share,
         "drain_resolution_seconds": recipe.drain_resolution_seconds * share,
     }
+    if asked.loss_scaling != "none":
+        end["loss_scale"] = 1024.0
     if recipe.peak_memory is not None:
         end["peak_memory"] = {kind: size + rank for kind, size in recipe.peak_memory.items()}
     return [_rank_line(asked, rank, repetition, recipe), *windows, end]
@@ -207,6 +210,9 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "flops_per_sample": recipe.flops_per_sample,
         "flops_source": "constructed",
         "exchange": exchange_of(asked, recipe),
+        "computed_in": COMPUTED_IN[asked.precision],
+        "first_steps": 1,
+        "first_steps_seconds": 1.0,
     }
 
 

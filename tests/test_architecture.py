@@ -59,6 +59,7 @@ TRAINING_MODULES = (
     "study.parameter",
     "cluster.cluster",
     "cluster.hardware",
+    "cluster.compiler_support",
     "cluster.gpu_support",
     "cluster.software",
     "errors",
@@ -70,7 +71,7 @@ TRAINING_MODULES = (
 )
 #: Who may print: the command line, programs whose output is what they are for, and who shows a queue in a notebook.
 MAY_PRINT = (
-    *("__main__", "cluster.gpu_support", "cluster.software", "supervision.notebook"),
+    *("__main__", "cluster.compiler_support", "cluster.gpu_support", "cluster.software", "supervision.notebook"),
     *("kubernetes.coordinator_pod", "kubernetes.remote_exec", "slurm.job"),
 )
 MOST_LINES_OF_A_FUNCTION, MOST_LINES_OF_A_FILE = 40, 400

@@ -50,11 +50,12 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     run = read_run(write_run(StudyPaths(tmp_path), configuration(devices_per_node=2, measured_steps=200), 1))
     row = run_row(run)
     assert set(row) == {column.name for column in columns_of(TableName.RUNS)} - ONLY_INGESTED
-    # Only asynchronous trainers have rates of their own, only sources that make batches have one, only libraries on GPUs
-    # count all memory, and only ranks with a limit wait for it.
+    # Only asynchronous trainers have rates of their own, only sources that make batches have one, only libraries on
+    # GPUs count all memory, only ranks with a limit wait for it, only scaled losses have a scale, and only compilers
+    # take time.
     assert {name for name, value in row.items() if value is None} == {
         *("sum_of_rank_rates", "input_rate", "peak_allocated_bytes", "peak_reserved_bytes"),
-        *("used_cores", "throttled_share"),
+        *("used_cores", "throttled_share", "loss_scale", "skipped_steps", "compile_seconds"),
     }
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from dlperf_study.audit.result_cell import ResultCell
-from dlperf_study.study.precision import canonical_precision
+from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
 
 _DATA = Path(__file__).parent / "data"
 _FROM_TABLE = "as the table says"
@@ -121,10 +121,11 @@ def peak_of(rate: ResultCell) -> Peak | None:
 
 def _find_peak(device: str, precision: str) -> Peak | None:
     """Return the peak of the known device whose name is part of ``device``: an RTX A1000 is no A100."""
-    canonical = canonical_precision(precision).lower()
+    canonical = canonical_precision(precision)
+    number_format = COMPUTED_IN.get(canonical, canonical)
     for peak in peaks():
         name = re.compile(rf"(?<!\w){re.escape(peak.device)}(?!\d)", re.IGNORECASE)
-        if peak.precision == canonical and name.search(device):
+        if COMPUTED_IN[peak.precision] == number_format and name.search(device):
             return peak
     return None
 

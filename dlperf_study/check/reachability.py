@@ -15,7 +15,8 @@ from dlperf_study.check.images import check_images
 from dlperf_study.check.result import CheckResult, CheckStatus, missing, note, ok, untested
 from dlperf_study.cluster import software
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.cluster.gpu_support import IMPORT_SECONDS, gpu_contradictions, is_named, support_of
+from dlperf_study.cluster.gpu_support import gpu_contradictions, is_named, support_of
+from dlperf_study.cluster.library_answer import IMPORT_SECONDS
 from dlperf_study.cluster.link import link_contradictions
 from dlperf_study.guard.installed_packages import different_versions
 from dlperf_study.guard.messages import Message

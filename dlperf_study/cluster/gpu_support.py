@@ -5,26 +5,22 @@ the library is not installed. That takes seconds, so ask only where there is a G
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from dlperf_study import frameworks
-from dlperf_study.errors import RunError
+from dlperf_study.cluster.library_answer import library_answer
 from dlperf_study.frameworks._base import Framework
 from dlperf_study.frameworks._gpu_support import GpuSupport
 from dlperf_study.study.job import DEVICE_ORDER, PCI_BUS_ORDER
-from dlperf_study.wording import counted, last_line
+from dlperf_study.wording import counted
 
 MODULE = "dlperf_study.cluster.gpu_support"
 #: Words that drivers say of a device or leave out, by their version.
 MAKER_WORDS = frozenset(("nvidia", "tesla"))
-#: A library for GPUs is 2 GB, and may be read over a network.
-IMPORT_SECONDS = 300.0
 
 
 def gpu_support(python: Sequence[str], framework: str, environment: Mapping[str, str]) -> GpuSupport | None:
@@ -34,26 +30,7 @@ def gpu_support(python: Sequence[str], framework: str, environment: Mapping[str,
     Raises RunError when the Python does not run, or the library can't be imported.
     """
     ordered = dict(environment) | {DEVICE_ORDER: PCI_BUS_ORDER}
-    return _printed_support((*python, "-m", MODULE, framework), tuple(sorted(ordered.items())))
-
-
-@cache
-def _printed_support(command: tuple[str, ...], environment: tuple[tuple[str, str], ...]) -> GpuSupport | None:
-    program = " ".join(command)
-    try:
-        # In another folder: a checkout in the current folder is not there during training.
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=IMPORT_SECONDS, cwd="/", env=dict(environment)
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunError(f"{program} does not run: {error}") from error
-    if done.returncode:
-        raise RunError(f"{program} exited with code {done.returncode}: {last_line(done.stderr) or 'no message'}")
-    try:
-        answer = json.loads(last_line(done.stdout))
-    except ValueError:
-        raise RunError(f"{program} prints {last_line(done.stdout)!r} instead of what it can do with GPUs") from None
-    return support_of(answer)
+    return support_of(library_answer((*python, "-m", MODULE, framework), ordered))
 
 
 def gpu_answer(python: Sequence[str], framework: str, environment: Mapping[str, str]) -> dict[str, Any] | None:

@@ -77,6 +77,7 @@ COLUMNS = {
         *memory.LARGEST_BATCH,
         *cpu_limit.CPU_LIMIT,
         *measured.MODEL,
+        *measured.PRECISION,
         *measured.ENVIRONMENT,
         *measured.STEPS,
         *measured.DIAGNOSTICS,

@@ -232,6 +232,30 @@ MODEL = (
     Column("flops_per_sample", "FLOPs per sample", "FLOP", FLOAT, "forward and backward of one sample", RC),
 )
 
+#: What a run proves of its precision.
+PRECISION = (
+    Column(
+        "computed_in",
+        "Computed in",
+        "",
+        STRING,
+        "number format of the first convolution or matrix product of a training step before all windows, as observed; "
+        "float32 that reads 10 bits of the mantissa is tf32",
+        R,
+    ),
+    Column(
+        "loss_scale", "Loss scale", "", FLOAT, "factor of the loss when training ended; missing without loss scaling", R
+    ),
+    Column(
+        "skipped_steps",
+        "Skipped steps",
+        "steps",
+        MAYBE_INT,
+        "measured steps that updated nothing, because a gradient was not finite; missing without loss scaling",
+        R,
+    ),
+)
+
 #: Hardware and software of a run.
 ENVIRONMENT = (
     Column(

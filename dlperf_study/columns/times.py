@@ -24,6 +24,17 @@ def _percentile(percentile: int) -> tuple[Column, ...]:
 
 
 TIMES = (
+    *with_interval(
+        Column(
+            "compile_seconds",
+            "Compilation",
+            "s",
+            FLOAT,
+            "first training step of a compiled network, before all windows: tracing, compiling or reading what earlier "
+            "runs of the configuration compiled, and the step itself; longest of the ranks; missing without a compiler",
+            RC,
+        )
+    ),
     *with_interval(Column("step_seconds", "Step", "s", FLOAT, "slowest rank's window / measured steps", RC)),
     Column(
         "step_variation",

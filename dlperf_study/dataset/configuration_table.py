@@ -40,7 +40,7 @@ RATES = (
 )
 #: Other columns of the runs: this table has their mean, with its interval.
 MEANS = (
-    *("step_seconds", "computation_seconds", "input_seconds", "exposed_seconds", "jitter_seconds"),
+    *("compile_seconds", "step_seconds", "computation_seconds", "input_seconds", "exposed_seconds", "jitter_seconds"),
     *("exchange_seconds", "exchange_latency_seconds"),
     *("step_p50_seconds", "step_p95_seconds", "step_p99_seconds"),
     *("overlap", "load_balance"),

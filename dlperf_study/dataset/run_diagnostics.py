@@ -207,6 +207,17 @@ def late_updates(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("drain_seconds", f"{message}, {share}: a longer window makes that negligible")
 
 
+def skipped_steps(run: Run) -> Iterator[Diagnostic]:
+    """Measured steps updated nothing: gradients overflowed, and loss scaling left the updates out."""
+    window = slowest_training(run)
+    if window.skipped_steps:
+        skipped = f"{window.skipped_steps} of {window.steps} measured steps updated nothing"
+        remedy = "a longer warm-up would find the scale before"
+        if run.configuration.loss_scaling == "static":
+            remedy = f"the constant {run.ranks[0].end.get('loss_scale'):g} is too large"
+        yield Diagnostic("skipped_steps", f"{skipped}: their gradients overflowed; {remedy}")
+
+
 EVERY_RUN = (failed, busy_machine)
 COMPLETED_RUN = (
     out_of_round,
@@ -219,4 +230,5 @@ COMPLETED_RUN = (
     unmeasured_parts,
     impossible_utilisation,
     late_updates,
+    skipped_steps,
 )

@@ -16,7 +16,9 @@ from dlperf_study.dataset.tables import RepeatedText, rows_of
 from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.rank_log_writer import TRAINING, WARMUP
 from dlperf_study.evidence.run import Run
+from dlperf_study.study.configuration import PARAMETERS
 
+NO_COMPILER = PARAMETERS["compiler"].default
 #: Environment variables of the locale: they do not change a library.
 _LOCALE_VARIABLES = ("LANG", "LC_ALL", "TZ")
 
@@ -78,10 +80,15 @@ def _environment_columns(run: Run) -> dict[str, Any]:
 
 def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
     facts = run.ranks[0].facts
-    described = ("parameters", "gradient_bytes", "flops_per_sample", "exchange", "library", "library_version")
+    described = (
+        *("parameters", "gradient_bytes", "flops_per_sample", "computed_in", "exchange", "library", "library_version"),
+    )
     return {
         "host": ", ".join(hosts_of(run)),
         **{name: facts.get(name) for name in described},
+        "compile_seconds": _compile_seconds(run),
+        "loss_scale": run.ranks[0].end.get("loss_scale"),
+        "skipped_steps": slowest_training(run).skipped_steps,
         **_window_columns(run),
         **throughput_of(run),
         **communication_of(run),
@@ -107,6 +114,13 @@ def _steadiness_columns(run: Run, tolerance: float) -> dict[str, str | int | Non
         "further_steps": result.further_steps,
         "settled_at_step": settled_at_step,
     }
+
+
+def _compile_seconds(run: Run) -> float | None:
+    """Return how long the first steps of a compiled network took; None without a compiler."""
+    if run.configuration.compiler == NO_COMPILER:
+        return None
+    return max((log.facts.get("first_steps_seconds", 0.0) for log in run.ranks), default=None)
 
 
 def _window_columns(run: Run) -> dict[str, Any]:

@@ -60,7 +60,8 @@ def _read_trace(identity: str, paths: RunPaths, counted_runs: pd.DataFrame, trac
         if not run.completed:
             raise EvidenceError(f"{paths.folder}: the traced run is no evidence: {run.outcome}: {run.reason}")
         parameters = int(run.ranks[0].facts["parameters"])
-        traced_run = TracedRun(run.windows(WARMUP)[0].steps, longest_steps(run), parameters)
+        steps_before = run.ranks[0].facts.get("first_steps", 0) + run.windows(WARMUP)[0].steps
+        traced_run = TracedRun(steps_before, longest_steps(run), parameters)
         timeline = read_timeline(paths.timeline, traced_run)
     except EvidenceError as error:
         traces.diagnostics.append(Diagnostic("trace", str(error), Severity.ERROR, identity))

@@ -36,11 +36,12 @@ Event = Mapping[str, Any]
 class TracedRun:
     """What the rank logs of a traced run say, with which its timeline is compared.
 
-    ``longest_seconds`` [steps]: of each step after the warm-up, from the first rank that begins it to the last
-    that ends it. ``parameters``: how many elements the gradients of a step have.
+    ``steps_before``: the training window, the warm-up included. ``longest_seconds`` [steps]: of each step of that
+    window, from the first rank that begins it to the last that ends it. ``parameters``: how many elements the gradients
+    of a step have.
     """
 
-    warmup_steps: int
+    steps_before: int
     longest_seconds: Floats
     parameters: int
 
@@ -87,7 +88,7 @@ def read_timeline(path: Path, run: TracedRun) -> Timeline:
 def _mean_times(tensors: list[Tensor], run: TracedRun) -> Timeline:
     negotiation, all_reduce = [], []
     for index, step_seconds in enumerate(run.longest_seconds):
-        step = run.warmup_steps + index
+        step = run.steps_before + index
         negotiations = [tensor.spans[NEGOTIATION][step] for tensor in tensors]
         all_reduces = [tensor.spans[ALL_REDUCE][step] for tensor in tensors]
         spans = [*negotiations, *all_reduces]
@@ -114,12 +115,12 @@ def _check_completeness(tensors: Mapping[int, Tensor], run: TracedRun) -> None:
     """Check that the tensors are those of the network, and that each has every activity once in every step."""
     if not any(tensor.spans[ALL_REDUCE] for tensor in tensors.values()):
         raise EvidenceError("contains no all-reduce")
-    warmup_steps, steps, elements = run.warmup_steps, run.longest_seconds.size, 0
+    steps_before, steps, elements = run.steps_before, run.longest_seconds.size, 0
     for process, tensor in tensors.items():
         for activity, spans in tensor.spans.items():
-            if len(spans) != warmup_steps + steps:
+            if len(spans) != steps_before + steps:
                 activities = f"{len(spans)} {activity} of tensor {process}"
-                raise EvidenceError(f"contains {activities}, but {warmup_steps} + {steps} steps were requested")
+                raise EvidenceError(f"contains {activities}, but {steps_before} + {steps} steps were requested")
         if len(tensor.elements) != 1:
             raise EvidenceError(f"has {len(tensor.elements)} shapes of tensor {process}, not one")
         elements += sum(tensor.elements)

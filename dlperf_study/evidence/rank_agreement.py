@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.errors import EvidenceError
+from dlperf_study.evidence.number_formats import contradictory_number_formats
 from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, RankLog, read_rank_log
 from dlperf_study.evidence.rank_log_writer import (
     COMPUTATION_AFTER,
@@ -20,6 +21,7 @@ from dlperf_study.evidence.rank_log_writer import (
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import TaskRole
+from dlperf_study.study.precision import REDUCED_PARAMETERS
 from dlperf_study.wording import counted
 
 #: How gradients travel, see ``records.Exchange``; with the last two ranks wait for each other in every step.
@@ -27,10 +29,10 @@ NO_EXCHANGE, PUSH_PULL, ALL_REDUCE, SYNCHRONOUS_PUSH_PULL = "none", "push_pull",
 EXCHANGE_OF_STRATEGY = {"all_reduce": ALL_REDUCE, "async": PUSH_PULL, "sync": SYNCHRONOUS_PUSH_PULL}
 #: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank has the complete network.
 EQUAL_FACTS, REPLICATED_FACTS = (
-    ("exchange", "exchange_threads", "gradient_bytes", "library", "library_version", "code"),
+    ("exchange", "exchange_threads", "gradient_bytes", "library", "library_version", "code", "computed_in"),
     ("parameters", "flops_per_sample"),
 )
-#: Bytes of one element of a gradient on the link: parameters are kept as float32.
+#: Bytes of one element of a gradient on the link, of parameters that are kept as float32.
 ELEMENT_BYTES = {"none": 4, "fp16": 2}
 #: The usual cause of a loss that is not finite, and what to change in the study.
 INFINITE_LOSS_CAUSE = "batch normalisation over few values does that; more images or larger ones help"
@@ -62,6 +64,7 @@ def contradiction(
     except EvidenceError as error:
         return str(error)
     contradictions = chain(
+        contradictory_number_formats(logs, configuration),
         _different_devices_or_facts(logs, configuration, facts["cluster"]["device"], facts["code"]),
         _contradictory_exchange(logs[0].facts, configuration),
         _contradictory_results(logs, facts["seconds"]),
@@ -179,12 +182,14 @@ def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configurati
     if is_alone:
         return
     element = ELEMENT_BYTES[configuration.gradient_compression]
-    exchanged, expected = facts["gradient_bytes"], facts["parameters"] * element
+    exchanged, most = facts["gradient_bytes"], facts["parameters"] * element
+    # With 16 bits a parameter, those of batch norm keep 32.
+    least = facts["parameters"] * 2 if configuration.precision in REDUCED_PARAMETERS else most
     # The shard of a classifier is not exchanged.
-    is_sharded = configuration.classifier == "sharded"
-    if not 0 < exchanged <= expected or (exchanged != expected and not is_sharded):
+    least = 1 if configuration.classifier == "sharded" else least
+    if not least <= exchanged <= most:
         network = f"{facts['parameters']} parameters of {element} bytes"
-        yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {expected}"
+        yield f"gradient_bytes is {exchanged}, which doesn't fit {network}: {most}"
 
 
 def _contradictory_results(logs: Sequence[RankLog], seconds: float | None) -> Iterator[str]:

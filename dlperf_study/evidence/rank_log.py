@@ -24,7 +24,7 @@ class Window:
 
     ``input_seconds`` has how much of each step was waiting for its batch: 0 in windows without batches, and in logs
     from before there were data sources, when no step waited. ``bytes`` is of an exchange only, ``ended_by`` of the
-    warm-up only.
+    warm-up only, ``skipped_steps`` of steps whose loss is scaled.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Window:
     input_seconds: Floats
     bytes: int | None
     ended_by: WarmupEnd | None
+    skipped_steps: int | None
 
     @property
     def steps(self) -> int:
@@ -139,7 +140,10 @@ def _window(line: WindowLine, source: str) -> Window:
         choices = f"each {WARMUP} has that, one of {', '.join(WarmupEnd)}, and no other window"
         raise EvidenceError(f"{source}: window {name}: ended_by is {ended_by or 'missing'}; {choices}")
     input_seconds = _input_seconds(line, step_seconds, source)
-    return Window(name, seconds, step_seconds, losses, input_seconds, line.get("bytes"), ended_by)
+    skipped_steps = line.get("skipped_steps")
+    if skipped_steps is not None and skipped_steps > losses.size:
+        raise EvidenceError(f"{source}: window {name} skipped {skipped_steps} steps, but trained {losses.size}")
+    return Window(name, seconds, step_seconds, losses, input_seconds, line.get("bytes"), ended_by, skipped_steps)
 
 
 def _input_seconds(line: WindowLine, step_seconds: Floats, source: str) -> Floats:

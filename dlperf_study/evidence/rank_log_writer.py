@@ -58,12 +58,20 @@ class Drain(Protocol):
         """How much longer they may have been."""
 
 
+class LossScaling(Protocol):
+    """The state of loss scaling when training is over."""
+
+    @property
+    def scale(self) -> float:
+        """The factor of the loss."""
+
+
 @dataclass(frozen=True)
 class TimedWindow:
     """Measured steps of one kind: ``step_seconds`` and ``losses`` hold one value per step.
 
     ``input_seconds`` too, of steps that train: the part of each in which it waited for its batch. ``ended_by`` is of
-    the warm-up only.
+    the warm-up only, ``skipped_steps`` of steps with loss scaling: how many updated nothing.
     """
 
     name: str
@@ -72,6 +80,7 @@ class TimedWindow:
     input_seconds: list[float] | None = None
     bytes: int | None = None
     ended_by: WarmupEnd | None = None
+    skipped_steps: int | None = None
 
     @property
     def seconds(self) -> float:
@@ -112,6 +121,8 @@ class RankLogWriter:
             values["bytes"] = window.bytes
         if window.ended_by:
             values["ended_by"] = window.ended_by
+        if window.skipped_steps is not None:
+            values["skipped_steps"] = window.skipped_steps
         self._add("window", values)
 
     def end(
@@ -120,6 +131,7 @@ class RankLogWriter:
         parameter_checksum: str,
         drain: Drain,
         peak_memory: dict[str, int],
+        loss_scaling: LossScaling | None = None,
         planted: dict[str, float] | None = None,
         cpu_limit: dict[str, float] | None = None,
     ) -> None:
@@ -131,9 +143,11 @@ class RankLogWriter:
         windows = sum(line["kind"] == "window" for line in self._lines)
         checksums = {"initial_checksum": initial_checksum, "parameter_checksum": parameter_checksum}
         pending = {"drain_seconds": drain.seconds, "drain_resolution_seconds": drain.resolution_seconds}
+        scale = {"loss_scale": loss_scaling.scale} if loss_scaling else {}
         waits = {} if planted is None else {"planted": planted}
         shares = {} if cpu_limit is None else {"cpu_limit": cpu_limit}
-        self._add("end", {"windows": windows} | pending | checksums | {"peak_memory": peak_memory} | waits | shares)
+        memory = {"peak_memory": peak_memory}
+        self._add("end", {"windows": windows} | pending | checksums | memory | scale | waits | shares)
 
     def write(self) -> None:
         """Write all lines so that the file is either absent or complete."""

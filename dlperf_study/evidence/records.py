@@ -21,6 +21,8 @@ Format = Annotated[int, format_number(FORMAT)]
 #: A device as slow or as fast is a typing error in the cluster file, which has the same bounds.
 PeakFlops = Annotated[float, Field(ge=1e6, le=1e18)]
 Flops = Annotated[float, Field(ge=1, le=1e18)]
+#: It is halved at every overflow and doubled again: a factor of 0 or beyond float32 is none.
+LossScale = Annotated[float, Field(gt=0, le=3.4e38)]
 Cores = Annotated[float, Field(ge=0, le=1e6)]
 #: The clock of the windows counts nanoseconds.
 StepSeconds = Annotated[float, Field(ge=1e-9, le=1e9)]
@@ -160,6 +162,9 @@ class RankLine(TypedDict):
     flops_per_sample: Flops | None
     exchange: Exchange
     exchange_threads: Count
+    computed_in: NotRequired[str]
+    first_steps: NotRequired[PositiveCount]
+    first_steps_seconds: NotRequired[Seconds]
 
 
 @with_config(RECORD)
@@ -175,6 +180,7 @@ class WindowLine(TypedDict):
     input_seconds: NotRequired[list[Seconds]]
     bytes: NotRequired[Count | None]
     ended_by: NotRequired[Annotated[WarmupEnd, Field(strict=False)] | None]
+    skipped_steps: NotRequired[Count]
 
 
 @with_config(RECORD)
@@ -217,6 +223,7 @@ class EndLine(TypedDict):
     drain_seconds: Seconds
     drain_resolution_seconds: Seconds
     peak_memory: NotRequired[PeakMemory]
+    loss_scale: NotRequired[LossScale]
     planted: NotRequired[PlantedWait]
     cpu_limit: NotRequired[CpuLimit]
 

@@ -11,6 +11,7 @@ from dlperf_study import data_sources, frameworks, launchers, models
 from dlperf_study.cluster.auto_device import gpu_obstacle_here
 from dlperf_study.cluster.cluster import DEFAULT, Cluster
 from dlperf_study.cluster.cluster_file import read_cluster
+from dlperf_study.cluster.compiler_support import compiler_obstacle_here
 from dlperf_study.errors import RunError, StudyFileError, UnsupportedError
 from dlperf_study.execution.images import image_set_obstacle
 from dlperf_study.frameworks._base import Framework
@@ -104,6 +105,8 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
     # On other machines, a run asks its nodes.
     if version and cluster.device == "gpu" and cluster.is_this_machine and framework.gpu_support:
         reasons.append(gpu_obstacle_here(cluster, framework.name, configuration.devices_per_node))
+    if version and cluster.is_this_machine:
+        reasons.append(compiler_obstacle_here(configuration, cluster))
     return "; ".join(filter(None, reasons)) or None
 
 

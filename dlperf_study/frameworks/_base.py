@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from dlperf_study import data_sources, models
-from dlperf_study.errors import StudyFileError
+from dlperf_study.errors import StudyFileError, UnsupportedError
 from dlperf_study.frameworks._allocators import Allocator
 from dlperf_study.frameworks._gpu_support import GpuSupport
 from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_of
@@ -21,6 +21,8 @@ RUN_VARIABLE = "DLPERF_STUDY_RUN"
 
 #: The levels of each parameter that are built; all others are listed as unsupported, never replaced.
 Levels = dict[str, tuple[Scalar | None, ...]]
+#: Compilers by level: what returns why the library can't compile so here, or nothing; None: it always can.
+Compilers = Mapping[str, Callable[[], str] | None]
 #: What is built for every framework: of each parameter with levels the default, unless this names more.
 BUILT_LEVELS: Levels = {
     **{name: (parameter.default,) for name, parameter in PARAMETERS.items() if parameter.levels},
@@ -75,6 +77,14 @@ class Drain:
     resolution_seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class LossScaling:
+    """The factor of the loss now, and how many steps so far updated nothing: their gradients were not finite."""
+
+    scale: float
+    skipped_steps: int
+
+
 class Trainer(Protocol):
     """One rank of one run. Losses stay on the device until ``loss_value`` is called.
 
@@ -91,6 +101,12 @@ class Trainer(Protocol):
 
     def on_device(self, images: Any, labels: Any) -> Any:
         """Return a batch as the steps take it: on the device. Images [N, 3, S, S], labels [N], of numpy or tensors."""
+
+    def first_step(self, batch: Any) -> str:
+        """Do the first ``train_step``; return the number format in which the network computed it.
+
+        It is a value of ``COMPUTED_IN``, and is observed: a library may compute in another than it was asked for.
+        """
 
     def train_step(self, batch: Any) -> Any:
         """Do forward, backward, exchange and update of one batch; return the loss."""
@@ -119,6 +135,9 @@ class Trainer(Protocol):
     def loss_value(self, loss: Any) -> float:
         """Return a loss as a number; may wait for the device."""
 
+    def loss_scaling(self) -> LossScaling | None:
+        """Return the state of loss scaling, or None without it; may wait for the device."""
+
     def settle(self) -> Drain:
         """Wait until all updates are applied everywhere; return how long those of this rank were pending."""
 
@@ -141,6 +160,8 @@ class Framework:
     ``environment_prefixes``: training processes inherit the variables that begin so, for the library reads them;
     ``decided_variables``: but not those that begin so, for a configuration decides their values.
     ``gpu_support`` imports the library and returns what it can do with the GPUs here; None: it trains on CPUs only.
+    ``compilers`` are those that are built, by their level, each with what imports the library and returns why it can't
+    compile so here, or nothing; None: it always can.
     ``gpu_remedy`` is the command that installs a build for GPUs in this project's own environment.
     ``allocator`` makes what the library counts of its memory; None: it counts nothing.
     """
@@ -159,6 +180,7 @@ class Framework:
     environment_prefixes: tuple[str, ...] = ()
     decided_variables: tuple[str, ...] = ()
     gpu_support: Callable[[], GpuSupport] | None = None
+    compilers: Compilers = field(default_factory=dict)
     gpu_remedy: str = ""
     allocator: Callable[[], Allocator] | None = None
 
@@ -208,7 +230,7 @@ def unbuilt_levels(
 ) -> Iterator[str]:
     """Yield each level that a configuration requests and that no code here implements.
 
-    ``settings`` are the names in ``DEFAULT_SETTINGS`` that the framework reads; ``refused`` are the strategies that it
+    ``settings`` are the names in ``DEFAULT_SETTINGS`` that the framework reads; ``refused`` are the levels that it
     refuses for a specific reason.
     """
     framework = configuration.framework
@@ -224,6 +246,13 @@ def unbuilt_levels(
         value = getattr(configuration, name)
         if value != default and name not in (*settings, *read_by_model, *read_by_source):
             yield f"{name} is {level(value)}, but none of {framework}, {model} and {source} has such a setting"
+
+
+def require_compiler(configuration: Configuration, compilers: Compilers) -> None:
+    """Raise UnsupportedError with the library's reason if the compiler of a configuration does not work here."""
+    why = compilers.get(configuration.compiler)
+    if why and (obstacle := why()):
+        raise UnsupportedError(f"compiler {configuration.compiler}: {obstacle}")
 
 
 def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]:

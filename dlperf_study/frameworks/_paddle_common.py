@@ -1,6 +1,7 @@
 """Shared by the Paddle frameworks: the number of a rank, what Paddle can do with GPUs, the description of a rank."""
 
 import os
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -68,7 +69,32 @@ def build_layer(configuration: Configuration) -> Any:
 
     rank, world_size = environment_rank()
     paddle.seed(configuration.seed)
-    return models.load(configuration.model).builder("paddle")(configuration, rank, world_size)
+    layer = models.load(configuration.model).builder("paddle")(configuration, rank, world_size)
+    return _with_channels_last(layer) if configuration.memory_format == "nhwc" else layer
+
+
+def layout_obstacles(configuration: Configuration) -> Iterator[str]:
+    """Yield why a model is not trained with channels last: its linear layers would get features in another order."""
+    model = configuration.model
+    if configuration.memory_format != "nhwc" or model not in models.names():
+        return
+    if not models.load(model).pools_to_pixel:
+        reason = "it flattens features of several pixels, and Paddle's layers would put them in another order"
+        yield f"memory_format nhwc: model {model} is not built so for Paddle: {reason}"
+
+
+def in_layout(configuration: Configuration, images: Any) -> Any:
+    """Return a tensor of images [N, 3, S, S] as Paddle's layers take it: with ``nhwc``, [N, S, S, 3]."""
+    return images.transpose([0, 2, 3, 1]) if configuration.memory_format == "nhwc" else images
+
+
+def _with_channels_last(layer: Any) -> Any:
+    """Make every layer of a network take and return features [N, H, W, C]; weights keep their layout."""
+    for part in layer.sublayers():
+        for name in ("_data_format", "data_format"):
+            if getattr(part, name, None) == "NCHW":
+                setattr(part, name, "NHWC")
+    return layer
 
 
 def description(

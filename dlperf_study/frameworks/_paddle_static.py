@@ -9,6 +9,8 @@ from dlperf_study.study.configuration import Configuration
 
 #: What Paddle appends to the program of a trainer; the barrier in synchronous mode only.
 SENDING_OPERATORS = ("send", "send_barrier")
+#: Operators that multiply and add most, each with the name of its output.
+PRODUCTS = {"conv2d": "Output", "matmul_v2": "Out"}
 
 
 class StaticProgram:
@@ -80,6 +82,15 @@ class StaticProgram:
             inputs = {"X": [block.var(name) for name in send.input("X")]}
             block.append_op(type="send", inputs=inputs, outputs={"Out": []}, attrs=attributes)
         return program
+
+    @property
+    def first_product(self) -> str:
+        """The name of the output of the first convolution, or else of the first matrix product; "" if none."""
+        outputs: dict[str, str] = {}
+        for operator in self.main.global_block().ops:
+            if operator.type in PRODUCTS:
+                outputs.setdefault(operator.type, operator.output(PRODUCTS[operator.type])[0])
+        return next((outputs[kind] for kind in PRODUCTS if kind in outputs), "")
 
     def parameter_elements(self) -> list[int]:
         """Return the number of elements of each trained parameter."""

@@ -31,6 +31,8 @@ ENVIRONMENT_PREFIXES = ("TF_CPP_", "TF_ENABLE_", "TF_XLA_", "XLA_")
 DECIDED_VARIABLES = ("TF_CONFIG", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS")
 #: From [N, 3, S, S] to [N, S, S, 3].
 CHANNELS_LAST = (0, 2, 3, 1)
+#: From [outputs, inputs, k, k] to [k, k, inputs, outputs].
+FILTERS = (2, 3, 1, 0)
 LEVELS: Levels = BUILT_LEVELS | {
     "precision": ("fp32", "amp_bf16"),
     "memory_format": ("nhwc",),
@@ -96,6 +98,9 @@ class TensorflowTrainer:
             "exchange_threads": self.exchange_threads if is_exchanging else 0,
         } | _common.model_facts(self._configuration)
 
+    def loss_scaling(self) -> None:
+        """Return nothing: losses are not scaled in float32 and bfloat16."""
+
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for the CPU."""
         return HostStopwatch()
@@ -112,6 +117,34 @@ class TensorflowTrainer:
         """Return the network of the configuration, with the same initial parameters on every rank."""
         configuration = self._configuration
         return models.load(configuration.model).builder("tensorflow")(configuration, self.rank, self.world_size)
+
+
+def number_formats(step: Any, batch: tuple[Any, Any]) -> list[str]:
+    """Return the number formats of the convolutions in a ``tf.function`` that was traced for such a batch.
+
+    Without convolutions, those of its matrix products.
+    """
+    import tensorflow as tf
+
+    graph = step.get_concrete_function(*batch).graph.as_graph_def()
+    nodes = [*graph.node]
+    for function in graph.library.function:
+        nodes += function.node_def
+    for product in ("Conv2D", "MatMul"):
+        if names := [tf.as_dtype(node.attr["T"].type).name for node in nodes if node.op == product]:
+            return names
+    return []
+
+
+def products(images: Any, weights: Any, number_format: str) -> list[Any]:
+    """Return a convolution and a matrix product: ``Products`` of ``_number_formats.py``."""
+    import tensorflow as tf
+
+    channels_last = tf.transpose(tf.cast(images, number_format), CHANNELS_LAST)
+    filters = tf.transpose(tf.cast(weights, number_format), FILTERS)
+    convolution = tf.nn.conv2d(channels_last, filters, strides=1, padding="VALID")
+    rows = tf.reshape(channels_last, [len(images), -1])
+    return [tf.cast(tensor, tf.float64).numpy() for tensor in (convolution, rows @ tf.transpose(rows))]
 
 
 def velocities(configuration: Configuration, parameters: list[Any]) -> list[Any]:

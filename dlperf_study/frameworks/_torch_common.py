@@ -2,61 +2,78 @@
 
 import io
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from dlperf_study import models
-from dlperf_study.frameworks import _common
+from dlperf_study.frameworks import _common, _number_formats, _torch_compiler, _torch_precision
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
+    Compilers,
     Drain,
     EventStopwatch,
     HostStopwatch,
     Levels,
+    LossScaling,
     Stopwatch,
     common_environment,
     data_source_obstacles,
     gpu_environment,
     missing_library,
     model_obstacles,
+    require_compiler,
     unbuilt_levels,
 )
 from dlperf_study.frameworks._gpu_support import GpuSupport, obstacle_of
+from dlperf_study.frameworks._torch_compiler import CompiledFormats
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES
+from dlperf_study.study.precision import REDUCED_PARAMETERS
 
 STRATEGIES = ("all_reduce",)
+COMPILERS: Compilers = {_torch_compiler.COMPILER: _torch_compiler.obstacle}
 LEVELS: Levels = BUILT_LEVELS | {
     "strategy": STRATEGIES,
-    "precision": ("fp32", "amp_bf16", "amp_fp16"),
-    "loss_scaling": ("none", "dynamic"),
+    "precision": ("fp32", "tf32", "amp_fp16", "amp_bf16"),
+    "loss_scaling": ("none", "dynamic", "static"),
+    "compiler": ("none", *COMPILERS),
     "memory_format": ("nchw", "nhwc"),
     "gradient_compression": ("none", "fp16"),
 }
+_NO_O2 = "PyTorch's autocast keeps parameters in float32; the level O2, which does not, is Paddle's"
+REFUSED_PRECISIONS = {precision: f"precision {precision}: {_NO_O2}" for precision in REDUCED_PARAMETERS}
 GPU_REMEDY = "make gpu TORCH_INDEX=ADDRESS"
 #: Bytes of one element of a gradient on the link.
 ELEMENT_BYTES = {"none": 4, "fp16": 2}
 
 
 def obstacles(
-    configuration: Configuration, version: str | None, library: str, remedy: str, settings: tuple[str, ...]
+    configuration: Configuration,
+    cluster: ClusterView,
+    version: str | None,
+    library: str,
+    remedy: str,
+    settings: tuple[str, ...],
 ) -> Iterator[str]:
     """Yield each reason why PyTorch can't run the configuration."""
     if configuration.servers:
         yield f"servers is {configuration.servers}, but all-reduce has no parameter servers"
-    if configuration.loss_scaling != "none" and configuration.precision != "amp_fp16":
-        yield f"loss_scaling {configuration.loss_scaling} is for precision amp_fp16, not {configuration.precision}"
+    yield from _number_formats.scaling_obstacles(configuration)
+    yield from _number_formats.device_obstacles(configuration, cluster.device)
+    if configuration.compiler != "none" and configuration.classifier == "sharded":
+        yield f"compiler {configuration.compiler}: a sharded classifier exchanges features inside of what is compiled"
     yield from missing_library(library, version, remedy)
-    yield from unbuilt_levels(configuration, LEVELS, settings)
+    yield from unbuilt_levels(configuration, LEVELS, settings, REFUSED_PRECISIONS)
     yield from model_obstacles(configuration, "torch")
     yield from data_source_obstacles(configuration, "torch")
 
 
 def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
     """Return the environment of the ranks of a node; on a CPU no GPU is visible to them."""
-    return common_environment(configuration) | {VISIBLE_DEVICES: ""} | gpu_environment(cluster, node)
+    variables = common_environment(configuration) | _number_formats.environment(configuration, cluster.device)
+    return variables | {VISIBLE_DEVICES: ""} | gpu_environment(cluster, node)
 
 
 def gpu_support() -> GpuSupport:
@@ -85,14 +102,21 @@ class TorchTrainer:
 
     exchange_threads: int
     tensor_library = "torch"
+    train_step: "TrainingStep"
 
     def __init__(self, configuration: Configuration, rank: int, world_size: int, local_rank: int) -> None:
         self.rank, self.world_size = rank, world_size
         self.exchange_kind = "all_reduce" if world_size > 1 else "none"
         self._configuration = configuration
         self._device = _device(local_rank)
+        _torch_precision.set_tf32(configuration)
         layer = build_layer(configuration, rank, world_size)
         self._layer = layer.to(self._device, memory_format=_memory_format(configuration))
+        self._compiled = CompiledFormats() if configuration.compiler == _torch_compiler.COMPILER else None
+        if self._compiled:
+            require_compiler(configuration, COMPILERS)
+            _torch_compiler.keep_compiled_code(configuration)
+            self._compiled.compile(self._layer)
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
@@ -118,6 +142,24 @@ class TorchTrainer:
         placed = torch.as_tensor(images, device=self._device)
         memory_format = _memory_format(self._configuration)
         return placed.contiguous(memory_format=memory_format), torch.as_tensor(labels, device=self._device)
+
+    def first_step(self, batch: tuple[Any, Any]) -> str:
+        """Do the first step; return the number format in which its first convolution computed.
+
+        Of a compiled network that in which it was compiled: a hook would become part of what is compiled.
+        """
+        if self._compiled:
+            self.train_step(batch)
+            _torch_compiler.refuse_further_compilation()
+            number_formats = self._compiled.names
+        else:
+            with _torch_precision.observed_outputs(self._layer) as number_formats:
+                self.train_step(batch)
+        return _number_formats.observed_format(number_formats, _torch_precision.products(self._device))
+
+    def loss_scaling(self) -> LossScaling | None:
+        """Return the state of loss scaling, or None without it."""
+        return self.train_step.scaler.state()
 
     def settle(self) -> Drain:
         """Wait for the device; under all-reduce a step ends with its update applied, so nothing is pending."""
@@ -168,15 +210,16 @@ class TrainingStep:
         update: Callable[[Any, Any], None],
     ) -> None:
         self._model, self._optimizer, self._update = model, optimizer, update
-        self._scaler = _scaler(configuration, device)
-        self._autocast = _autocast(configuration, device)
+        self.scaler = _torch_precision.LossScaler(configuration, optimizer, device)
+        self._autocast = _torch_precision.autocast(configuration, device)
 
     def __call__(self, batch: tuple[Any, Any]) -> Any:
         """Do one step; return the loss, which stays on the device."""
         with self._autocast():
             loss = self._model(*batch)
-        self._scaler.scale(loss).backward()
-        self._update(self._optimizer, self._scaler)
+        self.scaler.scaler.scale(loss).backward()
+        self._update(self._optimizer, self.scaler.scaler)
+        self.scaler.update()
         self._optimizer.zero_grad()
         return loss.detach()
 
@@ -188,7 +231,7 @@ class TrainingStep:
         """
         import torch
 
-        parts, states = (self._model, self._optimizer, self._scaler), io.BytesIO()
+        parts, states = (self._model, self._optimizer, self.scaler.scaler), io.BytesIO()
         torch.save([part.state_dict() for part in parts], states)
         yield
         states.seek(0)
@@ -199,7 +242,6 @@ class TrainingStep:
 def plain_update(optimizer: Any, scaler: Any) -> None:
     """Update by gradients that are already exchanged, or need no exchange."""
     scaler.step(optimizer)
-    scaler.update()
 
 
 def build_layer(configuration: Configuration, rank: int, world_size: int) -> Any:
@@ -241,20 +283,3 @@ def _memory_format(configuration: Configuration) -> Any:
     import torch
 
     return torch.channels_last if configuration.memory_format == "nhwc" else torch.contiguous_format
-
-
-def _autocast(configuration: Configuration, device: Any) -> Callable[[], AbstractContextManager[Any]]:
-    """Return what makes the context of a forward pass; the losses compute in float32 themselves."""
-    import torch
-
-    if configuration.precision == "fp32":
-        return nullcontext
-    number_format = {"amp_bf16": torch.bfloat16, "amp_fp16": torch.float16}[configuration.precision]
-    return lambda: torch.autocast(device.type, number_format)
-
-
-def _scaler(configuration: Configuration, device: Any) -> Any:
-    """Return what scales the loss; without loss scaling it passes everything through."""
-    import torch
-
-    return torch.amp.GradScaler(device.type, enabled=configuration.loss_scaling == "dynamic")

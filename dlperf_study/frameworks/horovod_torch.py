@@ -32,7 +32,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
         yield f"memory_format {configuration.memory_format}: Horovod exchanges contiguous gradients only"
     if configuration.hierarchical and cluster.device != "gpu":
         yield "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
-    yield from _torch_common.obstacles(configuration, version, "horovod", "make horovod", SETTINGS)
+    yield from _torch_common.obstacles(configuration, cluster, version, "horovod", "make horovod", SETTINGS)
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -122,6 +122,9 @@ class HorovodTrainer(TorchTrainer):
         Horovod's hooks, which can't be switched off, stay with the original.
         """
         layer = copy.deepcopy(self._layer)
+        if self._compiled:
+            # A copy is not compiled; what was compiled for the original serves it too.
+            self._compiled.compile(layer)
         self.computation_step = self._step(layer, _torch_common.optimizer(self._configuration, layer))
         yield
         self.computation_step = self.train_step
@@ -180,7 +183,6 @@ def update_when_exchanged(optimizer: Any, scaler: Any) -> None:
     scaler.unscale_(optimizer)
     with optimizer.skip_synchronize():
         scaler.step(optimizer)
-    scaler.update()
 
 
 FRAMEWORK = Framework(
@@ -199,6 +201,7 @@ FRAMEWORK = Framework(
         *("HOROVOD_HIERARCHICAL", "HOROVOD_TIMELINE"),
     ),
     gpu_support=gpu_support,
+    compilers=_torch_common.COMPILERS,
     gpu_remedy=f"{_torch_common.GPU_REMEDY} && make horovod HOROVOD_GPU_OPERATIONS=NCCL",
     allocator=TorchAllocator,
 )

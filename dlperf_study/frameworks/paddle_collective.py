@@ -3,15 +3,19 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from dlperf_study.frameworks import _common, _paddle_common
+from dlperf_study.frameworks import _common, _number_formats, _paddle_common, _paddle_compiler, _paddle_precision
 from dlperf_study.frameworks._allocators import PaddleAllocator
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
+    Compilers,
     Drain,
     Framework,
+    Levels,
+    LossScaling,
     Stopwatch,
     common_environment,
     data_source_obstacles,
@@ -20,18 +24,25 @@ from dlperf_study.frameworks._base import (
     missing_library,
     model_obstacles,
     network_environment,
+    require_compiler,
     unbuilt_levels,
 )
 from dlperf_study.models._base import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
+from dlperf_study.study.precision import COMPUTED_IN
 
 STRATEGIES = ("all_reduce",)
 #: The files of the launcher: one per rank of the node.
 RANK_OUTPUT = r"ranks-of-(?P<node>node-\d+)/workerlog\.(?P<rank>\d+)"
-LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
-#: Bytes of one element of a gradient: float32.
-ELEMENT_BYTES = 4
+COMPILERS: Compilers = {_paddle_compiler.TO_STATIC: None, _paddle_compiler.CINN: _paddle_compiler.cinn_obstacle}
+LEVELS: Levels = BUILT_LEVELS | {
+    "strategy": STRATEGIES,
+    "precision": tuple(COMPUTED_IN),
+    "loss_scaling": ("none", "dynamic", "static"),
+    "compiler": ("none", *COMPILERS),
+    "memory_format": ("nchw", "nhwc"),
+}
 #: Without them Paddle trains on every GPU that it sees. An empty list alone is one GPU without a name for its launcher;
 #: with the second variable the launcher counts the devices that Paddle sees, and starts ranks for CPUs.
 HIDDEN_GPUS = {VISIBLE_DEVICES: "", "XPU_VISIBLE_DEVICES": "all"}
@@ -44,9 +55,11 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     if configuration.servers:
         yield f"servers is {configuration.servers}, but all-reduce has no parameter servers"
     yield from missing_library("paddlepaddle", version)
+    yield from _paddle_precision.obstacles(configuration, cluster.device)
     yield from unbuilt_levels(configuration, LEVELS, settings=("fusion_mib",))
     yield from model_obstacles(configuration, "paddle")
     yield from data_source_obstacles(configuration, "paddle")
+    yield from _paddle_common.layout_obstacles(configuration)
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -69,10 +82,31 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
             *(python, "-u", "-m", "dlperf_study.worker"),
         )
         environment = common_environment(configuration) | (gpu_environment(cluster, node) or HIDDEN_GPUS)
+        environment |= _number_formats.environment(configuration, cluster.device)
         environment |= network_environment(configuration, cluster, node)
         tasks.append(Task(f"node-{node}", TaskRole.TRAINER, node, argv, environment))
     gpus = gpus_per_node(configuration, cluster)
     return Job(tuple(tasks), nodes, ports=1 if nodes > 1 else 0, rank_output=RANK_OUTPUT, gpus_per_node=gpus)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Gradients that ``DataParallel`` exchanges in one buffer; it fuses those of one number format only."""
+
+    elements: int
+    element_bytes: int
+    dtype: Any
+
+    @classmethod
+    def of(cls, parameters: list[Any]) -> "Bucket":
+        """Return the bucket of the gradients of these parameters, which have their number format."""
+        elements = sum(int(parameter.size) for parameter in parameters)
+        return cls(elements, parameters[0].element_size(), parameters[0].dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer."""
+        return self.elements * self.element_bytes
 
 
 class CollectiveTrainer:
@@ -88,17 +122,23 @@ class CollectiveTrainer:
         if self.world_size > 1:
             _join(self.rank)
         self._configuration = configuration
-        self._layer = _paddle_common.build_layer(configuration)
+        _paddle_precision.set_tf32(configuration)
+        layer = _paddle_common.build_layer(configuration)
+        optimizer = _optimizer(configuration, trainable_parameters(layer))
+        self._layer, self._optimizer = _paddle_precision.decorated(configuration, layer, optimizer)
+        require_compiler(configuration, COMPILERS)
+        _paddle_compiler.compile_network(configuration, self._layer)
+        self._autocast = _paddle_precision.autocast(configuration)
+        self._scaler = _paddle_precision.loss_scaler(configuration) if configuration.loss_scaling != "none" else None
         self._model = self._layer
         if self.world_size > 1:
             fused = {} if configuration.fusion_mib < 0 else {"comm_buffer_size": configuration.fusion_mib}
             self._model = paddle.DataParallel(self._layer, **fused)
-        self._optimizer = _optimizer(configuration, trainable_parameters(self._layer))
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
         parameters = sum(int(p.size) for p in trainable_parameters(self._layer))
-        gradient_bytes = ELEMENT_BYTES * sum(self._bucket_elements())
+        gradient_bytes = sum(bucket.nbytes for bucket in self._buckets())
         threads = EXCHANGE_THREADS if self.world_size > 1 else 0
         return _paddle_common.description(self._configuration, parameters, gradient_bytes, threads)
 
@@ -106,13 +146,26 @@ class CollectiveTrainer:
         """Return a batch as tensors on the device of this rank."""
         import paddle
 
-        return paddle.to_tensor(images), paddle.to_tensor(labels)
+        placed = paddle.to_tensor(images)
+        return _paddle_common.in_layout(self._configuration, placed), paddle.to_tensor(labels)
+
+    def first_step(self, batch: tuple[Any, Any]) -> str:
+        """Do the first step; return the number format in which its first convolution computed."""
+        with _paddle_precision.observed_outputs(self._layer) as number_formats:
+            self.train_step(batch)
+        return _number_formats.observed_format(number_formats, _paddle_precision.products)
 
     def train_step(self, batch: tuple[Any, Any]) -> Any:
         """Do one step; the exchange runs inside ``backward``."""
-        loss = self._model(*batch)
-        loss.backward()
-        self._optimizer.step()
+        with self._autocast():
+            loss = self._model(*batch)
+        if self._scaler:
+            self._scaler.scale(loss).backward()
+            self._scaler.step(self._optimizer)
+            self._scaler.update()
+        else:
+            loss.backward()
+            self._optimizer.step()
         self._optimizer.clear_grad()
         return loss.detach()
 
@@ -124,20 +177,29 @@ class CollectiveTrainer:
 
         It is kept on the host, so that the device has no more in its memory than while it trains.
         """
-        parts = (self._layer, self._optimizer)
-        states = [{name: tensor.numpy() for name, tensor in part.state_dict().items()} for part in parts]
+        layer_state, optimizer_state = self._layer.state_dict(), self._optimizer.state_dict()
+        tensors = [*layer_state.values(), *optimizer_state.pop("master_weights", {}).values()]
+        tensors += optimizer_state.values()
+        values = [tensor.numpy() for tensor in tensors]
+        scaling = self._scaler.state_dict() if self._scaler else {}
         with self._model.no_sync():
             yield
-        for part, state in zip(parts, states, strict=True):
-            part.set_state_dict(state)
+        for tensor, value in zip(tensors, values, strict=True):
+            tensor.set_value(value)
+        if self._scaler:
+            self._scaler.load_state_dict(scaling)
 
     def exchange(self, size: int) -> Callable[[], None]:
         """Return what all-reduces buffers of the sizes that ``DataParallel`` fuses the gradients into."""
         import paddle
         import paddle.distributed as dist
 
-        counts = _common.leading_counts(self._bucket_elements(), size // ELEMENT_BYTES)
-        buffers = [paddle.zeros([count]) for count in counts]
+        buckets = self._buckets()
+        sizes = _common.leading_counts([bucket.nbytes for bucket in buckets], size)
+        buffers = [
+            paddle.zeros([nbytes // bucket.element_bytes], bucket.dtype)
+            for bucket, nbytes in zip(buckets, sizes, strict=False)
+        ]
 
         def exchange() -> None:
             for buffer in buffers:
@@ -171,6 +233,10 @@ class CollectiveTrainer:
         """Return a loss as a number."""
         return float(loss)
 
+    def loss_scaling(self) -> LossScaling | None:
+        """Return the state of loss scaling, or None without it."""
+        return self._scaler.state() if self._scaler else None
+
     def settle(self) -> Drain:
         """Wait for the device; under all-reduce a step ends with its update applied, so nothing is pending."""
         _paddle_common.synchronise()
@@ -184,11 +250,11 @@ class CollectiveTrainer:
         """Wait for the others, so that no rank leaves while one still exchanges."""
         self.barrier()
 
-    def _bucket_elements(self) -> list[int]:
+    def _buckets(self) -> list["Bucket"]:
         if self.world_size == 1:
             return []
         exchanged = replicated_parameters(self._layer)
-        return [sum(int(exchanged[i].size) for i in group) for group in self._model.group_indices]
+        return [Bucket.of([exchanged[index] for index in group]) for group in self._model.group_indices]
 
 
 def _join(rank: int) -> None:
@@ -218,6 +284,7 @@ FRAMEWORK = Framework(
     trainer=CollectiveTrainer,
     environment_prefixes=_paddle_common.ENVIRONMENT_PREFIXES,
     gpu_support=_paddle_common.gpu_support,
+    compilers=COMPILERS,
     gpu_remedy=_paddle_common.GPU_REMEDY,
     allocator=PaddleAllocator,
 )

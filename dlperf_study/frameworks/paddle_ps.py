@@ -20,7 +20,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from dlperf_study.frameworks import _common, _paddle_common
+from dlperf_study.errors import RunError
+from dlperf_study.frameworks import _common, _number_formats, _paddle_common, _paddle_precision
 from dlperf_study.frameworks._allocators import PaddleAllocator
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
@@ -56,6 +57,7 @@ REFUSED_STRATEGIES = {
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     yield from missing_library("paddlepaddle", version)
+    yield from _paddle_precision.obstacles(configuration, cluster.device)
     yield from unbuilt_levels(configuration, LEVELS, refused=REFUSED_STRATEGIES)
     yield from model_obstacles(configuration, "paddle")
     yield from data_source_obstacles(configuration, "paddle")
@@ -177,6 +179,21 @@ class ParameterServerTrainer:
     def on_device(self, images: Any, labels: Any) -> dict[str, Any]:
         """Return a batch as the executor is fed with it."""
         return self._program.feed(images, labels)
+
+    def first_step(self, batch: dict[str, Any]) -> str:
+        """Do the first step; return the number format of the output of the first convolution in it."""
+        import numpy as np
+
+        product = self._program.first_product
+        if not product:
+            raise RunError(_number_formats.NO_PRODUCT)
+        _, output = self._executor.run(self._running, feed=batch, fetch_list=[self._program.loss, product])
+        if self._client:
+            self._client.finish_step()
+        return str(np.asarray(output).dtype)
+
+    def loss_scaling(self) -> None:
+        """Return nothing: losses are not scaled in float32."""
 
     def train_step(self, batch: dict[str, Any]) -> Any:
         """Compute and push the gradients, then pull the parameters; alone, update in place."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dlperf_study.frameworks import _common, _tensorflow_common
+from dlperf_study.frameworks import _common, _number_formats, _tensorflow_common
 from dlperf_study.frameworks._base import ClusterView, Framework
 from dlperf_study.frameworks._tensorflow_common import CHANNELS_LAST, TensorflowTrainer, loss_and_gradients, update
 from dlperf_study.study.configuration import Configuration
@@ -66,6 +66,12 @@ class MirroredTrainer(TensorflowTrainer):
         import tensorflow as tf
 
         return tf.transpose(tf.convert_to_tensor(images), CHANNELS_LAST), tf.convert_to_tensor(labels)
+
+    def first_step(self, batch: tuple[Any, Any]) -> str:
+        """Do the first step, which traces it; return the number format in which the network computes."""
+        self.train_step(batch)
+        names = _tensorflow_common.number_formats(self._exchanging_step, batch)
+        return _number_formats.observed_format(names, _tensorflow_common.products)
 
     def train_step(self, batch: tuple[Any, Any]) -> Any:
         """Compute the gradients of this rank's batch, average them over all ranks, and update."""
@@ -188,5 +194,6 @@ FRAMEWORK = Framework(
     job=job,
     trainer=MirroredTrainer,
     environment_prefixes=_tensorflow_common.ENVIRONMENT_PREFIXES,
+    compilers={"xla": None},
     decided_variables=_tensorflow_common.DECIDED_VARIABLES,
 )

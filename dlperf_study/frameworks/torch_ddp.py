@@ -22,7 +22,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     if not configuration.fusion_mib:
         yield "fusion_mib is 0, but DistributedDataParallel always fuses (any other number is its bucket_cap_mb)"
-    yield from _torch_common.obstacles(configuration, version, "torch", "make torch", settings=("fusion_mib",))
+    yield from _torch_common.obstacles(configuration, cluster, version, "torch", "make torch", settings=("fusion_mib",))
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -148,6 +148,7 @@ FRAMEWORK = Framework(
     job=job,
     trainer=DataParallelTrainer,
     gpu_support=_torch_common.gpu_support,
+    compilers=_torch_common.COMPILERS,
     gpu_remedy=_torch_common.GPU_REMEDY,
     allocator=TorchAllocator,
 )

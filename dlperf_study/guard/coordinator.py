@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.cluster.gpu_support import IMPORT_SECONDS, gpu_contradictions, support_of
+from dlperf_study.cluster.gpu_support import gpu_contradictions, support_of
+from dlperf_study.cluster.library_answer import IMPORT_SECONDS
 from dlperf_study.cluster.link import link_contradictions
 from dlperf_study.guard.guards import Guards, NodeTimeout, RunFailed
 from dlperf_study.guard.installed_packages import version_mismatch

@@ -7,6 +7,7 @@ from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.ingest.identity import LogMetadata
 from dlperf_study.logs.parsed_log import ParsedLog
 from dlperf_study.study.parameter import Scalar
+from dlperf_study.study.precision import FULL
 
 #: Kinds of data sources that programs tell apart: generated, read by DALI, read in any other way.
 SYNTHETIC, DALI, READ = "synthetic", "dali", "read"
@@ -72,7 +73,7 @@ def _allowed_sizes(metadata: LogMetadata) -> dict[str, list[int]]:
 def _contradictory_parameters(log: ParsedLog, parameters: Mapping[str, Scalar]) -> Iterator[str]:
     """Yield how precision, model, sample ratio and data differ between a log and its metadata."""
     precision = parameters["precision"]
-    is_reduced = precision != "fp32"
+    is_reduced = precision not in FULL
     for name in _REDUCED_PRECISION:
         if log.switch(name) is (not is_reduced):
             value = log.facts[name].lower()

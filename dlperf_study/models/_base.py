@@ -25,6 +25,11 @@ def composed(base: Any, forward: Callable[..., Any], **parts: Any) -> Any:
     return layer
 
 
+def network_of(layer: Any) -> Any:
+    """Return the part of a model's layer that takes the images: all but its loss."""
+    return layer.network if hasattr(layer, "network") else layer.backbone
+
+
 class Tensors(Protocol):
     """What the ArcFace loss needs of a library: a module of functions. Methods of equal name are missing."""
 
@@ -94,7 +99,8 @@ class Model:
     ``image_size`` and ``classes`` are those of its publication. ``parameters`` counts the trainable
     parameters, by number of classes. ``forward_macs`` maps image size and classes to the
     multiply-accumulates of one sample's forward pass, in convolutions and fully connected layers. ``settings`` are
-    parameters that this network reads and others do not.
+    parameters that this network reads and others do not. ``pools_to_pixel``: features are pooled to one pixel before
+    the first linear layer, so that its order of features does not depend on the layout in memory.
     """
 
     name: str
@@ -108,6 +114,7 @@ class Model:
     classifiers: tuple[str, ...] = ("replicated",)
     smallest_image_size: int = 1
     settings: tuple[str, ...] = ()
+    pools_to_pixel: bool = False
 
     def flops_per_sample(self, image_size: int, classes: int, sample_ratio: float = 1.0) -> float | None:
         """Return the FLOPs of one sample's forward and backward pass, or None if unknown.

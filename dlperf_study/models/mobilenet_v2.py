@@ -93,4 +93,5 @@ MODEL = Model(
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; torchvision gives 0.301e9 multiply-accumulates at 224",
     builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
+    pools_to_pixel=True,
 )

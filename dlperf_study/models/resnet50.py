@@ -99,4 +99,5 @@ MODEL = Model(
     forward_macs=forward_macs,
     flops_source=f"{FLOPS_SOURCE}; torchvision gives 4.089e9 multiply-accumulates at 224",
     builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
+    pools_to_pixel=True,
 )

@@ -51,4 +51,5 @@ MODEL = Model(
     forward_macs=resnet50.forward_macs,
     flops_source=resnet50.MODEL.flops_source,
     builders={"paddle": build_paddle, "torch": build_torch, "tensorflow": build_tensorflow},
+    pools_to_pixel=True,
 )

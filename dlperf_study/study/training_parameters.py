@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from dlperf_study.study.parameter import Scope, declared, parameter
+from dlperf_study.study.precision import COMPUTED_IN
 
 PLAN, NETWORK, SELFTEST = Scope.PLAN, Scope.NETWORK, Scope.SELFTEST
 #: Far above what is built: a number beyond these is a typing error, which would otherwise fill a disk, a memory or a
@@ -71,10 +72,11 @@ class TrainingParameters:
         "fp32",
         "Precision",
         "number format of the computation",
-        levels=("fp32", "amp_fp16", "amp_bf16"),
+        levels=tuple(COMPUTED_IN),
         always_known=True,
         published=True,
-        note="`amp_fp16` and `amp_bf16`: PyTorch and Horovod only; TensorFlow: `amp_bf16`",
+        note="`fp32`: TF32 is off; `tf32`: GPUs only; `amp_…`: mixed precision, in Paddle on GPUs only, in TensorFlow "
+        "`amp_bf16`; `…_o2`: parameters and gradients in 16 bits too (Paddle only)",
     )
     loss_scaling: str = parameter(
         "none",
@@ -82,22 +84,24 @@ class TrainingParameters:
         "how losses are scaled in reduced precision",
         levels=("none", "dynamic", "static"),
         published=True,
-        note="`dynamic`: for `amp_fp16`; `static`: not built yet",
+        note="for `amp_fp16` and `amp_fp16_o2` only; `static` is a factor of 128, that of Paddle's ResNet-50 of 2020",
     )
     compiler: str = parameter(
         "none",
         "Compiler",
         "compiler between model and device",
-        levels=("none", "xla"),
+        levels=("none", "to_static", "cinn", "torch_compile", "xla"),
         published=True,
-        note="`xla`: TensorFlow only",
+        note="`to_static`, and `cinn` where the wheel has it: `paddle_collective`; `torch_compile`, which needs a C++ "
+        "compiler: PyTorch and Horovod; `xla`: TensorFlow",
     )
     memory_format: str = parameter(
         "nchw",
         "Memory format",
         "order of the dimensions of images and features in memory",
         levels=("nchw", "nhwc"),
-        note="`nhwc` (channels last): PyTorch without Horovod, and TensorFlow, which has no other",
+        note="`nhwc` (channels last): PyTorch without Horovod, Paddle for networks that pool to one pixel before the "
+        "first linear layer, and TensorFlow, which has no other",
     )
     gradient_compression: str = parameter(
         "none",

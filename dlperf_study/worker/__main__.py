@@ -15,6 +15,7 @@ from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.worker.cpu_limit import CpuMeter
 from dlperf_study.worker.feed import Feed
+from dlperf_study.worker.first_steps import first_steps
 from dlperf_study.worker.memory import MemoryMeter, limit_memory
 from dlperf_study.worker.planted import planted_wait, with_planted_slowdown
 from dlperf_study.worker.warmup import training_steps, warm_up
@@ -55,10 +56,10 @@ def measure_windows(
 ) -> None:
     """Measure all windows, in order, and write the log, also after a failure."""
     try:
-        description = trainer.description()
-        log.begin(trainer, description, configuration)
         initial_checksum = trainer.parameter_checksum()
         cpu_group = limited_group(configuration.cpu_limit) if configuration.cpu_limit else None
+        description = trainer.description() | first_steps(trainer, feed, configuration)
+        log.begin(trainer, description, configuration)
         warmup = warm_up(trainer, feed, configuration)
         log.window(warmup)
         steps = training_steps(trainer, configuration, warmup)
@@ -77,7 +78,8 @@ def measure_windows(
             log.window(window)
         for window in input_window(trainer, feed, configuration.input_steps):
             log.window(window)
-        log.end(initial_checksum, checksum, drain, peak_memory, planted_wait(trainer), cpu_counts)
+        scaling = trainer.loss_scaling()
+        log.end(initial_checksum, checksum, drain, peak_memory, scaling, planted_wait(trainer), cpu_counts)
     finally:
         log.write()
 

@@ -29,6 +29,12 @@ class Feed:
             self._fetch()
             self.fetch = None
 
+    def first_step(self) -> str:
+        """Do the first step, with the first batch; return the number format in which the network computed it."""
+        if self.fetch:
+            self.fetch()
+        return self._trainer.first_step(self._batch)
+
     def train(self) -> Any:
         """Do a step with the current batch; return the loss."""
         return self._trainer.train_step(self._batch)

@@ -64,4 +64,6 @@ def _end(trainer: Trainer, configuration: Configuration, warmup: TimedWindow) ->
 def _joined(first: TimedWindow, second: TimedWindow) -> TimedWindow:
     step_seconds, losses = first.step_seconds + second.step_seconds, first.losses + second.losses
     input_seconds = [*(first.input_seconds or ()), *(second.input_seconds or ())]
-    return replace(first, step_seconds=step_seconds, losses=losses, input_seconds=input_seconds)
+    skipped = None if first.skipped_steps is None else first.skipped_steps + (second.skipped_steps or 0)
+    joined = replace(first, step_seconds=step_seconds, losses=losses, input_seconds=input_seconds)
+    return replace(joined, skipped_steps=skipped)

@@ -28,6 +28,7 @@ def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int, fe
     """
     losses = []
     fetch = feed.fetch if feed else None
+    skipped_before = _skipped_steps(trainer)
     trainer.barrier()
     stopwatch = trainer.stopwatch()
     stopwatch.mark()
@@ -42,7 +43,14 @@ def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int, fe
         input_seconds, work_seconds = step_seconds[::2], step_seconds[1::2]
         step_seconds = list(map(sum, zip(input_seconds, work_seconds, strict=True)))
     loss_values = [trainer.loss_value(loss) for loss in losses if loss is not None]
-    return TimedWindow(name, step_seconds, loss_values, input_seconds if feed else None)
+    skipped = _skipped_steps(trainer) - skipped_before if loss_values and trainer.loss_scaling() else None
+    return TimedWindow(name, step_seconds, loss_values, input_seconds if feed else None, skipped_steps=skipped)
+
+
+def _skipped_steps(trainer: Trainer) -> int:
+    """Return how many steps loss scaling has skipped so far."""
+    loss_scaling = trainer.loss_scaling()
+    return loss_scaling.skipped_steps if loss_scaling else 0
 
 
 def training_window(trainer: Trainer, feed: Feed, steps: int) -> TimedWindow:

@@ -188,3 +188,17 @@ def test_a_drain_that_could_not_be_seen_is_diagnosed_where_it_matters(make_run):
     message = found(make_run(recipe=recipe, measured_steps=10, **TWO))["drain_seconds"].message
     assert "may have taken 0.1 s more than could be seen, 11 % of what counts" in message
     assert "drain_seconds" not in found(make_run(recipe=recipe, measured_steps=100, **TWO))
+
+
+@pytest.mark.parametrize(
+    ("scaling", "remedy"), [("dynamic", "a longer warm-up"), ("static", "the constant 128 is too")]
+)
+def test_measured_steps_that_updated_nothing_are_diagnosed(make_run, scaling, remedy):
+    run = make_run(precision="amp_fp16", loss_scaling=scaling)
+    assert "skipped_steps" not in found(run)
+    [log] = run.ranks
+    training = replace(log.windows["training"], skipped_steps=3)
+    skipping = replace(log, windows={**log.windows, "training": training}, end={**log.end, "loss_scale": 128.0})
+    message = found(replace(run, ranks=(skipping,)))["skipped_steps"].message
+    assert message.startswith("3 of 20 measured steps updated nothing: their gradients overflowed")
+    assert remedy in message

@@ -41,16 +41,18 @@ def main() -> None:
     trainer: Any = frameworks.load(configuration.framework).trainer(configuration)
     feed = Feed(configuration, trainer)
     report = {"initial": trainer.parameter_checksum()}
+    report["computed_in"] = feed.first_step()
     losses = [float(feed.train()) for _ in range(STEPS)]
     report |= {
         "trained": trainer.parameter_checksum(),
         "losses": losses,
-        "scale": trainer.train_step._scaler.get_scale(),
+        "scale": trainer.loss_scaling().scale,
+        "skipped_steps": trainer.loss_scaling().skipped_steps,
     }
     trainer.close()
     (Path(os.environ[RUN_VARIABLE]) / f"told-{trainer.rank}.json").write_text(json.dumps(report))
 
 
 if __name__ == "__main__":
-    _common.LEARNING_RATE = 0.1
+    _common.LEARNING_RATE = 1e-4
     main()

@@ -73,7 +73,6 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
     [
         (configuration(servers=1), "all-reduce has no parameter servers"),
         (configuration(strategy="async"), "strategy async is not built for paddle_collective (built: all_reduce)"),
-        (configuration(precision="amp_fp16"), "precision amp_fp16 is not built for paddle_collective (built: fp32)"),
         (configuration(data_source="nothing"), "data source is 'nothing'; the data sources are"),
         (configuration(compiler="xla"), "compiler xla is not built"),
         (configuration(optimizer="adam"), "optimizer adam is not built for paddle_collective (built: sgd, momentum)"),
@@ -96,13 +95,12 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
         (configuration(gradient_compression="fp16"), "gradient_compression fp16 is not built for paddle_collective"),
         (replace(DDP, servers=1), "all-reduce has no parameter servers"),
         (replace(DDP, strategy="async"), "strategy async is not built for torch_ddp (built: all_reduce)"),
-        (replace(DDP, compiler="xla"), "compiler xla is not built for torch_ddp (built: none)"),
+        (replace(DDP, compiler="xla"), "compiler xla is not built for torch_ddp (built: none, torch_compile)"),
         (replace(DDP, fusion_mib=0), "DistributedDataParallel always fuses"),
         (
             replace(DDP, hierarchical=True),
             "hierarchical is true, but none of torch_ddp, mobilenet_v2 and synthetic_device has such a setting",
         ),
-        (replace(DDP, loss_scaling="dynamic"), "loss_scaling dynamic is for precision amp_fp16, not fp32"),
         (replace(HOROVOD, memory_format="nhwc"), "Horovod exchanges contiguous gradients only"),
         (replace(HOROVOD, hierarchical=True), "gloo, which exchanges between CPUs, ignores it"),
         (replace(HOROVOD, **SHARDED), "which Horovod does not start"),

@@ -10,6 +10,7 @@ from dlperf_study.dataset.traces import longest_steps
 from dlperf_study.evidence.horovod_timeline import TracedRun, read_timeline
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.evidence.run import read_run
+from dlperf_study.frameworks._number_formats import STATIC_LOSS_SCALE
 from dlperf_study.paths import RunPaths
 from dlperf_study.worker.windows import EXCHANGE_SIZES
 from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, finish, workplace
@@ -131,15 +132,20 @@ SHARDED = {"model": "arcface_resnet50", "classifier": "sharded", "sample_ratio":
 def test_other_levels_train_two_ranks_alike(tmp_path: Path, name: str, changes: dict[str, Any]) -> None:
     one, two = logs_of(tmp_path, framework=name, devices_per_node=2, **changes)
     assert [window.steps for window in one.windows.values()] == [window.steps for window in two.windows.values()]
+    computed_in = "bfloat16" if "precision" in changes else "float32"
+    assert [log.facts["computed_in"] for log in (one, two)] == [computed_in] * 2
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
 
 
 @pytest.mark.parametrize("name", TORCH)
 def test_scaled_losses_in_half_precision_train_two_ranks_alike(tmp_path: Path, name: str) -> None:
-    half_precision = configuration(framework=name, devices_per_node=2, precision="amp_fp16", loss_scaling="dynamic")
+    scaling = {"torch_ddp": "dynamic", "horovod_torch": "static"}[name]
+    half_precision = configuration(framework=name, devices_per_node=2, precision="amp_fp16", loss_scaling=scaling)
     one, two = tell(half_precision, tmp_path, script=Path(__file__).with_name("scaled_ranks.py"))
     assert one["trained"] == two["trained"] != one["initial"] == two["initial"]
-    assert one["scale"] == two["scale"] > 1
+    assert (one["scale"], one["skipped_steps"]) == (two["scale"], two["skipped_steps"])
+    assert one["scale"] == STATIC_LOSS_SCALE if scaling == "static" else one["scale"] > 1
+    assert one["computed_in"] == two["computed_in"] == "float16"
     assert one["losses"][-1] < one["losses"][0]
 
 
@@ -178,7 +184,7 @@ def _assert_traced(folder: Path, name: str) -> None:
     for file in traces:
         run = read_run(RunPaths(file.parent))
         parameters = run.ranks[0].facts["parameters"]
-        timeline = read_timeline(file, TracedRun(run.configuration.warmup_steps, longest_steps(run), parameters))
+        timeline = read_timeline(file, TracedRun(1 + run.configuration.warmup_steps, longest_steps(run), parameters))
         assert timeline.steps == 2
         assert timeline.negotiation_seconds > 0
         assert timeline.all_reduce_seconds > 0

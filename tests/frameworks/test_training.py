@@ -79,8 +79,9 @@ def test_a_settled_trainer_follows_the_process_without_a_server(
     measured: Workplace, tmp_path: Path, machine: None
 ) -> None:
     """The server applies each gradient once, at the learning rate of everybody: step by step the same losses."""
-    [told] = tell(asynchronous(1), tmp_path, steps=4)
-    assert told["losses"] == pytest.approx(losses(counted(measured, ONE)), rel=0.01)
+    [told] = tell(asynchronous(1), tmp_path, steps=5)
+    # The loss of the step before all windows is in no log.
+    assert told["losses"][1:] == pytest.approx(losses(counted(measured, ONE)), rel=0.01)
     assert told["maximum"] == 0.125
 
 

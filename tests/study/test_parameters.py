@@ -90,7 +90,15 @@ def test_an_exclude_of_many_levels_is_no_grid(tmp_path):
 
 @pytest.mark.parametrize(
     ("word", "ours"),
-    [("fp16", "amp_fp16"), ("AMP", "amp_fp16"), ("bf16", "amp_bf16"), ("fp32", "fp32"), ("TF32", "TF32")],
+    [
+        ("fp16", "amp_fp16"),
+        ("AMP", "amp_fp16"),
+        ("bf16", "amp_bf16"),
+        ("fp32", "fp32"),
+        ("TF32", "tf32"),
+        ("pure_fp16", "amp_fp16_o2"),
+        ("int8", "int8"),
+    ],
 )
 def test_what_others_call_a_precision(word: str, ours: str) -> None:
     assert canonical_precision(word) == ours

@@ -76,5 +76,5 @@ def test_no_other_study_is_slowed():
 def test_the_log_has_the_waits_of_the_selftest_only(tmp_path):
     for planted, keys in ((None, set()), ({"steps": 1}, {"planted"})):
         log = RankLogWriter(tmp_path / "rank.jsonl")
-        log.end("a", "b", Drain(), {}, planted)
+        log.end("a", "b", Drain(), {}, planted=planted)
         assert set(log._lines[-1]) & {"planted"} == keys

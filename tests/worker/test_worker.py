@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from dlperf_study.errors import EvidenceError
+from dlperf_study.errors import EvidenceError, RunError
 from dlperf_study.evidence.rank_log import read_rank_log
 from dlperf_study.evidence.rank_log_writer import FORMAT
-from dlperf_study.frameworks._base import Drain, Framework, HostStopwatch
+from dlperf_study.frameworks._base import Drain, Framework, HostStopwatch, LossScaling
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job
@@ -68,6 +68,13 @@ class CountingTrainer:
 
     def on_device(self, images: Any, labels: Any) -> tuple[Any, Any]:
         return images, labels
+
+    def first_step(self, batch: Any) -> str:
+        self._step("first")
+        return "float32"
+
+    def loss_scaling(self) -> LossScaling | None:
+        return None
 
     def train_step(self, batch: Any) -> float:
         assert not self._local
@@ -156,7 +163,7 @@ def test_the_order_of_what_is_measured(tmp_path: Path) -> None:
     """Computation before and after training; each window after steps of its own mode, with nothing pending."""
     trainer = CountingTrainer()
     measured(trainer, tmp_path)
-    expected = ["checksum", *window("train", 2)]
+    expected = ["checksum", "barrier", "first", "barrier", *window("train", 2)]
     expected += ["settle", "leave", *["compute"] * SETTLING_STEPS, *window("compute", 2), "return"]
     expected += [*["train"] * SETTLING_STEPS, "settle", *window("train", 3), "settle", "checksum"]
     expected += ["settle", "leave", *["compute"] * SETTLING_STEPS, *window("compute", 2), "return"]
@@ -192,6 +199,30 @@ def test_sizes_grow_by_a_factor_up_to_all_gradients(gradient_bytes: int) -> None
 def test_without_an_exchange_there_is_nothing_to_break_down(tmp_path: Path) -> None:
     log = read_rank_log(measured(CountingTrainer("none"), tmp_path))
     assert list(log.windows) == ["warmup", "training"]
+
+
+def test_a_network_that_computes_in_another_format_than_asked_for_is_not_measured(tmp_path: Path) -> None:
+    message = "precision is amp_bf16, which computes in bfloat16, but the network computed its first step in float32"
+    with pytest.raises(RunError, match=message):
+        measured(CountingTrainer(), tmp_path, replace(ASKED, precision="amp_bf16"))
+
+
+def test_the_log_says_in_what_was_computed_and_which_steps_loss_scaling_skipped(tmp_path: Path) -> None:
+    class Overflowing(CountingTrainer):
+        """Skips every second step."""
+
+        def loss_scaling(self) -> LossScaling:
+            return LossScaling(1024.0, (self.diary.count("train") + self.diary.count("compute")) // 2)
+
+    log = read_rank_log(measured(Overflowing(), tmp_path))
+    assert log.facts["computed_in"] == "float32"
+    assert (log.facts["first_steps"], log.facts["first_steps_seconds"] >= STEP_SECONDS) == (1, True)
+    skipped_steps = {name: window.skipped_steps for name, window in log.windows.items()}
+    computation = {"computation_before": 1, "training": 1, "computation_after": 1}
+    assert skipped_steps == {"warmup": 1} | computation | dict.fromkeys(
+        skipped_steps.keys() - computation.keys() - {"warmup"}
+    )
+    assert log.end["loss_scale"] == 1024
 
 
 def test_losses_are_read_after_the_window(tmp_path: Path) -> None:

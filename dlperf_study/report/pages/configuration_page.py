@@ -19,7 +19,11 @@ MEASURED = (
     *("throughput", "step_seconds", "step_variation"),
     *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
 )
-RUN_COLUMNS = ("repetition", "outcome", *MEASURED, "steadiness", "final_loss", "busy_cores_during", "run_seconds")
+RUN_COLUMNS = (
+    *("repetition", "outcome", *MEASURED, "steadiness", "final_loss", "computed_in", "loss_scale", "skipped_steps"),
+    "compile_seconds",
+    *("busy_cores_during", "run_seconds"),
+)
 PANEL_INCHES = 1.9
 TAIL_LINES = 8
 

@@ -16,7 +16,7 @@ from dlperf_study.wording import counted
 
 QUALITY = "quality"
 #: What is wrong with a run and makes its throughput uncertain: on the page on quality, and wherever there are rates.
-_OF_THE_RATE = ("busy_cores", "cores", "drain_seconds", "steadiness")
+_OF_THE_RATE = ("busy_cores", "cores", "drain_seconds", "skipped_steps", "steadiness")
 #: What is next to published numbers, on two pages.
 _NEXT_TO_PUBLISHED = {"throughput", "speedup", "efficiency", "computation_to_communication", *_OF_THE_RATE}
 #: The subjects of diagnostics that belong on a page; on that on quality belongs what has no other page.

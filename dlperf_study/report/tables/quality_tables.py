@@ -15,6 +15,7 @@ from dlperf_study.report.tables.cells import defined
 from dlperf_study.report.tables.communication_tables import computation_notes
 from dlperf_study.report.tables.rows import table_of_configurations, table_of_runs
 from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.wording import counted
 
 #: What is known of an ingested run.
@@ -70,9 +71,18 @@ def stability(dataset: Dataset) -> Table:
             "drain_seconds",
         )
         limited = LIMITED if dataset.runs[list(LIMITED)].notna().any(axis=None) else ()
-        columns = ("outcome", *variation, *limited, "busy_cores_during", "waited_seconds", "run_seconds")
-        notes = (*map(defined, (*variation, *limited)), *computation_notes(dataset))
+        further = (*variation, *limited, *_precision_columns(dataset))
+        columns = ("outcome", *further, "busy_cores_during", "waited_seconds", "run_seconds")
+        notes = (*map(defined, further), *computation_notes(dataset))
     return table_of_runs(dataset, "stability", "Every run", columns, dataset.runs, notes)
+
+
+def _precision_columns(dataset: Dataset) -> tuple[str, ...]:
+    """Return the columns on precision and compilation that say something of these runs."""
+    runs = dataset.runs
+    is_reduced = (runs["precision"] != PARAMETERS["precision"].default).any()
+    names = [name for name in ("loss_scale", "skipped_steps", "compile_seconds") if runs[name].notna().any()]
+    return ("computed_in", *names) if is_reduced else tuple(names)
 
 
 def rounds(dataset: Dataset) -> Table:

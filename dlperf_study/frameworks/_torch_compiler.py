@@ -1,0 +1,68 @@
+"""``torch.compile``: the network compiled in place, and the number formats of what was compiled."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from dlperf_study.frameworks._base import RUN_VARIABLE
+from dlperf_study.frameworks._gpu_support import obstacle_of
+from dlperf_study.paths import RunPaths
+from dlperf_study.study.configuration import Configuration
+
+COMPILER = "torch_compile"
+#: Operators that multiply and add most, as the compiler names them.
+PRODUCTS = ("conv2d", "linear")
+#: Where PyTorch's compiler keeps what it compiled.
+CACHE_VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+
+
+def obstacle() -> str:
+    """Return why PyTorch can't compile here, in its own words, or nothing: it needs a C++ compiler while it trains."""
+    from torch._inductor.cpp_builder import get_cpp_compiler
+
+    try:
+        get_cpp_compiler()
+    # It raises one of its own classes, which differ between versions.
+    except Exception as error:
+        return obstacle_of(error)
+    return ""
+
+
+class CompiledFormats:
+    """Compiles networks in place; ``names`` gets the number format of each product in what is compiled."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def compile(self, layer: Any) -> None:
+        """Make a layer compile at its first call.
+
+        The layer with its loss: PyTorch silently compiles nothing in place of a ``Sequential``, which is its own code.
+        """
+        layer.compile(backend=self._compiled)
+
+    def _compiled(self, graph: Any, inputs: list[Any]) -> Any:
+        """Return what PyTorch's own compiler makes of a graph."""
+        from torch._inductor.compile_fx import compile_fx
+
+        for node in graph.graph.nodes:
+            if getattr(node.target, "__name__", "") in PRODUCTS:
+                self.names.append(str(node.meta["example_value"].dtype).removeprefix("torch."))
+        return compile_fx(graph, inputs)
+
+
+def refuse_further_compilation() -> None:
+    """Make PyTorch fail where it would compile again: that would be time of a window."""
+    import torch
+
+    torch._dynamo.config.error_on_recompile = True
+
+
+def keep_compiled_code(configuration: Configuration) -> None:
+    """Let all ranks and runs of a configuration share what is compiled, in its folder.
+
+    Where nodes do not share files, that is not there, and PyTorch's own folder on each node serves as well.
+    """
+    home = RunPaths(Path(os.environ[RUN_VARIABLE])).home
+    if home.folder.name == configuration.identity:
+        os.environ.setdefault(CACHE_VARIABLE, str(home.compiled))
