@@ -9,8 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-#: The data source whose one batch is on the device before a step begins.
-WITHOUT_WAITING = "synthetic_device"
 _IN_PASSES = "not measured apart: in forward + backward"
 _NOT_COPIED = "no such stage: gradients are exchanged from where they are"
 
@@ -23,6 +21,7 @@ class Stage:
         metric: its name among the published metrics.
         label: what its source calls it.
         column: our column that has the seconds of it in one step; empty if our windows don't measure it.
+        without: our column of what is in that and not in the stage; empty if there is nothing.
         meaning: what our value is, or why there is none.
 
     """
@@ -31,6 +30,7 @@ class Stage:
     label: str
     column: str
     meaning: str
+    without: str = ""
 
 
 STAGES = (
@@ -39,7 +39,8 @@ STAGES = (
         "batch_process_seconds",
         "batch_process",
         "step_seconds",
-        "the steps of a task where none waits for its batch",
+        "the steps of a task without what they wait for their batches",
+        without="input_seconds",
     ),
     Stage("get_model_seconds", "get_model", "", "no such stage: in an all-reduce nobody fetches the model"),
     Stage(
@@ -81,8 +82,6 @@ def why_not_measured(stage: Stage, row: Any) -> str:
         return stage.meaning
     if stage.metric == "report_gradient_seconds" and row.world_size == 1 and not row.servers:
         return "one worker alone exchanges nothing"
-    if stage.metric == "batch_process_seconds" and row.data_source != WITHOUT_WAITING:
-        return "not measured apart: waiting for batches is in the task"
     return ""
 
 

@@ -63,10 +63,12 @@ def _our_cell(dataset: Dataset, row: Any, stage: Stage, steps: float) -> Cell:
     """Return one stage of ours in seconds, with its interval, or why our windows don't measure it."""
     if reason := why_not_measured(stage, row):
         return Cell.missing(reason)
-    names = (stage.column, *INTERVALS[stage.column])
-    value, low, high = (getattr(row, name) * steps for name in names)
-    if is_missing(value):
-        return Cell.missing(why_missing(dataset, row, stage.column))
+    for column in filter(None, (stage.column, stage.without)):
+        if is_missing(getattr(row, column)):
+            return Cell.missing(why_missing(dataset, row, column))
+    value, low, high = (getattr(row, name) * steps for name in (stage.column, *INTERVALS[stage.column]))
+    if stage.without and (waiting := getattr(row, stage.without) * steps):
+        return Cell(formatting.plain(value - waiting), footnote="a difference of two means, which has no interval here")
     if is_missing(low) or is_missing(high):
         return Cell(formatting.plain(value), footnote=why_no_interval(dataset, row, stage.column))
     return Cell(*formatting.with_interval(value, low, high))

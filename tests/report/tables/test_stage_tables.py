@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -24,10 +25,12 @@ TASK, BATCHES, MODEL, GRADIENT, COPY, UPDATE, PASSES = (stage.label for stage in
 
 def planned() -> list[Planned]:
     one, two = (configuration(devices_per_node=devices, **MINIKUBE) for devices in (1, 2))
+    waiting = configuration(devices_per_node=3, data_source="synthetic_host", **MINIKUBE)
     other_images = configuration(**MINIKUBE | {"image_size": 64})
     return [
         Planned(one, ALONE),
         Planned(two, TOGETHER, baseline=one),
+        Planned(waiting, replace(TOGETHER, input_seconds=0.01), baseline=waiting),
         Planned(other_images, ALONE, baseline=other_images),
     ]
 
@@ -72,6 +75,13 @@ def test_ours_are_steps_of_our_windows_times_the_steps_of_a_task(dataset: Datase
     assert ours[BATCHES].text == ours[TASK].text
 
 
+def test_batches_are_a_task_without_what_its_steps_wait_for_them(dataset: Dataset) -> None:
+    ours = cells_of(stages(dataset), "MobileNetV2: time profiling", "3", ours=True)
+    waiting = float(ours[TASK].text) - float(ours[BATCHES].text)
+    assert waiting == pytest.approx(0.01 * SAMPLES_OF_A_TASK / 8, rel=0.1)
+    assert ours[BATCHES].footnote == "a difference of two means, which has no interval here"
+
+
 def test_a_stage_that_our_windows_do_not_measure_says_so(dataset: Dataset) -> None:
     table = stages(dataset)
     two = cells_of(table, "MobileNetV2: time profiling", "2", ours=True)
@@ -87,7 +97,7 @@ def test_only_the_same_network_and_images_on_the_same_kind_of_device_are_there(d
         for group, cells in zip(stages(dataset).groups, stages(dataset).rows, strict=True)
         if cells[0].text.startswith("Ours: ")
     ]
-    assert groups == ["AllReduce Benchmark: Minikube: MobileNetV2: time profiling of one task on a worker"] * 2
+    assert groups == ["AllReduce Benchmark: Minikube: MobileNetV2: time profiling of one task on a worker"] * 3
 
 
 def test_without_a_source_there_are_no_stages(tmp_path_factory: pytest.TempPathFactory) -> None:
