@@ -1,21 +1,24 @@
 """Tables of the page on the original: what it asked, what it printed with ours below, what differs, and ours apart."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from dlperf_study.analysis.same_question import images_of_rows
+from dlperf_study.analysis.stages import STAGES
 from dlperf_study.columns import COLUMNS, TableName
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, listed
+from dlperf_study.report.formatting import MISSING, display_name, listed
 from dlperf_study.report.replications import NO_QUESTION, Replication, replications_of
 from dlperf_study.report.tables.cells import measured_column
 from dlperf_study.report.tables.missing import why_not_measured
 from dlperf_study.report.tables.published_tables import printed_grid, published_levels
 from dlperf_study.report.tables.question_differences import why_no_match, why_unanswered
 from dlperf_study.report.tables.rows import table_of_configurations
+from dlperf_study.report.tables.stage_tables import stage_cell
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
 OURS = "ours"
@@ -24,10 +27,10 @@ _CONDITIONS = {
     **{"hardware": "cpu_model", "device": "device", "device_name": "device_name", "link": "link"},
     **{"framework": "framework", "data_source": "data_source"},
 }
+#: The stages of a task by the metric of their times.
+_STAGES = {stage.metric: stage for stage in STAGES}
 #: Those of which both have the same levels.
 _LEVELS = ("device", "data_source")
-#: Units that a printed number of the same metric has too.
-_PRINTED_UNITS = ("", "samples/s", "×")
 _APART = "These were measured here, but no number of the original is of the same question: they are not its answer."
 
 
@@ -78,7 +81,7 @@ def _side_by_side(replication: Replication, source: str, table: str) -> Table:
 
 
 def _on_ours(replication: Replication, results: pd.DataFrame) -> str:
-    """Return what the rows of ours are; the unit of printed times is seconds."""
+    """Return what the rows of ours are, and how they were measured."""
     identities = {row.identity for row in map(replication.measured, results["match"]) if row is not None}
     configurations = replication.dataset.configurations
     ours = context.only(replication.dataset, configurations[configurations["identity"].isin(identities)])
@@ -110,11 +113,23 @@ def _our_cell(replication: Replication, result: Any) -> Cell:
         configurations = replication.dataset.configurations
         [planned] = configurations[configurations["identity"] == result.match.identities[0]].itertuples()
         return Cell.missing(why_not_measured(replication.dataset, planned))
+    if result.metric in _STAGES:
+        return _stage_cell(replication, row, result)
     if result.metric not in COLUMNS or TableName.CONFIGURATIONS not in COLUMNS[result.metric].tables:
         return Cell.missing("not measured under this name")
     column = measured_column(replication.dataset, result.metric)
-    cell, unit = column.cell(row), column.heading.unit
-    return cell if unit in _PRINTED_UNITS else Cell(f"{cell.text} {unit}", cell.interval, cell.footnote)
+    # A time of ours may have another prefix than the printed one.
+    return _with_unit(column.cell(row), column.heading.unit if COLUMNS[result.metric].unit == "s" else "")
+
+
+def _with_unit(cell: Cell, unit: str) -> Cell:
+    return replace(cell, text=f"{cell.text} {unit}") if unit and cell.text != MISSING else cell
+
+
+def _stage_cell(replication: Replication, row: Any, result: Any) -> Cell:
+    """Return ours for the printed time of a stage, for a task of as many samples."""
+    steps = result.samples_per_task / row.batch_per_device
+    return _with_unit(stage_cell(replication.dataset, row, _STAGES[result.metric], steps), "s")
 
 
 def differences(dataset: Dataset) -> Table:

@@ -54,13 +54,13 @@ def _ours(dataset: Dataset, task: Any) -> list[tuple[Cell, ...]]:
     rows = []
     for row in of_same_network(task, dataset.configurations).itertuples():
         steps = task.samples_per_task / row.batch_per_device
-        stage_cells = [_our_cell(dataset, row, stage, steps) for stage in STAGES]
+        stage_cells = [stage_cell(dataset, row, stage, steps) for stage in STAGES]
         rows.append((Cell(f"Ours: {labels[row.identity]}"), Cell(str(row.world_size)), *stage_cells))
     return rows
 
 
-def _our_cell(dataset: Dataset, row: Any, stage: Stage, steps: float) -> Cell:
-    """Return one stage of ours in seconds, with its interval, or why our windows don't measure it."""
+def stage_cell(dataset: Dataset, row: Any, stage: Stage, steps: float) -> Cell:
+    """Return the seconds of one stage of a task, with their interval, or why our windows don't measure it."""
     if reason := why_not_measured(stage, row):
         return Cell.missing(reason)
     for column in filter(None, (stage.column, stage.without)):

@@ -1,5 +1,7 @@
 """The page on the original: its tables with ours below, what differs, and the answer of today."""
 
+import itertools
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,7 @@ from dlperf_study.published import read_source
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.replications import NO_QUESTION
 from dlperf_study.report.tables import published_tables, replication_answers, replication_tables
-from dlperf_study.report.tables.table import Table
+from dlperf_study.report.tables.table import Cell, Table
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
 from tests.report.tables.test_published_tables import ARCFACE, CPU_ONLY
@@ -68,6 +70,20 @@ def test_a_table_without_ours_says_in_what_they_differ(paths: StudyPaths) -> Non
     caption = table_of(workers(paths, TOGETHER), "ArcFace: ResNet 50 FP32, batch size = 128").caption
     assert caption.startswith("As OneFlow, 2021, printed it, cell by cell. Nothing of ours is next to it. ")
     assert caption.endswith("differs from all of these in device; from some also in devices per node and nodes.")
+
+
+def test_the_stages_of_a_task_are_ours_for_a_task_of_as_many_samples(paths: StudyPaths) -> None:
+    facts = CPU_ONLY | {"model": "mobilenet_v2", "image_size": 256, "classes": 100, "threads_per_device": 1}
+    one, two = (configuration(nodes=nodes, **facts) for nodes in (1, 2))
+    planned = [Planned(one, replace(ALONE, device="gpu")), Planned(two, replace(TOGETHER, device="gpu"))]
+    dataset = write_titled(paths, planned, published=(WIKI,))
+    table = table_of(dataset, "GPU: MobileNetV2")
+    [(_, ours)] = [pair for pair in itertools.pairwise(table.rows) if pair[0][0].text == "2"]
+    step_seconds = dataset.configurations.set_index("nodes")["step_seconds"][2]
+    assert ours[0].text == "ours"
+    assert re.fullmatch(r"1\.\d+ s \[.*\]", ours[1].text)
+    assert float(ours[1].text.partition(" ")[0]) == pytest.approx(1024 / 64 * step_seconds, rel=0.01)
+    assert ours[3] == Cell.missing("no such stage: gradients are exchanged from where they are")
 
 
 def test_only_a_source_with_a_question_is_an_original(paths: StudyPaths) -> None:
