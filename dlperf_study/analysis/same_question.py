@@ -112,9 +112,7 @@ def _published_levels(numbers: pd.DataFrame, name: str) -> list[Any]:
 
     A framework without a counterpart keeps the name that its source has for it, which no configuration has.
     """
-    if name in USUAL:
-        printed = numbers.get(name, pd.Series(index=numbers.index, dtype=object)).astype(object)
-        return list(printed.where(printed.notna(), PARAMETERS[name].default))
-    translated = numbers.get(f"our_{name}")
-    levels = numbers.get(name, translated)
-    return _known(levels if translated is None else translated.astype(object).where(translated.notna(), levels))
+    nothing = pd.Series(index=numbers.index, dtype=object)
+    printed, translated = (numbers.get(column, nothing).astype(object) for column in (name, f"our_{name}"))
+    usual = PARAMETERS[name].default if name in USUAL else None
+    return [usual if pd.isna(level) else level for level in translated.where(translated.notna(), printed)]

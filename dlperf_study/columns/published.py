@@ -71,6 +71,7 @@ WHO = (
 #: Levels of our parameters that mean the same as the source's own words.
 COUNTERPARTS = (
     _string("our_framework", "Our framework", "framework of ours that exchanges gradients the same way"),
+    _string("our_memory_format", "Our memory format", "memory format with which ours asks the same question"),
     _string("our_strategy", "Our strategy", "strategy of ours that exchanges gradients the same way"),
     *(
         Column(f"our_{name}", f"Our {words}", "", INT, f"{words} with which ours asks the same question", P)

@@ -65,6 +65,8 @@ def test_numbers_on_cpus_stand_next_to_none_on_gpus_and_read_images_next_to_none
             is_answered = [bool(found) for found in identities(numbers, of_kind)]
             expected = (numbers["device"] == device) & (data_source == "files")
             assert is_answered == list(expected)
+    in_other_format = ours.assign(device="cpu", data_source="files", image_set="cifar10", memory_format="nchw")
+    assert not any(identities(numbers, in_other_format)), "TensorFlow's convolutions take NHWC on a CPU"
 
 
 def _free(names):

@@ -9,7 +9,7 @@ from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.study import Study
 
 #: Those that come with the package.
-STUDIES = "allreduce, arcface, frameworks, input_pipeline, quickstart, resnet50, vgg16_parameter_server"
+STUDIES = "allreduce, arcface, frameworks, input_pipeline, precision, quickstart, resnet50, vgg16_parameter_server"
 STUDY = """\
 title: An example
 about: Made for a test.

@@ -118,6 +118,7 @@ def test_levels_that_are_not_built_stay_in_the_plan_with_their_reason():
         "data_source zmq is not built",
         "strategy sync is not built",
         "framework horovod_torch is not built",
+        "framework tensorflow_mirrored is not built",
         "precision amp_fp16 is not built",
     }
     assert len(plan.runnable) == 6

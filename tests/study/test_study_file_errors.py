@@ -145,7 +145,8 @@ ERRORS = [
     (
         "unknown level",
         ("fixed: {", "fixed: {precision: fp64, "),
-        ": fixed.precision is 'fp64'; the choices are 'fp32', 'amp_fp16' or 'amp_bf16'",
+        ": fixed.precision is 'fp64'; the choices are 'fp32', 'tf32', 'amp_fp16', 'amp_bf16', "
+        "'amp_fp16_o2' or 'amp_bf16_o2'",
     ),
     (
         "unknown question",

@@ -26,7 +26,8 @@ SOURCES = ("elasticdl_allreduce_wiki", "dlperf_paddle_plsc", "paddle_vgg16_clust
 CPU_ONLY = {
     **{"model": "resnet50_convolution_biases", "strategy": "all_reduce", "image_size": 32, "classes": 10},
     **{"batch_per_device": 64, "threads_per_device": 4, "devices_per_node": 1},
-    **{"framework": "tensorflow_mirrored", "data_source": "files", "image_set": "cifar10"},
+    **{"framework": "tensorflow_mirrored", "memory_format": "nhwc"},
+    **{"data_source": "files", "image_set": "cifar10"},
 }
 
 
