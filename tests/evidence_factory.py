@@ -210,10 +210,15 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "flops_per_sample": recipe.flops_per_sample,
         "flops_source": "constructed",
         "exchange": exchange_of(asked, recipe),
-        "computed_in": COMPUTED_IN[asked.precision],
-        "first_steps": 1,
-        "first_steps_seconds": 1.0,
+        **_first_steps(asked),
     }
+
+
+def _first_steps(asked: Configuration) -> dict[str, Any]:
+    """Return what the steps before all windows proved; nothing of a precision that only logs of others have."""
+    if asked.precision not in COMPUTED_IN:
+        return {}
+    return {"computed_in": COMPUTED_IN[asked.precision], "first_steps": 1, "first_steps_seconds": 1.0}
 
 
 def _nanoseconds(asked: Configuration, repetition: int) -> int:

@@ -13,7 +13,7 @@ def contradictory_number_formats(logs: Sequence[RankLog], configuration: Configu
 
     Logs of earlier versions do not say in which number format their rank computed.
     """
-    expected = COMPUTED_IN[configuration.precision]
+    expected = COMPUTED_IN.get(configuration.precision, "no known number format")
     for log in logs:
         computed_in = log.facts.get("computed_in")
         if computed_in is not None and computed_in != expected:

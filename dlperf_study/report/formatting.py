@@ -56,6 +56,13 @@ _NAMES = {
     "paddle": "PaddlePaddle",
     "torch": "PyTorch",
     "horovod": "Horovod",
+    "tf32": "TF32",
+    "amp_fp16_o2": "amp fp16 O2",
+    "amp_bf16_o2": "amp bf16 O2",
+    "to_static": "to_static",
+    "cinn": "CINN",
+    "torch_compile": "torch.compile",
+    "xla": "XLA",
     "True": "yes",
     "False": "no",
 }

@@ -22,6 +22,8 @@ SEPARATOR = " · "
 _COUNTED = (("nodes", "node"), ("servers", "server"))
 #: The columns that name a group and its members, besides the varying factors.
 _GROUP_COLUMNS = ("framework", "model", "nodes", "servers", "world_size", "is_reference")
+#: What the level ``none`` of a parameter is called.
+_NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled"}
 #: What may distinguish the published lines of one table.
 _OF_PUBLISHED_LINES = (
     *("program", "mode", "servers", "batch_per_device", "precision"),
@@ -120,6 +122,8 @@ def level_label(factor: str, value: Any) -> str:
         return f"{COLUMNS[factor].label} not stated"
     if factor == "gradient_compression":
         return "uncompressed gradients" if value == "none" else f"{display_name(value)} gradients"
+    if value == "none" and factor in _NONE_OF:
+        return _NONE_OF[factor]
     if isinstance(value, str) and value not in {"none", "replicated"}:
         return display_name(value)
     return f"{COLUMNS[factor].label} {value}"

@@ -39,7 +39,8 @@ def write_trace(paths, recipe=HOROVOD):
     for rank in range(2):
         write_lines(run.rank_log(rank), rank_lines(traced, rank, 1, recipe))
     run.run_file.write_text(json.dumps(run_json(traced, 1, recipe)))
-    run.timeline.write_text(json.dumps(list(timeline(4))))
+    # The first step, the warm-up and three traced ones.
+    run.timeline.write_text(json.dumps(list(timeline(5))))
 
 
 @pytest.fixture

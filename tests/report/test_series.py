@@ -1,5 +1,7 @@
+import pytest
+
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report.series import all_groups
+from dlperf_study.report.series import all_groups, level_label
 from tests.evidence_factory import Planned, configuration
 from tests.report.conftest import ALONE, write_titled
 
@@ -80,3 +82,17 @@ def test_groups_of_one_model_are_its_own(paths: StudyPaths) -> None:
 
 def test_without_references_there_is_no_group(paths: StudyPaths) -> None:
     assert all_groups(write_titled(paths, [Planned(configuration(), ALONE)])) == []
+
+
+@pytest.mark.parametrize(
+    ("factor", "value", "label"),
+    [
+        ("compiler", "none", "not compiled"),
+        ("compiler", "torch_compile", "torch.compile"),
+        ("loss_scaling", "none", "loss not scaled"),
+        ("loss_scaling", "static", "static"),
+        ("precision", "amp_fp16_o2", "amp fp16 O2"),
+    ],
+)
+def test_a_level_is_understood_alone(factor: str, value: str, label: str) -> None:
+    assert level_label(factor, value) == label

@@ -55,6 +55,7 @@ _OTHER_REASONS = {
     "overlap": "there was no pure communication to compare with",
     QUOTIENT: "no communication was exposed",
     "input_seconds": "computation without exchange was not measured",
+    "compile_seconds": "it was not compiled",
     "input_rate": "no step waits for its batch",
 }
 
