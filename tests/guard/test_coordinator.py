@@ -15,8 +15,9 @@ import pytest
 from dlperf_study.cluster.software import measuring_code, software
 from dlperf_study.guard import coordinator
 from dlperf_study.guard.coordinator import coordinate
+from dlperf_study.guard.guards import Guards
 from dlperf_study.guard.installed_packages import version_mismatch
-from dlperf_study.guard.messages import SILENCE, SILENCE_SECONDS
+from dlperf_study.guard.messages import SILENCE, SILENCE_SECONDS, Message
 from dlperf_study.guard.submission import Command, Node, Submission
 from dlperf_study.study.job import JobResult
 from tests.command_line import PATIENCE_SECONDS, wait_for
@@ -291,3 +292,31 @@ def test_a_node_without_the_images_fails_before_anything_starts(folder: Path, tm
     assert run(requested, ONE).reason == f"one: there is no folder {tmp_path}/away"
     requested = submission(folder, "true", image_set={"folder": str(images), "classes": 3})
     assert run(requested, ONE).outcome == "completed"
+
+
+def test_the_load_of_a_run_is_that_of_its_busiest_node(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class BusyGuards(Guards):
+        """Guards of nodes of which the first is busier."""
+
+        def end(self, seconds: float) -> dict[int, Message]:
+            reports = super().end(seconds)
+            return {index: report | {"busy_cores": 2.5 - index} for index, report in reports.items()}
+
+    monkeypatch.setattr(coordinator, "Guards", BusyGuards)
+    assert run(submission(folder, "true", "true")).busy_cores == 2.5
+
+
+def test_a_run_that_is_over_lasted_a_time_and_was_not_interrupted(folder: Path) -> None:
+    result = run(submission(folder, "sleep 0.2"), ONE)
+    assert result.seconds is not None
+    assert 0.2 < result.seconds < 60
+    assert not result.interrupted
+
+
+def test_a_node_may_take_as_long_to_prepare_as_it_may_wait_and_a_moment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator, "READY_SECONDS", 1.5)
+    monkeypatch.setattr(coordinator, "GIVING_UP_SECONDS", 0.1)
+    silent = Node("one", ("sh", "-c", "cat >/dev/null", "sh"))
+    assert run(submission(folder, "true", idle_wait_seconds=0.5), silent).reason == "one: not ready within 2 s"
