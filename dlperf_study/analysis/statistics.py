@@ -42,7 +42,8 @@ class Interval:
     @property
     def exponential(self) -> "Interval":
         """The interval of a rate or a ratio, from that of its logarithm."""
-        return Interval(math.exp(self.low), math.exp(self.high))
+        with np.errstate(over="ignore"):
+            return Interval(float(np.exp(self.low)), float(np.exp(self.high)))
 
 
 @dataclass(frozen=True)

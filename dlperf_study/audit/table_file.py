@@ -24,6 +24,8 @@ from dlperf_study.wording import counted, first_of, unknown_name
 MOST_ERRORS = 10
 #: What is written where there is no number, in lower case.
 NO_NUMBERS = ("-", "–", "—", "n/a", "na", "nan", "none", "null")
+#: The sizes of numbers of results: quotients and products of such numbers are numbers too.
+SMALLEST, LARGEST = 1e-30, 1e30
 #: A number with commas before every three digits; with one comma and no point it may be a decimal comma as well.
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 #: How many characters of a field a message shows.
@@ -228,7 +230,7 @@ def is_no_number(field: str) -> bool:
 
 
 def finite(field: str) -> float:
-    """Return a number; raises TableError if the field is no number, or not finite."""
+    """Return a number; raises TableError if the field is no number, or one that no result is."""
     try:
         value = float(without_commas(field))
     except ValueError:
@@ -240,6 +242,8 @@ def _checked_finite(value: float, field: str) -> float:
     if not math.isfinite(value):
         shown = field if len(field) <= LONGEST_FIELD else f"{field[:LONGEST_FIELD]}…"
         raise TableError(f"{shown!r}, which is not finite; where there is no number, write {NO_NUMBERS[0]}")
+    if value and not SMALLEST <= abs(value) <= LARGEST:
+        raise TableError(f"{field!r}, which no result is: its size must be 0, or from {SMALLEST:g} to {LARGEST:g}")
     return value
 
 

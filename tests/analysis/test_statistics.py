@@ -258,3 +258,7 @@ def test_the_error_of_equal_printed_values_is_that_of_rounding():
     """The deviation of what was rounded away, which is evenly distributed over one unit of the last digit."""
     exact = np.random.default_rng(1).uniform(9.95, 10.05, 20_000)
     assert Estimate.of([10.0] * 3, resolution=0.1).error == pytest.approx((exact - 10.0).std(), rel=0.02)
+
+
+def test_the_interval_of_a_ratio_may_be_larger_than_any_number() -> None:
+    assert Interval(-800.0, 800.0).exponential == Interval(0.0, float("inf"))

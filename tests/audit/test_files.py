@@ -130,6 +130,8 @@ def test_digits_beyond_the_ninth_are_no_rounding(write):
         ("GPUs,throughput\n1,100\n", "GPUs is no known column: call it world_size if it counts all devices"),
         ("throughput,num_gpus\n100,1\n", "num_gpus is no known column"),
         ("world_size,throughput\n1,100x\n", "throughput is '100x', which is not a number"),
+        ("metric,value\nspeedup,1e308\n", "value is '1e308', which no result is: its size must be 0, or from 1e-30 to"),
+        ("metric,value\nspeedup,-2e-31\n", "value is '-2e-31', which no result is"),
         ("metric,value\nspedup,1\n", "line 2: metric is 'spedup'; did you mean speedup"),
         ("metric,value\n,1\n", "line 2: metric is ''"),
         ("world_size,computation_to_communication\n2,10 : 0\n", "is '10 : 0', which is not a number"),

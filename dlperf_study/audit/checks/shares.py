@@ -63,7 +63,8 @@ def _compare_with_speedup(share: ResultCell, speedup: ResultCell, devices: int) 
     if speedup.printed.bounds()[0] > high:
         return AuditDiagnostic(Severity.WARNING, (share, speedup), computation, _OVERLAP)
     if speedup.printed.bounds()[1] < low * Fraction(1 - LOSS):
-        computation += f", so {1 - speedup.value / allowed:.0%} more is lost"
+        if allowed:
+            computation += f", so {1 - speedup.value / allowed:.0%} more is lost"
         return AuditDiagnostic(Severity.NOTE, (share, speedup), computation, _OTHER_LOSSES)
     return None
 

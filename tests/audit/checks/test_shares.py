@@ -60,3 +60,9 @@ def test_an_exchange_that_takes_no_time_is_compared_with_no_share():
 def test_the_terms_of_a_ratio_are_in_its_order():
     [diagnostic] = found("shares", [TASK, EXCHANGE, number("computation_to_communication", "10 : 4", 2)])
     assert "(143.789 − 33.6484) : 33.6484 = 10 : 3.06" in diagnostic.computation
+
+
+def test_where_communication_takes_all_of_the_time_no_more_can_be_lost():
+    negative = number("speedup", "5", 2) | {"value": -5.0, "printed": "-5"}
+    [diagnostic] = found("shares", [number("communication_share", "1.00", 2), negative])
+    assert diagnostic.computation.endswith("2 devices can be at most 0 times as fast as one; printed -5")
