@@ -9,6 +9,7 @@ import pytest
 
 from dlperf_study import launchers
 from dlperf_study.dataset.dataset import collect
+from dlperf_study.execution import gate
 from dlperf_study.execution.repetitions import ConfigurationRuns, missing_runs, paths_of, require_no_failure
 from dlperf_study.execution.support import load_cluster
 from dlperf_study.guard.submission import Submission
@@ -79,6 +80,7 @@ def test_by_hand_nothing_is_tried_after_a_run_that_found_too_little(
                 Outcome.FAILED, "node-0 exited with code 1", 1.0, codes, started="2024-05-01T00:00:00+00:00"
             )
 
+    monkeypatch.setattr(gate, "machine_lock_file", lambda: Path(three_runs.cluster).with_name("lock"))
     monkeypatch.setattr(launchers, "load", lambda _: replace(local.LAUNCHER, execute=execute))
     records = ConfigurationRuns(three_runs).perform()
     require_no_failure(records)
