@@ -120,6 +120,8 @@ def level_label(factor: str, value: Any) -> str:
         return "global batch that can't be shared equally"
     if is_missing(value):
         return f"{COLUMNS[factor].label} not stated"
+    if factor == "cpu_limit":
+        return f"CPU limit {value:g}" if value else "no CPU limit"
     if factor == "gradient_compression":
         return "uncompressed gradients" if value == "none" else f"{display_name(value)} gradients"
     if value == "none" and factor in _NONE_OF:

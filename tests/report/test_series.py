@@ -50,16 +50,20 @@ def test_groups_that_differ_in_a_factor_say_so(paths: StudyPaths) -> None:
     ]
 
 
+def test_a_share_of_a_core_is_named_and_so_is_none() -> None:
+    assert [level_label("cpu_limit", limit) for limit in (0.0, 0.3)] == ["no CPU limit", "CPU limit 0.3"]
+
+
 def test_a_reference_alone_is_called_by_its_framework(paths: StudyPaths) -> None:
     assert groups_of(paths, [(named(), named())]) == [("ResNet-50 · 1 device", ["PaddlePaddle collective"])]
 
 
 def test_other_differences_are_those_without_framework_and_strategy(paths: StudyPaths) -> None:
     ours, served = named(), named(framework="paddle_ps", strategy="async", servers=1)
-    spread = named(framework="torch_ddp", nodes=2, precision="fp16")
+    spread = named(framework="torch_ddp", nodes=2, precision="amp_fp16")
     planned = [Planned(configuration(**one), ALONE, reference=configuration(**ours)) for one in (ours, served, spread)]
     [group] = all_groups(write_titled(paths, planned))
-    assert list(group.rows["other_differences"]) == ["fp32", "1 server", "fp16 · 2 nodes"]
+    assert list(group.rows["other_differences"]) == ["fp32", "1 server", "amp fp16 · 2 nodes"]
 
 
 def test_devices_of_several_nodes_differ_from_those_of_one(paths: StudyPaths) -> None:
