@@ -50,7 +50,7 @@ def test_what_must_be_the_same(changes, is_same):
 
 def test_another_library_is_another_question():
     numbers = throughputs(VGG16)
-    ours = configurations("vgg16_parameter_server", device="cpu")
+    ours = configurations("vgg16_parameter_server", device="cpu").query("framework.str.startswith('paddle_')")
     answered = numbers[[bool(found) for found in identities(numbers, ours)]]
     assert set(answered["framework"]) == {"PaddlePaddle"}
     assert len(answered) == (numbers["framework"] == "PaddlePaddle").sum() == 32
