@@ -60,7 +60,7 @@ def test_a_plan_for_gpus_has_nothing_to_run(tmp_path: Path) -> None:
 def test_the_device_depends_on_the_frameworks_of_the_study() -> None:
     study = load_study("vgg16_parameter_server", quick=True)
     cluster = cluster_for([study], "local")
-    assert cluster.why_not_gpu.endswith("runs are measured on its CPU: paddle_ps trains on CPUs only")
+    assert "runs are measured on its CPU: paddle_ps trains on CPUs only" in cluster.why_not_gpu
 
 
 def test_a_run_on_another_device_than_planned_is_refused(
