@@ -38,6 +38,7 @@ OF_FRAMEWORKS = {
     "torch_ddp": {"torch"},
     "horovod_torch": {"horovod", "torch"},
     "tensorflow_mirrored": {"tensorflow"},
+    "tensorflow_ps": {"tensorflow"},
 }
 
 

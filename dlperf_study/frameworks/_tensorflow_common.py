@@ -3,12 +3,12 @@
 TensorFlow and Paddle can't share a process: that ends in a segmentation fault. Functions import TensorFlow.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from dlperf_study import models
-from dlperf_study.frameworks import _common
+from dlperf_study.frameworks import _common, _number_formats
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
@@ -75,10 +75,11 @@ class TensorflowTrainer:
     exchange_threads: int
     tensor_library = "tensorflow"
     network: Any
+    train_step: Callable[[Any], Any]
+    graph_of_step: Callable[[Any], Any]
 
     def __init__(self, configuration: Configuration, rank: int, world_size: int, exchange_kind: str) -> None:
-        self.rank, self.world_size = rank, world_size
-        self.exchange_kind = exchange_kind if world_size > 1 or exchange_kind == "push_pull" else "none"
+        self.rank, self.world_size, self.exchange_kind = rank, world_size, exchange_kind
         self._configuration = configuration
 
     def description(self) -> dict[str, Any]:
@@ -109,6 +110,11 @@ class TensorflowTrainer:
         """Return a loss as a number."""
         return float(loss)
 
+    def first_step(self, batch: Any) -> str:
+        """Do the first step; return the number format in which the network computes."""
+        self.train_step(batch)
+        return _number_formats.observed_format(number_formats(self.graph_of_step(batch)), products)
+
     def settle(self) -> Drain:
         """Do nothing: a step ends with its update applied, so nothing is pending."""
         return Drain()
@@ -119,16 +125,16 @@ class TensorflowTrainer:
         return models.load(configuration.model).builder("tensorflow")(configuration, self.rank, self.world_size)
 
 
-def number_formats(step: Any, batch: tuple[Any, Any]) -> list[str]:
-    """Return the number formats of the convolutions in a ``tf.function`` that was traced for such a batch.
+def number_formats(graph: Any) -> list[str]:
+    """Return the number formats of the convolutions in a graph.
 
     Without convolutions, those of its matrix products.
     """
     import tensorflow as tf
 
-    graph = step.get_concrete_function(*batch).graph.as_graph_def()
-    nodes = [*graph.node]
-    for function in graph.library.function:
+    definition = graph.as_graph_def()
+    nodes = [*definition.node]
+    for function in definition.library.function:
         nodes += function.node_def
     for product in ("Conv2D", "MatMul"):
         if names := [tf.as_dtype(node.attr["T"].type).name for node in nodes if node.op == product]:

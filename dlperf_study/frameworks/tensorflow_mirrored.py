@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dlperf_study.frameworks import _common, _number_formats, _tensorflow_common
+from dlperf_study.frameworks import _common, _tensorflow_common
 from dlperf_study.frameworks._base import ClusterView, Framework
 from dlperf_study.frameworks._tensorflow_common import CHANNELS_LAST, TensorflowTrainer, loss_and_gradients, update
 from dlperf_study.study.configuration import Configuration
@@ -53,7 +53,8 @@ class MirroredTrainer(TensorflowTrainer):
         tf.config.threading.set_intra_op_parallelism_threads(configuration.threads_per_device)
         tf.config.threading.set_inter_op_parallelism_threads(configuration.threads_per_device)
         rank = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
-        super().__init__(configuration, rank, configuration.world_size, "all_reduce")
+        world_size = configuration.world_size
+        super().__init__(configuration, rank, world_size, "all_reduce" if world_size > 1 else "none")
         self._strategy = _strategy(configuration)
         with self._strategy.scope():
             self.network = self.build_network()
@@ -67,11 +68,9 @@ class MirroredTrainer(TensorflowTrainer):
 
         return tf.transpose(tf.convert_to_tensor(images), CHANNELS_LAST), tf.convert_to_tensor(labels)
 
-    def first_step(self, batch: tuple[Any, Any]) -> str:
-        """Do the first step, which traces it; return the number format in which the network computes."""
-        self.train_step(batch)
-        names = _tensorflow_common.number_formats(self._exchanging_step, batch)
-        return _number_formats.observed_format(names, _tensorflow_common.products)
+    def graph_of_step(self, batch: tuple[Any, Any]) -> Any:
+        """Return the graph of a step with such a batch."""
+        return self._exchanging_step.get_concrete_function(*batch).graph
 
     def train_step(self, batch: tuple[Any, Any]) -> Any:
         """Compute the gradients of this rank's batch, average them over all ranks, and update."""

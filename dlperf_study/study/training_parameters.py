@@ -28,7 +28,7 @@ class TrainingParameters:
         metadata=declared(
             "Strategy",
             "how the framework distributes the training",
-            note="`local`, `async` and `sync` of `paddle_ps`; `all_reduce` of all others",
+            note="`async` and `sync` of `paddle_ps` and `tensorflow_ps`, `local` of `paddle_ps`; else `all_reduce`",
         )
     )
     model: str = field(metadata=declared("Model", "name of the model", always_known=True, published=True))

@@ -23,12 +23,18 @@ CPUS = Cluster("cpus", nodes=2, devices_per_node=4, device="cpu", device_name="a
 GPUS = replace(CPUS, device="gpu", device_name="a GPU")
 DDP, HOROVOD = configuration(framework="torch_ddp"), configuration(framework="horovod_torch")
 MIRRORED = configuration(framework="tensorflow_mirrored", memory_format="nhwc")
+SERVED = replace(MIRRORED, framework="tensorflow_ps", strategy="sync", servers=1)
 LOCAL = configuration(framework="paddle_ps", strategy="local")
 SHARDED = {"model": "arcface_resnet50", "classifier": "sharded"}
 WITH_A_DEFAULT = [
     parameter for parameter in parameters_of(Scope.WORKLOAD, Scope.NETWORK).values() if parameter.default is not None
 ]
-REMEDIES = {"torch_ddp": "make torch", "horovod_torch": "make horovod", "tensorflow_mirrored": "make tensorflow"}
+REMEDIES = {
+    "torch_ddp": "make torch",
+    "horovod_torch": "make horovod",
+    "tensorflow_mirrored": "make tensorflow",
+    "tensorflow_ps": "make tensorflow",
+}
 FOLDER = PROJECT / "dlperf_study"
 
 
@@ -44,6 +50,7 @@ FOLDER = PROJECT / "dlperf_study"
         ("horovod-two_nodes", replace(HOROVOD, nodes=2, fusion_mib=64, cycle_time_ms=0.5), CPUS),
         ("horovod-gpus", replace(HOROVOD, nodes=2, devices_per_node=2, fusion_mib=0, hierarchical=True), GPUS),
         ("tensorflow_mirrored-two_nodes", replace(MIRRORED, nodes=2, devices_per_node=2), CPUS),
+        ("tensorflow_ps-two_nodes", replace(SERVED, nodes=2, servers=3), CPUS),
         ("parameter_server-local", LOCAL, CPUS),
         ("parameter_server-two_nodes", replace(asynchronous(2), nodes=2, servers=3), CPUS),
     ],
@@ -105,6 +112,9 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
         (replace(HOROVOD, hierarchical=True), "gloo, which exchanges between CPUs, ignores it"),
         (replace(HOROVOD, **SHARDED), "which Horovod does not start"),
         (replace(MIRRORED, servers=1), "all-reduce has no parameter servers"),
+        (replace(SERVED, servers=0), "strategy sync needs servers of at least 1"),
+        (replace(SERVED, optimizer="momentum"), "optimizer momentum is not built for tensorflow_ps (built: sgd)"),
+        (replace(SERVED, compiler="xla"), "XLA compiles no variables of other processes"),
         (replace(MIRRORED, memory_format="nchw"), "on a CPU, TensorFlow's convolutions take nhwc only"),
         (replace(MIRRORED, precision="amp_fp16"), "some hundred times slower than fp32"),
         (replace(MIRRORED, **SHARDED), "model arcface_resnet50 has no builder for 'tensorflow'"),
@@ -132,7 +142,12 @@ def test_a_parameter_is_read_or_every_value_but_its_default_is_refused(framework
 BUILT = [
     *(configuration(), configuration(**SHARDED), configuration(fusion_mib=64), LOCAL, asynchronous(2)),
     *(DDP, replace(DDP, **SHARDED), replace(DDP, precision="amp_fp16", loss_scaling="dynamic", fusion_mib=5)),
-    *(MIRRORED, replace(MIRRORED, precision="amp_bf16", compiler="xla", fusion_mib=0)),
+    *(
+        SERVED,
+        replace(SERVED, strategy="async"),
+        MIRRORED,
+        replace(MIRRORED, precision="amp_bf16", compiler="xla", fusion_mib=0),
+    ),
     *(HOROVOD, replace(HOROVOD, gradient_compression="fp16", fusion_mib=0, cycle_time_ms=0.0)),
 ]
 

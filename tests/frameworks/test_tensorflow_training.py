@@ -1,21 +1,46 @@
-"""Real training in TensorFlow: who exchanged what with whom. Its ranks start slowly, so each run shows many things."""
+"""Real training in TensorFlow: who exchanged what with whom."""
 
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
-from dlperf_study.evidence.rank_log import read_rank_log
-from tests.command_line import LIMIT_SECONDS
+from dlperf_study.evidence.rank_log import RankLog, read_rank_log
+from dlperf_study.study.configuration import Configuration
+from tests.command_line import LIMIT_SECONDS, wait_for
+from tests.conftest import left_over
 from tests.frameworks.launching import configuration, launch, tell
 
 pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.needs("tensorflow")]
-#: The network with the fewest layers: TensorFlow takes most of the time for building them.
-SMALL = {"model": "vgg16_cifar", "batch_per_device": 2, "memory_format": "nhwc"}
+TINY = Path(__file__).with_name("tiny_tensorflow.py")
+MIRRORED = configuration(framework="tensorflow_mirrored", devices_per_node=2, memory_format="nhwc")
+Told = list[dict[str, Any]]
 
 
-def test_mirrored_ranks_stay_alike_while_they_exchange_and_only_then(tmp_path: Path) -> None:
-    mirrored = configuration(framework="tensorflow_mirrored", devices_per_node=2, optimizer="momentum", **SMALL)
-    one, two = tell(mirrored, tmp_path, steps=2)
+def served(strategy: str, **changes: Any) -> Configuration:
+    two = {"devices_per_node": 2, "servers": 2, "memory_format": "nhwc"}
+    return configuration(framework="tensorflow_ps", strategy=strategy, **two | changes)
+
+
+def logs_of(asked: Configuration, folder: Path) -> list[RankLog]:
+    """Measure one run; return its rank logs."""
+    ending = launch(asked, folder)
+    assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
+    return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(asked.world_size)]
+
+
+@pytest.fixture(scope="module")
+def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """What two ranks of the mirrored strategy tell of three steps."""
+    return tell(MIRRORED, tmp_path_factory.mktemp("mirrored"), steps=3, script=TINY)
+
+
+def test_mirrored_ranks_stay_alike_while_they_exchange_and_only_then(mirrored: Told) -> None:
+    one, two = mirrored
     assert one["initial"] == two["initial"] != one["trained"] == two["trained"]
     assert one["losses"][0] != two["losses"][0]
     assert (one["maximum"], two["maximum"]) == (1.125, 1.125)
@@ -24,14 +49,49 @@ def test_mirrored_ranks_stay_alike_while_they_exchange_and_only_then(tmp_path: P
     assert one["trained"] != one["continued"] == two["continued"]
 
 
-def test_one_mirrored_process_exchanges_nothing_and_has_all_other_windows(tmp_path: Path) -> None:
-    """Also in bfloat16, in which it must learn its batch too."""
-    alone = configuration(framework="tensorflow_mirrored", precision="amp_bf16", memory_format="nhwc", measured_steps=8)
-    ending = launch(alone, tmp_path)
-    assert ending.outcome == "completed", (ending, (tmp_path / "trainer-0.log").read_text()[-2000:])
-    log = read_rank_log(tmp_path / "rank-00000.jsonl")
+def test_synchronous_servers_train_bit_for_bit_as_all_reduce_does(tmp_path: Path, mirrored: Told) -> None:
+    """So every step applies the mean of all gradients, once, and the next one begins with its result."""
+    for of_servers, of_ring in zip(tell(served("sync"), tmp_path, steps=3, script=TINY), mirrored, strict=True):
+        for name in ("losses", "initial", "trained", "restored", "exchanged", "continued", "maximum"):
+            assert of_servers[name] == of_ring[name], name
+        assert of_servers["computed"] == of_servers["trained"]
+
+
+def test_asynchronous_trainers_get_the_same_new_parameters_from_the_servers(tmp_path: Path) -> None:
+    windows = {"computation_steps": 2, "exchange_steps": 2, "measured_steps": 6}
+    one, two = logs_of(served("async", **windows), tmp_path)
+    assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
+    for log in (one, two):
+        steps = {name: window.steps for name, window in log.windows.items()}
+        assert steps == {"warmup": 1, "computation_before": 1, "training": 6, "computation_after": 1, "exchange": 2}
+        assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * log.facts["parameters"]
+
+
+def test_one_mirrored_process_exchanges_nothing_and_learns_its_batch(tmp_path: Path) -> None:
+    parameters = {"precision": "amp_bf16", "optimizer": "momentum", "memory_format": "nhwc", "measured_steps": 8}
+    [log] = logs_of(configuration(framework="tensorflow_mirrored", **parameters), tmp_path)
     assert list(log.windows) == ["warmup", "training"]
-    assert (log.facts["exchange"], log.facts["gradient_bytes"]) == ("none", 0)
-    assert log.facts["parameters"] == 2_236_682
+    assert (log.facts["exchange"], log.facts["gradient_bytes"], log.facts["parameters"]) == ("none", 0, 2_236_682)
     losses = log.windows["training"].losses
     assert losses[-4:].mean() < losses[:4].mean()
+
+
+@pytest.mark.parametrize("role", ["PSERVER", "TRAINER"])
+def test_a_killed_server_or_trainer_fails_the_run_and_leaves_nothing(tmp_path: Path, role: str) -> None:
+    """TensorFlow itself goes on without a trainer, and waits for a server."""
+    with ThreadPoolExecutor() as pool:
+        run = pool.submit(launch, served("async"), tmp_path, (str(TINY),))
+        wait_for(lambda: len(list(tmp_path.glob("trains-*"))) == 2, "two ranks that train", seconds=100)
+        os.kill(one_with_role(role, tmp_path).pid, signal.SIGKILL)
+        ending = run.result(timeout=15)
+    assert ending.outcome == "failed"
+    assert not left_over()
+
+
+def one_with_role(role: str, folder: Path) -> psutil.Process:
+    """Return a process of a run, which its folder tells from others."""
+    for process in psutil.Process().children(recursive=True):
+        environment = process.environ()
+        if environment.get("TRAINING_ROLE") == role and environment["DLPERF_STUDY_RUN"] == str(folder):
+            return process
+    raise AssertionError(f"no process with the role {role}")

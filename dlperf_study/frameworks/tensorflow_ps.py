@@ -1,0 +1,168 @@
+"""TensorFlow, parameters kept by servers: asynchronous, or synchronous. Sessions run what ``ServedGraph`` builds."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from dlperf_study.frameworks import _common, _tensorflow_common
+from dlperf_study.frameworks._base import ClusterView, Drain, Framework
+from dlperf_study.frameworks._tensorflow_common import TensorflowTrainer
+from dlperf_study.frameworks._tensorflow_served import ServedGraph
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job, Task, TaskRole
+
+STRATEGIES = ("async", "sync")
+EXCHANGES = {"async": "push_pull", "sync": "synchronous_push_pull"}
+LEVELS = _tensorflow_common.LEVELS | {"strategy": STRATEGIES, "optimizer": ("sgd",), "compiler": ("none",)}
+REFUSED_LEVELS = {"xla": "compiler xla: XLA compiles no variables of other processes, which parameters on servers are"}
+
+
+def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
+    """Yield each reason why the configuration can't run here."""
+    if not configuration.servers:
+        yield f"strategy {configuration.strategy} needs servers of at least 1"
+    yield from _tensorflow_common.obstacles(configuration, cluster, version, LEVELS, refused=REFUSED_LEVELS)
+
+
+def job(configuration: Configuration, cluster: ClusterView) -> Job:
+    """Return one task per server and per trainer, each with the addresses of all.
+
+    Servers are spread over the nodes in turn. They never exit by themselves; the launcher ends them.
+    """
+    server_nodes = [server % configuration.nodes for server in range(configuration.servers)]
+    trainer_nodes = [rank // configuration.devices_per_node for rank in range(configuration.world_size)]
+    first = len(server_nodes)
+    addresses = {
+        "ps": [f"{{server_host_{node}}}:{{port_{k}}}" for k, node in enumerate(server_nodes)],
+        "worker": [f"{{host_{node}}}:{{port_{first + k}}}" for k, node in enumerate(trainer_nodes)],
+    }
+    task = partial(_task, configuration, cluster, addresses)
+    servers = [task(TaskRole.SERVER, k, node) for k, node in enumerate(server_nodes)]
+    trainers = [task(TaskRole.TRAINER, k, node) for k, node in enumerate(trainer_nodes)]
+    return Job((*servers, *trainers), nodes=configuration.nodes, ports=len(servers) + len(trainers))
+
+
+def _task(
+    configuration: Configuration,
+    cluster: ClusterView,
+    addresses: dict[str, list[str]],
+    role: TaskRole,
+    index: int,
+    node: int,
+) -> Task:
+    argv = (cluster.python_for("tensorflow_ps"), "-u", "-m", "dlperf_study.worker")
+    kind, worker_role = ("ps", "PSERVER") if role is TaskRole.SERVER else ("worker", "TRAINER")
+    position = {"cluster": addresses, "task": {"type": kind, "index": index}}
+    environment = {"TF_CONFIG": json.dumps(position), "TRAINING_ROLE": worker_role}
+    return Task(f"{role}-{index}", role, node, argv, _tensorflow_common.environment(configuration) | environment)
+
+
+class ParameterServerTrainer(TensorflowTrainer):
+    """One trainer, with a session of its own."""
+
+    #: Those of gRPC.
+    exchange_threads = 2
+
+    def __init__(self, configuration: Configuration) -> None:
+        import tensorflow as tf
+
+        position = json.loads(os.environ["TF_CONFIG"])
+        rank, exchange_kind = position["task"]["index"], EXCHANGES[configuration.strategy]
+        super().__init__(configuration, rank, configuration.world_size, exchange_kind)
+        for endpoint in position["cluster"]["ps"]:
+            _common.wait_for(endpoint)
+        self._server = _server(configuration)
+        with tf.Graph().as_default():
+            self._graph = ServedGraph(configuration, self.rank, self.build_network)
+            self.network = self._graph.served
+            settings = _settings(configuration)
+            # Without these it would wait for the other trainers.
+            settings.device_filters.extend(["/job:ps", f"/job:worker/task:{self.rank}"])
+            self._session = tf.compat.v1.Session(self._server.target, config=settings)
+        self._graph.initialise(self._session)
+
+    def on_device(self, images: Any, labels: Any) -> dict[Any, Any]:
+        """Return a batch as a session is fed with it."""
+        return self._graph.feed(images, labels)
+
+    def graph_of_step(self, batch: dict[Any, Any]) -> Any:
+        """Return the graph of all steps."""
+        return self._session.graph
+
+    def train_step(self, batch: dict[Any, Any]) -> Any:
+        """Read the parameters, compute the gradients, and apply them on the servers."""
+        return self._session.run([self._graph.loss, self._graph.push], batch)[0]
+
+    def computation_step(self, batch: dict[Any, Any]) -> Any:
+        """Do a step of the copy that this trainer has."""
+        return self._session.run([self._graph.own_loss, self._graph.update_own], batch)[0]
+
+    @contextmanager
+    def local_updates(self) -> Iterator[None]:
+        """Copy the parameters from the servers, which stay as they are."""
+        self._session.run(self._graph.pull)
+        yield
+
+    def exchange(self, size: int) -> Callable[[], None]:
+        """Return what pushes gradients of zeros, and then copies the parameters from the servers."""
+        return partial(self._session.run, self._graph.exchange)
+
+    def barrier(self) -> None:
+        """Wait for all trainers."""
+        self.agreed_maximum(0.0)
+
+    def agreed_maximum(self, value: float) -> float:
+        """Return the largest ``value`` of all trainers."""
+        return self._graph.agreed_maximum(self._session, value)
+
+    def settle(self) -> Drain:
+        """Wait for the last step of every trainer, which ends with its gradients applied: nothing is pending then."""
+        self.barrier()
+        return Drain()
+
+    def parameter_checksum(self) -> str:
+        """Return a digest of the parameters on the servers."""
+        return _common.checksum(self._session.run(self.network.parameters))
+
+    def close(self) -> None:
+        """Wait for the others, so that no trainer leaves while one still trains."""
+        self.barrier()
+        self._session.close()
+
+
+def serve(configuration: Configuration) -> None:
+    """Be one parameter server, until the launcher ends this process."""
+    _server(configuration).join()
+
+
+def _server(configuration: Configuration) -> Any:
+    """Start what other processes reach this one by, under its address in TF_CONFIG."""
+    import tensorflow as tf
+
+    position = json.loads(os.environ["TF_CONFIG"])
+    kind, index = position["task"]["type"], position["task"]["index"]
+    return tf.distribute.Server(position["cluster"], kind, index, config=_settings(configuration))
+
+
+def _settings(configuration: Configuration) -> Any:
+    import tensorflow as tf
+
+    threads = configuration.threads_per_device
+    return tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
+
+
+FRAMEWORK = Framework(
+    name="tensorflow_ps",
+    library="tensorflow",
+    packages=_tensorflow_common.PACKAGES,
+    strategies=STRATEGIES,
+    obstacles=obstacles,
+    job=job,
+    trainer=ParameterServerTrainer,
+    server=serve,
+    environment_prefixes=_tensorflow_common.ENVIRONMENT_PREFIXES,
+    decided_variables=_tensorflow_common.DECIDED_VARIABLES,
+)
