@@ -19,7 +19,7 @@ MINUTES     ?= 20
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan selftest report data check-cluster lab torch gpu tensorflow horovod test test-fast check bench fuzz clean active-environment
+.PHONY: help study plan selftest report data check-cluster lab torch dali gpu tensorflow horovod test test-fast check bench fuzz clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -48,6 +48,9 @@ lab: $(READY) ## open the notebooks in JupyterLab
 
 torch: $(READY) ## install PyTorch, for the studies that compare frameworks
 	@$(PYTHON) -m tools.install_torch
+
+dali: $(READY) ## install DALI, 1 GB, for studies that read images with it
+	@$(PYTHON) -m tools.install_dali
 
 gpu: $(READY) ## install Paddle or PyTorch for GPUs: PADDLE_INDEX=address TORCH_INDEX=address; remembered
 	@$(PYTHON) -m tools.install_gpu $(if $(PADDLE_INDEX),paddle=$(PADDLE_INDEX)) $(if $(TORCH_INDEX),torch=$(TORCH_INDEX))

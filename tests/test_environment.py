@@ -17,6 +17,7 @@ import dlperf_study
 from dlperf_study import __main__ as command_line
 from dlperf_study.paths import PROJECT
 from tools import horovod_build, installer
+from tools.install_dali import DALI
 from tools.install_tensorflow import TENSORFLOW
 from tools.install_torch import TORCH
 
@@ -26,7 +27,7 @@ EXTRAS = {
     name: [Requirement(text) for text in texts] for name, texts in PYPROJECT["project"]["optional-dependencies"].items()
 }
 #: What is installed only where studies compare frameworks, each from a lock of its own.
-COMPARED = [*EXTRAS["torch"], *EXTRAS["horovod"], *EXTRAS["tensorflow"]]
+COMPARED = [*EXTRAS["torch"], *EXTRAS["horovod"], *EXTRAS["tensorflow"], *EXTRAS["dali"]]
 #: The lock has no GPU: its wheels are not on PyPI.
 LOCKED = [*DIRECT, *EXTRAS["test"]]
 ENVIRONMENT = yaml.safe_load((PROJECT / "environment.yml").read_text(encoding="utf-8"))
@@ -81,6 +82,15 @@ def test_a_framework_to_compare_is_pinned_the_same_everywhere(part, page):
     assert str(version) in (PROJECT / "docs" / page).read_text(encoding="utf-8")
 
 
+def test_dali_is_pinned_the_same_everywhere():
+    """It shares packages with TensorFlow, and may be installed beside it."""
+    pinned = pins(DALI.lock)
+    assert [str(requirement) for requirement in EXTRAS["dali"]] == [f"{DALI.package}=={pinned[DALI.package]}"]
+    assert not set(pinned) & set(pins())
+    for lock in LOCKS:
+        assert {name: pin for name, pin in pins(lock).items() if pinned.get(name, pin) != pin} == {}
+
+
 def test_the_installers_read_these_locks():
     assert (TORCH.lock, horovod_build.LOCK) == ("requirements-torch.lock", "requirements-horovod.lock")
     assert TENSORFLOW.lock == "requirements-tensorflow.lock"
@@ -104,7 +114,9 @@ def test_all_that_a_framework_needs_is_pinned_and_fits(part):
 @pytest.mark.needs("torch", "horovod", "tensorflow")
 def test_what_the_package_imports_is_declared():
     distributions = packages_distributions()
-    imported_packages = {canonicalize_name(name) for module in imported() for name in distributions[module]}
+    # DALI, the one module that may be missing, is never installed for tests.
+    present = imported() - ({"nvidia"} - set(distributions))
+    imported_packages = {canonicalize_name(name) for module in present for name in distributions[module]}
     declared = {canonicalize_name(requirement.name) for requirement in [*DIRECT, *COMPARED]}
     assert imported_packages - declared <= set(BROUGHT_ALONG)
 

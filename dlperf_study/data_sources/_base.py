@@ -58,6 +58,9 @@ class DataSource:
         settings: the parameters that only some sources read, each with the value that this one takes if a study leaves
             the choice to it.
         batches_ahead: how many finished batches may wait for a rank, which say nothing of the rate that is sustained.
+        produce: makes the batches of a rank in a process of its own and serves them at ``host:port``, until that is
+            ended; None: the rank needs no such process.
+        remedy: the command that installs the packages in this project's own environment.
         is_fixed: it has one batch, which trainers put on their device once: no step waits for it.
 
     """
@@ -69,6 +72,8 @@ class DataSource:
     packages: tuple[str, ...] = ()
     settings: Mapping[str, Scalar] = field(default_factory=dict)
     batches_ahead: Callable[[Configuration], int] = nothing_ahead
+    produce: Callable[[Configuration, Consumer, str], None] | None = None
+    remedy: str = "pip install -r requirements.lock"
     is_fixed: bool = False
 
     def setting(self, configuration: Configuration, name: str) -> Scalar:

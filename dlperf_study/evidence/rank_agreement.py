@@ -20,7 +20,7 @@ from dlperf_study.evidence.rank_log_writer import (
 )
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import TaskRole
+from dlperf_study.study.job import PRODUCER, TaskRole
 from dlperf_study.study.precision import REDUCED_PARAMETERS
 from dlperf_study.wording import counted
 
@@ -81,8 +81,8 @@ def _check_record(logs: Sequence[RankLog], facts: Mapping[str, Any], source: str
         raise EvidenceError(f"{source}: {problem}")
     failed_trainers: list[str] = []
     for task, exit_code in facts["exit_codes"].items():
-        # Servers are ended, not awaited.
-        if exit_code != 0 and not task.startswith(TaskRole.SERVER):
+        # Servers and producers are ended, not awaited.
+        if exit_code != 0 and not task.startswith((TaskRole.SERVER, PRODUCER)):
             failed_trainers.append(f"{task}: {exit_code}")
     if failed_trainers:
         codes = ", ".join(failed_trainers)

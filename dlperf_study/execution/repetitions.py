@@ -8,9 +8,10 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any
 
-from dlperf_study import frameworks, launchers
+from dlperf_study import data_sources, frameworks, launchers
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity, measuring_code, require_code_of_driver
+from dlperf_study.data_sources._producers import with_producers
 from dlperf_study.errors import RunError
 from dlperf_study.evidence.failure_reason import disk_shortage
 from dlperf_study.evidence.run_record import RequestedRun, read, record, write
@@ -204,6 +205,8 @@ def _render(run: RequestedRun, cluster: Cluster) -> Submission:
     """Return what the launcher starts for a run; its processes get the identity of the measuring code."""
     configuration = run.configuration
     job = frameworks.load(configuration.framework).job(configuration, cluster)
+    if data_sources.load(configuration.data_source).produce:
+        job = with_producers(job, configuration)
     folder = image_folder(configuration, cluster)
     images = {FOLDER_VARIABLE: folder} if folder else {}
     job = job.with_environment({**run.variables, **images, DRIVER_CODE_VARIABLE: code_identity()})

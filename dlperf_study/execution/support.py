@@ -146,7 +146,9 @@ def _missing_packages(configuration: Configuration, cluster: Cluster) -> Iterato
     for package, version in data_source_versions(configuration, cluster).items():
         if version is None:
             where = f"the Python that the cluster file names for {configuration.framework}"
-            yield f"data_source {configuration.data_source} needs {package}, which is not installed in {where}"
+            source = data_sources.load(configuration.data_source)
+            here = f"`{source.remedy}` installs it in this project's own environment"
+            yield f"data_source {source.name} needs {package}, which is not installed in {where}; {here}"
 
 
 def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, ...]) -> Mapping[str, str]:

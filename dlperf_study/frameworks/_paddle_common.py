@@ -46,6 +46,15 @@ def gpu_support() -> GpuSupport:
     return GpuSupport(str(version.cuda()), str(version.cudnn()), nccl, names, obstacle)
 
 
+def on_device(values: Any) -> Any:
+    """Return an array of numpy, or a tensor, as a tensor on this process's device; a tensor there is not copied."""
+    import paddle
+
+    if not paddle.is_tensor(values):
+        return paddle.to_tensor(values)
+    return values.cuda() if on_gpu() else values
+
+
 def stopwatch() -> Stopwatch:
     """Return the stopwatch of this process's device."""
     if not on_gpu():

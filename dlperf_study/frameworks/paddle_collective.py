@@ -144,10 +144,8 @@ class CollectiveTrainer:
 
     def on_device(self, images: Any, labels: Any) -> tuple[Any, Any]:
         """Return a batch as tensors on the device of this rank."""
-        import paddle
-
-        placed = paddle.to_tensor(images)
-        return _paddle_common.in_layout(self._configuration, placed), paddle.to_tensor(labels)
+        placed = _paddle_common.on_device(images)
+        return _paddle_common.in_layout(self._configuration, placed), _paddle_common.on_device(labels)
 
     def first_step(self, batch: tuple[Any, Any]) -> str:
         """Do the first step; return the number format in which its first convolution computed."""

@@ -71,8 +71,8 @@ def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
     """Return the request to start for each node index; raises RunFailed where too few ports are free on all nodes."""
     values = _values(run)
     ssh_commands: dict[str, list[str]] = {}
-    # A node without commands of its own is reached from another, by address.
-    if not all(run.commands_on(index) for index in run.ready):
+    # The first node starts the ranks of the others, which it reaches by address.
+    if run.submission.starts_other_nodes and run.submission.nodes > 1:
         ssh_commands = {address: list(run.nodes[index].shell_argv()) for index, address in run.addresses.items()}
     common = {
         "folder": fill(run.submission.folder_there, values),

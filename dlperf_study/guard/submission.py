@@ -52,6 +52,7 @@ class Submission:
     nodes: int = 1
     framework: str = ""
     gpus_per_node: int = 0
+    starts_other_nodes: bool = False
     device_name: str = ""
     link: str = ""
     node_folder: str = ""
@@ -147,6 +148,7 @@ def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_
         rank_output=job.rank_output,
         framework=job.framework,
         gpus_per_node=job.gpus_per_node,
+        starts_other_nodes=job.starts_other_nodes,
         device_name=cluster.device_name,
         link=cluster.link,
         python=(*cluster.container, job.tasks[0].argv[0]),

@@ -62,7 +62,9 @@ def render(job: Job, cluster: Cluster, folder: Path) -> Submission:
         raise StudyFileError(f"cluster {cluster.name}: kubernetes.images has none for {job.framework}, and no default")
     pods = pods_of(job)
     submission = submission_of("kubernetes", _with_pods_as_nodes(job, pods), cluster, folder, f"{NODE_FOLDER}/run")
-    if cluster.settings.mpi_operator and job.starts_other_nodes and len(pods) > 1:
+    # The operator makes pods of one kind only: none for what serves the ranks.
+    has_servers = any(pod.role is PodRole.SERVER for pod in pods)
+    if cluster.settings.mpi_operator and job.starts_other_nodes and len(pods) > 1 and not has_servers:
         manifests = mpi_manifests(submission, job.nodes, cluster, image)
     else:
         manifests = run_manifests(submission, pods, cluster, image)

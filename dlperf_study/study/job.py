@@ -30,6 +30,10 @@ class TaskRole(StrEnum):
     SERVER = "server"
 
 
+#: How the names of tasks begin that make batches for a rank; their role is that of a server.
+PRODUCER = "producer"
+
+
 @dataclass(frozen=True)
 class Task:
     """One command on one node.

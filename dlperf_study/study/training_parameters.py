@@ -141,6 +141,33 @@ class TrainingParameters:
         "where samples come from",
         published=True,
     )
+    data_workers: int = parameter(
+        -1,
+        "Data workers",
+        "processes that make the batches of a rank; -1: the data source's own choice",
+        bounds=(0, MAX_DEVICES_PER_NODE),
+        note="0: the rank makes them itself",
+    )
+    prefetch_batches: int = parameter(
+        -1,
+        "Prefetch",
+        "batches that are made ahead of their step; -1: the data source's own choice",
+        unit="batches",
+        bounds=(1, 1_000),
+    )
+    decoder_threads: int = parameter(
+        -1,
+        "Decoder threads",
+        "threads of a rank that decode images; -1: the data source's own choice",
+        bounds=(1, MAX_DEVICES_PER_NODE),
+        note="`dali` only",
+    )
+    remote_producers: bool = parameter(
+        False,
+        "Remote producers",
+        "whether the batches of a rank are made on the node after its own",
+        note="`zmq` only",
+    )
     image_set: str = parameter(
         "none",
         "Image set",

@@ -1,23 +1,39 @@
 """The batches of every data source: their shapes and types, and that only a fixed source repeats one."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dlperf_study import data_sources
 from dlperf_study.data_sources._base import Batches, Consumer
+from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
 from dlperf_study.study.configuration import Configuration
+from tests.data_sources.serving import producer
 from tests.evidence_factory import configuration
+from tests.image_sets import tiny
 
 SMALL = {"image_size": 16, "classes": 10, "batch_per_device": 3}
 
 
-def opened(name: str, rank: int = 0, **changes: object) -> "closing[Batches]":
-    """Open a data source for one of two ranks that train with its first library."""
+@pytest.fixture(autouse=True)
+def pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The images of sources that read some."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tiny.class_folders(tmp_path / "pictures")))
+
+
+@contextmanager
+def opened(name: str, rank: int = 0, **changes: object) -> "Iterator[Batches]":
+    """Open a data source for one of two ranks that train with its first library, with its producer if it has one."""
     source = data_sources.load(name)
+    if next(source.obstacles(configuration(data_source=name), ""), ""):
+        changes["image_set"] = "pictures"
     asked: Configuration = configuration(data_source=name, **{**SMALL, **changes})
-    return closing(source.open(asked, Consumer(rank, 2, next(iter(source.libraries), "none"))))
+    consumer = Consumer(rank, 2, next(iter(source.libraries), "none"))
+    with producer(asked, rank), closing(source.open(asked, consumer)) as batches:
+        yield batches
 
 
 def arrays(batches: Batches) -> tuple[np.ndarray, np.ndarray]:

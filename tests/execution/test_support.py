@@ -150,6 +150,6 @@ def test_a_data_source_whose_package_is_missing_is_a_reason(monkeypatch: pytest.
     monkeypatch.setattr(data_sources, "load", lambda name: source)
     assert unsupported_here(configuration(), CLUSTER) == (
         "data_source synthetic_device needs pip-of-nobody, which is not installed in the Python that the cluster file "
-        "names for paddle_collective"
+        "names for paddle_collective; `pip install -r requirements.lock` installs it in this project's own environment"
     )
     assert data_source_versions(configuration(), CLUSTER) == {"pytest": pytest.__version__, "pip-of-nobody": None}

@@ -84,7 +84,8 @@ def test_a_server_that_ends_after_the_trainers_of_its_node_is_still_a_failure(fo
 
 
 def test_a_node_without_a_command_has_a_guard_and_a_way_there(folder: Path) -> None:
-    result = run(replace(submission(folder, "ssh -o A=b {host_1} 'echo $FOLDER-there; exit 4'; echo $?"), nodes=2))
+    requested = submission(folder, "ssh -o A=b {host_1} 'echo $FOLDER-there; exit 4'; echo $?")
+    result = run(replace(requested, nodes=2, starts_other_nodes=True))
     assert result.outcome == "completed", result
     assert (folder / "node-0.log").read_text() == f"{folder}-there\n4\n"
     assert [node["load"]["busy_cores_during"] is None for node in result.nodes] == [False, True]

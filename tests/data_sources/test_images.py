@@ -1,0 +1,130 @@
+"""Sources that read images: the same samples from each, divided among the ranks."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dlperf_study import data_sources
+from dlperf_study.data_sources._base import Batches, Consumer
+from dlperf_study.data_sources._host_batches import host_batches
+from dlperf_study.data_sources._samples import Samples, batch_positions, samples_of
+from dlperf_study.errors import ImageSetError, RunError
+from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
+from dlperf_study.image_sets.opening import open_image_set
+from dlperf_study.study.configuration import Configuration
+from tests.data_sources.serving import producer
+from tests.evidence_factory import configuration
+from tests.image_sets import tiny
+
+BATCHES = 5
+READING = {"image_set": "pictures", "image_size": 16, "classes": 3, "batch_per_device": 3, "devices_per_node": 2}
+
+
+@pytest.fixture(params=["class_folders", "cifar10"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tiny image set, which is that of this process."""
+    path = getattr(tiny, request.param)(tmp_path / "pictures")
+    monkeypatch.setenv(FOLDER_VARIABLE, str(path))
+    return Path(path)
+
+
+@contextmanager
+def opened(source: str, library: str = "none", rank: int = 0, **changes: Any) -> Iterator[Batches]:
+    requested = configuration(data_source=source, **{**READING, **changes})
+    with producer(requested, rank), closing(_open(source, requested, Consumer(rank, 2, library))) as batches:
+        yield batches
+
+
+def _open(source: str, requested: Configuration, consumer: Consumer) -> Batches:
+    return data_sources.load(source).open(requested, consumer)
+
+
+def digest(source: str, library: str = "none", **changes: Any) -> str:
+    """Return a digest of the first batches of a source."""
+    values = hashlib.sha256()
+    with opened(source, library, **changes) as batches:
+        for _ in range(BATCHES):
+            for array in batches.next():
+                values.update(np.asarray(array).tobytes())
+    return values.hexdigest()
+
+
+@pytest.mark.needs("torch")
+def test_every_source_delivers_the_same_tensors_for_the_same_seed(folder: Path) -> None:
+    for rank in (0, 1):
+        expected = digest("files", "paddle", rank=rank, data_workers=0)
+        assert digest("files", "paddle", rank=rank, data_workers=2) == expected
+        assert digest("files", "torch", rank=rank, data_workers=2) == expected
+        assert digest("zmq", rank=rank) == expected
+    assert digest("files", "paddle", data_workers=0) != expected
+    assert digest("files", "paddle", data_workers=0, seed=1) != digest("files", "paddle", data_workers=0)
+
+
+def test_the_ranks_share_every_pass_over_the_set_and_each_pass_has_its_order(folder: Path) -> None:
+    samples = samples_of(configuration(**READING))
+    count, ranks = len(samples.image_set), [Consumer(rank, 2, "none") for rank in (0, 1)]
+    positions: list[int] = []
+    # Two batches of three on two ranks are one pass over twelve images.
+    for rank in ranks:
+        for batch in islice(batch_positions(configuration(**READING), rank), 4):
+            positions.extend(batch)
+    assert sorted(positions) == list(range(2 * count))
+    passes = [[samples._index(position) for position in range(first, first + count)] for first in (0, count)]
+    assert sorted(passes[0]) == sorted(passes[1]) == list(range(count))
+    assert passes[0] != passes[1]
+
+
+def test_a_sample_has_the_label_of_its_image_and_is_cut_from_it(tmp_path: Path) -> None:
+    """Every class has one colour here, which a cut, a flip and a change of scale leave as it is."""
+    from PIL import Image
+
+    from dlperf_study.image_sets.photographs import write_class_folders
+
+    colours = [(255, 0, 0), (0, 255, 0), (10, 20, 30)]
+    flat = [[Image.new("RGB", (40, 30), colour) for _ in range(2)] for colour in colours]
+    write_class_folders(tmp_path, ("a", "b", "c"), flat)
+    samples = Samples(open_image_set(tmp_path), 8, seed=0)
+    for position in range(12):
+        image, label = samples[position]
+        colour = (np.array(colours[label]) / 255 - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)
+        assert (image.shape, image.dtype) == ((3, 8, 8), np.float32)
+        # JPEG changes a colour by a few of 255 values.
+        assert np.abs(image - colour[:, None, None]).max() < 0.1
+
+
+def test_without_an_image_set_the_host_makes_values_up() -> None:
+    first, second = islice(host_batches(configuration(batch_per_device=2, image_size=8), Consumer(0, 1, "none")), 2)
+    assert first[0].shape == (2, 3, 8, 8)
+    assert not np.array_equal(first[0], second[0])
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("library", ["paddle", "torch"])
+# PaddlePaddle reads in a thread, which ends with the exception.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_broken_image_is_named_by_the_process_that_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, workers: int
+) -> None:
+    path = tiny.class_folders(tmp_path)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(path))
+    for file in (path / "train").rglob("*.JPEG"):
+        file.write_bytes(b"x")
+    message = rf"^{path}/train/\w+/\w+\.JPEG can't be decoded: it is no image$"
+    with opened("files", library, data_workers=workers) as batches, pytest.raises(ImageSetError, match=message):
+        batches.next()
+
+
+def test_a_producer_that_is_not_there_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlperf_study.data_sources.zmq.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setenv("DLPERF_STUDY_PRODUCERS", "127.0.0.1:9")
+    message = r"^the producer at 127\.0\.0\.1:9 sent no batch for 0\.2 s$"
+    batches = _open("zmq", configuration(), Consumer(0, 1, "none"))
+    with closing(batches), pytest.raises(RunError, match=message):
+        batches.next()
