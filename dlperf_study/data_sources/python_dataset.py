@@ -1,6 +1,7 @@
 """A Python dataset behind the loader of the training library: worker processes, shared memory and prefetch.
 
-Batches are tensors of the library, on the CPU. The samples are made up, or images of an image set.
+Batches are tensors of the library, on the CPU; without workers the rank makes them itself, as numpy's arrays. The
+samples are made up, or images of an image set.
 """
 
 from typing import Any
@@ -21,7 +22,9 @@ class DatasetBatches:
     def __init__(self, configuration: Configuration, consumer: Consumer) -> None:
         samples, positions = host_samples(configuration), batch_positions(configuration, consumer)
         workers, prefetch = workers_and_prefetch(configuration)
-        self._batches: Any = LOADERS[consumer.library](samples, positions, workers, prefetch)
+        self._batches: Any = map(samples.batch, positions)
+        if workers:
+            self._batches = LOADERS[consumer.library](samples, positions, workers, prefetch)
 
     def next(self) -> Batch:
         """Wait for the next batch; raises RunError if a worker failed or ended."""
@@ -35,7 +38,10 @@ class DatasetBatches:
         return images, labels
 
     def close(self) -> None:
-        """End the worker processes, as the loaders do when nothing refers to them."""
+        """End the worker processes; Paddle's are kept alive by a thread that refers to the iterator."""
+        end_workers = getattr(self._batches, "_try_shutdown_all", None)
+        if end_workers:
+            end_workers()
         self._batches = None
 
 

@@ -1,16 +1,16 @@
 """Batches from a Python generator and from a Python dataset: the same ones, and one message when their maker ends."""
 
-import os
-import signal
 import threading
 import time
 from contextlib import closing
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from dlperf_study import data_sources
+from dlperf_study.data_sources import python_dataset
 from dlperf_study.data_sources._base import Batches, Consumer
 from dlperf_study.data_sources._made_up_samples import MadeUpSamples
 from dlperf_study.data_sources.python_queue import QueuedBatches
@@ -87,18 +87,28 @@ def test_a_queue_holds_no_more_than_its_depth_and_its_thread_ends_when_it_is_clo
     assert threading.active_count() == before
 
 
-def test_a_worker_that_is_killed_is_one_message() -> None:
-    with opened("python_dataset", data_workers=1) as batches:
+def test_no_worker_outlives_its_source() -> None:
+    before = set(psutil.Process().children())
+    with opened("python_dataset", data_workers=2) as batches:
         batches.next()
-        [worker] = _children()
-        os.kill(worker, signal.SIGKILL)
-        with pytest.raises(RunError, match="^the loader of data source python_dataset ended: "):
-            for _ in range(20):
-                batches.next()
+        assert len(set(psutil.Process().children()) - before) == 2
+    assert set(psutil.Process().children()) <= before
 
 
-def _children() -> list[int]:
-    """Return the processes that this one has started and that are alive."""
-    import psutil
+class BrokenSamples:
+    """A dataset without samples."""
 
-    return [child.pid for child in psutil.Process().children() if "resource_tracker" not in " ".join(child.cmdline())]
+    def __getitem__(self, position: int) -> Any:
+        raise ValueError(f"no sample {position}")
+
+    def batch(self, positions: range) -> Any:
+        return self[positions[0]]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_dataset_that_fails_is_one_message(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    monkeypatch.setattr(python_dataset, "host_samples", lambda _: BrokenSamples())
+    with opened("python_dataset", data_workers=workers) as batches, pytest.raises(RunError) as caught:
+        batches.next()
+    assert str(caught.value).startswith("the loader of data source python_dataset ended: ")
