@@ -47,6 +47,8 @@ def check_names(configuration: Configuration, cluster: Cluster, locate: Locate) 
         kind, built = f"strategies of {framework}", frameworks.load(framework).strategies
         _require(f"{locate('strategy', strategy)} is", strategy, kind, built)
     _require(f"{locate('model', model)} is", model, "models", models.names())
+    source = configuration.data_source
+    _require(f"{locate('data_source', source)} is", source, "data sources", data_sources.names())
     launcher = launchers.load(cluster.launcher)
     images = launcher.images(cluster) if launcher.images else {}
     for key, section in (("python", cluster.python), (f"{cluster.launcher}.images", images)):
@@ -55,7 +57,7 @@ def check_names(configuration: Configuration, cluster: Cluster, locate: Locate) 
 
 
 def unknown_names(content: Any, source: str, location: Location | None = None) -> Iterator[str]:
-    """Yield a message for each framework and model in a study file that doesn't exist, by its key.
+    """Yield a message for each framework, model and data source of a study file that doesn't exist, by its key.
 
     ``content`` may have any other error too.
     """
@@ -64,9 +66,13 @@ def unknown_names(content: Any, source: str, location: Location | None = None) -
         for key, value in content.items() if isinstance(content, dict) else enumerate(content):
             yield from unknown_names(value, source, [*location, key])
         return
-    for parameter, names in (("framework", frameworks.names()), ("model", models.names())):
+    for parameter, names in (
+        ("framework", frameworks.names()),
+        ("model", models.names()),
+        ("data_source", data_sources.names()),
+    ):
         if parameter in location and isinstance(content, str) and content not in names:
-            yield unknown_name(f"{source}: {key_path(location)} is", content, f"{parameter}s", names)
+            yield unknown_name(f"{source}: {key_path(location)} is", content, f"{parameter.replace('_', ' ')}s", names)
 
 
 def strategies() -> tuple[str, ...]:
