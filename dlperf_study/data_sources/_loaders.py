@@ -10,7 +10,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dlperf_study.data_sources._base import Batch
+from dlperf_study.data_sources._base import Batch, Consumer
+from dlperf_study.data_sources._samples import batch_positions
+from dlperf_study.errors import ImageSetError, RunError
+from dlperf_study.study.configuration import Configuration
 
 #: Samples, positions, worker processes, batches ahead.
 Loader = Callable[[Any, Iterator[range], int, int], Iterator[Batch]]
@@ -51,3 +54,69 @@ def batches_per_worker(prefetch: int, workers: int) -> int:
 
 
 LOADERS: dict[str, Loader] = {"paddle": paddle_loader, "torch": torch_loader}
+
+
+class LoadedBatches:
+    """What the loader of a library delivers to a rank; without workers the rank makes them itself, numpy arrays."""
+
+    def __init__(
+        self, samples: Any, configuration: Configuration, consumer: Consumer, workers: int, prefetch: int
+    ) -> None:
+        self._source = configuration.data_source
+        self._samples = _ReportingSamples(samples)
+        positions = batch_positions(configuration, consumer)
+        # Without workers, a loader of PaddlePaddle that meets a broken image would wait for ever.
+        self._batches: Any = map(samples.batch, positions)
+        if workers:
+            self._batches = LOADERS[consumer.library](self._samples, positions, workers, prefetch)
+
+    def next(self) -> Batch:
+        """Wait for the next batch.
+
+        Raises:
+            ImageSetError: with the file, for an image that can't be decoded.
+            RunError: a worker failed in another way, or ended.
+
+        """
+        try:
+            images, labels = next(self._batches)
+        # Each library has classes of its own for a worker that failed.
+        except Exception as error:
+            self._samples.raise_reported(error)
+            if isinstance(error, ImageSetError):
+                raise
+            lines = str(error).strip().splitlines()
+            reason = f"{type(error).__name__}: {lines[-1] if lines else 'no message'}"
+            raise RunError(f"the loader of data source {self._source} ended: {reason}") from error
+        return images, labels
+
+    def close(self) -> None:
+        """End the worker processes; Paddle's are kept alive by a thread that refers to the iterator."""
+        end_workers = getattr(self._batches, "_try_shutdown_all", None)
+        if end_workers:
+            end_workers()
+        self._batches = None
+
+
+class _ReportingSamples:
+    """Samples whose errors reach the process that trains: of some loaders only a general message does."""
+
+    def __init__(self, samples: Any) -> None:
+        from multiprocessing import SimpleQueue
+
+        self._samples = samples
+        self._errors: SimpleQueue[str] = SimpleQueue()
+
+    def __getitem__(self, position: int) -> tuple[Any, Any]:
+        """Return a sample; an error is reported, and raised."""
+        try:
+            image, label = self._samples[position]
+        except ImageSetError as error:
+            self._errors.put(str(error))
+            raise
+        return image, label
+
+    def raise_reported(self, cause: Exception) -> None:
+        """Raise the first error that was reported, if any."""
+        if not self._errors.empty():
+            raise ImageSetError(self._errors.get()) from cause

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from dlperf_study import data_sources
@@ -119,6 +120,15 @@ def test_a_broken_image_is_named_by_the_process_that_trains(
     message = rf"^{path}/train/\w+/\w+\.JPEG can't be decoded: it is no image$"
     with opened("files", library, data_workers=workers) as batches, pytest.raises(ImageSetError, match=message):
         batches.next()
+
+
+@pytest.mark.parametrize("library", ["paddle", pytest.param("torch", marks=pytest.mark.needs("torch"))])
+def test_no_worker_that_reads_files_outlives_its_source(folder: Path, library: str) -> None:
+    before = set(psutil.Process().children())
+    with opened("files", library, data_workers=1) as batches:
+        batches.next()
+        assert len(set(psutil.Process().children()) - before) == 1
+    assert set(psutil.Process().children()) <= before
 
 
 def test_a_producer_that_is_not_there_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
