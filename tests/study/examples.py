@@ -9,7 +9,10 @@ from dlperf_study.study.grid import DenominatorRule
 from dlperf_study.study.study import Study
 
 #: Those that come with the package.
-STUDIES = "allreduce, arcface, frameworks, input_pipeline, precision, quickstart, resnet50, vgg16_parameter_server"
+STUDIES = (
+    "allreduce, arcface, data_sources, frameworks, input_pipeline, precision, quickstart, resnet50, "
+    "vgg16_parameter_server"
+)
 STUDY = """\
 title: An example
 about: Made for a test.
