@@ -109,7 +109,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def add_page(folder: Path) -> None:
     """Add a page of the report: the notebook on quality, under another name and number."""
     notebook = (folder / "notebooks" / "quality.ipynb").read_text(encoding="utf-8")
-    new = notebook.replace('"page": 6', '"page": 7').replace("# Quality", "# New page").replace("quality-", "new-page-")
+    new = notebook.replace('"page": 6', '"page": 8').replace("# Quality", "# New page").replace("quality-", "new-page-")
     (folder / "notebooks" / "new_page.ipynb").write_text(new, encoding="utf-8")
 
 

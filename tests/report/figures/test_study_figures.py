@@ -76,7 +76,8 @@ def test_the_ideal_throughput_starts_at_the_baseline(mixed: Dataset) -> None:
 def test_the_ideal_line_starts_at_a_baseline_of_another_series(paths: StudyPaths) -> None:
     local = configuration(framework="paddle_ps", strategy="local")
     served = configuration(framework="paddle_ps", strategy="async", devices_per_node=2, servers=1)
-    dataset = write_titled(paths, [Planned(local, ALONE), Planned(served, TOGETHER, baseline=local)])
+    pushed = replace(TOGETHER, exchange="push_pull")
+    dataset = write_titled(paths, [Planned(local, ALONE), Planned(served, pushed, baseline=local)])
     ideals = lines(axes_of(only(figures.scaling(dataset)))[0], "ideal")
     assert [1, 2] in [list(ideal.get_xdata()) for ideal in ideals]
 
