@@ -101,7 +101,9 @@ def test_no_package_is_in_two_locks():
     assert len(set.union(*locks)) == sum(map(len, locks))
 
 
-@pytest.mark.parametrize("part", ["torch", "horovod", "tensorflow-cpu"])
+@pytest.mark.parametrize(
+    "part", ["torch", "horovod", pytest.param("tensorflow-cpu", marks=pytest.mark.needs("tensorflow"))]
+)
 def test_all_that_a_framework_needs_is_pinned_and_fits(part):
     pinned = {name: pin for lock in LOCKS for name, pin in pins(lock).items()}
     needed = [Requirement(text) for text in requires(part) or []]
