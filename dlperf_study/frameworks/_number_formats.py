@@ -8,7 +8,7 @@ from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.precision import SCALED
 from dlperf_study.wording import level
 
-#: The constant of Paddle's ResNet-50 of 2020 (``--scale_loss`` of its scripts), with which DLPerf measured it.
+#: ``--scale_loss`` in DLPerf's scripts of 2020 for Paddle's ResNet-50 (PaddlePaddle/resnet50v1.5/scripts).
 STATIC_LOSS_SCALE = 128.0
 #: Where dynamic loss scaling begins; every overflow halves it, and so many steps without one double it.
 FIRST_LOSS_SCALE, GROWTH_STEPS = 2.0**16, 2000

@@ -84,6 +84,7 @@ def trial(configuration: Configuration, batch: int) -> Configuration:
         measured_seconds=0.0,
         computation_steps=0,
         exchange_steps=0,
+        input_steps=0,
         trace_steps=0,
         repeats=1,
     )

@@ -14,9 +14,9 @@ from dlperf_study.wording import counted, duration, level
 
 #: A longer list is shortened to so many of its first and of its last rows.
 LONGEST_LIST, ENDS = 200, 10
-#: What a configuration has no value of where its baseline or reference can't run.
 NO_SEARCH: Mapping[str, BatchSearch] = MappingProxyType({})
 NOTHING: Mapping[str, str] = MappingProxyType({})
+#: What a configuration has no value of where its baseline or reference can't run.
 _COMPARED: dict[Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
 
 
@@ -31,9 +31,8 @@ def describe(
 
     ``run_seconds``: the mean seconds of an earlier run here, by the identity of its configuration. ``not_fitting``: why
     a configuration does not fit in memory, as an earlier run showed, by identity. ``searches``: what is known of the
-    largest batches, by identity. ``complete``: list
-    every configuration. Without it, of more than LONGEST_LIST only the first and the last are listed, and of those that
-    can't run how many there are for each reason.
+    largest batches, by identity. ``complete``: list every configuration. Without it, of more than LONGEST_LIST only the
+    first and the last are listed, and of those that can't run how many there are for each reason.
     """
     parts = [_head(plan, run_seconds, not_fitting)]
     if plan.why_not_gpu:

@@ -84,7 +84,7 @@ class TrainingParameters:
         "how losses are scaled in reduced precision",
         levels=("none", "dynamic", "static"),
         published=True,
-        note="for `amp_fp16` and `amp_fp16_o2` only; `static` is a factor of 128, that of Paddle's ResNet-50 of 2020",
+        note="for `amp_fp16` and `amp_fp16_o2` only; `static` is a factor of 128, that of DLPerf's ResNet-50 of 2020",
     )
     compiler: str = parameter(
         "none",
