@@ -15,9 +15,9 @@ CLUSTER = Cluster("four", 4, 4, "cpu", "a CPU", "ssh")
 
 def extended(framework: str, remote: bool = False) -> tuple[Job, Job]:
     """Return the job of two ranks on each of two nodes, without producers and with them."""
-    asked = replace(configuration(devices_per_node=2), framework=framework, nodes=2, remote_producers=remote)
-    job = frameworks.load(framework).job(asked, CLUSTER)
-    return job, with_producers(job, asked)
+    trained = replace(configuration(devices_per_node=2), framework=framework, nodes=2, remote_producers=remote)
+    job = frameworks.load(framework).job(trained, CLUSTER)
+    return job, with_producers(job, trained)
 
 
 @pytest.mark.parametrize("framework", ["paddle_collective", "torch_ddp", "horovod_torch"])
@@ -44,10 +44,10 @@ def test_a_rank_finds_the_endpoint_of_its_producer(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_remote_producer_needs_another_node() -> None:
-    asked = replace(configuration(), data_source="zmq", remote_producers=True)
+    with_remote_producers = replace(configuration(), data_source="zmq", remote_producers=True)
     obstacles = data_sources.load("zmq").obstacles
-    assert list(obstacles(asked, "paddle")) == ["remote_producers needs nodes of at least 2"]
-    assert list(obstacles(replace(asked, nodes=2), "paddle")) == []
+    assert list(obstacles(with_remote_producers, "paddle")) == ["remote_producers needs nodes of at least 2"]
+    assert list(obstacles(replace(with_remote_producers, nodes=2), "paddle")) == []
 
 
 def test_sources_of_images_need_a_set() -> None:

@@ -36,8 +36,8 @@ def subjects(dataset):
 
 def test_configurations_that_differ_in_their_batch_have_the_same_largest(paths, search):
     dataset = collect(paths)
-    found = dataset.configurations[["largest_batch", "too_large_batch", "batch_trials"]]
-    assert found.to_numpy().tolist() == [[2, 3, 3]] * 2
+    largest_batches = dataset.configurations[["largest_batch", "too_large_batch", "batch_trials"]]
+    assert largest_batches.to_numpy().tolist() == [[2, 3, 3]] * 2
     assert not {"plan", "largest_batch"} & set(subjects(dataset))
     assert len(dataset.runs) == 6
 

@@ -14,13 +14,15 @@ STEPS, RANKS = 3, 2
 
 
 def test_every_step_applies_the_mean_of_all_gradients_before_the_next(tmp_path: Path) -> None:
-    asked = synchronous(RANKS)
-    run_script(asked, tmp_path / "servers", "synchronous_ranks.py")
+    with_servers = synchronous(RANKS)
+    run_script(with_servers, tmp_path / "servers", "synchronous_ranks.py")
     first, second = (np.load(tmp_path / "servers" / f"parameters-{rank}.npy") for rank in range(RANKS))
     np.testing.assert_array_equal(first, second)
 
     run_script(
-        replace(asked, strategy="local", servers=0, devices_per_node=1), tmp_path / "alone", "averaging_process.py"
+        replace(with_servers, strategy="local", servers=0, devices_per_node=1),
+        tmp_path / "alone",
+        "averaging_process.py",
     )
     alone = np.load(tmp_path / "alone" / "parameters.npy")
     smallest_change = np.abs(np.diff(alone, axis=0)).max(axis=1).min()

@@ -106,5 +106,5 @@ def test_slurm_holds_its_jobs_by_groups_of_its_own() -> None:
 def test_in_kubernetes_the_limit_is_that_of_the_pods(resources: dict[str, str], devices: int, reason: str) -> None:
     settings = KubernetesSettings(images={"default": "image"}, resources=resources)
     cluster = replace(CLUSTER, launcher="kubernetes", settings=settings)
-    asked = configuration(cpu_limit=0.3, devices_per_node=devices)
-    assert kubernetes.LAUNCHER.cpu_limit_obstacle(cluster, asked) == reason
+    limited = configuration(cpu_limit=0.3, devices_per_node=devices)
+    assert kubernetes.LAUNCHER.cpu_limit_obstacle(cluster, limited) == reason

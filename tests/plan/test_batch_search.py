@@ -51,7 +51,7 @@ def test_what_is_known_is_said() -> None:
 
 
 def test_configurations_that_differ_in_batch_and_measurement_share_their_trials() -> None:
-    asked = configuration(batch_per_device=8)
-    other = replace(asked, batch_per_device=16, measured_steps=50, repeats=9, max_warmup_seconds=3.0)
-    assert trial(asked, 4) == replace(trial(other, 4), timeout_seconds=asked.timeout_seconds)
-    assert trial(asked, 4).identity != trial(replace(asked, precision="amp_bf16"), 4).identity
+    smaller = configuration(batch_per_device=8)
+    other = replace(smaller, batch_per_device=16, measured_steps=50, repeats=9, max_warmup_seconds=3.0)
+    assert trial(smaller, 4) == replace(trial(other, 4), timeout_seconds=smaller.timeout_seconds)
+    assert trial(smaller, 4).identity != trial(replace(smaller, precision="amp_bf16"), 4).identity

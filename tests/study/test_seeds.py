@@ -92,13 +92,13 @@ def test_vgg16_compares_each_configuration_with_one_process_of_the_same_batch_an
     plan = build_plan(load_study("vgg16_parameter_server"), cluster(100, 1), anything_goes)
     by_identity = {entry.configuration.identity: entry.configuration for entry in plan.entries}
     for entry in plan.entries:
-        baseline, asked = by_identity[entry.baseline_identity], entry.configuration
+        baseline, configuration = by_identity[entry.baseline_identity], entry.configuration
         assert (baseline.servers, baseline.world_size) == (0, 1)
-        assert baseline.strategy == ("local" if asked.framework == "paddle_ps" else "all_reduce")
-        alone = "tensorflow_mirrored" if asked.framework == "tensorflow_ps" else asked.framework
+        assert baseline.strategy == ("local" if configuration.framework == "paddle_ps" else "all_reduce")
+        alone = "tensorflow_mirrored" if configuration.framework == "tensorflow_ps" else configuration.framework
         assert baseline.framework == alone
         for name in ("batch_per_device", "data_source"):
-            assert getattr(baseline, name) == getattr(asked, name)
+            assert getattr(baseline, name) == getattr(configuration, name)
 
 
 #: Windows by time: what was published has numbers of steps.

@@ -84,11 +84,11 @@ def test_batches_are_a_task_without_what_its_steps_wait_for_them(dataset: Datase
 
 def test_a_stage_that_our_windows_do_not_measure_says_so(dataset: Dataset) -> None:
     table = stages(dataset)
-    two = cells_of(table, "MobileNetV2: time profiling", "2", ours=True)
-    assert {two[label].text for label in (MODEL, COPY, UPDATE)} == {MISSING}
-    assert two[UPDATE].footnote == "not measured apart: in forward + backward"
-    one = cells_of(table, "MobileNetV2: time profiling", "1", ours=True)
-    assert (one[GRADIENT].text, one[GRADIENT].footnote) == (MISSING, "one worker alone exchanges nothing")
+    two_workers = cells_of(table, "MobileNetV2: time profiling", "2", ours=True)
+    assert {two_workers[label].text for label in (MODEL, COPY, UPDATE)} == {MISSING}
+    assert two_workers[UPDATE].footnote == "not measured apart: in forward + backward"
+    one_worker = cells_of(table, "MobileNetV2: time profiling", "1", ours=True)
+    assert (one_worker[GRADIENT].text, one_worker[GRADIENT].footnote) == (MISSING, "one worker alone exchanges nothing")
 
 
 def test_only_the_same_network_and_images_on_the_same_kind_of_device_are_there(dataset: Dataset) -> None:
