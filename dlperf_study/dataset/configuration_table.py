@@ -59,8 +59,7 @@ def configurations_table(
     """Return the table, and a diagnostic for every ratio without a measured baseline or reference.
 
     ``separate`` has the columns of runs that are not counted, by identity: of the traced run, and of the trials of
-    batches; ``uneven`` the identities of configurations of which a
-    rank computed much slower than the others.
+    batches; ``uneven`` the identities of configurations of which a rank computed much slower than the others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     measurements, throughputs = _measurements(completed), throughputs_of(runs, plan)
@@ -245,7 +244,7 @@ class _StepParts:
             parts = dict.fromkeys(parts, of_itself(self._runs[identity]))
         is_uneven = identity in self._uneven or reference_identity in self._uneven
         columns: dict[str, Any] = {"difference_lies_in": explaining_part(decided, parts, is_uneven)}
-        for part in parts.keys() & set(PARTS):
+        for part in filter(parts.__contains__, PARTS):
             difference = parts[part]
             name = part.replace("_seconds", "_difference_seconds")
             columns |= {name: difference.mean, **interval_columns(name, difference.interval())}

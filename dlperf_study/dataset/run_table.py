@@ -80,12 +80,10 @@ def _environment_columns(run: Run) -> dict[str, Any]:
 
 def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
     facts = run.ranks[0].facts
-    described = (
-        *("parameters", "gradient_bytes", "flops_per_sample", "computed_in", "exchange", "library", "library_version"),
-    )
+    described = ("parameters", "gradient_bytes", "flops_per_sample", "computed_in", "exchange", "library")
     return {
         "host": ", ".join(hosts_of(run)),
-        **{name: facts.get(name) for name in described},
+        **{name: facts.get(name) for name in (*described, "library_version")},
         "compile_seconds": _compile_seconds(run),
         "loss_scale": run.ranks[0].end.get("loss_scale"),
         "skipped_steps": slowest_training(run).skipped_steps,
@@ -117,10 +115,10 @@ def _steadiness_columns(run: Run, tolerance: float) -> dict[str, str | int | Non
 
 
 def _compile_seconds(run: Run) -> float | None:
-    """Return how long the first steps of a compiled network took; None without a compiler."""
-    if run.configuration.compiler == NO_COMPILER:
-        return None
-    return max((log.facts.get("first_steps_seconds", 0.0) for log in run.ranks), default=None)
+    """Return how long the first steps of a compiled network took; None without a compiler, or if a rank lacks it."""
+    seconds: list[float] = [log.facts["first_steps_seconds"] for log in run.ranks if "first_steps_seconds" in log.facts]
+    is_complete = run.configuration.compiler != NO_COMPILER and len(seconds) == len(run.ranks)
+    return max(seconds) if is_complete else None
 
 
 def _window_columns(run: Run) -> dict[str, Any]:

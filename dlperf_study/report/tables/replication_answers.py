@@ -91,7 +91,7 @@ def _sentence(first: Any, last: Any, ours: Estimate) -> str:
     published, bounds = last.value / first.value, _published_interval(first, last)
     interval = ours.factor_interval()
     ours_text = _factor(ours.factor, interval)
-    verdict = _verdict(published, bounds, interval)
+    verdict = compared(published, bounds, interval)
     published_text = _factor(published, bounds)
     return f"With {listed(changes)}, the throughput changes {published_text} in print and {ours_text} here: {verdict}."
 
@@ -109,11 +109,22 @@ def _factor(factor: float, interval: Interval | None) -> str:
     return "× ".join(with_interval(factor, interval.low, interval.high))
 
 
-def _verdict(published: float, bounds: Interval | None, ours: Interval | None) -> str:
-    """Return which of two ratios is larger, as far as their intervals tell; without one, that nothing is said."""
+def compared(published: float, bounds: Interval | None, ours: Interval | None) -> str:
+    """Return which of two ratios is larger, as far as their intervals tell.
+
+    ``bounds``: the interval of the published one. Without it only its printed value is compared with ours; without an
+    interval of ours nothing is said.
+    """
     if ours is None:
         return "without an interval of ours nothing is said of the difference"
-    low, high = (bounds.low, bounds.high) if bounds else (published, published)
-    if low > ours.high:
+    if bounds is None:
+        return f"the printed ratio, which has no interval, is {_position(published, ours)} the interval of ours"
+    if bounds.low > ours.high:
         return "the original gains more"
-    return "ours gains more" if high < ours.low else "no difference that these runs could tell"
+    return "ours gains more" if bounds.high < ours.low else "no difference that these runs could tell"
+
+
+def _position(value: float, interval: Interval) -> str:
+    if value > interval.high:
+        return "above"
+    return "below" if value < interval.low else "within"

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from dlperf_study.analysis.statistics import Interval
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.published import read_source
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.replications import NO_QUESTION
 from dlperf_study.report.tables import published_tables, replication_answers, replication_tables
+from dlperf_study.report.tables.replication_answers import compared
 from dlperf_study.report.tables.table import Cell, Table
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
@@ -93,21 +95,34 @@ def test_only_a_source_with_a_question_is_an_original(paths: StudyPaths) -> None
 
 
 @pytest.mark.parametrize(
-    ("exposed_seconds", "ours", "verdict"),
+    ("exposed_seconds", "ours", "position"),
     [
-        (0.024, "1.5", "no difference that these runs could tell"),
-        (0.080, "0.99", "the original gains more"),
-        (0.004, "1.8", "ours gains more"),
+        (0.024, "1.5", "within"),
+        (0.080, "0.99", "above"),
+        (0.004, "1.8", "below"),
     ],
 )
 def test_the_answer_compares_how_much_both_gain(
-    paths: StudyPaths, exposed_seconds: float, ours: str, verdict: str
+    paths: StudyPaths, exposed_seconds: float, ours: str, position: str
 ) -> None:
     recipe = replace(TOGETHER, exposed_seconds=exposed_seconds, noise=0.05)
     sentence = answer_to(workers(paths, recipe), "CPU only: Resnet50")
     assert sentence.startswith("With devices from 1 to 2, the throughput changes 1.54× (without an interval) in print")
     assert f" and {ours}" in sentence
-    assert sentence.endswith(f" here: {verdict}.")
+    assert sentence.endswith(f" here: the printed ratio, which has no interval, is {position} the interval of ours.")
+
+
+@pytest.mark.parametrize(
+    ("published", "verdict"),
+    [
+        (Interval(1.4, 1.5), "the original gains more"),
+        (Interval(1.2, 1.35), "no difference that these runs could tell"),
+        (Interval(1.0, 1.1), "ours gains more"),
+    ],
+)
+def test_two_intervals_that_do_not_overlap_are_a_difference(published: Interval, verdict: str) -> None:
+    middle = (published.low + published.high) / 2
+    assert compared(middle, published, Interval(1.2, 1.3)) == verdict
 
 
 def test_without_an_interval_of_ours_nothing_is_said_of_the_difference(paths: StudyPaths) -> None:
@@ -138,7 +153,7 @@ def test_a_table_by_batch_is_compared_from_its_first_to_its_last(paths: StudyPat
     dataset = write_titled(paths, planned, published=(VGG16,))
     sentence = answer_to(dataset, "Single Node Single Thread, PaddlePaddle Fluid")
     assert sentence.startswith("With batch per device from 32 to 256, the throughput changes 1.09×")
-    assert sentence.endswith("ours gains more.")
+    assert sentence.endswith("is below the interval of ours.")
 
 
 def test_what_differs_is_next_to_each_other(paths: StudyPaths) -> None:
