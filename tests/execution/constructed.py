@@ -1,11 +1,17 @@
 """Perform executions in this process, as their notebooks do."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import pytest
 
+from dlperf_study.evidence.run_record import RequestedRun
+from dlperf_study.execution import measurement
+from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.repetitions import REQUEST_VARIABLE, ConfigurationRuns, driver_request, require_no_failure
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.supervision.processes import DRIVER_MARK
 
 
 def perform(executions: Sequence[PendingExecution], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,3 +20,33 @@ def perform(executions: Sequence[PendingExecution], monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(REQUEST_VARIABLE, driver_request(execution.runs, "cpu"))
         require_no_failure(ConfigurationRuns(execution.configuration).perform())
         monkeypatch.delenv(REQUEST_VARIABLE)
+
+
+def measure_here(
+    measured: Callable[[Configuration, Sequence[RequestedRun]], MeasurementSummary], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let the driver measure one execution at a time by calling ``measured``, which executes no notebook."""
+
+    class MeasurementsHere:
+        def __init__(self, *_: object) -> None:
+            self.running: list[SimpleNamespace] = []
+
+        def __enter__(self) -> "MeasurementsHere":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            assert not self.running
+
+        def must_wait(self, configuration: Configuration) -> bool:
+            return bool(self.running)
+
+        def start(self, configuration: Configuration, runs: Sequence[RequestedRun]) -> None:
+            summary = measured(configuration, runs)
+            self.running.append(SimpleNamespace(configuration=configuration, news=lambda: [], summary=lambda: summary))
+
+        def finish_one(self, seconds: float) -> SimpleNamespace:
+            return self.running.pop()
+
+    # The driver of a notebook holds the lock for it.
+    monkeypatch.setenv(DRIVER_MARK, "this test")
+    monkeypatch.setattr(measurement, "Measurements", MeasurementsHere)

@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from dlperf_study.evidence.run_record import RequestedRun
-from dlperf_study.execution import measurement, progress
+from dlperf_study.execution import progress
 from dlperf_study.execution.driver import StudyResult, TooWide, run_study
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.support import load_cluster
 from dlperf_study.plan.plan import Plan
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.supervision.processes import DRIVER_MARK
-from tests.execution.constructed import perform
+from tests.execution.constructed import measure_here, perform
 
 #: Seconds that each run takes by the clock of these tests.
 RUN_SECONDS = 60.0
@@ -27,32 +25,13 @@ def measured(constructed_runs: None, monkeypatch: pytest.MonkeyPatch) -> list[tu
     runs_measured: list[tuple[str, int]] = []
     clock = [0.0]
 
-    class MeasurementsHere:
-        def __init__(self, *_: object) -> None:
-            self.running: list[SimpleNamespace] = []
+    def perform_in_time(configuration: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
+        perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
+        runs_measured.extend((configuration.identity, run.repetition) for run in runs)
+        clock[0] += RUN_SECONDS
+        return MeasurementSummary("completed", len(runs), is_failure=False)
 
-        def __enter__(self) -> "MeasurementsHere":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            assert not self.running
-
-        def must_wait(self, configuration: Configuration) -> bool:
-            return bool(self.running)
-
-        def start(self, configuration: Configuration, runs: Sequence[RequestedRun]) -> None:
-            perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
-            runs_measured.extend((configuration.identity, run.repetition) for run in runs)
-            clock[0] += RUN_SECONDS
-            summary = MeasurementSummary("completed", len(runs), is_failure=False)
-            self.running.append(SimpleNamespace(configuration=configuration, news=lambda: [], summary=lambda: summary))
-
-        def finish_one(self, seconds: float) -> SimpleNamespace:
-            return self.running.pop()
-
-    # The driver of a notebook holds the lock for it.
-    monkeypatch.setenv(DRIVER_MARK, "this test")
-    monkeypatch.setattr(measurement, "Measurements", MeasurementsHere)
+    measure_here(perform_in_time, monkeypatch)
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     return runs_measured
 

@@ -1,20 +1,17 @@
 """A configuration that fails in every round is not started in all of them."""
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 
 import pytest
 
 from dlperf_study.evidence.run_record import RequestedRun
-from dlperf_study.execution import measurement
 from dlperf_study.execution.driver import StudyResult, run_study
 from dlperf_study.execution.measurement import MeasurementSummary
 from dlperf_study.execution.pending import PendingExecution
 from dlperf_study.execution.support import load_cluster
 from dlperf_study.plan.plan import Plan
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.supervision.processes import DRIVER_MARK
-from tests.execution.constructed import perform
+from tests.execution.constructed import measure_here, perform
 
 CODE_1, CODE_2 = "failed: node-0 exited with code 1: no module", "failed: node-0 was ended by signal SIGKILL"
 #: Measures a plan in which the configuration of batch 8 ends like this in each of its executions: why it failed, or "".
@@ -27,35 +24,17 @@ def measure(plan: Plan, constructed_runs: None, monkeypatch: pytest.MonkeyPatch)
     endings: list[str] = []
     started: list[int] = []
 
-    class MeasurementsHere:
-        def __init__(self, *_: object) -> None:
-            self.running: list[SimpleNamespace] = []
+    def perform_or_fail(configuration: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
+        failure = ""
+        if configuration.batch_per_device == 8:
+            started.append(runs[0].repetition)
+            failure = endings.pop(0)
+        if not failure:
+            perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
+        message = f"run {runs[0].repetition} {failure or 'completed'}"
+        return MeasurementSummary(message, 0 if failure else len(runs), is_failure=bool(failure))
 
-        def __enter__(self) -> "MeasurementsHere":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            assert not self.running
-
-        def must_wait(self, configuration: Configuration) -> bool:
-            return bool(self.running)
-
-        def start(self, configuration: Configuration, runs: Sequence[RequestedRun]) -> None:
-            failure = ""
-            if configuration.batch_per_device == 8:
-                started.append(runs[0].repetition)
-                failure = endings.pop(0)
-            if not failure:
-                perform([PendingExecution(configuration, tuple(runs))], monkeypatch)
-            message = f"run {runs[0].repetition} {failure or 'completed'}"
-            summary = MeasurementSummary(message, 0 if failure else len(runs), is_failure=bool(failure))
-            self.running.append(SimpleNamespace(configuration=configuration, news=lambda: [], summary=lambda: summary))
-
-        def finish_one(self, seconds: float) -> SimpleNamespace:
-            return self.running.pop()
-
-    monkeypatch.setenv(DRIVER_MARK, "this test")
-    monkeypatch.setattr(measurement, "Measurements", MeasurementsHere)
+    measure_here(perform_or_fail, monkeypatch)
 
     def run(failures: Sequence[str]) -> tuple[StudyResult, list[int], list[str]]:
         endings[:], started[:] = failures, []
