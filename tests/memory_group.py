@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.guard.cgroups import MOUNT, own_group
+from dlperf_study.cluster.cpu_group import TREE
+from dlperf_study.guard.cgroups import own_group
 from tests.requirements import ROOT, need
 
 #: The file with the limit in bytes, of version 1 and of version 2.
@@ -19,8 +20,8 @@ LIMITS = ("memory.limit_in_bytes", "memory.max")
 def memory_group(limit_bytes: int) -> Iterator[Path]:
     """Make a group; skip the test where that is not allowed."""
     need(ROOT)
-    home = MOUNT / "memory"
-    group = (home if home.is_dir() else MOUNT) / f"dlperf-test-{uuid.uuid4().hex[:8]}"
+    home = TREE / "memory"
+    group = (home if home.is_dir() else TREE) / f"dlperf-test-{uuid.uuid4().hex[:8]}"
     try:
         group.mkdir()
         limit = next(group / name for name in LIMITS if (group / name).exists())

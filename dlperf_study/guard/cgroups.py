@@ -4,7 +4,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-MOUNT = Path("/sys/fs/cgroup")
+from dlperf_study.cluster.cpu_group import TREE
+
 _GROUPS_OF_THIS_PROCESS = Path("/proc/self/cgroup")
 #: The files in which a group counts its processes that were killed because memory was full, of version 2 and 1.
 _KILL_COUNTERS = ("memory.events", "memory.oom_control")
@@ -19,10 +20,10 @@ def own_group(controller: str) -> Path | None:
             _, controllers, path = line.split(":", 2)
             if controller in controllers.split(","):
                 # A container may see its own group as the whole, under a name that is only valid outside.
-                folders = [MOUNT / controller / path.lstrip("/"), MOUNT / controller]
+                folders = [TREE / controller / path.lstrip("/"), TREE / controller]
                 break
             if not controllers:
-                folders = [MOUNT / path.lstrip("/"), MOUNT]
+                folders = [TREE / path.lstrip("/"), TREE]
     return next((folder for folder in folders if folder.is_dir()), None)
 
 

@@ -28,7 +28,7 @@ def test_what_the_kernel_kills_in_another_group_is_no_kill_of_this_one() -> None
 
 def test_the_group_of_a_container_is_the_outermost_that_it_sees(tmp_path, monkeypatch) -> None:
     """By version 1 and 2; a name that is valid only outside is none."""
-    monkeypatch.setattr(cgroups, "MOUNT", tmp_path)
+    monkeypatch.setattr(cgroups, "TREE", tmp_path)
     monkeypatch.setattr(cgroups, "_GROUPS_OF_THIS_PROCESS", tmp_path / "groups")
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
