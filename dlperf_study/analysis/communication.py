@@ -152,6 +152,9 @@ def exposed_seconds(run: Run) -> float | None:
     computation, waiting = computation_seconds(run), input_seconds(run)
     if computation is None or waiting is None:
         return None
+    if exchange_kind(run) == NO_EXCHANGE:
+        # The computation is what the step is without the wait, up to rounding.
+        return 0.0
     return makespan_seconds(run) / slowest_training(run).steps - computation - waiting
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.formatting import display_name, is_missing, listed
+from dlperf_study.report.formatting import display_name, is_missing, level_name, listed
 from dlperf_study.report.series import measured_rows
 from dlperf_study.study.configuration import PARAMETERS, parameters_of
 from dlperf_study.study.job import Outcome
@@ -173,11 +173,11 @@ def computation_note(dataset: Dataset, model: str | None = None) -> str:
 
 
 def input_note(dataset: Dataset) -> str:
-    """Return whether the measured steps include reading samples; empty where nothing was measured."""
+    """Return whether the measured steps include waiting for samples; empty where nothing was measured."""
     sources = set(measured(dataset)["data_source"])
     if sources == {NOTHING_READ}:
         return "Samples are on the device before a step begins: nothing is read, and no input pipeline is compared."
-    return "Reading samples is part of a step and has no time of its own here." if sources else ""
+    return "For how long a step waits for its batch is a part of it: the input wait." if sources else ""
 
 
 def quick_label(dataset: Dataset) -> str:
@@ -212,12 +212,7 @@ def levels(values: pd.Series) -> str:
     distinct = _levels(values)
     if not any(isinstance(value, str) for value in distinct):
         distinct.sort()
-    return listed(list(map(_level_text, distinct))) or "not recorded"
-
-
-def _level_text(level: object) -> str:
-    """Return a level as a sentence has it: ``2`` of 2.0."""
-    return f"{level:g}" if isinstance(level, float) else display_name(level)
+    return listed([level_name(str(values.name), value) for value in distinct]) or "not recorded"
 
 
 def _levels(values: pd.Series) -> list[Any]:

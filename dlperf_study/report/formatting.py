@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.columns import COLUMNS
+from dlperf_study.study.configuration import PARAMETERS
 
 MISSING = "–"
 #: Between groups of three digits; LaTeX gets its own.
@@ -71,6 +72,19 @@ _NAMES = {
 def display_name(value: object) -> str:
     """Return the name of a value that a reader knows; numbers stay as they are."""
     return _NAMES.get(str(value), str(value).replace("_", " "))
+
+
+def level_name(parameter: str, level: Any) -> str:
+    """Return a level of a parameter as pages print it: ``2`` of 2.0, and the name of a default that is no number."""
+    if is_named_default(parameter, level):
+        return PARAMETERS[parameter].default_name
+    return f"{level:g}" if isinstance(level, float) else display_name(level)
+
+
+def is_named_default(parameter: str, level: Any) -> bool:
+    """Return whether a level is a default that is no number, as -1."""
+    entry = PARAMETERS.get(parameter)
+    return entry is not None and bool(entry.default_name) and level == entry.default
 
 
 def listed(items: list[str]) -> str:

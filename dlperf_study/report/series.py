@@ -14,7 +14,7 @@ from dlperf_study.analysis.published_points import Published
 from dlperf_study.analysis.scaling import series_factors
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.formatting import display_name, is_missing
+from dlperf_study.report.formatting import display_name, is_missing, level_name
 from dlperf_study.wording import counted
 
 SEPARATOR = " · "
@@ -23,7 +23,7 @@ _COUNTED = (("nodes", "node"), ("servers", "server"))
 #: The columns that name a group and its members, besides the varying factors.
 _GROUP_COLUMNS = ("framework", "model", "nodes", "servers", "world_size", "is_reference")
 #: What the level ``none`` of a parameter is called.
-_NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled"}
+_NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled", "image_set": "made-up images"}
 #: What may distinguish the published lines of one table.
 _OF_PUBLISHED_LINES = (
     *("program", "mode", "servers", "batch_per_device", "precision"),
@@ -128,7 +128,7 @@ def level_label(factor: str, value: Any) -> str:
         return _NONE_OF[factor]
     if isinstance(value, str) and value not in {"none", "replicated"}:
         return display_name(value)
-    return f"{COLUMNS[factor].label} {value}"
+    return f"{COLUMNS[factor].label} {level_name(factor, value)}"
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ class Configuration(TrainingParameters):
         -1,
         "Computation steps",
         "steps without exchange, half before and half after the measured window; -1: as many as it has; 0: none",
+        default_name="as many as are measured",
         scope=MEASUREMENT,
         unit="steps",
         bounds=(0, MAX_STEPS),

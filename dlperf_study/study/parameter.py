@@ -48,6 +48,7 @@ class Parameter:
         always_known: whether it is known of every run, ingested ones included.
         published: whether the table of published numbers has it too.
         note: what ``docs/study-files.md`` adds to the meaning, in Markdown.
+        default_name: what pages print of a default that is below the bounds, as -1.
         name, type, default: of the field that declares it; without a default, a study must give the value.
 
     """
@@ -63,6 +64,7 @@ class Parameter:
     always_known: bool = False
     published: bool = False
     note: str = ""
+    default_name: str = ""
     name: str = ""
     type: type = str
     default: Scalar | None = None

@@ -115,6 +115,7 @@ class TrainingParameters:
         -1,
         "Fusion",
         "largest buffer that gradients are fused into; -1: the library's own choice",
+        default_name="by default",
         scope=NETWORK,
         unit="MiB",
         bounds=(0, 65_536),
@@ -124,6 +125,7 @@ class TrainingParameters:
         -1.0,
         "Cycle time",
         "interval at which Horovod looks for gradients; -1: its own choice",
+        default_name="by default",
         scope=NETWORK,
         unit="ms",
         bounds=(0, 60_000),
@@ -145,6 +147,7 @@ class TrainingParameters:
         -1,
         "Data workers",
         "processes that make the batches of a rank; -1: the data source's own choice",
+        default_name="by default",
         bounds=(0, MAX_DEVICES_PER_NODE),
         note="0: the rank makes them itself",
     )
@@ -152,6 +155,7 @@ class TrainingParameters:
         -1,
         "Prefetch",
         "batches that are made ahead of their step; -1: the data source's own choice",
+        default_name="by default",
         unit="batches",
         bounds=(1, 1_000),
     )
@@ -159,6 +163,7 @@ class TrainingParameters:
         -1,
         "Decoder threads",
         "threads of a rank that decode images; -1: the data source's own choice",
+        default_name="by default",
         bounds=(1, MAX_DEVICES_PER_NODE),
         note="`dali` only",
     )
@@ -232,6 +237,7 @@ class TrainingParameters:
         -1,
         "Slowed rank",
         "the rank with the planted slowdown; -1: all ranks",
+        default_name="all ranks",
         scope=SELFTEST,
         bounds=(0, MAX_NODES * MAX_DEVICES_PER_NODE),
         note=SELFTEST_ONLY,

@@ -81,11 +81,12 @@ def test_input_is_by_how_much_waiting_for_batches_lengthens_the_step(
 
 
 def test_a_step_of_one_process_is_computation_and_input(make_run):
-    run = waiting(make_run({0: {"training": [0.5, 0.7]}}, measured_steps=2), {0: {"training": [0.1, 0.2]}})
-    columns = communication_of(run)
-    assert columns["computation_seconds"] == pytest.approx(0.45)
-    assert columns["input_seconds"] == pytest.approx(0.15)
-    assert columns["exposed_seconds"] == pytest.approx(0, abs=1e-12)
+    steps, waits = [0.52, 0.52, 0.51], [0.16, 0.12, 0.06]
+    columns = communication_of(waiting(make_run({0: {"training": steps}}, measured_steps=3), {0: {"training": waits}}))
+    assert columns["computation_seconds"] == pytest.approx(1.21 / 3)
+    assert columns["input_seconds"] == pytest.approx(0.34 / 3)
+    # Not a rounding error, which a table would show.
+    assert columns["exposed_seconds"] == 0
 
 
 def test_without_measured_computation_there_is_no_breakdown(make_run):

@@ -92,6 +92,11 @@ def test_without_references_there_is_no_group(paths: StudyPaths) -> None:
     ("factor", "value", "label"),
     [
         ("compiler", "none", "not compiled"),
+        ("image_set", "none", "made-up images"),
+        ("data_workers", -1, "Data workers by default"),
+        ("data_workers", 0, "Data workers 0"),
+        ("cycle_time_ms", -1.0, "Cycle time by default"),
+        ("cycle_time_ms", 2.5, "Cycle time 2.5"),
         ("compiler", "torch_compile", "torch.compile"),
         ("loss_scaling", "none", "loss not scaled"),
         ("loss_scaling", "static", "static"),

@@ -17,6 +17,7 @@ from dlperf_study.report.formatting import (
     display_name,
     integer,
     is_missing,
+    is_named_default,
     listed,
     plain,
     unit_of,
@@ -161,10 +162,9 @@ def about(dataset: Dataset) -> Table:
 
 def _levels_text(name: str, values: pd.Series) -> str:
     """Return the levels of a parameter with their unit, unless the label has it."""
-    if name == "computation_steps":
-        values = values.astype(object).replace(-1, "as many as are measured")
     unit = COLUMNS[name].unit
-    has_no_unit = not unit or unit in COLUMNS[name].label.lower().split() or not is_numeric_dtype(values)
+    is_named = any(is_named_default(name, value) for value in values)
+    has_no_unit = not unit or unit in COLUMNS[name].label.lower().split() or not is_numeric_dtype(values) or is_named
     return context.levels(values) if has_no_unit else f"{context.levels(values)} {unit}"
 
 
