@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.cluster.cpu_group import TREE
+from dlperf_study.cluster.cpu_group import TREE, CpuGroup, is_second_version
 from dlperf_study.guard.cgroups import own_group
 from tests.requirements import ROOT, need
 
@@ -31,7 +31,9 @@ def memory_group(limit_bytes: int) -> Iterator[Path]:
     try:
         yield group
     finally:
-        group.rmdir()
+        # A process that was killed takes a moment to leave it.
+        CpuGroup(group, is_second_version()).remove()
+        assert not group.exists()
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from dlperf_study.image_sets.opening import class_names, require_classes
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.job import VISIBLE_DEVICES, Outcome, TaskRole
-from dlperf_study.supervision.processes import RUN_MARK, end_marked, ending_words
+from dlperf_study.supervision.processes import RUN_MARK, end_marked, end_with_descendants, ending_words
 
 POLL_SECONDS = 0.05
 #: How long a guard may take to end everything and to report, before it exits in any case.
@@ -183,6 +183,7 @@ class _Guard:
     def end(self) -> None:
         """End all that is left of the run on this node, and report how its processes ended."""
         codes = {started.name: started.process.poll() for started in self._started}
+        end_with_descendants(started.process.pid for started in self._started if started.process.returncode is None)
         end_marked(RUN_MARK, self._coordinator.mark)
         remove_groups(self._coordinator.mark)
         for started in self._started:

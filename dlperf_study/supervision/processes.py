@@ -91,6 +91,19 @@ def end_marked(variable: str, value: str) -> list[str]:
     return ended
 
 
+def end_with_descendants(pids: Iterable[int]) -> list[str]:
+    """End processes and all below them, whatever their environment holds; return ``pid: command`` of each.
+
+    A process that is just starting a program has no environment that can be read, so its mark would not be found.
+    """
+    processes: dict[int, psutil.Process] = {}
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            processes |= {each.pid: each for each in (process, *process.children(recursive=True))}
+    return end(processes.values())
+
+
 def end(processes: Iterable[psutil.Process]) -> list[str]:
     """Kill processes and wait until they are dead; return ``pid: command`` of each.
 

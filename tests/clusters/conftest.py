@@ -86,7 +86,9 @@ def slurm_cluster(slurm: Slurm) -> Cluster:
 @pytest.fixture
 def busy(slurm: Slurm) -> Iterator[str]:
     """A job of somebody else on all nodes; its number."""
-    number = slurm.command("sbatch", "--parsable", "--nodes=4", "--exclusive", "--output=/dev/null", "--wrap=sleep 600")
+    # One process, which Slurm can't miss when it cancels a job that has just begun.
+    options = ("--parsable", "--nodes=4", "--exclusive", "--output=/dev/null")
+    number = slurm.command("sbatch", *options, "--wrap=exec sleep 600")
     yield number.strip()
     slurm.command("scancel", number.strip())
     wait_for(lambda: not slurm.jobs(), "the job of somebody else to end")

@@ -20,7 +20,7 @@ from dlperf_study.guard.submission import Command, Submission
 from dlperf_study.launchers.local import execute, nodes, render
 from dlperf_study.slurm.queue import SLURM_VARIABLES
 from dlperf_study.study.job import JobResult, Outcome
-from dlperf_study.supervision.processes import RUN_MARK, marked
+from dlperf_study.supervision.processes import RUN_MARK, marked, new_mark
 from tests.command_line import wait_for
 from tests.conftest import left_over
 from tests.frameworks.launching import CLUSTER, asynchronous, configuration
@@ -83,6 +83,17 @@ def test_success(tmp_path: Path) -> None:
 def test_a_run_is_over_when_its_trainers_are(tmp_path: Path) -> None:
     result = run(tmp_path, server="sleep 600", trainer="sleep 0.1")
     assert (result.outcome, result.exit_codes) == (Outcome.COMPLETED, {"server": None, "trainer": 0})
+
+
+def test_a_process_without_the_mark_of_its_run_is_ended_too(tmp_path: Path) -> None:
+    """As one that is just starting a program, whose environment can't be read."""
+    server = """exec env -i FOLDER="$FOLDER" sh -c 'sleep 600 & echo $$ $! > "$FOLDER/pids"; wait'"""
+    result = run(tmp_path, server=server, trainer='while [ ! -s "$FOLDER/pids" ]; do sleep 0.05; done')
+    assert result.outcome is Outcome.COMPLETED
+    ended = set(map(int, (tmp_path / "pids").read_text().split()))
+    # In a container there may be no process that reaps.
+    alive = [each.pid for each in psutil.process_iter(["status"]) if each.info["status"] != psutil.STATUS_ZOMBIE]
+    assert ended.isdisjoint(alive)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +238,9 @@ def test_an_unknown_launcher_is_answered_with_the_choices() -> None:
 
 def test_the_watch_of_these_tests_sees_a_survivor() -> None:
     """Otherwise its silence would mean nothing."""
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, RUN_MARK: "1-test"}) as survivor:
+    # Its owner lives: a study that begins elsewhere ends what has none.
+    mark = new_mark()
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, RUN_MARK: mark}) as survivor:
         assert survivor.pid in [process.pid for process in left_over()]
-        assert survivor.pid in [process.pid for process in marked(RUN_MARK, "1-test")]
+        assert survivor.pid in [process.pid for process in marked(RUN_MARK, mark)]
         survivor.kill()
