@@ -1,5 +1,6 @@
 """What a cluster file becomes: the cluster, and the examples that come with the package."""
 
+import re
 import sys
 
 import pytest
@@ -152,3 +153,15 @@ def test_pages_call_a_cluster_by_the_name_of_its_file(tmp_path):
 def test_a_path_may_be_given_as_text(tmp_path):
     file = write(tmp_path, CLUSTER, "v100")
     assert load_cluster(str(file)).name == str(file)
+
+
+@pytest.mark.parametrize("name", ["local", "cpu_hosts", "ssh", "slurm", "kubernetes"])
+def test_an_example_shows_how_the_images_of_the_studies_are_named(tmp_path, name):
+    text = (PROJECT / "params" / "clusters" / f"{name}.yaml").read_text()
+    given = re.sub(r"^# (image_sets:|  (cifar10|imagenet|imagenet_100):)", r"\1", text, flags=re.MULTILINE)
+    folders = {
+        "cifar10": "/data/cifar-10-batches-py",
+        "imagenet": "/data/imagenet",
+        "imagenet_100": "/data/imagenet_100",
+    }
+    assert load_cluster(write(tmp_path, given, name)).image_sets == {**made_image_sets(), **folders}

@@ -10,6 +10,7 @@ from dlperf_study.analysis.same_question import SameQuestion
 from dlperf_study.errors import StudyFileError
 from dlperf_study.plan.plan import build_plan
 from dlperf_study.published import load, read_source
+from dlperf_study.study.configuration import study_parameters
 from dlperf_study.study.study_file import load_study
 from tests.study.examples import anything_goes, cluster
 from tools.published_coverage import configurations_of, coverage_of, seed_studies, total
@@ -133,34 +134,67 @@ def test_a_mark_that_matches_no_configuration_is_refused():
         replace(study, extras=({"nodes": [3]},)).points()
 
 
-QUICK_SIZES = {
-    "quickstart": 4,
-    "vgg16_parameter_server": 6,
-    "arcface": 8,
-    "resnet50": 2,
-    "allreduce": 8,
-    "input_pipeline": 2,
-}
+TWO_CORES = cluster(1, 2)
+QUICK = ("quickstart", *STUDIES)
+#: Runs of seconds: with the report, a quick variant takes less than eight minutes.
+MOST_QUICK_RUNS = 24
+#: What the quick variants of the seeds can't vary on two cores; the plan lists the other level with its reason.
+UNVARIED = {"nodes": "needs 2 devices on 2 nodes; cluster example has 2 devices on 1 node"}
 
 
-@pytest.mark.parametrize("name", QUICK_SIZES)
-def test_a_quick_variant_runs_on_two_devices_in_about_a_minute(name):
-    plan = build_plan(load_study(name, quick=True), cluster(1, 2), refuse_unbuilt)
-    configurations = [entry.configuration for entry in plan.runnable]
-    assert len(configurations) == QUICK_SIZES[name]
+def with_every_library(configuration):
+    """Return why a configuration can't run on CPUs although every library is installed, in some version."""
+    obstacles = frameworks.load(configuration.framework).obstacles(configuration, TWO_CORES, "")
+    return "; ".join(obstacles) or None
+
+
+def quick_plan(name):
+    return build_plan(load_study(name, quick=True), TWO_CORES, with_every_library)
+
+
+def levels(entries, name):
+    """Return the values of a parameter in some entries of a plan."""
+    return {getattr(entry.configuration, name) for entry in entries}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_quick_variant_runs_on_two_devices_in_a_few_minutes(name):
+    configurations = [entry.configuration for entry in quick_plan(name).runnable]
+    assert len(configurations) <= MOST_QUICK_RUNS
     assert {c.world_size for c in configurations} == {1, 2}
-    assert {(c.image_size, c.repeats, c.quick) for c in configurations} == {(32, 1, True)}
+    assert {(c.repeats, c.quick) for c in configurations} == {(1, True)}
+    assert max(c.image_size for c in configurations) <= 64
     assert max(c.warmup_steps + c.measured_steps + c.computation_steps for c in configurations) <= 12
     assert {(c.max_warmup_seconds, c.measured_seconds) for c in configurations} == {(0, 0)}
     assert max(c.global_batch for c in configurations) <= 16
 
 
-@pytest.mark.parametrize("name", QUICK_SIZES)
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_quick_variant_varies_whatever_its_study_does_as_far_as_two_cores_can(name):
+    full, quick = build_plan(load_study(name), cluster(100, 8), anything_goes), quick_plan(name)
+    factors = [factor for factor in study_parameters() if len(levels(full.entries, factor)) > 1]
+    assert {factor for factor in factors if len(levels(quick.entries, factor)) < 2} == set()
+    for factor in factors:
+        (level, *more) = levels(quick.runnable, factor)
+        if not more:
+            reasons = {e.unsupported for e in quick.unsupported if getattr(e.configuration, factor) != level}
+            assert reasons == {UNVARIED.get(factor)}, factor
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_in_a_quick_variant_every_baseline_can_run_that_something_is_compared_with(name):
-    plan = build_plan(load_study(name, quick=True), cluster(1, 2), refuse_unbuilt)
+    plan = quick_plan(name)
     runnable = {entry.configuration.identity for entry in plan.runnable}
     assert {entry.baseline_identity for entry in plan.runnable} <= runnable
     assert any(not entry.is_baseline for entry in plan.runnable)
+
+
+def test_resnet50_searches_the_largest_batch_of_half_precision_on_gpus_and_a_small_one_in_quick():
+    for quick, at_most, precision in ((False, 512, "amp_fp16"), (True, 16, "fp32")):
+        plan = build_plan(load_study("resnet50", quick), cluster(4, 8), anything_goes)
+        searched = [entry.configuration for entry in plan.entries if entry.is_searched]
+        assert plan.largest_batch == at_most
+        assert {(c.world_size, c.precision, c.data_source) for c in searched} == {(1, precision, "synthetic_device")}
 
 
 def test_quickstart_compares_all_reduce_with_its_own_process_and_the_server_with_none():
