@@ -213,11 +213,21 @@ class StudyPaths:
         """Exists while a self-test has measured a part of its studies, so that it can be continued."""
         return self.folder / "unfinished"
 
-    def selftest_earlier(self) -> Path:
-        """The next free folder for the studies of an earlier self-test: kept, never counted."""
-        parent = self.folder / "earlier"
-        last = max((int(path.name) for path in _numbered(parent)), default=0)
-        return parent / str(last + 1)
+    def next_earlier(self) -> Path:
+        """The next free folder for what was measured before: kept, never counted."""
+        return self.folder / "earlier" / str(max(self._earlier_numbers(), default=0) + 1)
+
+    def earlier_measurement(self, number: int) -> "StudyPaths":
+        """Return the paths of an earlier measurement of the study; the first is 1."""
+        return StudyPaths(self.folder / "earlier" / str(number))
+
+    def earlier_measurements(self) -> "list[StudyPaths]":
+        """Return the paths of the earlier measurements, in order; a folder without a plan or evidence is none."""
+        every = map(self.earlier_measurement, self._earlier_numbers())
+        return [paths for paths in every if paths.plan_file.exists() and paths.configurations.exists()]
+
+    def _earlier_numbers(self) -> list[int]:
+        return [int(path.name) for path in _numbered(self.folder / "earlier")]
 
     @property
     def lock(self) -> Path:

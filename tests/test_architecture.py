@@ -47,9 +47,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ingest": ("study", "columns", "plan", "logs", "analysis", "dataset"),
     "audit": ("study", "columns", "published", "analysis", "dataset"),
     "selftest": ("study", "evidence", "analysis", "dataset"),
-    "report": ("study", "columns", "plan", "analysis", "dataset", "audit", "selftest", "supervision"),
+    "history": ("study", "plan", "analysis", "dataset"),
+    "report": ("study", "columns", "plan", "analysis", "dataset", "history", "audit", "selftest", "supervision"),
 }
-READING_ROOMS = ("plan", "logs", "published", "analysis", "dataset", "ingest", "audit", "selftest", "report")
+READING_ROOMS = ("plan", "logs", "published", "analysis", "dataset", "ingest", "history", "audit", "selftest", "report")
 TRAINING_LIBRARIES = {"paddle", "torch", "horovod", "tensorflow", "mxnet", "nvidia", "cupy", "zmq"}
 #: What every training process imports, whatever its image holds.
 TRAINING_ROOMS = ("worker", "frameworks", "models", "data_sources", "image_sets")

@@ -108,7 +108,7 @@ def _begin(pairs: int, quick: bool) -> None:
     unfinished = paths.selftest_unfinished
     if unfinished.exists() and unfinished.read_text(encoding="utf-8") == form:
         return
-    earlier = paths.selftest_earlier()
+    earlier = paths.next_earlier()
     for folder in sorted(paths.folder.glob(f"{SELFTEST}_*")):
         earlier.mkdir(parents=True, exist_ok=True)
         folder.rename(earlier / folder.name)

@@ -18,14 +18,15 @@ from dlperf_study.writing import write_atomically
 def inputs_digest(paths: StudyPaths) -> str:
     """Return a digest of all that the pages of a study depend on.
 
-    These are its plan and its evidence, the last self-test, this package with its published sources and its notebooks,
-    and the installed packages.
+    These are its plan, its evidence and that of its earlier measurements, the last self-test, this package with its
+    published sources and its notebooks, and the installed packages.
     """
     digest = hashlib.sha256(sys.version.encode())
     if paths.plan_file.exists():
         # Each call writes the plan, and mostly the same one.
         digest.update(paths.plan_file.read_bytes())
-    folders = (paths.configurations, PROJECT / "dlperf_study", NOTEBOOKS)
+    earlier = [measurement.configurations for measurement in paths.earlier_measurements()]
+    folders = (paths.configurations, *earlier, PROJECT / "dlperf_study", NOTEBOOKS)
     files = (StudyPaths.of(SELFTEST).selftest_results, Path(sysconfig.get_path("purelib")))
     for folder in folders:
         for path in _files_below(folder):
