@@ -9,7 +9,7 @@ from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report import tables
 from dlperf_study.report.context import repetition
-from dlperf_study.report.tables.table import latex_table
+from dlperf_study.report.tables.latex import latex_table
 from tests.evidence_factory import Planned, Recipe, change, configuration, write_run
 from tests.report.conftest import write_titled
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report.tables.table import Cell, Heading, Link, Table, latex_escaped, latex_table
+from dlperf_study.report.tables.latex import latex_escaped, latex_table
+from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 
 
 @pytest.fixture
@@ -34,8 +35,8 @@ def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere() -> None:
     assert '<sup>b</sup>&nbsp;<a href="audit.html#audit-1">audit &amp; more</a>' in html
     assert "<sup>c</sup>&nbsp;no page" in html
     assert '<td id="here">2</td>' in html
-    assert r"1\textsuperscript{a,b,c}" in latex_table(table)
-    assert r"\textsuperscript{b}~audit \& more" in latex_table(table)
+    assert r"1\tnote{a,b,c}" in latex_table(table)
+    assert r"\item[b] audit \& more" in latex_table(table)
 
 
 def test_html_escapes_and_explains_the_dash(table: Table) -> None:
@@ -91,7 +92,13 @@ def test_latex_braces_and_environments_are_balanced(table: Table, tmp_path: Path
     text = (tmp_path / "tables/rates.tex").read_text()
     bare = re.sub(r"\\[{}]", "", text)
     assert bare.count("{") == bare.count("}")
-    assert re.findall(r"\\begin\{(\w+)}", text) == list(reversed(re.findall(r"\\end\{(\w+)}", text)))
+    opened: list[str] = []
+    for command, name in re.findall(r"\\(begin|end)\{(\w+\*?)}", text):
+        if command == "begin":
+            opened.append(name)
+        else:
+            assert opened.pop() == name
+    assert not opened
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,292 @@
+r"""A table of the report as LaTeX: as wide as a column of a two-column paper or as its page, and never wider.
+
+The document must load ``array``, ``booktabs``, ``graphicx``, ``textcomp`` and ``threeparttable``. How wide a text will
+be is known from the metrics of Computer Modern, which is wider than the usual fonts of journals.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dlperf_study.report.tables.table import Cell, Heading, Table
+
+#: Widths of a column and of the text of a page in points, as most journals and conferences have them.
+COLUMN_POINTS, PAGE_POINTS = 252.0, 504.0
+#: Between two columns, on each side; before an interval.
+_SEPARATION, _INTERVAL_SEPARATION = 3.0, 1.5
+#: The narrowest column of text that is wrapped, and how much wider than its text a heading may make a column.
+_NARROWEST, _HEADING_SLACK = 60.0, 6.0
+_LINE_BREAK = r"\\"
+#: A superscript, relative to its text.
+_MARK = 0.75
+#: What LaTeX would read as a command, and characters that it has no letter for.
+_REPLACEMENTS = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "\u202f": r"\,",
+    "\u00a0": "~",
+    "–": "--",
+    "—": "---",
+    "−": "$-$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "±": r"$\pm$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "√": r"$\surd$",
+    "→": r"$\rightarrow$",
+    "µ": r"\textmu{}",
+    "“": "``",
+    "”": "''",
+    "’": "'",
+    "…": r"\dots{}",
+}
+_SPECIAL = re.compile("|".join(map(re.escape, _REPLACEMENTS)))
+#: After these a long name may continue on the next line.
+_BREAKS = re.compile(r"(\\_|[/.\-:=,])(?=\S)")
+
+
+@dataclass(frozen=True)
+class _Type:
+    """A size of type, and how wide a text of one em of Computer Modern at 10 points is in it, in points."""
+
+    command: str
+    em: float
+
+
+#: Small designs of the typeface are wider than the large one made smaller.
+_SIZES = (_Type(r"\footnotesize", 8.5), _Type(r"\scriptsize", 7.97))
+
+
+def latex_table(table: "Table") -> str:
+    """Return a floating environment that fits a column, or else the page, of a two-column paper."""
+    layout = _layout(table)
+    float_name = "table" if layout.width <= COLUMN_POINTS else "table*"
+    body = _grid(table, layout) if table.rows else [latex_escaped(table.empty)]
+    lines = [
+        f"\\begin{{{float_name}}}",
+        r"\centering",
+        r"\begin{threeparttable}",
+        f"\\caption{{\\textbf{{{latex_escaped(table.title)}.}} {latex_escaped(table.caption)}}}",
+        f"\\label{{tab:{table.name}}}",
+        f"{layout.type.command}\\setlength{{\\tabcolsep}}{{{_SEPARATION:g}pt}}",
+        *body,
+        *_notes(table),
+        r"\end{threeparttable}",
+        f"\\end{{{float_name}}}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def latex_escaped(text: str) -> str:
+    """Return ``text`` with every character that LaTeX would read as a command replaced."""
+    return _SPECIAL.sub(lambda match: _REPLACEMENTS[match[0]], text)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the columns of a table are set.
+
+    ``wrapped``: the width in points at which the text of a column is wrapped, by its position. ``stacked``: intervals
+    are below their values. ``scaled``: nothing else makes it narrow enough.
+    """
+
+    type: _Type
+    width: float
+    stacked: bool = False
+    wrapped: tuple[tuple[int, float], ...] = ()
+    scaled: bool = False
+
+
+def _layout(table: "Table") -> _Layout:
+    """Return the first that fits: a column, the page, text wrapped, intervals stacked, smaller type, scaled."""
+    normal = _SIZES[0]
+    for limit in (COLUMN_POINTS, PAGE_POINTS):
+        if (width := _width(table, normal, stacked=False)) <= limit:
+            return _Layout(normal, width)
+    for size in _SIZES:
+        for stacked in (False, True):
+            if wrapped := _wrapped(table, size, stacked):
+                return wrapped
+            if (width := _width(table, size, stacked)) <= PAGE_POINTS:
+                return _Layout(size, width, stacked)
+    return _Layout(_SIZES[-1], PAGE_POINTS, stacked=True, scaled=True)
+
+
+def _wrapped(table: "Table", size: _Type, stacked: bool) -> _Layout | None:
+    """Return a layout of the page's width whose wide columns of text share what the others leave; None without."""
+    widths = _column_widths(table, size, stacked)
+    texts = [position for position, heading in enumerate(table.headings) if not heading.numeric]
+    excess = sum(widths) - PAGE_POINTS
+    wide = [position for position in texts if widths[position] > 2 * _NARROWEST]
+    wide.sort(key=lambda position: -widths[position])
+    for count in range(1, len(wide) + 1):
+        chosen = wide[:count]
+        left = sum(widths[position] for position in chosen) - excess
+        if left < count * _NARROWEST:
+            continue
+        total = sum(widths[position] for position in chosen)
+        shares = [(position, max(_NARROWEST, left * widths[position] / total)) for position in chosen]
+        if sum(share for _, share in shares) <= left + 1e-6:
+            # The separation is outside the width of a paragraph.
+            narrower = tuple((position, share - 2 * _SEPARATION) for position, share in shares)
+            return _Layout(size, PAGE_POINTS, stacked, narrower)
+    return None
+
+
+def _width(table: "Table", size: _Type, stacked: bool) -> float:
+    """Return the width of a table in points."""
+    return sum(_column_widths(table, size, stacked))
+
+
+def _column_widths(table: "Table", size: _Type, stacked: bool) -> list[float]:
+    """Return the width of each column in points, with its separation; an interval that is not stacked adds to it."""
+    widths = []
+    for position, heading in enumerate(table.headings):
+        cells = [row[position] for row in table.rows]
+        body = _body_width(cells, heading, size, stacked, table.marks)
+        head = max(map(_text_width(size), _heading_lines(heading, body, size)), default=0.0)
+        widths.append(max(body, head) + 2 * _SEPARATION)
+    return widths
+
+
+def _body_width(
+    cells: "Sequence[Cell]", heading: "Heading", size: _Type, stacked: bool, marks: "Callable[[Cell], str]"
+) -> float:
+    width = _text_width(size)
+
+    def marked(text: str, cell: "Cell") -> float:
+        return width(text) + _MARK * width(marks(cell))
+
+    if not heading.interval:
+        return max((marked(cell.text, cell) for cell in cells), default=0.0)
+    values = max((width(cell.text) for cell in cells), default=0.0)
+    intervals = max((marked(cell.interval, cell) for cell in cells), default=0.0)
+    return max(values, intervals) if stacked else values + _INTERVAL_SEPARATION + intervals
+
+
+def _text_width(size: _Type) -> Callable[[str], float]:
+    return lambda text: size.em * _ems(text)
+
+
+@cache
+def _ems(text: str) -> float:
+    """Return the width of a text in em."""
+    return sum(map(_em, text))
+
+
+@cache
+def _em(character: str) -> float:
+    """Return the width of a character in em of Computer Modern; of one that it does not have, that of an m."""
+    from matplotlib import get_data_path
+    from matplotlib.ft2font import FT2Font
+
+    font = FT2Font(f"{get_data_path()}/fonts/ttf/cmr10.ttf")
+    # 10 points at 7200 dots an inch: a thousand dots are an em.
+    font.set_size(10, 7200)
+    known = character if font.get_char_index(ord(character)) else "m"
+    return float(font.load_char(ord(known)).linearHoriAdvance) / 65536 / 1000
+
+
+def _heading_lines(heading: "Heading", body: float, size: _Type) -> list[str]:
+    """Return the label and the unit, broken into lines that are hardly wider than the column's text."""
+    width = _text_width(size)
+    lines: list[str] = []
+    words = heading.label.split()
+    longest = max(map(width, words), default=0.0)
+    limit = max(body + _HEADING_SLACK, longest)
+    for word in words:
+        if lines and width(f"{lines[-1]} {word}") <= limit:
+            lines[-1] = f"{lines[-1]} {word}"
+        else:
+            lines.append(word)
+    return [*lines, *([f"({heading.unit})"] if heading.unit else [])]
+
+
+def _grid(table: "Table", layout: _Layout) -> list[str]:
+    """Return the rows under their headings."""
+    lines = [f"\\begin{{tabular}}{{@{{}}{_columns(table, layout)}@{{}}}}", r"\toprule"]
+    if any(heading.label for heading in table.headings):
+        lines += [_headings(table, layout), r"\midrule"]
+    for group, row in table.grouped():
+        if group:
+            lines += [r"\addlinespace", _group(table, group, layout)]
+        cells = [
+            _cell(cell, heading, table.marks(cell), layout, position)
+            for position, (cell, heading) in enumerate(zip(row, table.headings, strict=True))
+        ]
+        lines.append(" & ".join(cells) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    return [r"\resizebox{\textwidth}{!}{%", *lines, "}"] if layout.scaled else lines
+
+
+def _columns(table: "Table", layout: _Layout) -> str:
+    widths, columns = dict(layout.wrapped), ""
+    for position, heading in enumerate(table.headings):
+        if position in widths:
+            columns += f">{{\\raggedright\\arraybackslash}}p{{{widths[position]:.1f}pt}}"
+        elif heading.interval and not layout.stacked:
+            columns += f"r@{{\\hspace{{{_INTERVAL_SEPARATION:g}pt}}}}l"
+        else:
+            columns += "r" if heading.numeric else "l"
+    return columns
+
+
+def _headings(table: "Table", layout: _Layout) -> str:
+    labels = []
+    widths = dict(layout.wrapped)
+    for position, heading in enumerate(table.headings):
+        cells = [row[position] for row in table.rows]
+        body = widths.get(position) or _body_width(cells, heading, layout.type, layout.stacked, table.marks)
+        lines = map(latex_escaped, _heading_lines(heading, body, layout.type))
+        side = "r" if heading.numeric else "l"
+        label = f"\\shortstack[{side}]{{{_LINE_BREAK.join(lines)}}}"
+        span = 1 if layout.stacked else heading.span
+        labels.append(f"\\multicolumn{{{span}}}{{{'c' if span > 1 else side}}}{{{label}}}")
+    return " & ".join(labels) + r" \\"
+
+
+def _group(table: "Table", group: str, layout: _Layout) -> str:
+    span = len(table.headings) if layout.stacked else table.width
+    is_wide = _text_width(layout.type)(group) > layout.width
+    column = f"p{{{layout.width:.1f}pt}}" if is_wide else "l"
+    return f"\\multicolumn{{{span}}}{{@{{}}{column}}}{{\\textit{{{latex_escaped(group)}}}}} \\\\"
+
+
+def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, position: int) -> str:
+    mark = f"\\tnote{{{marks}}}" if marks else ""
+    text = latex_escaped(cell.text)
+    if position in dict(layout.wrapped):
+        text = _BREAKS.sub(r"\1\\allowbreak{}", text)
+    value = f"\\texttt{{{text}}}" if cell.code else text
+    if not heading.interval:
+        return value + mark
+    # A bracket that opens a cell after \\ would be read as that command's optional argument.
+    interval = f"{{{latex_escaped(cell.interval)}}}" if cell.interval else ""
+    if not layout.stacked:
+        return f"{value} & {interval}{mark}"
+    return f"\\shortstack[r]{{{value}\\\\{interval}{mark}}}" if interval else value + mark
+
+
+def _notes(table: "Table") -> Iterator[str]:
+    """Yield the notes and the footnotes, as wide as the table."""
+    notes = [f"\\item {latex_escaped(note)}" for note in table.notes_without_footnotes]
+    for footnote, mark in table.footnotes.items():
+        notes.append(f"\\item[{mark}] {latex_escaped(str(footnote))}")
+    if notes and table.rows:
+        yield r"\begin{tablenotes}[flushleft]\footnotesize"
+        yield from notes
+        yield r"\end{tablenotes}"
