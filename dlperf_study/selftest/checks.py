@@ -62,8 +62,8 @@ def check_same_program(datasets: Sequence[Dataset]) -> CheckResult:
     """Check that one configuration under two names is hardly ever called faster or slower than itself."""
     comparisons = [_comparison(dataset, SAME, 0.0) for dataset in datasets]
     distinguished = [comparison.label for comparison in comparisons if comparison.verdict in (FASTER, SLOWER)]
-    seen = f"{len(distinguished)} of {len(comparisons)} told apart{_listed(distinguished)}"
-    return _check_result(SAME, len(distinguished) <= allowed_misses(len(datasets)), seen, comparisons)
+    observation = f"{len(distinguished)} of {len(comparisons)} told apart{_listed(distinguished)}"
+    return _check_result(SAME, len(distinguished) <= allowed_misses(len(datasets)), observation, comparisons)
 
 
 def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:
@@ -79,13 +79,13 @@ def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:
     holding = sum(comparison.holds_truth for comparison in comparisons)
     called_faster = [comparison.label for comparison in comparisons if comparison.verdict == FASTER]
     half_width = float(np.median([_half_width(comparison) for comparison in comparisons]))
-    seen = (
+    observation = (
         f"right sign: {right_sign} of {cases}; truth inside the interval: {holding} of {cases}; called slower: "
         f"{_called_slower(slowdowns, comparisons)}; called faster: {len(called_faster)}{_listed(called_faster)}; "
         f"median half-width of the intervals: {half_width:.1%}"
     )
     is_passed = min(right_sign, holding) >= required and not called_faster and half_width <= WIDEST_MEDIAN
-    return _check_result(SLOWDOWNS, is_passed, seen, comparisons)
+    return _check_result(SLOWDOWNS, is_passed, observation, comparisons)
 
 
 def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
@@ -105,13 +105,13 @@ def check_link(dataset: Dataset, bits_per_second: float) -> CheckResult:
     exchange = Comparison(LINK, "exchange of all gradients (s)", true_seconds, seconds, low, high)
     fitted = carried_bits / slope.mean
     bandwidth = Comparison(LINK, "fitted bandwidth (bit/s)", bits_per_second, fitted, *bounds)
-    seen = (
+    observation = (
         f"an exchange takes {_with_bounds(exchange, 1, 's')} and the link allows {true_seconds:.4g} s; the fitted "
         f"bandwidth is {_with_bounds(bandwidth, 1e6, 'Mbit/s')} and that of the link {bits_per_second / 1e6:.4g}"
     )
     comparisons = [exchange, bandwidth]
     is_passed = all(abs(comparison.measured / comparison.true - 1) <= LINK_TOLERANCE for comparison in comparisons)
-    return _check_result(LINK, is_passed, seen, comparisons)
+    return _check_result(LINK, is_passed, observation, comparisons)
 
 
 def check_straggler(dataset: Dataset) -> CheckResult:
@@ -120,9 +120,11 @@ def check_straggler(dataset: Dataset) -> CheckResult:
     row, equal_row = _measured_row(dataset, slowed), _measured_row(dataset, ~slowed)
     named, named_wrongly = _runs_naming(dataset, row), _runs_naming(dataset, equal_row)
     runs, equal_runs = int(row["runs_completed"]), int(equal_row["runs_completed"])
-    seen = f"the slowed rank in {named} of {runs} runs; one of two equal ranks in {named_wrongly} of {equal_runs}"
+    observation = (
+        f"the slowed rank in {named} of {runs} runs; one of two equal ranks in {named_wrongly} of {equal_runs}"
+    )
     is_passed = named == runs and named_wrongly <= allowed_misses(equal_runs)
-    return _check_result(STRAGGLER, is_passed, seen, [])
+    return _check_result(STRAGGLER, is_passed, observation, [])
 
 
 def _called_slower(slowdowns: Sequence[float], comparisons: Sequence[Comparison]) -> str:
@@ -154,11 +156,11 @@ def _bounds_of_rate(amount: float, seconds: Interval | None) -> tuple[float | No
 
 def _with_bounds(comparison: Comparison, size: float, unit: str) -> str:
     """Return a measured value in a unit of this size, and its interval if it has one."""
-    text = f"{comparison.measured / size:.4g} {unit}"
+    value = f"{comparison.measured / size:.4g} {unit}"
     if comparison.interval is None:
-        return f"{text} (no interval)"
+        return f"{value} (no interval)"
     low, high = comparison.interval
-    return f"{text} [{low / size:.5g}, {high / size:.5g}]"
+    return f"{value} [{low / size:.5g}, {high / size:.5g}]"
 
 
 def _seconds_per_byte(row: "pd.Series") -> Estimate:

@@ -47,12 +47,12 @@ def _lines(measurements: Sequence[Measurement]) -> dict[str, Floats]:
 def _draw(measurements: Sequence[Measurement], lines: dict[str, np.ndarray]) -> Drawing:
     drawing, (axes,) = charts.panels(measurements[-1].dataset, 1, 1, 2.4)
     axes.axhline(1, color=SOFT, linewidth=0.6)
-    for number, (label, line) in enumerate(lines.items()):
+    for position, (label, line) in enumerate(lines.items()):
         positions, relative = line[:, 0], line[:, 1:] / line[0, 1]
         # Bars of one date stand next to each other.
-        shifted = positions + 0.3 * ((number + 0.5) / len(lines) - 0.5)
-        axes.plot(shifted, relative[:, 0], color=colour(number), marker=marker(number), label=label)
-        axes.vlines(shifted, relative[:, 1], relative[:, 2], color=colour(number))
+        shifted = positions + 0.3 * ((position + 0.5) / len(lines) - 0.5)
+        axes.plot(shifted, relative[:, 0], color=colour(position), marker=marker(position), label=label)
+        axes.vlines(shifted, relative[:, 1], relative[:, 2], color=colour(position))
     axes.set_xticks(range(len(measurements)), [measurement.begun for measurement in measurements])
     quantity_axes(axes)
     axes.set_ylabel("relative throughput (×)")

@@ -38,10 +38,10 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
     labels = _labels(comparison)
     since = f"From {comparison.before.title} to {comparison.after.title}"
     sentences = [f"{since}, of {counted(len(changes), 'configuration')} {_counts(changes)}."]
-    for word in (SLOWER, FASTER):
-        named = [_named(change, labels) for change in changes if change.verdict.word == word]
+    for verdict in (SLOWER, FASTER):
+        named = [_named(change, labels) for change in changes if change.verdict.word == verdict]
         if named:
-            sentences.append(f"{word.capitalize()}: {first_of(named, MOST_NAMED, '; ')}.")
+            sentences.append(f"{verdict.capitalize()}: {first_of(named, MOST_NAMED, '; ')}.")
     if comparison.conditions:
         differing = [COLUMNS[change.column].label.lower() for change in comparison.conditions]
         sentences.append(f"What is recorded of the two differs in {listed(differing)}.")
@@ -52,12 +52,12 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
 
 def _counts(changes: Sequence[Change]) -> str:
     """Return how many configurations have each verdict: ``1 is slower, 2 are equal``."""
-    words: list[str | None] = [change.verdict.word for change in changes]
+    verdicts = [change.verdict.word for change in changes]
     counts = []
-    for word, text in ((SLOWER, SLOWER), (FASTER, FASTER), (EQUAL, EQUAL), (NOT_DISTINGUISHABLE, NOT_DISTINGUISHABLE)):
-        if count := words.count(word):
-            counts.append(f"{count} {'is' if count == 1 else 'are'} {text}")
-    if count := words.count(None):
+    for verdict in (SLOWER, FASTER, EQUAL, NOT_DISTINGUISHABLE):
+        if count := verdicts.count(verdict):
+            counts.append(f"{count} {'is' if count == 1 else 'are'} {verdict}")
+    if count := verdicts.count(None):
         counts.append(f"{count} {'has' if count == 1 else 'have'} no interval")
     return listed(counts) or "none can be compared"
 
@@ -155,13 +155,13 @@ def _change_rows(
 def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
     """Yield what only one of the two measured, and what is another network under the same name."""
     labels = _labels(comparison)
-    for text, identities in (
+    for reason, identities in (
         (f"Only in {comparison.before.name}", comparison.only_before),
         (f"Only in {comparison.after.name}", comparison.only_after),
         ("Not compared, because the two trained different numbers of parameters", comparison.other_networks),
     ):
         if identities:
-            yield f"{text}: {first_of([labels[identity] for identity in identities], MOST_DATES, '; ')}."
+            yield f"{reason}: {first_of([labels[identity] for identity in identities], MOST_DATES, '; ')}."
 
 
 def _labels(comparison: MeasurementComparison) -> dict[str, str]:
@@ -197,13 +197,15 @@ def _ratio_cell(log_ratio: Estimate, no_interval: str) -> Cell:
 
 
 def _verdict_cell(change: Change, no_interval: str) -> Cell:
-    word, equal_within = change.verdict.word, change.verdict.equal_within
-    return Cell(verdict_text(word, equal_within)) if word and equal_within is not None else Cell.missing(no_interval)
+    verdict = change.verdict
+    if verdict.word is None or verdict.equal_within is None:
+        return Cell.missing(no_interval)
+    return Cell(verdict_text(verdict.word, verdict.equal_within))
 
 
 def _condition_row(change: ConditionChange) -> tuple[Cell, ...]:
     show: Callable[[str], str] = (
         (lambda value: value[: _SHORT[change.column]]) if change.column in _SHORT else display_name
     )
-    texts = [listed(list(map(show, values))) or "not recorded" for values in (change.before, change.after)]
-    return (Cell(COLUMNS[change.column].label), *map(Cell, texts))
+    levels = [listed(list(map(show, values))) or "not recorded" for values in (change.before, change.after)]
+    return (Cell(COLUMNS[change.column].label), *map(Cell, levels))

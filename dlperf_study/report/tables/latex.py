@@ -129,9 +129,12 @@ def _layout(table: "Table") -> _Layout:
 def _wrapped(table: "Table", size: _Type, stacked: bool) -> _Layout | None:
     """Return a layout of the page's width whose wide columns of text share what the others leave; None without."""
     widths = _column_widths(table, size, stacked)
-    texts = [position for position, heading in enumerate(table.headings) if not heading.numeric]
     excess = sum(widths) - PAGE_POINTS
-    wide = [position for position in texts if widths[position] > 2 * _NARROWEST]
+    wide = [
+        position
+        for position, heading in enumerate(table.headings)
+        if not heading.numeric and widths[position] > 2 * _NARROWEST
+    ]
     wide.sort(key=lambda position: -widths[position])
     for count in range(1, len(wide) + 1):
         chosen = wide[:count]
@@ -197,22 +200,22 @@ def _em(character: str) -> float:
     font = FT2Font(f"{get_data_path()}/fonts/ttf/cmr10.ttf")
     # 10 points at 7200 dots an inch: a thousand dots are an em.
     font.set_size(10, 7200)
-    known = character if font.get_char_index(ord(character)) else "m"
-    return float(font.load_char(ord(known)).linearHoriAdvance) / 65536 / 1000
+    measured_character = character if font.get_char_index(ord(character)) else "m"
+    return float(font.load_char(ord(measured_character)).linearHoriAdvance) / 65536 / 1000
 
 
 def _heading_lines(heading: "Heading", body: float, size: _Type) -> list[str]:
     """Return the label and the unit, broken into lines that are hardly wider than the column's text."""
     width = _text_width(size)
     lines: list[str] = []
-    words = heading.label.split()
-    longest = max(map(width, words), default=0.0)
+    label_words = heading.label.split()
+    longest = max(map(width, label_words), default=0.0)
     limit = max(body + _HEADING_SLACK, longest)
-    for word in words:
-        if lines and width(f"{lines[-1]} {word}") <= limit:
-            lines[-1] = f"{lines[-1]} {word}"
+    for label_word in label_words:
+        if lines and width(f"{lines[-1]} {label_word}") <= limit:
+            lines[-1] = f"{lines[-1]} {label_word}"
         else:
-            lines.append(word)
+            lines.append(label_word)
     return [*lines, *([f"({heading.unit})"] if heading.unit else [])]
 
 
@@ -268,10 +271,11 @@ def _group(table: "Table", group: str, layout: _Layout) -> str:
 
 def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, position: int) -> str:
     mark = f"\\tnote{{{marks}}}" if marks else ""
-    text = latex_escaped(cell.text)
+    value = latex_escaped(cell.text)
     if position in dict(layout.wrapped):
-        text = _BREAKS.sub(r"\1\\allowbreak{}", text)
-    value = f"\\texttt{{{text}}}" if cell.code else text
+        value = _BREAKS.sub(r"\1\\allowbreak{}", value)
+    if cell.code:
+        value = f"\\texttt{{{value}}}"
     if not heading.interval:
         return value + mark
     # A bracket that opens a cell after \\ would be read as that command's optional argument.
