@@ -57,6 +57,12 @@ def plan(options: argparse.Namespace) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Measure what is not measured yet."""
+    code, _ = _measure(options)
+    return code
+
+
+def _measure(options: argparse.Namespace) -> tuple[int, str]:
+    """Measure what is not measured yet; return the exit code, and the name of the study."""
     from dlperf_study.execution.driver import make_plan, run_study
     from dlperf_study.wording import counted
 
@@ -79,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         _print(f"does not fit in memory: {identity}: {reason}")
     for failure in result.failures:
         print(f"failed: {failure}", file=sys.stderr)
-    return 1 if result.failures else 0
+    return 1 if result.failures else 0, planned.study
 
 
 def collect(options: argparse.Namespace) -> int:
@@ -105,8 +111,8 @@ def study(options: argparse.Namespace) -> int:
     """Measure what is missing, then build the report, also after failed runs: these make the exit code 1."""
     from dlperf_study.report.report_inputs import is_current
 
-    code = run(options)
-    paths = StudyPaths.of(_study_name(options))
+    code, name = _measure(options)
+    paths = StudyPaths.of(name)
     if is_current(paths):
         _print(f"report: {paths.report_page}, built before from the same evidence; `report` builds it again")
     else:

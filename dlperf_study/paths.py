@@ -243,6 +243,10 @@ class StudyPaths:
         """Return the paths of one configuration."""
         return ConfigurationPaths(self.configurations / identity)
 
+    def begun_runs(self) -> dict[str, list[RunPaths]]:
+        """Return the runs that have a folder, in order of repetition, by the identity of their configuration."""
+        return {folder.name: [*ConfigurationPaths(folder).runs()] for folder in self.configurations.glob("*")}
+
     @property
     def dataset(self) -> Path:
         """The tables, as Parquet and CSV."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dlperf_study.errors import DlperfStudyError
 from dlperf_study.wording import unknown_name
@@ -35,7 +35,7 @@ class Registry(Generic[Part]):
         """Return the part of that name; raises ``error``, with the valid names, for an unknown one."""
         if name not in self.names():
             raise self.error(unknown_name(f"{self.kind} is", name, f"{self.kind}s", self.names()))
-        part: Part = getattr(import_module(f"{self.package}.{name}"), self.attribute)
+        part: Part = _part(self.package, name, self.attribute)
         return part
 
 
@@ -43,3 +43,8 @@ class Registry(Generic[Part]):
 def _part_names(package: str) -> tuple[str, ...]:
     modules = iter_modules(import_module(package).__path__)
     return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
+
+
+@cache
+def _part(package: str, name: str, attribute: str) -> Any:
+    return getattr(import_module(f"{package}.{name}"), attribute)

@@ -57,7 +57,11 @@ def read_run(paths: RunPaths) -> Run:
         EvidenceError: ``run.json`` is missing, unreadable, or belongs to a different run.
 
     """
-    facts = run_facts(paths.run_file)
+    return run_of(run_facts(paths.run_file), paths)
+
+
+def run_of(facts: RunRecord, paths: RunPaths) -> Run:
+    """Return the repetition that has this record; the rest as ``read_run``."""
     configuration = _configuration(facts, paths)
     outcome, reason = facts["outcome"], facts["reason"]
     ranks: list[RankLog] = []

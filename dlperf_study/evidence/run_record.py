@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from dlperf_study.cluster.cluster import Cluster
@@ -16,7 +17,8 @@ from dlperf_study.evidence.failure_reason import explained, last_log_lines
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
 from dlperf_study.evidence.rank_log import RankLog
 from dlperf_study.evidence.rank_log_writer import FORMAT
-from dlperf_study.evidence.run import different_nodes, read_run, run_facts
+from dlperf_study.evidence.records import RunRecord
+from dlperf_study.evidence.run import different_nodes, run_facts, run_of
 from dlperf_study.paths import PROJECT, RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Outcome
@@ -47,21 +49,34 @@ class RequestedRun:
     variables: Mapping[str, str] = field(default_factory=dict)
     turn: Turn = field(default_factory=Turn)
 
-    @property
-    def is_completed(self) -> bool:
-        """Whether the evidence of this run is there, complete, and has this fingerprint."""
+    def state(self) -> "RunState":
+        """Read its record, if there is one that is valid and has this fingerprint."""
         try:
-            run = read_run(self.paths)
+            facts = run_facts(self.paths.run_file)
+        except EvidenceError:
+            return RunState(self)
+        return RunState(self, facts if facts["fingerprint"] == self.fingerprint else None)
+
+
+@dataclass(frozen=True)
+class RunState:
+    """A requested run and its record, as it was when it was read; None where there is none that counts."""
+
+    run: RequestedRun
+    facts: RunRecord | None = None
+
+    @cached_property
+    def is_completed(self) -> bool:
+        """Whether the evidence of the run is complete; reads its rank logs."""
+        try:
+            return self.facts is not None and run_of(self.facts, self.run.paths).completed
         except EvidenceError:
             return False
-        return run.completed and bool(run.facts["fingerprint"] == self.fingerprint)
 
     @property
     def out_of_memory_reason(self) -> str:
-        """Why this run found too little memory, by a record with this fingerprint; empty where it did not."""
-        facts = read(self.paths)
-        is_current = facts is not None and facts["fingerprint"] == self.fingerprint
-        return str(facts["reason"]) if facts and is_current and facts["outcome"] is Outcome.OUT_OF_MEMORY else ""
+        """Why the run found too little memory; empty where it did not."""
+        return self.facts["reason"] if self.facts and self.facts["outcome"] is Outcome.OUT_OF_MEMORY else ""
 
 
 def record(requested: RequestedRun, cluster: Cluster, result: JobResult) -> dict[str, Any]:

@@ -47,9 +47,10 @@ def _search(first_trial: Configuration, at_most: int, cluster: Cluster) -> Batch
 
     def outcome_of(batch: int) -> Outcome | None:
         (run,) = requested_runs(trial(first_trial, batch), cluster)
-        if run.out_of_memory_reason:
+        state = run.state()
+        if state.out_of_memory_reason:
             return Outcome.OUT_OF_MEMORY
-        return Outcome.COMPLETED if run.is_completed else None
+        return Outcome.COMPLETED if state.is_completed else None
 
     return search(at_most, outcome_of)
 

@@ -105,7 +105,7 @@ def cluster_for(studies: Sequence[Study], cluster_name: str) -> Cluster:
     """Return the cluster on which these studies are measured; its device ``auto`` depends on their frameworks."""
     names: dict[str, None] = {}
     for study in studies:
-        names |= dict.fromkeys(str(point["framework"]) for point in study.points())
+        names |= dict.fromkeys(str(point["framework"]) for point in study.points)
     # The plan refuses a name that doesn't exist, and says where it is.
     return load_cluster(cluster_name, [name for name in names if name in frameworks.names()])
 

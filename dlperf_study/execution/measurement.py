@@ -18,6 +18,7 @@ from dlperf_study.execution.repetitions import (
     out_of_memory_reason,
     paths_of,
     run_names,
+    states_of,
 )
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration
@@ -128,13 +129,13 @@ class Measurement:
         message = f"{run_names(self._missing)} completed"
         if completed < len(repetitions):
             failed = next(filter(_is_failed, records), None)
-            if not failed and (reason := out_of_memory_reason(repetitions)):
+            if not failed and (reason := out_of_memory_reason(states_of(repetitions))):
                 return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
             return MeasurementSummary(message, completed, is_failure=True)
         for run in traced_runs:
             facts = read(run.paths)
-            if run.out_of_memory_reason:
+            if run.state().out_of_memory_reason:
                 continue
             if not _is_completed(facts):
                 reason = _ending(facts) if facts else self._last_failure_line()

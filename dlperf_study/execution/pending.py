@@ -1,20 +1,22 @@
 """Which executions of a plan are still to be done, and which of their runs missed their round."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.evidence.run_record import RequestedRun, read
+from dlperf_study.evidence.run_record import RequestedRun, RunState, read
 from dlperf_study.execution.repetitions import (
     missing_of,
     out_of_memory_reason,
     paths_of,
     requested_runs,
     run_names,
+    states_of,
 )
-from dlperf_study.paths import RunPaths
+from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.order import PlannedExecution, planned_executions, planned_round
-from dlperf_study.plan.plan import Plan
+from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.turn import ROUNDS, Turn
 
@@ -61,31 +63,49 @@ def pending_of(plan: Plan, cluster: Cluster) -> Pending:
     its configuration was in no round before: it was added to the study after that round.
     """
     missing: dict[str, list[RequestedRun]] = {}
+    out_of_memory: dict[str, str] = {}
     last_measured = NOTHING_MEASURED
-    for entry in plan.runnable:
-        identity = entry.configuration.identity
-        runs = requested_runs(entry.configuration, cluster, _repetitions_begun(entry.configuration))
-        missing[identity] = missing_of(runs)
-        for run in runs:
-            if run not in missing[identity]:
-                last_measured = max(last_measured, _round_position(run.paths))
+    for identity, states in _states(plan.runnable, _begun_repetitions(plan), cluster):
+        missing[identity] = missing_of(states)
+        if reason := out_of_memory_reason(states):
+            out_of_memory[identity] = reason
+        for state in states:
+            if state.run not in missing[identity]:
+                last_measured = max(last_measured, _round_position(state.facts))
     executions: list[PendingExecution] = []
     for planned in planned_executions(plan):
-        turn = _turn_now(planned, last_measured)
-        runs_now = [replace(run, turn=turn) for run in _runs_of(planned, missing[planned.configuration.identity])]
-        if runs_now:
-            executions.append(PendingExecution(planned.configuration, tuple(runs_now)))
-    return Pending(executions, last_measured, out_of_memory_reasons(plan, cluster))
+        if runs := list(_runs_of(planned, missing[planned.configuration.identity])):
+            turn = _turn_now(planned, last_measured)
+            runs_now = tuple(replace(run, turn=turn) for run in runs)
+            executions.append(PendingExecution(planned.configuration, runs_now))
+    return Pending(executions, last_measured, out_of_memory)
+
+
+def _begun_repetitions(plan: Plan) -> dict[str, list[int]]:
+    """Return every repetition that has a folder, those of added rounds included, by identity."""
+    repetitions: dict[str, list[int]] = {}
+    for identity, begun_runs in StudyPaths.of(plan.study).begun_runs().items():
+        repetitions[identity] = [int(paths.folder.name) for paths in begun_runs]
+    return repetitions
+
+
+def _states(
+    entries: Iterable[Entry], begun: Mapping[str, Collection[int]], cluster: Cluster
+) -> Iterator[tuple[str, list[RunState]]]:
+    """Yield the identity of each configuration, and what the records of its requested and begun runs say."""
+    for entry in entries:
+        identity = entry.configuration.identity
+        yield identity, states_of(requested_runs(entry.configuration, cluster, begun.get(identity, ())))
 
 
 def out_of_memory_reasons(plan: Plan, cluster: Cluster) -> dict[str, str]:
     """Return why configurations do not fit in memory, by identity, as runs of this code showed."""
+    begun = _begun_repetitions(plan)
+    entries = [entry for entry in plan.runnable if begun.get(entry.configuration.identity)]
     reasons: dict[str, str] = {}
-    for entry in plan.runnable:
-        if repetitions := _repetitions_begun(entry.configuration):
-            runs = requested_runs(entry.configuration, cluster, repetitions)
-            if reason := out_of_memory_reason(runs):
-                reasons[entry.configuration.identity] = reason
+    for identity, states in _states(entries, begun, cluster):
+        if reason := out_of_memory_reason(states):
+            reasons[identity] = reason
     return reasons
 
 
@@ -107,15 +127,10 @@ def added_round(
         position = first_position + len(executions) + 1
         for run in requested_runs(planned.configuration, cluster, planned.repetitions):
             is_of_round = not run.variables and run.repetition == round_number
-            if is_of_round and not run.is_completed:
+            if is_of_round and not run.state().is_completed:
                 run_now = replace(run, turn=Turn(ROUNDS, round_number, position))
                 executions.append(PendingExecution(planned.configuration, (run_now,)))
     return executions
-
-
-def _repetitions_begun(configuration: Configuration) -> list[int]:
-    """Return every repetition that has a folder, those of added rounds included."""
-    return [int(paths.folder.name) for paths in paths_of(configuration).runs()]
 
 
 def _runs_of(planned: PlannedExecution, missing: list[RequestedRun]) -> Iterator[RequestedRun]:
@@ -125,10 +140,9 @@ def _runs_of(planned: PlannedExecution, missing: list[RequestedRun]) -> Iterator
             yield run
 
 
-def _round_position(paths: RunPaths) -> RoundPosition:
-    """Return where in the rounds a run was measured, completed or not; before all of them if it was in none."""
-    facts = read(paths) or {}
-    if facts.get("order") == ROUNDS and facts["round"] is not None:
+def _round_position(facts: Mapping[str, Any] | None) -> RoundPosition:
+    """Return where in the rounds a run with this record was measured; before all of them if it was in none."""
+    if facts and facts["order"] == ROUNDS and facts["round"] is not None:
         return facts["round"], facts["position"]
     return NOTHING_MEASURED
 
@@ -147,5 +161,5 @@ def _is_added_after(configuration: Configuration, last_round: int) -> bool:
 
     In the first round nothing tells: those that come later in it were in no round either.
     """
-    rounds = [_round_position(paths)[0] for paths in paths_of(configuration).runs()]
+    rounds = [_round_position(read(paths))[0] for paths in paths_of(configuration).runs()]
     return last_round > 1 and not any(0 < round_number < last_round for round_number in rounds)

@@ -21,10 +21,11 @@ def earlier_run_seconds(plan: Plan) -> dict[str, float]:
     missing.
     """
     means: dict[str, float] = {}
+    begun_runs = StudyPaths.of(plan.study).begun_runs()
     for entry in plan.runnable:
         identity = entry.configuration.identity
         seconds: list[float] = []
-        for paths in StudyPaths.of(plan.study).configuration(identity).runs():
+        for paths in begun_runs.get(identity, ()):
             facts = read(paths)
             if facts and facts.get("outcome") == Outcome.COMPLETED and facts.get("seconds"):
                 seconds.append(facts["seconds"] + (facts.get("load", {}).get("waited_seconds") or 0.0))

@@ -14,7 +14,7 @@ from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity, m
 from dlperf_study.data_sources._producers import with_producers
 from dlperf_study.errors import RunError
 from dlperf_study.evidence.failure_reason import disk_shortage
-from dlperf_study.evidence.run_record import RequestedRun, read, record, write
+from dlperf_study.evidence.run_record import RequestedRun, RunState, read, record, write
 from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.images import image_folder
 from dlperf_study.execution.support import data_source_versions, library_version, load_cluster, require_support
@@ -74,17 +74,22 @@ def requested_runs(configuration: Configuration, cluster: Cluster, further: Coll
 
 def missing_runs(configuration: Configuration, cluster: Cluster) -> list[RequestedRun]:
     """Return the requested runs that this code has not completed yet."""
-    return missing_of(requested_runs(configuration, cluster))
+    return missing_of(states_of(requested_runs(configuration, cluster)))
 
 
-def missing_of(runs: Sequence[RequestedRun]) -> list[RequestedRun]:
+def states_of(runs: Sequence[RequestedRun]) -> list[RunState]:
+    """Return what the records of runs say now; each is read once."""
+    return [run.state() for run in runs]
+
+
+def missing_of(states: Sequence[RunState]) -> list[RequestedRun]:
     """Return those of all runs of a configuration that are to be measured: none if it does not fit in memory."""
-    return [] if out_of_memory_reason(runs) else [run for run in runs if not run.is_completed]
+    return [] if out_of_memory_reason(states) else [state.run for state in states if not state.is_completed]
 
 
-def out_of_memory_reason(runs: Sequence[RequestedRun]) -> str:
+def out_of_memory_reason(states: Sequence[RunState]) -> str:
     """Return why a configuration with these runs does not fit in memory; empty if none of them showed that."""
-    return next(filter(None, (run.out_of_memory_reason for run in runs)), "")
+    return next(filter(None, (state.out_of_memory_reason for state in states)), "")
 
 
 def run_names(runs: Sequence[RequestedRun]) -> str:
@@ -143,14 +148,14 @@ class ConfigurationRuns:
         none is tried, and those have no record. If nothing is missing, nothing is locked.
         Raises BusyError when somebody else measures.
         """
-        missing = missing_of(self._now)
+        missing = missing_of(states_of(self._now))
         if missing:
             with study_lock(self._configuration.study, self._cluster):
                 _perform(missing, self._cluster, self._configuration.timeout_seconds)
         last = self._now[-1].paths
         count = 1 + [run.paths for run in self._requested].index(last)
         records = []
-        does_not_fit = bool(out_of_memory_reason(self._requested))
+        does_not_fit = bool(out_of_memory_reason(states_of(self._requested)))
         for run in self._requested[:count]:
             if does_not_fit and not run.paths.run_file.exists():
                 continue

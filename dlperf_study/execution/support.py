@@ -75,6 +75,7 @@ def unknown_names(content: Any, source: str, location: Location | None = None) -
             yield unknown_name(f"{source}: {key_path(location)} is", content, f"{parameter.replace('_', ' ')}s", names)
 
 
+@cache
 def strategies() -> tuple[str, ...]:
     """Return the strategies of all frameworks in alphabetical order, also those that are refused, with a reason."""
     names: set[str] = set()
@@ -163,7 +164,7 @@ def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, .
     # Images are compared with the Python of the driver when a run starts.
     python = sys.executable if launcher.uses_images else cluster.python_for(framework.name)
     # A run checks at its start that all nodes have the same versions, so a plan or a report needs no node.
-    is_here = shutil.which(python) is not None
+    is_here = _is_on_this_machine(python)
     argv = (python,) if is_here else (*cluster.container, python)
     node = LOCAL_NODE if is_here else launcher.representative_node(cluster)
     try:
@@ -173,6 +174,11 @@ def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, .
     if isinstance(versions, UnusablePython):
         raise UnusablePython(str(versions))
     return versions
+
+
+@cache
+def _is_on_this_machine(python: str) -> bool:
+    return shutil.which(python) is not None
 
 
 @cache

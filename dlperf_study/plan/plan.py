@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,11 @@ class Entry:
     def is_reference(self) -> bool:
         """Whether this configuration is its own reference."""
         return self.configuration.identity == self.reference_identity
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry as JSON has it."""
+        configuration = self.configuration
+        return {"identity": configuration.identity, **vars(self), "configuration": configuration.as_dict()}
 
     def denominator(self, kind: Denominator) -> str | None:
         """Return the identity of the declared baseline or reference."""
@@ -105,7 +111,7 @@ class Plan:
 
     def write(self, path: Path) -> None:
         """Write the plan as JSON, all of it or nothing."""
-        entries = [{"identity": entry.configuration.identity, **asdict(entry)} for entry in self.entries]
+        entries = [entry.as_dict() for entry in self.entries]
         head = {name: value for name, value in vars(self).items() if name != "entries"}
         content = {"format": FORMAT, **head, "entries": entries}
         write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
@@ -138,7 +144,7 @@ def build_plan(study: Study, cluster: Cluster, unsupported: Callable[[Configurat
     is large enough is checked here.
     Raises StudyFileError when a baseline or a reference is not in the plan, or two points are one configuration.
     """
-    points = study.points()
+    points = study.points
     configurations = [study.configuration(point, cluster.name) for point in points]
     _check_all_different(study, points, configurations)
     identities = {frozenset(point.items()): each.identity for point, each in zip(points, configurations, strict=True)}
@@ -225,7 +231,7 @@ def varying(configurations: Sequence[Configuration], factors: Sequence[str]) -> 
     """Return the parameters with more than one value: the study's factors first, in their order."""
     names = []
     for name in dict.fromkeys((*factors, *FIELD_NAMES)):
-        if name in FIELD_NAMES and len({getattr(configuration, name) for configuration in configurations}) > 1:
+        if name in FIELD_NAMES and len(set(map(attrgetter(name), configurations))) > 1:
             names.append(name)
     return tuple(names)
 

@@ -139,8 +139,8 @@ class Configuration(TrainingParameters):
                 self-test uses a parameter of the self-test; the message names ``source``.
 
         """
-        unknown = sorted(set(values) - set(PARAMETERS))
-        if unknown:
+        if not PARAMETERS.keys() >= values.keys():
+            unknown = sorted(values.keys() - PARAMETERS.keys())
             raise StudyFileError(f"{source}: unknown {', '.join(unknown)}; the parameters are {', '.join(PARAMETERS)}")
         missing = [name for name in REQUIRED if name not in values]
         if missing:
@@ -194,16 +194,20 @@ class Configuration(TrainingParameters):
         A parameter that is not in ``IDENTIFIED_BY_DEFAULT`` is left out while it has its default.
         """
         values: dict[str, Scalar] = {}
-        for name, value in self.as_dict().items():
-            is_default = value == PARAMETERS[name].default
-            if PARAMETERS[name].in_identity and (name in IDENTIFIED_BY_DEFAULT or not is_default):
+        for name, left_out_value in _LEFT_OUT_VALUES.items():
+            value = getattr(self, name)
+            if value != left_out_value:
                 values[name] = value
         return values
 
     def selftest_values(self) -> dict[str, Scalar]:
         """Return the parameters of the self-test that do not have their defaults; none in any other study."""
-        values: dict[str, Scalar] = {name: getattr(self, name) for name in parameters_of(SELFTEST)}
-        return {name: value for name, value in values.items() if value != PARAMETERS[name].default}
+        values: dict[str, Scalar] = {}
+        for name, default in _SELFTEST_DEFAULTS.items():
+            value = getattr(self, name)
+            if value != default:
+                values[name] = value
+        return values
 
     def displayed_values(self) -> dict[str, Scalar]:
         """Return the parameters as pages show them: the cluster without the folder of its file."""
@@ -215,6 +219,13 @@ PARAMETERS: dict[str, Parameter] = {entry.name: parameter_of(entry) for entry in
 FIELD_NAMES = tuple(PARAMETERS)
 #: The parameters without a default.
 REQUIRED = tuple(name for name, entry in PARAMETERS.items() if entry.default is None)
+#: The parameters of an identity, each with the value at which it is left out; None, which none has: it never is.
+_LEFT_OUT_VALUES = {
+    name: None if name in IDENTIFIED_BY_DEFAULT else entry.default
+    for name, entry in PARAMETERS.items()
+    if entry.in_identity
+}
+_SELFTEST_DEFAULTS = {name: entry.default for name, entry in PARAMETERS.items() if entry.scope is SELFTEST}
 
 #: What a study of strong scaling gives in place of ``batch_per_device``, which a configuration has.
 GLOBAL_BATCH = Parameter(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
 from dlperf_study.errors import StudyFileError
 from dlperf_study.paths import NOTEBOOKS, PROJECT
@@ -124,8 +124,9 @@ class Study:
         """How many rounds a study with a precision may have."""
         return DEFAULT_MAX_REPEATS if self.max_repeats is None else self.max_repeats
 
-    def points(self) -> list[Point]:
-        """Return the grid, then the included points, without the excluded ones: complete and all different.
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """The grid, then the included points, without the excluded ones: complete and all different.
 
         Raises StudyFileError for a duplicate point, an ``exclude`` that matches none, and when none is left.
         """
@@ -151,7 +152,7 @@ class Study:
         if self.largest_batch is not None and not any(map(self.is_searched, points)):
             condition = format_condition(self.largest_batch_where)
             raise self._error(f"largest_batch.where ({condition}) matches no configuration of the study")
-        return points
+        return tuple(points)
 
     def is_searched(self, point: Point) -> bool:
         """Return whether the largest batch of a point is searched."""

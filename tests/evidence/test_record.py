@@ -213,12 +213,12 @@ def test_a_device_has_the_name_that_it_reports(run: RunPaths, node: dict[str, An
 
 def test_a_run_is_completed_by_the_code_that_would_measure_it_now(run: RunPaths) -> None:
     requested = RequestedRun(ASKED, 1, "f" * 64, run)
-    assert not requested.is_completed
+    assert not requested.state().is_completed
     write(recorded(run), run)
-    assert requested.is_completed
-    assert not replace(requested, fingerprint="0" * 64).is_completed
+    assert requested.state().is_completed
+    assert not replace(requested, fingerprint="0" * 64).state().is_completed
     write(recorded(run, BADLY), run)
-    assert not requested.is_completed
+    assert not requested.state().is_completed
 
 
 def test_the_device_of_another_node_names_none(run: RunPaths) -> None:

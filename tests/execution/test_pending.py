@@ -2,13 +2,16 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from dlperf_study.errors import RunError
+from dlperf_study.evidence import rank_log, run
 from dlperf_study.execution.pending import PendingExecution, added_round, pending_of
 from dlperf_study.execution.repetitions import (
     ConfigurationRuns,
@@ -17,6 +20,7 @@ from dlperf_study.execution.support import load_cluster
 from dlperf_study.plan.order import planned_executions
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.json_record import text_of
 from dlperf_study.study.turn import BY_HAND, Turn
 from tests.execution.constructed import perform
 
@@ -59,6 +63,20 @@ def test_an_interrupted_study_goes_on_within_its_round(plan: Plan, monkeypatch: 
     assert pending(plan) == executions[5:]
     perform(executions[5:], monkeypatch)
     assert pending(plan) == []
+
+
+def test_a_finished_study_reads_each_record_and_each_rank_log_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    perform(pending(plan), monkeypatch)
+    reads: Counter[str] = Counter()
+
+    def counted_text(path: Path) -> str:
+        reads[path.name] += 1
+        return text_of(path)
+
+    for module in (run, rank_log):
+        monkeypatch.setattr(module, "text_of", counted_text)
+    assert pending(plan) == []
+    assert reads == {"run.json": 9, "rank-00000.jsonl": 9, "rank-00001.jsonl": 9}
 
 
 def test_a_run_that_is_repeated_after_later_ones_is_in_no_round(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +175,7 @@ def test_a_run_that_an_earlier_execution_did_not_begin_is_an_error_of_the_later_
     second = next(each for each in executions[3:] if each.configuration == executions[0].configuration)
     with pytest.raises(RunError, match=r"^run 1: failed: it was never begun$"):
         perform([second], monkeypatch)
-    assert second.runs[0].is_completed
+    assert second.runs[0].state().is_completed
 
 
 def test_an_added_round_measures_some_configurations_once_more(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

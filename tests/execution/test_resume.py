@@ -20,7 +20,7 @@ def is_counted(run: RunPaths) -> bool:
 
 
 def is_completed(run: RunPaths, fingerprint: str) -> bool:
-    return RequestedRun(configuration(), 1, fingerprint, run).is_completed
+    return RequestedRun(configuration(), 1, fingerprint, run).state().is_completed
 
 
 def truncate(log: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_python_for_a_framework_that_does_not_exist_is_a_mistake() -> None:
 @pytest.mark.parametrize("file", sorted((PARAMS / "studies").glob("*.yaml")), ids=lambda file: file.stem)
 def test_the_studies_here_name_nothing_unknown(file: Path) -> None:
     study = load_study(file)
-    for point in study.points():
+    for point in study.points:
         check_names(study.configuration(point, CLUSTER.name), CLUSTER, study.locate)
 
 

@@ -76,7 +76,7 @@ def test_a_grid_that_may_be_an_accident_is_refused_unless_the_file_allows_it(tmp
         f"{file}: {source} {points:,} points, more than max_configurations, which is 10,000; "
         f"leave out a factor or levels, or write max_configurations: {points} if you mean it"
     )
-    assert len(load_study(write(tmp_path, f"{text}max_configurations: {points}\n")).points()) == points
+    assert len(load_study(write(tmp_path, f"{text}max_configurations: {points}\n")).points) == points
 
 
 def test_a_grid_of_a_quick_variant_is_counted_too(tmp_path):

@@ -131,7 +131,7 @@ def test_levels_that_are_not_built_stay_in_the_plan_with_their_reason():
 def test_a_mark_that_matches_no_configuration_is_refused():
     study = load_study("arcface")
     with pytest.raises(StudyFileError, match=r"extras\[0\] \(nodes 3\) matches no configuration of the study"):
-        replace(study, extras=({"nodes": [3]},)).points()
+        list(replace(study, extras=({"nodes": [3]},)).points)
 
 
 TWO_CORES = cluster(1, 2)

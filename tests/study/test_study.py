@@ -10,16 +10,16 @@ def levels(points, *names):
 
 
 def test_the_grid_is_the_product_with_the_last_factor_fastest():
-    assert levels(study().points(), "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 1), (2, 4)]
+    assert levels(study().points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 1), (2, 4)]
 
 
 def test_points_are_complete():
-    point = study().points()[0]
+    point = study().points[0]
     assert (point["image_size"], point["servers"], point["precision"]) == (224, 0, "fp32")
 
 
 def test_include_adds_the_product_of_its_lists_to_the_fixed_values():
-    points = study(include=({"nodes": [4], "devices_per_node": [4, 8], "strategy": ["async"]},)).points()
+    points = study(include=({"nodes": [4], "devices_per_node": [4, 8], "strategy": ["async"]},)).points
     assert levels(points[4:], "nodes", "devices_per_node", "strategy", "model") == [
         (4, 4, "async", "resnet50"),
         (4, 8, "async", "resnet50"),
@@ -27,18 +27,18 @@ def test_include_adds_the_product_of_its_lists_to_the_fixed_values():
 
 
 def test_exclude_drops_what_matches_all_keys():
-    points = study(exclude=({"nodes": [2], "devices_per_node": [1, 8]},)).points()
+    points = study(exclude=({"nodes": [2], "devices_per_node": [1, 8]},)).points
     assert levels(points, "nodes", "devices_per_node") == [(1, 1), (1, 4), (2, 4)]
 
 
 def test_exclude_matches_defaults_too():
     with pytest.raises(StudyFileError, match="exclude leaves no configuration"):
-        study(exclude=({"servers": [0]},)).points()
+        list(study(exclude=({"servers": [0]},)).points)
 
 
 def test_an_exclude_that_matches_nothing_is_an_error():
     with pytest.raises(StudyFileError) as caught:
-        study(exclude=({"nodes": [2]}, {"nodes": [3, 5], "servers": [0]})).points()
+        list(study(exclude=({"nodes": [2]}, {"nodes": [3, 5], "servers": [0]})).points)
     assert str(caught.value) == (
         "example.yaml: exclude[1] (nodes 3 or 5, servers 0) matches no configuration of the study"
     )
@@ -46,7 +46,7 @@ def test_an_exclude_that_matches_nothing_is_an_error():
 
 def test_an_include_that_duplicates_is_an_error():
     with pytest.raises(StudyFileError) as caught:
-        study(include=({"nodes": [2], "devices_per_node": [4], "servers": [0]},)).points()
+        list(study(include=({"nodes": [2], "devices_per_node": [4], "servers": [0]},)).points)
     assert str(caught.value) == (
         "example.yaml: duplicate point in include[0]: nodes 2, devices_per_node 4, servers 0 is already in factors"
     )
@@ -54,7 +54,7 @@ def test_an_include_that_duplicates_is_an_error():
 
 def test_a_baseline_is_the_same_point_with_the_values_put_in():
     example = study()
-    last = example.points()[-1]
+    last = example.points[-1]
     assert example.denominator_of(last, "baseline") == {**last, "nodes": 1, "devices_per_node": 1}
 
 
@@ -71,7 +71,7 @@ PS_RULE = DenominatorRule({"strategy": "local", "servers": 0, "devices_per_node"
 
 def test_each_series_has_its_own_baseline():
     example = study(**SERIES, baseline=(PS_RULE, DenominatorRule({"devices_per_node": 1})))
-    points = example.points()
+    points = example.points
     baselines = [points.index(example.denominator_of(point, "baseline")) for point in points]
     assert baselines == [0, 0, 2, 2, 2]
 
@@ -79,7 +79,7 @@ def test_each_series_has_its_own_baseline():
 def test_a_point_no_rule_matches_is_an_error():
     example = study(**SERIES, baseline=(PS_RULE,))
     with pytest.raises(StudyFileError) as caught:
-        example.denominator_of(example.points()[0], "baseline")
+        example.denominator_of(example.points[0], "baseline")
     assert str(caught.value) == (
         "example.yaml: baseline: no rule's where matches framework paddle_collective, strategy all_reduce, "
         "devices_per_node 1, servers 0"
@@ -95,17 +95,17 @@ def test_a_baseline_with_another_baseline_is_an_error():
     with pytest.raises(
         StudyFileError, match="the baseline of nodes 1, devices_per_node 4 has a different baseline itself"
     ):
-        example.denominator_of(example.points()[1], "baseline")
+        example.denominator_of(example.points[1], "baseline")
 
 
 def test_a_configuration_has_the_studys_name_the_cluster_and_the_measurement():
     example = study(measurement={"repeats": 5, "warmup_steps": 2}, quick=True, name="example-quick")
-    configuration = example.configuration(example.points()[3], "local")
+    configuration = example.configuration(example.points[3], "local")
     assert (configuration.study, configuration.cluster, configuration.quick) == ("example-quick", "local", True)
     assert (configuration.repeats, configuration.warmup_steps, configuration.world_size) == (5, 2, 8)
 
 
 def test_strong_scaling_shares_the_global_batch():
     example = study(scaling="strong", factors={"global_batch": [96], "devices_per_node": [1, 2, 3, 5]}, baseline=())
-    shares = [example.configuration(point, "local").batch_per_device for point in example.points()]
+    shares = [example.configuration(point, "local").batch_per_device for point in example.points]
     assert shares == [96, 48, 32, 0]

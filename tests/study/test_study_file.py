@@ -96,5 +96,5 @@ def test_every_study_and_its_quick_variant_can_be_read():
     names = sorted(path.stem for path in (PARAMS / "studies").glob("*.yaml"))
     assert ", ".join(names) == STUDIES
     for name in names:
-        assert load_study(name).points()
-        assert load_study(name, quick=True).points()
+        assert load_study(name).points
+        assert load_study(name, quick=True).points

@@ -1,0 +1,45 @@
+"""What a plan costs for each of its configurations, in calls: seconds depend on the machine and its load."""
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+import pytest
+import yaml
+
+from benchmarks.large_plan import STUDY
+from dlperf_study.execution.driver import make_plan
+from dlperf_study.execution.pending import out_of_memory_reasons
+from dlperf_study.execution.progress import earlier_run_seconds
+from dlperf_study.paths import OUTPUTS_VARIABLE
+
+#: A configuration has about fifty parameters, each of which is looked at a few times.
+MOST_CALLS = 600
+
+
+def calls_of_plan(folder: Path, batches: int) -> int:
+    """Return how many functions are called to plan two configurations for each of so many batches."""
+    study = folder / f"batches_{batches}.yaml"
+    factors = {"batch_per_device": list(range(1, 1 + batches)), "devices_per_node": [1, 2]}
+    study.write_text(yaml.safe_dump(STUDY | {"fixed": STUDY["fixed"] | {"model": "resnet50"}, "factors": factors}))
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        plan, cluster = make_plan(str(study), "local", quick=False)
+        out_of_memory_reasons(plan, cluster)
+        earlier_run_seconds(plan)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_further_configuration_costs_few_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    calls_of_plan(tmp_path, 1)
+    calls = (calls_of_plan(tmp_path, 101) - calls_of_plan(tmp_path, 1)) / 200
+    assert calls < MOST_CALLS
