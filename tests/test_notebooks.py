@@ -16,6 +16,9 @@ NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
 QUESTIONS = ("scaling", "communication", "comparison", "published", "audit", "quality", "replication")
 STUDY_NOTEBOOKS = ("summary", *question_names(), "explore")
 SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Diagnostics"]
+#: A page of the report opens with its findings; sections that have nothing to show have no heading.
+PAGE_SKELETON = ["## Method"]
+PAGES = ("summary", "selftest", *question_names())
 MOST_CELLS, MOST_LINES = 30, 10
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -90,7 +93,14 @@ def test_no_path_and_no_folder_of_this_machine(path: Path) -> None:
 @every
 def test_the_skeleton(path: Path) -> None:
     headings = [line for cell in cells(path, "markdown") for line in cell.source.splitlines() if line.startswith("## ")]
-    assert headings == SKELETON
+    assert headings == (PAGE_SKELETON if path.stem in PAGES else SKELETON)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_shows_its_findings_first(name: str) -> None:
+    path = PROJECT / "notebooks" / f"{name}.ipynb"
+    _parameters, _imports, findings, *_ = [cell.source for cell in cells(path, "code")]
+    assert findings.startswith(f"findings.{name}(")
 
 
 @every

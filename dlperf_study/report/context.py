@@ -85,6 +85,8 @@ _ALWAYS_NAMED = (
     *("framework", "strategy", "model", "image_size", "classes", "nodes", "devices_per_node", "servers"),
     *("batch_per_device", "precision", "compiler", "data_source", "sample_ratio", "threads_per_device", "seed"),
 )
+#: Of these a level alone is understood.
+_SAY_THEMSELVES = ("precision", "data_source")
 #: All other parameters of the training: named where a level is not the default.
 _UNUSUAL = tuple(name for name in parameters_of(Scope.WORKLOAD, Scope.NETWORK) if name not in _ALWAYS_NAMED)
 _MERGED = "Ranks are merged by the slowest: the job takes as long as that rank."
@@ -126,6 +128,33 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
     if unknown:
         parts.append(f"{wording.unknown}: {', '.join(unknown)}")
     return f"{'; '.join(filter(None, parts))}.{quick_label(dataset)}"
+
+
+def page_conditions(dataset: Dataset) -> str:
+    """Return the line that a page has once for all its numbers: the conditions, and what brackets and bars are."""
+    rows, runs = measured(dataset), completed_runs(dataset)
+    if rows.empty:
+        return ""
+    wording, batch = page_wording(dataset), BATCH_OF_SCALING[dataset.plan.scaling][0]
+    where = [wording.origin + _on_devices(runs), f"link {levels(runs['link'])}" if _levels(runs["link"]) else ""]
+    names = ("precision", "data_source", "image_size", *departures(rows, _UNUSUAL), batch, "threads_per_device")
+    training = []
+    for name in names:
+        if len(_levels(rows[name])) == 1:
+            label = "" if name in _SAY_THEMSELVES else f"{COLUMNS[name].label.lower()} "
+            training.append(f"{label}{levels(rows[name])}")
+    of_workload = parameters_of(Scope.WORKLOAD, Scope.NETWORK)
+    varied = [COLUMNS[name].label.lower() for name in of_workload if len(_levels(rows[name])) > 1]
+    differing = f"varied: {listed(varied)}" if varied else ""
+    parts = [*where, *training, differing, versions(runs), f"{dataset.plan.scaling} scaling"]
+    return f"{' · '.join(filter(None, parts))}. {_interval_line(rows)}{quick_label(dataset)}"
+
+
+def _interval_line(rows: pd.DataFrame) -> str:
+    """Return what values and brackets are, shortly."""
+    if (rows["runs_completed"] < MINIMUM_RUNS).all():
+        return f"Values are means over runs; an interval needs {MINIMUM_RUNS} runs, so there is none."
+    return "Values are means over runs; brackets and bars are 95 % intervals."
 
 
 def departures(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:

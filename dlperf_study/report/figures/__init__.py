@@ -1,11 +1,13 @@
 """The figures of the report, as SVG and PDF: each function takes the dataset and yields one figure per model."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
+from dlperf_study.report.alt_text import alt_text
 from dlperf_study.report.figures import drawings
 from dlperf_study.report.figures.drift_figure import drift
 from dlperf_study.report.figures.figure import Figure
@@ -28,39 +30,37 @@ _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
 def overview(dataset: Dataset) -> Iterator[Figure]:
     """Yield the throughput of every measured configuration, with its runs and its interval."""
-    dots = "Dots: runs. Mark: their mean. Bar: its interval."
-    caption = f"{dots} {context.repetition(dataset)} {context.merging(dataset)}"
+    caption = _Caption("Dots: runs. Mark: their mean. Bar: its interval.", _summary(dataset))
     return _per_model(dataset, "overview", "throughput", caption, drawings.overview, _NOTHING_MEASURED)
 
 
 def scaling(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughput, speedup and efficiency against the number of devices, each with its ideal line."""
-    caption = (
-        "Dotted: ideal scaling from the declared baseline, whose absolute throughput the legend gives. Dashed: the "
-        "bound, a step that takes no longer than its computation or, if that is longer, its exchange alone; there is "
-        "none where one of the two was not measured. Bars: intervals; an open marker has none. "
-        f"{context.repetition(dataset, ratios=True)} {context.merging(dataset)}"
+    own = (
+        "Dotted: ideal scaling from the declared baseline, whose absolute throughput is given. Dashed: the bound, a "
+        "step as long as its computation or, if longer, its exchange alone. Bars: intervals; an open marker has none."
     )
+    caption = _Caption(own, _summary(dataset, ratios=True))
     return _per_model(dataset, "scaling", "scaling", caption, drawings.scaling, _ONE_SIZE)
 
 
 def communication(dataset: Dataset) -> Iterator[Figure]:
     """Yield what a step consists of, next to the pure time of its exchange."""
-    caption = (
+    own = (
         "Bars: the step, its parts in the order of the legend; pale line: the 95 % interval of what is exposed. "
-        "Thin line: the pure communication, as long as if nothing hid it. "
-        f"{context.MEANS} {context.merging(dataset)}"
+        "Thin line: the pure communication, as long as if nothing hid it."
     )
+    caption = _Caption(own, f"{context.MEANS} {context.merging(dataset)}")
     return _per_model(dataset, "communication", "one step", caption, drawings.communication, _NO_EXCHANGE)
 
 
 def comparison(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughputs and steps of each reference and of what is compared with it, side by side."""
-    caption = (
+    own = (
         "Of each group the first is the reference. Left, dots: runs; mark: their mean; bar: its interval. Right: the "
-        "step, its parts in the order of the legend, each a mean over runs. "
-        f"{context.repetition(dataset)} {context.merging(dataset)}"
+        "step, its parts in the order of the legend, each a mean over runs."
     )
+    caption = _Caption(own, _summary(dataset))
 
     def draw(dataset: Dataset, series: list[Series]) -> Drawing | None:
         model = str(series[0].rows["model"].iloc[0])
@@ -72,31 +72,46 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
 def steps(dataset: Dataset) -> Iterator[Figure]:
     """Yield every step of warm-up and measured window, of each run."""
     step = context.page_wording(dataset).step
-    caption = (
+    own = (
         f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted. "
         f"Of more than {2 * drawings.STEP_PIECES} steps a line has the extremes of {drawings.STEP_PIECES} pieces."
     )
+    caption = _Caption(own)
     return _per_model(dataset, "steps", "step by step", caption, drawings.steps, _NOTHING_MEASURED)
 
 
 def stragglers(dataset: Dataset) -> Iterator[Figure]:
     """Yield the computation time of each rank relative to the slowest."""
-    caption = (
+    own = (
         "One dot per rank and run: the rank's mean computation-only step, relative to that of the run's slowest rank. "
-        "The further left, the longer a rank waits for the others where they exchange gradients with each other; "
-        "with an asynchronous server none waits."
+        "The further left, the longer a rank waits for the others; with an asynchronous server none waits."
     )
+    caption = _Caption(own)
     return _per_model(dataset, "stragglers", "ranks", caption, drawings.stragglers, _NO_RANKS)
 
 
-def _per_model(dataset: Dataset, name: str, title: str, caption: str, draw: Draw, empty: str) -> Iterator[Figure]:
+@dataclass(frozen=True)
+class _Caption:
+    """What a figure alone says of itself, and what it shares with others; a page says the latter once."""
+
+    own: str
+    shared: str = ""
+
+
+def _summary(dataset: Dataset, ratios: bool = False) -> str:
+    return f"{context.repetition(dataset, ratios)} {context.merging(dataset)}"
+
+
+def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw: Draw, empty: str) -> Iterator[Figure]:
     series = all_series(dataset)
     for model in dict.fromkeys(dataset.configurations["model"]):
         lines = [line for line in series if set(line.rows["model"]) == {model}]
         computation_note = context.computation_note(dataset, model) if name in _ON_COMPUTATION else ""
         omission = drawings.omissions(dataset, name, lines)
-        captions = filter(None, (caption, omission, computation_note, context.conditions(dataset, model)))
+        of_page = " ".join(filter(None, (caption.own, omission)))
+        parts = (caption.own, caption.shared, omission, computation_note, context.conditions(dataset, model))
         with publication_style():
             drawing = draw(dataset, lines)
         file_name = f"{name}-{model}".replace("_", "-")
-        yield Figure(file_name, f"{display_name(model)}: {title}", " ".join(captions), drawing, empty)
+        whole, heading = " ".join(filter(None, parts)), f"{display_name(model)}: {title}"
+        yield Figure(file_name, heading, whole, drawing, empty, of_page, alt_text(dataset, name, heading, lines))

@@ -17,8 +17,9 @@ _CAPTION = (
     "One mark per run: its throughput relative to the geometric mean of its configuration, against the time at which "
     "it began."
 )
+_MEANS = "Line: the mean of a round, as in the table below."
 _ROUNDS = (
-    "Line: the mean of a round, as in the table below, which says what differs by more than chance. These means are "
+    f"{_MEANS} It says what differs by more than chance. These means are "
     "over the rounds with a line; a round that lacks configurations has marks only. Ratios are taken within rounds, so "
     "that what a round has in common cancels."
 )
@@ -36,7 +37,9 @@ def drift(dataset: Dataset) -> Iterator[Figure]:
         with publication_style():
             drawing = _draw(dataset, runs, effects)
     caption = f"{_CAPTION} {_on_rounds(runs, effects)} {context.conditions(dataset)}"
-    yield Figure("drift", "Drift of the machine", caption, drawing, _NO_TIMES)
+    yield Figure(
+        "drift", "Drift of the machine", caption, drawing, _NO_TIMES, f"{_CAPTION} {_MEANS if effects else ''}"
+    )
 
 
 def _on_rounds(runs: pd.DataFrame, effects: list[RoundEffect]) -> str:

@@ -21,6 +21,8 @@ _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": "dlperf_study"},
     "pdf": {"CreationDate": None, "Creator": "dlperf_study", "Producer": "matplotlib"},
 }
+#: Where a file of each kind has its caption.
+_DESCRIPTION = {"svg": "Description", "pdf": "Subject"}
 #: A page is read from further away than a printed column.
 _SCREEN_SCALE = 1.35
 _CSS_PIXELS_PER_INCH = 96
@@ -28,13 +30,24 @@ _CSS_PIXELS_PER_INCH = 96
 
 @dataclass(frozen=True)
 class Figure:
-    """A captioned figure; without a drawing, ``empty`` says why there is none."""
+    """A captioned figure; without a drawing, ``empty`` says why there is none.
+
+    ``page_caption``: what a page shows of the caption, because it says the rest once; empty: all of it. The files keep
+    the whole caption. ``alt``: the numbers of the figure, for who can't see it; empty: its title.
+    """
 
     name: str
     title: str
     caption: str
     drawing: Drawing | None
     empty: str = ""
+    page_caption: str = ""
+    alt: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return self.drawing is None
 
     def save(self, paths: StudyPaths) -> "Figure":
         """Write the figure as SVG and PDF into the study's figures; return it, to be shown."""
@@ -44,8 +57,12 @@ class Figure:
             with naming(svg_file):
                 svg_file.write_bytes(self.svg())
             with naming(pdf_file), _layout_kept(self.drawing):
-                _write(self.drawing, pdf_file, "pdf")
+                _write(self.drawing, pdf_file, "pdf", self._described)
         return self
+
+    @property
+    def _described(self) -> str:
+        return f"{self.title}. {self.caption}"
 
     def svg(self) -> bytes:
         """Return the drawing as SVG, the same bytes for the same dataset."""
@@ -56,16 +73,18 @@ class Figure:
     def _svg(self) -> bytes:
         buffer = io.BytesIO()
         if self.drawing is not None:
-            _write(self.drawing, buffer, "svg")
+            _write(self.drawing, buffer, "svg", self._described)
         return compact_svg(buffer.getvalue().decode()).encode()
 
     def _repr_html_(self) -> str:
-        caption = f"<b>{escape(self.title)}.</b> {escape(self.caption)}"
+        caption = f"<b>{escape(self.title)}.</b> {escape(self.page_caption or self.caption)}"
         content = f'<p class="nothing">{escape(self.empty)}</p>'
         if self.drawing is not None:
             # As an image of its own: inline SVGs on one page would share their element ids.
             width = round(self.drawing.get_figwidth() * _CSS_PIXELS_PER_INCH * _SCREEN_SCALE)
-            content = f'<img width="{width}" alt="{escape(self.title)}" src="{data_uri(self.svg().decode())}">'
+            content = (
+                f'<img width="{width}" alt="{escape(self.alt or self.title)}" src="{data_uri(self.svg().decode())}">'
+            )
         return f'<figure id="figure-{self.name}">{content}<figcaption>{caption}</figcaption></figure>'
 
 
@@ -78,6 +97,7 @@ def _layout_kept(drawing: Drawing) -> Iterator[None]:
     drawing.set_layout_engine(engine)
 
 
-def _write(drawing: Drawing, target: Path | io.BytesIO, kind: str) -> None:
+def _write(drawing: Drawing, target: Path | io.BytesIO, kind: str, described: str) -> None:
+    metadata = {**_METADATA[kind], _DESCRIPTION[kind]: described}
     with publication_style():
-        drawing.savefig(target, format=kind, metadata=_METADATA[kind])
+        drawing.savefig(target, format=kind, metadata=metadata)

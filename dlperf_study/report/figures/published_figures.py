@@ -62,7 +62,7 @@ def speedups(dataset: Dataset) -> Figure:
         drawing = _draw(dataset, drawn) if drawn else None
     caption = _caption(dataset, drawn, not_drawn) if drawn else ""
     empty = _EMPTY if published.sources else NO_SOURCES
-    return Figure("published-speedups", "Published speedups, and ours", caption, drawing, empty)
+    return Figure("published-speedups", "Published speedups, and ours", caption, drawing, empty, _CAPTION)
 
 
 def _published_lines(published: Published, points: pd.DataFrame) -> list[Series]:

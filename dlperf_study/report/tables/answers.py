@@ -16,6 +16,7 @@ from dlperf_study.analysis.comparison import (
 from dlperf_study.analysis.statistics import Estimate, log_ratio
 from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.paths import StudyPaths
 from dlperf_study.report import context
 from dlperf_study.report.formatting import (
     display_name,
@@ -36,7 +37,8 @@ VERDICTS_TOGETHER = (
     "All verdicts on one reference are made together (Holm): with a probability of at least 95 % none of them "
     "wrongly says faster or slower. So an interval that barely excludes 1 may belong to no such verdict."
 )
-_EXPLANATIONS = {
+#: What is said of a difference, by the part of a step in which it is.
+EXPLANATIONS = {
     COMPUTATION: "The difference is mostly in the computation.",
     INPUT: "The difference is mostly in the waiting for batches.",
     EXCHANGE: "The difference is mostly in the exposed exchange.",
@@ -67,6 +69,15 @@ class Answer:
     preface: str
     note: str
     empty: str = NOTHING_DECLARED
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no verdict."""
+        return not self.verdicts
+
+    def save(self, paths: StudyPaths) -> "Answer":
+        """Return the answer, to be shown: it has no file, because the tables have its numbers."""
+        return self
 
     def _repr_html_(self) -> str:
         if not self.verdicts:
@@ -127,7 +138,7 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
         reason = why_missing(dataset, row, "difference_lies_in")
         explanation = f"Where the difference is, is unknown: {reason}."
     else:
-        explanation = _EXPLANATIONS[row.difference_lies_in]
+        explanation = EXPLANATIONS[row.difference_lies_in]
     return f"{row.label} is {ratio}× {interval} as fast. {explanation}"
 
 

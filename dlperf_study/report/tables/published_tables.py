@@ -30,6 +30,7 @@ _CONDITIONS = ("mode", "device_name", "hardware", "software", "link")
 #: The columns of ours that also say what differs although the question is the same.
 _WITH_DIFFERENCES = ("throughput", "computation_to_communication")
 _NO_BASELINE = "its source prints no single device of this line"
+_COMPARED = "Different programs on different machines: compare how they scale, not how fast they are."
 _APART = (
     "Published and measured numbers come from different programs on different machines, often years apart: what may be "
     "compared is how they scale, not how fast they are, and neither is divided by the other here."
@@ -186,7 +187,7 @@ def _table(
     groups = tuple(published.title_of(row.source, row.table) for row in rows.itertuples())
     headings, cells = laid_out(columns, rows.itertuples())
     empty = "Its sources print no such number." if published.sources else NO_SOURCES
-    return Table(name, title, caption, headings, cells, notes, empty, groups)
+    return Table(name, title, caption, headings, cells, notes, empty, groups, _COMPARED)
 
 
 _KEYS = (

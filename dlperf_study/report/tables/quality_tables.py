@@ -30,9 +30,10 @@ LIMITED = tuple(column.name for column in CPU_LIMIT)
 STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
 _NO_STEPS = "Programs print rates over several steps, so percentiles of single steps are not known."
 _NO_MEMORY = "Programs print no peak of memory that is counted here."
+_EFFECTS = "Mean over {} of the throughput relative to the mean of its configuration over these rounds."
 _ROUNDS = (
-    "Mean over {} of the throughput relative to the mean of its configuration over these rounds, with the t interval "
-    "of a mean over configurations; differs: after Holm over the rounds. What is common to a round cancels in ratios."
+    f"{_EFFECTS} The t interval is that of a mean over configurations; differs: after Holm over the rounds. What is "
+    "common to a round cancels in ratios."
 )
 _NO_ROUNDS = "Fewer than two rounds were measured with the same configurations, so they can't be compared."
 
@@ -93,13 +94,14 @@ def rounds(dataset: Dataset) -> Table:
         begun = f"{effect.begun:%Y-%m-%d %H:%M}"
         verdict = "differs" if effect.is_different else NOT_DISTINGUISHABLE
         rows.append((Cell(str(effect.round)), Cell(begun), _change_cell(effect.log_rate), Cell(verdict)))
-    caption = ""
+    caption = page_caption = ""
     if effects:
         number = counted(effects[0].configurations, "configuration")
-        caption = f"{_ROUNDS.format(number)}{context.quick_label(dataset)}"
+        caption, page_caption = f"{_ROUNDS.format(number)}{context.quick_label(dataset)}", _EFFECTS.format(number)
     change = Heading("Change of throughput", "%", numeric=True, interval=True)
     headings = (Heading(COLUMNS["round"].label), Heading("Begun (UTC)"), change, Heading("Against the mean"))
-    return Table("rounds", "Drift from round to round", caption, headings, tuple(rows), empty=_NO_ROUNDS)
+    title = "Drift from round to round"
+    return Table("rounds", title, caption, headings, tuple(rows), empty=_NO_ROUNDS, page_caption=page_caption)
 
 
 def _change_cell(log_rate: Estimate) -> Cell:

@@ -27,6 +27,7 @@ _CONDITIONS = {
     **{"hardware": "cpu_model", "device": "device", "device_name": "device_name", "link": "link"},
     **{"framework": "framework", "data_source": "data_source"},
 }
+_OURS_BELOW, _NOTHING_BELOW = "Below a row: ours of the same question.", "Nothing of ours is next to it."
 #: The stages of a task by the metric of their times.
 _STAGES = {stage.metric: stage for stage in STAGES}
 #: Those of which both have the same levels.
@@ -74,10 +75,11 @@ def _side_by_side(replication: Replication, source: str, table: str) -> Table:
             rows.append((Cell(OURS), *_our_cells(replication, of_row, columns)))
     origin = replication.published.sources[source]
     year = f", {origin.year}," if origin.year else ""
-    caption = f"As {origin.authors}{year} printed it, cell by cell. "
-    caption += _on_ours(replication, results) if len(rows) > len(printed_rows) else _without_ours(results)
-    name = f"replication-{source}-{table}".replace("_", "-")
-    return Table(name, replication.published.title_of(source, table), caption, headings, tuple(rows))
+    as_printed, has_ours = f"As {origin.authors}{year} printed it, cell by cell.", len(rows) > len(printed_rows)
+    caption = f"{as_printed} {_on_ours(replication, results) if has_ours else _without_ours(results)}"
+    page_caption = f"{as_printed} {_OURS_BELOW if has_ours else _NOTHING_BELOW}"
+    name, title = f"replication-{source}-{table}".replace("_", "-"), replication.published.title_of(source, table)
+    return Table(name, title, caption, headings, tuple(rows), page_caption=page_caption)
 
 
 def _on_ours(replication: Replication, results: pd.DataFrame) -> str:
@@ -85,13 +87,13 @@ def _on_ours(replication: Replication, results: pd.DataFrame) -> str:
     identities = {row.identity for row in map(replication.measured, results["match"]) if row is not None}
     configurations = replication.dataset.configurations
     ours = context.only(replication.dataset, configurations[configurations["identity"].isin(identities)])
-    return f"Below a row: ours of the same question. {context.conditions(ours)} {context.repetition(ours)}"
+    return f"{_OURS_BELOW} {context.conditions(ours)} {context.repetition(ours)}"
 
 
 def _without_ours(results: pd.DataFrame) -> str:
     """Return why no row of ours is below those of a table."""
     if reason := why_unanswered(results["match"]):
-        return f"Nothing of ours is next to it. {reason}"
+        return f"{_NOTHING_BELOW} {reason}"
     return "What would be next to it was not measured here."
 
 

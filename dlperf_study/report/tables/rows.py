@@ -37,7 +37,8 @@ def table_of_configurations(
             rows.append(row)
             groups.append(label)
     headings, cells = laid_out(columns, rows)
-    return Table(name, title, _caption(dataset, shown), headings, cells, notes, groups=tuple(groups))
+    caption = _caption(dataset, shown)
+    return Table(name, title, caption, headings, cells, notes, groups=tuple(groups), page_caption="")
 
 
 def table_of_groups(
@@ -56,7 +57,7 @@ def table_of_groups(
         groups += [group.label] * len(group.rows)
     headings, cells = laid_out(columns, rows)
     caption = _caption(dataset, shown)
-    return Table(name, title, caption, headings, cells, notes, NOTHING_DECLARED, tuple(groups))
+    return Table(name, title, caption, headings, cells, notes, NOTHING_DECLARED, tuple(groups), page_caption="")
 
 
 def table_of_runs(
@@ -77,7 +78,8 @@ def table_of_runs(
         rows += of_series.itertuples()
         groups += [label] * len(of_series)
     headings, cells = laid_out(columns, rows)
-    return Table(name, title, context.conditions(dataset), headings, cells, notes, empty, tuple(groups))
+    caption = context.conditions(dataset)
+    return Table(name, title, caption, headings, cells, notes, empty, tuple(groups), page_caption="")
 
 
 def labelled_series(dataset: Dataset) -> list[tuple[str, pd.DataFrame]]:

@@ -1,5 +1,6 @@
 """The stages of a task: as their source prints them, and below them ours, from our windows."""
 
+from dataclasses import replace
 from typing import Any
 
 from dlperf_study.analysis.published_points import Published
@@ -33,9 +34,11 @@ def stages(dataset: Dataset) -> Table:
     headings = [Heading("Whose"), Heading(COLUMNS["world_size"].label, numeric=True)]
     headings += [Heading(stage.label, "s", numeric=True, interval=bool(stage.column)) for stage in STAGES]
     notes = (_HOW, *(f"{stage.label}: of ours {stage.meaning}." for stage in STAGES))
-    caption = f"Seconds of one worker for one task. Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
+    page_caption = "Seconds of one worker for one task."
+    caption = f"{page_caption} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
     empty = "Its sources print no stages of a task." if published.sources else NO_SOURCES
-    return Table("stages", "Stages of a task", caption, tuple(headings), tuple(rows), notes, empty, tuple(groups))
+    headed = Table("stages", "Stages of a task", caption, tuple(headings), tuple(rows), notes, empty, tuple(groups))
+    return replace(headed, page_caption=page_caption)
 
 
 def _printed(task: Any) -> tuple[Cell, ...]:

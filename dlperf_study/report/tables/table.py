@@ -91,7 +91,8 @@ class Heading:
 class Table:
     """A captioned table with ``notes`` below it; ``empty`` is shown instead when it has no row.
 
-    ``groups`` names the group of each row; a group's name is printed once, above its first row.
+    ``groups`` names the group of each row; a group's name is printed once, above its first row. ``page_caption``: what
+    a page shows of the caption, because it says the rest once; None: all of it. The files keep the whole caption.
     """
 
     name: str
@@ -102,6 +103,12 @@ class Table:
     notes: tuple[str, ...] = ()
     empty: str = "Nothing to show."
     groups: tuple[str, ...] = ()
+    page_caption: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no row."""
+        return not self.rows
 
     @cached_property
     def footnotes(self) -> dict[Footnote, str]:
@@ -139,21 +146,37 @@ class Table:
 
     def save(self, paths: StudyPaths) -> "Table":
         """Write the table as HTML and as LaTeX into the study's tables; return it, to be shown."""
-        write_atomically(paths.tables / f"{self.name}.html", self._repr_html_() + "\n")
+        write_atomically(paths.tables / f"{self.name}.html", self.html() + "\n")
         write_atomically(paths.tables / f"{self.name}.tex", latex_table(self))
         return self
 
+    def html(self) -> str:
+        """Return the table with its whole caption and all its notes: it explains itself wherever it is put."""
+        notes = _list([*map(escape, self.notes_without_footnotes), *self._footnote_lines()])
+        return self._figure(self.caption, notes)
+
     def _repr_html_(self) -> str:
-        caption = f"<b>{escape(self.title)}.</b> {escape(self.caption)}"
-        lines = [escape(note) for note in self.notes_without_footnotes]
+        caption = self.caption if self.page_caption is None else self.page_caption
+        definitions = _list(list(map(escape, self.notes_without_footnotes)))
+        folded = f'<details class="definitions"><summary>Definitions and notes</summary>{definitions}</details>'
+        return self._figure(caption, _list(list(self._footnote_lines())) + (folded if definitions else ""))
+
+    def _figure(self, caption: str, notes: str) -> str:
+        heading = f"<b>{escape(self.title)}.</b> {escape(caption)}".rstrip()
+        body = _html_grid(self) + notes if self.rows else f'<p class="nothing">{escape(self.empty)}</p>'
+        return f'<figure class="table" id="table-{self.name}"><figcaption>{heading}</figcaption>{body}</figure>'
+
+    def _footnote_lines(self) -> Iterator[str]:
         for footnote, mark in self.footnotes.items():
             line = escape(str(footnote))
             if isinstance(footnote, Link) and footnote.target:
                 line = f'<a href="{escape(footnote.target)}">{line}</a>'
-            lines.append(f"<sup>{mark}</sup>&nbsp;{line}")
-        notes = f'<ul class="notes"><li>{"</li><li>".join(lines)}</li></ul>' if lines else ""
-        body = _html_grid(self) + notes if self.rows else f'<p class="nothing">{escape(self.empty)}</p>'
-        return f'<figure class="table" id="table-{self.name}"><figcaption>{caption}</figcaption>{body}</figure>'
+            yield f"<sup>{mark}</sup>&nbsp;{line}"
+
+
+def _list(lines: list[str]) -> str:
+    """Return notes as a list; nothing of none."""
+    return f'<ul class="notes"><li>{"</li><li>".join(lines)}</li></ul>' if lines else ""
 
 
 def _marks() -> Iterator[str]:

@@ -9,12 +9,14 @@ import pytest
 
 from dlperf_study.errors import DlperfStudyError, EvidenceError
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.report.findings.finding_list import MOST_SENTENCES
 from dlperf_study.report.pages import pages
 from dlperf_study.report.report_inputs import is_current
 from dlperf_study.study.study import question_names
 from tests.report.conftest import mixed_entries, write_titled
 
 PAGES = ("index.html", *(f"{question}.html" for question in question_names()))
+CAPTION_LINES = 2
 WITHOUT_FIGURES = {"audit.html", "replication.html", "published.html"}
 pytestmark = pytest.mark.timeout(300)
 
@@ -103,9 +105,24 @@ def test_a_quick_study_says_so_on_every_page(built: StudyPaths, page: Any, name:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_follow_the_skeleton(built: StudyPaths, page: Any, name: str) -> None:
+def test_a_page_opens_with_its_findings_and_ends_with_its_parameters(built: StudyPaths, page: Any, name: str) -> None:
     page.goto((built.report / name).as_uri())
-    assert page.locator("h2").all_inner_texts() == ["Question", "Parameters", "Data", "Result", "Diagnostics"]
+    tops = {}
+    for part in ("h1", ".findings", "figure", "h2:text-is('Method')", "#parameters"):
+        tops[part] = page.locator(part).first.evaluate("e => e.getBoundingClientRect().top")
+    assert sorted(tops, key=lambda part: tops[part]) == list(tops)
+    assert 1 <= page.locator(".findings li").count() <= MOST_SENTENCES
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_caption_has_two_lines_and_no_heading_is_above_nothing(built: StudyPaths, page: Any, name: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto((built.report / name).as_uri())
+    lines = "all => all.map(e => [e.innerText, e.clientHeight / parseFloat(getComputedStyle(e).lineHeight)])"
+    captions = page.eval_on_selector_all("figcaption", lines)
+    assert [text for text, count in captions if round(count) > CAPTION_LINES] == []
+    following = "all => all.map(e => e.parentElement.nextElementSibling || e.nextElementSibling).map(e => e !== null)"
+    assert all(page.eval_on_selector_all("h2", following))
 
 
 def test_code_is_hidden_until_it_is_asked_for(built: StudyPaths, page: Any) -> None:

@@ -1,0 +1,46 @@
+"""The numbers of a figure in words, for who can't see it: those of the tables, printed alike."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report.series import Series, devices_label, joined, short_labels
+from dlperf_study.report.tables.cells import measured_column
+from dlperf_study.report.tables.table import Cell
+
+#: The columns that a figure of each name shows.
+_COLUMNS = {
+    "overview": ("throughput",),
+    "scaling": ("throughput", "speedup", "efficiency"),
+    "communication": ("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds"),
+    "comparison": ("throughput", "relative_throughput", "step_seconds"),
+    "steps": ("step_seconds",),
+    "stragglers": ("load_balance",),
+}
+#: So many configurations are read out.
+MOST_CONFIGURATIONS = 30
+
+
+def alt_text(dataset: Dataset, name: str, title: str, lines: Sequence[Series]) -> str:
+    """Return the title of a figure and, of each configuration that was measured, the numbers with their intervals."""
+    total = sum(len(line.measured) for line in lines)
+    configurations = list(islice(_configurations(dataset, name, lines), MOST_CONFIGURATIONS))
+    if not configurations:
+        return f"{title}."
+    more = f"; and {total - len(configurations)} more" if total > len(configurations) else ""
+    return f"{title}. {'; '.join(configurations)}{more}."
+
+
+def _configurations(dataset: Dataset, name: str, lines: Sequence[Series]) -> Iterator[str]:
+    columns = [measured_column(dataset, column) for column in _COLUMNS[name]]
+    for line, label in zip(lines, short_labels(list(lines)), strict=True):
+        for row in line.measured.itertuples():
+            numbers = []
+            for column in columns:
+                number = _number(column.cell(row), column.heading.unit)
+                numbers.append(f"{column.heading.label.lower()} {number}")
+            yield f"{joined(label, devices_label(row))}: {', '.join(numbers)}"
+
+
+def _number(cell: Cell, unit: str) -> str:
+    return " ".join(filter(None, (cell.text, cell.interval, unit)))

@@ -1,0 +1,109 @@
+"""Sentences on whether the runs can be trusted: which completed, were steady, and whether the machine drifted."""
+
+from collections.abc import Iterator
+
+from dlperf_study.analysis.drift import RoundEffect, round_effects
+from dlperf_study.analysis.statistics import MINIMUM_RUNS
+from dlperf_study.analysis.steady_state import Answer
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import context
+from dlperf_study.report.formatting import THIN_SPACE, display_name, listed, plain, with_interval
+from dlperf_study.report.tables.diagnostic_groups import diagnostic_groups
+from dlperf_study.study.job import Outcome
+from dlperf_study.wording import counted, first_of
+
+#: So many rounds that differ are named.
+_MOST_ROUNDS = 3
+
+
+def why_nothing(dataset: Dataset) -> str:
+    """Return that nothing can be concluded from any run, and why; empty where a configuration has an interval."""
+    measured = context.measured(dataset)
+    if measured.empty:
+        return next(on_runs(dataset))
+    if (measured["runs_completed"] < MINIMUM_RUNS).all():
+        return (
+            f"Nothing can be concluded: an interval needs {MINIMUM_RUNS} completed runs, and no configuration has them."
+        )
+    return ""
+
+
+def on_runs(dataset: Dataset) -> Iterator[str]:
+    """Yield how many runs completed, and how the others ended."""
+    outcomes, planned = dataset.runs["outcome"].value_counts(), int(dataset.configurations["runs_planned"].sum())
+    completed, total = int(outcomes.get(Outcome.COMPLETED, 0)), int(outcomes.sum())
+    others = [f"{count} {display_name(outcome)}" for outcome, count in outcomes.items() if outcome != Outcome.COMPLETED]
+    if not total:
+        yield f"Nothing can be concluded: none of {counted(planned, 'planned run')} was measured."
+    elif not completed:
+        yield f"Nothing can be concluded: no run completed ({listed(others)})."
+    elif others:
+        yield f"{completed} of {counted(total, 'run')} completed; the others: {listed(others)}."
+    else:
+        yield f"All {counted(total, 'run')} completed."
+
+
+def on_missing_configurations(dataset: Dataset) -> Iterator[str]:
+    """Yield how many configurations have no number; nothing where all have one."""
+    rows = dataset.configurations
+    unsupported, missing = int(rows["unsupported_reason"].notna().sum()), int(rows["throughput"].isna().sum())
+    wording = context.page_wording(dataset)
+    if missing:
+        reason = "have no log" if not wording.is_measured else "can't run here"
+        parts = [f"{unsupported} {reason}"] if unsupported else []
+        parts += [f"{missing - unsupported} have no completed run"] if missing > unsupported else []
+        yield f"{missing} of {counted(len(rows), 'configuration')} have no number: {listed(parts)}."
+
+
+def on_steadiness(dataset: Dataset) -> Iterator[str]:
+    """Yield how many runs are shown to be steady or not, and of how many that can't be told."""
+    counts = context.completed_runs(dataset)["steadiness"].value_counts()
+    total = int(counts.sum())
+    if not total:
+        return
+    runs = counted(total, "run")
+    steady, unsteady, unclear = (
+        int(counts.get(answer, 0)) for answer in (Answer.STEADY, Answer.NOT_STEADY, Answer.CANT_TELL)
+    )
+    if steady == total:
+        yield f"The step times of all {runs} are steady."
+        return
+    parts = [f"{steady} {_are(steady)} steady"] if steady else []
+    parts += [f"{unsteady} {_are(unsteady)} not steady"] if unsteady else []
+    parts += [f"{unclear} {_are(unclear)} too short to tell whether they are steady"] if unclear else []
+    yield f"Of {runs}, {listed(parts)}."
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def on_drift(dataset: Dataset) -> Iterator[str]:
+    """Yield which rounds differ from the mean of all, after Holm; nothing without rounds that can be compared."""
+    effects = round_effects(context.completed_runs(dataset))
+    tested = [effect for effect in effects if effect.log_rate.error is not None]
+    if not tested:
+        return
+    different = [effect for effect in tested if effect.is_different]
+    if different:
+        changes = first_of(list(map(_change, different)), _MOST_ROUNDS)
+        yield f"The machine drifted: {changes}; ratios are taken within rounds."
+    else:
+        yield f"None of {counted(len(tested), 'round')} differs from the mean of all by more than chance."
+
+
+def _change(effect: RoundEffect) -> str:
+    change, interval = 100 * (effect.log_rate.factor - 1), effect.log_rate.factor_interval()
+    changed = f"round {effect.round} changed the throughput by"
+    if interval is None:
+        return f"{changed} {plain(change)}{THIN_SPACE}%"
+    printed, bounds = with_interval(change, 100 * (interval.low - 1), 100 * (interval.high - 1), decision=0.0)
+    return f"{changed} {printed}{THIN_SPACE}% {bounds}"
+
+
+def on_warnings(dataset: Dataset) -> Iterator[str]:
+    """Yield how many errors and warnings there are, and what they are about; nothing where there are none."""
+    serious = [group for group in diagnostic_groups(dataset) if group.severity != "note"]
+    if serious:
+        kinds = listed([f"{group.subject} ({group.count})" for group in serious])
+        yield f"Errors and warnings by what they are about: {kinds}."

@@ -1,0 +1,182 @@
+"""Sentences on ratios of throughputs to a declared baseline or reference: none claims more than its verdict."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+from typing import Any
+
+from dlperf_study.analysis.comparison import (
+    EQUAL,
+    FASTER,
+    NOT_DISTINGUISHABLE,
+    RATIOS,
+    SLOWER,
+    UNCLEAR,
+    throughput_ratio,
+    verdicts_together,
+    widest_equality,
+)
+from dlperf_study.analysis.statistics import Estimate
+from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report.findings.names import Names, range_text, two_rates
+from dlperf_study.report.findings.waits import waiting_for_gradients
+from dlperf_study.report.formatting import display_name, is_missing, percent_at_most, with_interval
+from dlperf_study.report.series import all_groups, all_series, devices_label
+from dlperf_study.report.tables.answers import EXPLANATIONS, same_program
+from dlperf_study.report.tables.missing import why_no_interval, why_not_measured
+from dlperf_study.study.grid import Denominator
+from dlperf_study.wording import counted, first_of
+
+#: So many claims have a sentence each; of more, those with the same verdict share one.
+MOST_CLAIMS = 4
+#: So many configurations with the same verdict are named.
+MOST_NAMED = 3
+_SUBJECTS: dict[Denominator, str] = {"baseline": "scaling", "reference": "what is faster"}
+_COMPARED = {FASTER: "faster than", SLOWER: "slower than", EQUAL: "as fast as"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The ratio of the throughput of one configuration to that of its baseline or reference.
+
+    ``row`` is its row of the configurations, ``other`` that of the baseline or reference. ``name`` and ``comparison``
+    are parts of its sentence: ``ResNet-50`` trains as fast ``on 2 devices as on 1 device``; ``configuration`` is what
+    a list calls it. ``waiting``: what a step waits for, empty where that can't be told from nothing.
+    """
+
+    dataset: Dataset
+    role: Denominator
+    row: Any
+    other: Any
+    name: str
+    comparison: str
+    configuration: str
+    waiting: str = ""
+
+    @property
+    def word(self) -> str:
+        """The verdict; empty where there is none."""
+        verdict = getattr(self.row, VERDICTS[self.role])
+        return "" if is_missing(verdict) else str(verdict)
+
+    @property
+    def why_no_verdict(self) -> str:
+        """Why nothing is said of the ratio."""
+        for row in (self.row, self.other):
+            if not row.runs_completed:
+                return why_not_measured(self.dataset, row)
+        return why_no_interval(self.dataset, self.row, RATIOS[self.role], self.role)
+
+    @cached_property
+    def log_ratio(self) -> Estimate:
+        """The estimate of the logarithm of the ratio."""
+        plan = self.dataset.plan
+        [entry] = [entry for entry in plan.entries if entry.configuration.identity == self.row.identity]
+        return throughput_ratio(entry, self.role, throughputs_of(self.dataset.runs, plan))
+
+    @property
+    def sentence(self) -> str:
+        """What may be said of the ratio; empty where it has no verdict."""
+        if not self.word:
+            return ""
+        name, rates = RATIOS[self.role], two_rates(self.row, self.other)
+        value, low, high = attrgetter(name, f"{name}_low", f"{name}_high")(self.row)
+        ratio, interval = with_interval(value, low, high, decision=1.0)
+        times = f"{ratio} times {interval}"
+        if self.word == EQUAL:
+            equality = percent_at_most(getattr(self.row, f"{name}_equal_within"))
+            times = f"{times}, {rates}{self._explanation}"
+            return f"{self.name} trains as fast {self.comparison}, within {equality}: {times}."
+        if self.word == NOT_DISTINGUISHABLE:
+            return f"These runs can't tell whether {self.name} trains as fast {self.comparison}: {times}, {rates}."
+        return f"{self.name} trains {times} as fast {self.comparison}, {rates}{self._explanation}."
+
+    @property
+    def _explanation(self) -> str:
+        """What a step waits for, or which part of it explains the difference to a reference; empty if unknown."""
+        if self.role == "baseline":
+            return f"; {self.waiting}" if self.waiting else ""
+        part = self.row.difference_lies_in
+        if is_missing(part) or part == UNCLEAR:
+            return ""
+        explanation = EXPLANATIONS[part]
+        return f"; {explanation[0].lower()}{explanation[1:].rstrip('.')}"
+
+
+def speedup_claims(dataset: Dataset) -> list[Claim]:
+    """Return the claim on the most devices of each series, where these are not its own baseline."""
+    names, rows = Names(dataset), {row.identity: row for row in dataset.configurations.itertuples()}
+    claims = []
+    for line in all_series(dataset):
+        last = list((line.measured if len(line.measured) else line.rows).itertuples())[-1]
+        if last.is_baseline:
+            continue
+        baseline = rows[last.baseline_identity]
+        name, comparison = names.of_configuration(last), f"as {names.of_configuration(baseline)}"
+        if names.same_series(last, baseline):
+            name, comparison = names.of_series(last), f"on {devices_label(last)} as on {devices_label(baseline)}"
+        configuration, waiting = names.of_configuration(last), waiting_for_gradients(dataset, last)
+        claims.append(Claim(dataset, "baseline", last, baseline, name, comparison, configuration, waiting))
+    return claims
+
+
+def reference_claims(dataset: Dataset) -> list[Claim]:
+    """Return the claim on each configuration with a reference, without those that are the same program."""
+    claims, groups = [], all_groups(dataset)
+    for group in groups:
+        reference, model = next(group.rows.itertuples()), display_name(group.model)
+        comparison = f"as with {reference.label} ({group.shared})"
+        for row in list(group.rows.itertuples())[1:]:
+            if not same_program(row, reference):
+                listed_as = f"{row.label} ({group.label})" if len(groups) > 1 else row.label
+                name = f"{model} with {row.label}"
+                claims.append(Claim(dataset, "reference", row, reference, name, comparison, listed_as))
+    return claims
+
+
+def sentences(claims: Sequence[Claim]) -> Iterator[str]:
+    """Yield a sentence for each claim, or of many claims one for each verdict; then why others have no verdict.
+
+    Each holds in 95 % of cases: of one claim by its verdict; of several, because these are judged together.
+    """
+    decided = [claim for claim in claims if claim.word]
+    if len(decided) <= MOST_CLAIMS:
+        yield from (claim.sentence for claim in decided)
+    else:
+        yield from _counted_sentences(decided)
+    undecided = [claim for claim in claims if not claim.word]
+    if undecided:
+        yield _without_verdict(undecided, len(claims))
+
+
+def _without_verdict(undecided: Sequence[Claim], total: int) -> str:
+    """Return why claims have no verdict; where none has, that nothing can be concluded."""
+    reasons = first_of(list(dict.fromkeys(claim.why_no_verdict for claim in undecided)), 1, "; ")
+    if len(undecided) == total:
+        return f"Nothing can be concluded on {_SUBJECTS[undecided[0].role]} ({reasons})."
+    names = first_of([claim.configuration for claim in undecided], MOST_NAMED)
+    return f"Nothing can be concluded on {names} ({reasons})."
+
+
+def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
+    ratios = {claim.row.identity: claim.log_ratio for claim in claims}
+    words = verdicts_together(ratios, widest_equality(claims[0].dataset.plan))
+    for word in (FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE):
+        alike = [claim for claim in claims if words[claim.row.identity] == word]
+        if alike:
+            yield _counted_sentence(alike, len(claims), word)
+
+
+def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:
+    names = first_of([claim.configuration for claim in claims], MOST_NAMED)
+    ratios = f"ratios within {range_text([claim.log_ratio for claim in claims], is_ratio=True)}"
+    share = f"{len(claims)} of {counted(total, 'configuration')}"
+    if word == NOT_DISTINGUISHABLE and len(claims) == total:
+        subject, role = _SUBJECTS[claims[0].role], claims[0].role
+        return f"Nothing can be concluded on {subject}: none of {total} can be told from its {role} ({ratios})."
+    if word == NOT_DISTINGUISHABLE:
+        return f"{share} can't be told from their {claims[0].role} by these runs ({ratios}): {names}."
+    verb = "trains" if len(claims) == 1 else "train"
+    return f"{share} {verb} {_COMPARED[word]} their {claims[0].role} ({ratios}): {names}."

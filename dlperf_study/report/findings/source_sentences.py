@@ -1,0 +1,85 @@
+"""Sentences on published sources, the audit and the self-test."""
+
+from collections.abc import Iterator, Sequence
+
+from dlperf_study.analysis.published_points import Published
+from dlperf_study.analysis.same_question import SameQuestion
+from dlperf_study.audit.audit import audit
+from dlperf_study.audit.audit_check import AuditResult
+from dlperf_study.audit.result_frames import results_of_dataset, results_of_sources
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.diagnostic import Severity
+from dlperf_study.report import context
+from dlperf_study.report.formatting import listed
+from dlperf_study.report.replications import NO_QUESTION, replications_of
+from dlperf_study.report.tables.question_differences import why_unanswered
+from dlperf_study.selftest.result import SelftestResult, Status
+from dlperf_study.wording import counted
+
+
+def on_published(dataset: Dataset) -> Iterator[str]:
+    """Yield how many published throughputs have one of ours next to them, and why the others have none."""
+    if not dataset.plan.published:
+        yield context.NO_SOURCES
+        return
+    points = Published.read(dataset.plan.published).points
+    matches = SameQuestion(points, dataset.configurations).matches()
+    measured = set(context.measured(dataset)["identity"])
+    answered = [bool(measured.intersection(match.identities)) for match in matches]
+    total = f"{counted(len(answered), 'throughput')} of {counted(len(dataset.plan.published), 'source')}"
+    if not any(answered):
+        yield f"Nothing comparable was measured here: none of {total} has one of ours of the same question next to it."
+    else:
+        verb = "has" if sum(answered) == 1 else "have"
+        yield f"Of {total}, {sum(answered)} {verb} one of ours of the same question next to it."
+    yield why_unanswered(match for match, is_answered in zip(matches, answered, strict=True) if not is_answered)
+
+
+def on_replication(dataset: Dataset) -> Iterator[str]:
+    """Yield the question of each original, and how many of its throughputs ours answer."""
+    replications = replications_of(dataset)
+    if not replications:
+        yield NO_QUESTION
+    for replication in replications:
+        question = replication.published.sources[replication.name].question
+        count, total = sum(replication.is_answered), len(replication.points)
+        ours = (
+            f"{count} of its {counted(total, 'throughput')}" if count else f"none of its {counted(total, 'throughput')}"
+        )
+        yield f"{replication.title} asked: {question} Ours stands next to {ours}."
+
+
+def on_audit(dataset: Dataset) -> Iterator[str]:
+    """Yield what the audit says of our numbers, and of the published ones."""
+    yield _audited(audit(results_of_dataset(dataset)), "our numbers")
+    if dataset.plan.published:
+        yield _audited(audit(results_of_sources(dataset.plan.published)), "the published numbers")
+
+
+def _audited(results: Sequence[AuditResult], about: str) -> str:
+    examined, checks = sum(result.examined for result in results), sum(result.examined > 0 for result in results)
+    scope = f"{counted(checks, 'check')} of {counted(examined, 'item')}"
+    counts = []
+    for severity in reversed(Severity):
+        if count := sum(result.count(severity) for result in results):
+            counts.append(counted(count, severity))
+    if not examined:
+        return f"There is nothing to examine in {about}."
+    if not counts:
+        return f"Nothing contradicts itself in {about}: {scope}."
+    return f"The audit has {listed(counts)} about {about}: {scope}."
+
+
+def on_selftest(result: SelftestResult) -> Iterator[str]:
+    """Yield whether a self-test passed, and which of its checks did not."""
+    names = {status: [check.name for check in result.checks if check.status is status] for status in Status}
+    passed = len(names[Status.PASSED])
+    if result.passed:
+        yield f"The instrument passed: {passed} of {counted(len(result.done), 'check')} with known answers."
+    else:
+        yield f"The instrument did not pass: {passed} of {counted(len(result.done), 'check')} passed."
+    for status in (Status.FAILED, Status.UNDECIDED, Status.SKIPPED):
+        if names[status]:
+            yield f"{status.capitalize()}: {listed(names[status])}."
+    if result.quick:
+        yield "This was the short form: it shows that the checks work, not that the instrument is right."

@@ -1,0 +1,129 @@
+"""Sentences on what a step waits for, gradients or its batch, and on what most of an efficiency is lost to."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dlperf_study.analysis.statistics import CONFIDENCE
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import context
+from dlperf_study.report.findings.names import Names, percent_text, range_text, seconds_text, together
+from dlperf_study.report.findings.ratio_sentences import MOST_NAMED
+from dlperf_study.report.findings.waits import Wait, waits
+from dlperf_study.report.formatting import THIN_SPACE, is_missing, with_interval
+from dlperf_study.report.series import all_series
+from dlperf_study.report.tables.missing import FACTORS
+from dlperf_study.wording import counted, first_of
+
+#: So many configurations have a sentence each; of more, all share one.
+MOST_WAITS = 3
+#: Less than this share of a step is nothing that a reader would act on.
+MATERIAL = 0.01
+#: What is lost to each factor of an efficiency.
+_LOST_TO = {
+    "computation_factor": "computation that takes longer",
+    "balance_factor": "ranks that compute unevenly",
+    "input_factor": "waiting for batches",
+    "communication_factor": "waiting for gradients",
+}
+_PERCENT = 0.01
+
+
+def on_gradients(dataset: Dataset) -> Iterator[str]:
+    """Yield how long steps wait for gradients, as far as the runs tell it from nothing."""
+    found = waits(dataset, "exposed_seconds")
+    if not found:
+        yield _why_no_wait(dataset)
+    elif len(found) <= MOST_WAITS:
+        yield from (_sentence(wait, "gradients") for wait in found)
+    else:
+        yield from _counted(found, "gradients")
+
+
+def _why_no_wait(dataset: Dataset) -> str:
+    """Return why nothing is said of the exchange of gradients."""
+    rows = context.measured(dataset)
+    if rows.empty:
+        return ""
+    if (rows["exposed_seconds"].fillna(0) == 0).all() and rows["exposed_seconds"].notna().any():
+        return "No configuration exchanges gradients: nothing waits for them."
+    if rows["exposed_seconds"].isna().all():
+        return "Nothing can be concluded on communication: steps without an exchange were not measured."
+    return "Nothing can be concluded on communication: no configuration that exchanges gradients has an interval."
+
+
+def on_batches(dataset: Dataset) -> Iterator[str]:
+    """Yield how long steps wait for their batches; nothing where no step waits for one."""
+    found = waits(dataset, "input_seconds")
+    if found:
+        yield from _counted(found, "batches") if len(found) > 1 else (_sentence(found[0], "batches"),)
+
+
+def _sentence(wait: Wait, what: str) -> str:
+    interval = wait.share.interval()
+    share, seconds = percent_text(wait.share), seconds_text(wait.row, wait.column)
+    if interval is None or interval.low <= 0:
+        return f"These runs can't tell whether {wait.name} waits for {what}: {share} of a step, {seconds}."
+    return f"{wait.name} waits for {what} in {share} of a step: {seconds} of {seconds_text(wait.row, 'step_seconds')}."
+
+
+def _counted(found: Sequence[Wait], what: str) -> Iterator[str]:
+    """Yield which configurations wait for more than is negligible, which for less, and of which that can't be told.
+
+    All shares are judged together: each of these sentences holds in 95 % of cases.
+    """
+    confidence = together(CONFIDENCE, len(found))
+    intervals = [wait.share.interval(confidence) for wait in found]
+    more = [wait for wait, interval in zip(found, intervals, strict=True) if interval and interval.low > MATERIAL]
+    less = [wait for wait, interval in zip(found, intervals, strict=True) if interval and interval.high < MATERIAL]
+    total, limit = counted(len(found), "configuration"), f"{100 * MATERIAL:g}{THIN_SPACE}%"
+    if more:
+        shares = range_text([wait.share for wait in more], _PERCENT)
+        verb = "waits" if len(more) == 1 else "wait"
+        yield f"{len(more)} of {total} {verb} for {what} in {shares}{THIN_SPACE}% of a step: {_named(more)}."
+    if less:
+        verb = "waits" if len(less) == 1 else "wait"
+        yield f"{len(less)} of {total} {verb} for {what} in less than {limit} of a step: {_named(less)}."
+    if unclear := len(found) - len(more) - len(less):
+        yield f"Whether {unclear} of {total} wait for {what} in more than {limit} of a step, these runs can't tell."
+
+
+def _named(found: Sequence[Wait]) -> str:
+    return first_of([wait.name for wait in found], MOST_NAMED)
+
+
+def on_losses(dataset: Dataset) -> Iterator[str]:
+    """Yield to what most of the efficiency of each series is lost, where one factor is below all others."""
+    names = Names(dataset)
+    for line in all_series(dataset):
+        rows = list(line.measured.itertuples())
+        if not rows or rows[-1].is_baseline or is_missing(rows[-1].efficiency_low):
+            continue
+        if (factor := dominant_factor(rows[-1])) is not None:
+            efficiency, bounds = _with_bounds(rows[-1], "efficiency")
+            value, interval = _with_bounds(rows[-1], factor)
+            yield (
+                f"{names.of_configuration(rows[-1])} reaches an efficiency of {efficiency} {bounds}; most is lost to "
+                f"{_LOST_TO[factor]} (factor {value} {interval})."
+            )
+
+
+def dominant_factor(row: Any) -> str | None:
+    """Return the factor of an efficiency whose interval is below 1 and below the intervals of all others, or None."""
+    bounds = {name: (getattr(row, f"{name}_low"), getattr(row, f"{name}_high")) for name in FACTORS}
+    values = {name: getattr(row, name) for name in FACTORS}
+    if any(is_missing(value) for value in values.values()):
+        return None
+    smallest = min(values, key=lambda name: float(values[name]))
+    high = bounds[smallest][1]
+    if is_missing(high) or high >= 1:
+        return None
+    for name in FACTORS:
+        # A factor without an interval is the same in all runs: exact, as that of input where nothing is read.
+        low = values[name] if is_missing(bounds[name][0]) else bounds[name][0]
+        if name != smallest and low <= high:
+            return None
+    return smallest
+
+
+def _with_bounds(row: Any, name: str) -> tuple[str, str]:
+    return with_interval(getattr(row, name), getattr(row, f"{name}_low"), getattr(row, f"{name}_high"), decision=1.0)

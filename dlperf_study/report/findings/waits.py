@@ -1,0 +1,47 @@
+"""For how long the steps of configurations wait for gradients or for their batch, as shares of the step."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dlperf_study.analysis.statistics import Estimate
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.report import context
+from dlperf_study.report.findings.names import Names, percent_text
+
+
+@dataclass(frozen=True)
+class Wait:
+    """For how long the steps of a configuration wait: the column of the seconds, and their share of the step."""
+
+    row: Any
+    name: str
+    column: str
+    share: Estimate
+
+
+def waits(dataset: Dataset, column: str) -> list[Wait]:
+    """Return the waits with an interval, of ``exposed_seconds`` or ``input_seconds``, of what can wait at all."""
+    names, long_enough = Names(dataset), []
+    for row in context.measured(dataset).itertuples():
+        share = _share(dataset, row, column)
+        if share is not None and share.error is not None:
+            long_enough.append(Wait(row, names.of_configuration(row), column, share))
+    return long_enough
+
+
+def waiting_for_gradients(dataset: Dataset, row: Any) -> str:
+    """Return which share of a step is exposed communication; empty where that can't be told from nothing."""
+    share = _share(dataset, row, "exposed_seconds")
+    interval = share.interval() if share is not None else None
+    if share is None or interval is None or interval.low <= 0:
+        return ""
+    return f"{percent_text(share)} of a step is waiting for gradients"
+
+
+def _share(dataset: Dataset, row: Any, column: str) -> Estimate | None:
+    """Return the mean over runs of the seconds of a column / those of the step; None where nothing can wait."""
+    completed = context.completed_runs(dataset)
+    runs = completed[completed["identity"] == row.identity].dropna(subset=[column, "step_seconds"])
+    if (runs[column] == 0).all():
+        return None
+    return Estimate.of((runs[column] / runs["step_seconds"]).to_numpy(float))
