@@ -99,8 +99,8 @@ def test_the_skeleton(path: Path) -> None:
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_shows_its_findings_first(name: str) -> None:
     path = PROJECT / "notebooks" / f"{name}.ipynb"
-    _parameters, _imports, findings, *_ = [cell.source for cell in cells(path, "code")]
-    assert findings.startswith(f"findings.{name}(")
+    _parameters, _imports, first, *_ = [cell.source for cell in cells(path, "code")]
+    assert first.startswith(f"sentences.{name}(")
 
 
 @every

@@ -86,12 +86,12 @@ def verdicts_together(log_ratios: Mapping[str, Estimate], widest: float = WIDEST
 
     *Equal* is not one of these words unless all bounds of equality hold at once, by Bonferroni. All must have an error.
     """
-    words = {}
+    together = {}
     for identity, verdict in verdicts(log_ratios, widest).items():
         bound = equal_within(log_ratios[identity], len(log_ratios))
         is_equal = bound is not None and bound <= widest
-        words[identity] = NOT_DISTINGUISHABLE if verdict.word == EQUAL and not is_equal else str(verdict.word)
-    return words
+        together[identity] = NOT_DISTINGUISHABLE if verdict.word == EQUAL and not is_equal else str(verdict.word)
+    return together
 
 
 def _word(log_ratio: Estimate, differs: bool, bound: float | None, widest: float) -> str | None:

@@ -35,12 +35,12 @@ def _configurations(dataset: Dataset, name: str, lines: Sequence[Series]) -> Ite
     columns = [measured_column(dataset, column) for column in _COLUMNS[name]]
     for line, label in zip(lines, short_labels(list(lines)), strict=True):
         for row in line.measured.itertuples():
-            numbers = []
+            values = []
             for column in columns:
-                number = _number(column.cell(row), column.heading.unit)
-                numbers.append(f"{column.heading.label.lower()} {number}")
-            yield f"{joined(label, devices_label(row))}: {', '.join(numbers)}"
+                value = _printed(column.cell(row), column.heading.unit)
+                values.append(f"{column.heading.label.lower()} {value}")
+            yield f"{joined(label, devices_label(row))}: {', '.join(values)}"
 
 
-def _number(cell: Cell, unit: str) -> str:
+def _printed(cell: Cell, unit: str) -> str:
     return " ".join(filter(None, (cell.text, cell.interval, unit)))

@@ -36,31 +36,31 @@ def overview(dataset: Dataset) -> Iterator[Figure]:
 
 def scaling(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughput, speedup and efficiency against the number of devices, each with its ideal line."""
-    own = (
+    explanation = (
         "Dotted: ideal scaling from the declared baseline, whose absolute throughput is given. Dashed: the bound, a "
         "step as long as its computation or, if longer, its exchange alone. Bars: intervals; an open marker has none."
     )
-    caption = _Caption(own, _summary(dataset, ratios=True))
+    caption = _Caption(explanation, _summary(dataset, ratios=True))
     return _per_model(dataset, "scaling", "scaling", caption, drawings.scaling, _ONE_SIZE)
 
 
 def communication(dataset: Dataset) -> Iterator[Figure]:
     """Yield what a step consists of, next to the pure time of its exchange."""
-    own = (
+    explanation = (
         "Bars: the step, its parts in the order of the legend; pale line: the 95 % interval of what is exposed. "
         "Thin line: the pure communication, as long as if nothing hid it."
     )
-    caption = _Caption(own, f"{context.MEANS} {context.merging(dataset)}")
+    caption = _Caption(explanation, f"{context.MEANS} {context.merging(dataset)}")
     return _per_model(dataset, "communication", "one step", caption, drawings.communication, _NO_EXCHANGE)
 
 
 def comparison(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughputs and steps of each reference and of what is compared with it, side by side."""
-    own = (
+    explanation = (
         "Of each group the first is the reference. Left, dots: runs; mark: their mean; bar: its interval. Right: the "
         "step, its parts in the order of the legend, each a mean over runs."
     )
-    caption = _Caption(own, _summary(dataset))
+    caption = _Caption(explanation, _summary(dataset))
 
     def draw(dataset: Dataset, series: list[Series]) -> Drawing | None:
         model = str(series[0].rows["model"].iloc[0])
@@ -72,21 +72,21 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
 def steps(dataset: Dataset) -> Iterator[Figure]:
     """Yield every step of warm-up and measured window, of each run."""
     step = context.page_wording(dataset).step
-    own = (
+    explanation = (
         f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted. "
         f"Of more than {2 * drawings.STEP_PIECES} steps a line has the extremes of {drawings.STEP_PIECES} pieces."
     )
-    caption = _Caption(own)
+    caption = _Caption(explanation)
     return _per_model(dataset, "steps", "step by step", caption, drawings.steps, _NOTHING_MEASURED)
 
 
 def stragglers(dataset: Dataset) -> Iterator[Figure]:
     """Yield the computation time of each rank relative to the slowest."""
-    own = (
+    explanation = (
         "One dot per rank and run: the rank's mean computation-only step, relative to that of the run's slowest rank. "
         "The further left, the longer a rank waits for the others; with an asynchronous server none waits."
     )
-    caption = _Caption(own)
+    caption = _Caption(explanation)
     return _per_model(dataset, "stragglers", "ranks", caption, drawings.stragglers, _NO_RANKS)
 
 
@@ -94,7 +94,7 @@ def stragglers(dataset: Dataset) -> Iterator[Figure]:
 class _Caption:
     """What a figure alone says of itself, and what it shares with others; a page says the latter once."""
 
-    own: str
+    explanation: str
     shared: str = ""
 
 
@@ -108,10 +108,10 @@ def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw:
         lines = [line for line in series if set(line.rows["model"]) == {model}]
         computation_note = context.computation_note(dataset, model) if name in _ON_COMPUTATION else ""
         omission = drawings.omissions(dataset, name, lines)
-        of_page = " ".join(filter(None, (caption.own, omission)))
-        parts = (caption.own, caption.shared, omission, computation_note, context.conditions(dataset, model))
+        of_page = " ".join(filter(None, (caption.explanation, omission)))
+        parts = (caption.explanation, caption.shared, omission, computation_note, context.conditions(dataset, model))
         with publication_style():
             drawing = draw(dataset, lines)
         file_name = f"{name}-{model}".replace("_", "-")
-        whole, heading = " ".join(filter(None, parts)), f"{display_name(model)}: {title}"
-        yield Figure(file_name, heading, whole, drawing, empty, of_page, alt_text(dataset, name, heading, lines))
+        full_caption, heading = " ".join(filter(None, parts)), f"{display_name(model)}: {title}"
+        yield Figure(file_name, heading, full_caption, drawing, empty, of_page, alt_text(dataset, name, heading, lines))

@@ -74,14 +74,14 @@ def timeline(dataset: Dataset) -> Table:
     traced = rows[has_diagnostic | rows["negotiation_seconds"].notna()]
     notes = (*map(defined, TRACED_COLUMNS), _NO_COSTS)
     table = table_of_configurations(dataset, "timeline", "Horovod's timeline", TRACED_COLUMNS, notes, traced)
-    own = (
+    page_caption = (
         f"Means over the {context.levels(traced['trace_steps'])} steps after the warm-up of one additional run of each "
         "configuration, as rank 0 saw them: one run has no interval. Tracing costs time, so no other number comes from "
         "that run."
     )
-    caption = f"{context.conditions(context.only(dataset, traced))} {own}"
+    caption = f"{context.conditions(context.only(dataset, traced))} {page_caption}"
     empty = _TRACE_MISSING if any(rows["trace_steps"] > 0) else _TRACE_NOT_REQUESTED
-    return replace(table, caption=caption if len(traced) else "", page_caption=own, empty=empty)
+    return replace(table, caption=caption if len(traced) else "", page_caption=page_caption, empty=empty)
 
 
 def computation_notes(dataset: Dataset) -> tuple[str, ...]:

@@ -96,8 +96,11 @@ def rounds(dataset: Dataset) -> Table:
         rows.append((Cell(str(effect.round)), Cell(begun), _change_cell(effect.log_rate), Cell(verdict)))
     caption = page_caption = ""
     if effects:
-        number = counted(effects[0].configurations, "configuration")
-        caption, page_caption = f"{_ROUNDS.format(number)}{context.quick_label(dataset)}", _EFFECTS.format(number)
+        count_text = counted(effects[0].configurations, "configuration")
+        caption, page_caption = (
+            f"{_ROUNDS.format(count_text)}{context.quick_label(dataset)}",
+            _EFFECTS.format(count_text),
+        )
     change = Heading("Change of throughput", "%", numeric=True, interval=True)
     headings = (Heading(COLUMNS["round"].label), Heading("Begun (UTC)"), change, Heading("Against the mean"))
     title = "Drift from round to round"

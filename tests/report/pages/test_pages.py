@@ -9,9 +9,9 @@ import pytest
 
 from dlperf_study.errors import DlperfStudyError, EvidenceError
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
-from dlperf_study.report.findings.finding_list import MOST_SENTENCES
 from dlperf_study.report.pages import pages
 from dlperf_study.report.report_inputs import is_current
+from dlperf_study.report.sentences.page_sentences import MOST_SENTENCES
 from dlperf_study.study.study import question_names
 from tests.report.conftest import mixed_entries, write_titled
 

@@ -12,14 +12,14 @@ MOST_SENTENCES = 5
 
 
 @dataclass(frozen=True)
-class Findings:
+class PageSentences:
     """The sentences that open a page, the most important first; ``conditions``: one line on what they hold for."""
 
     sentences: tuple[str, ...]
     conditions: str = ""
 
     @classmethod
-    def of(cls, dataset: Dataset, sentences: Iterable[str]) -> "Findings":
+    def of(cls, dataset: Dataset, sentences: Iterable[str]) -> "PageSentences":
         """Return the first sentences, each once, with the conditions of the study."""
         distinct = dict.fromkeys(filter(None, sentences))
         return cls(tuple(distinct)[:MOST_SENTENCES], context.page_conditions(dataset))

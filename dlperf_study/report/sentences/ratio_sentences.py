@@ -20,9 +20,9 @@ from dlperf_study.analysis.comparison import (
 from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.findings.names import Names, range_text, two_rates
-from dlperf_study.report.findings.waits import waiting_for_gradients
 from dlperf_study.report.formatting import display_name, is_missing, percent_at_most, with_interval
+from dlperf_study.report.sentences.names import Names, range_text, two_rates
+from dlperf_study.report.sentences.waits import waiting_for_gradients
 from dlperf_study.report.series import all_groups, all_series, devices_label
 from dlperf_study.report.tables.answers import EXPLANATIONS, same_program
 from dlperf_study.report.tables.missing import why_no_interval, why_not_measured
@@ -136,7 +136,7 @@ def reference_claims(dataset: Dataset) -> list[Claim]:
     return claims
 
 
-def sentences(claims: Sequence[Claim]) -> Iterator[str]:
+def on_ratios(claims: Sequence[Claim]) -> Iterator[str]:
     """Yield a sentence for each claim, or of many claims one for each verdict; then why others have no verdict.
 
     Each holds in 95 % of cases: of one claim by its verdict; of several, because these are judged together.
@@ -162,11 +162,11 @@ def _without_verdict(undecided: Sequence[Claim], total: int) -> str:
 
 def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
     ratios = {claim.row.identity: claim.log_ratio for claim in claims}
-    words = verdicts_together(ratios, widest_equality(claims[0].dataset.plan))
+    verdict_words = verdicts_together(ratios, widest_equality(claims[0].dataset.plan))
     for word in (FASTER, SLOWER, EQUAL, NOT_DISTINGUISHABLE):
-        alike = [claim for claim in claims if words[claim.row.identity] == word]
-        if alike:
-            yield _counted_sentence(alike, len(claims), word)
+        of_word = [claim for claim in claims if verdict_words[claim.row.identity] == word]
+        if of_word:
+            yield _counted_sentence(of_word, len(claims), word)
 
 
 def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:

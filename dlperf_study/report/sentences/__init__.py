@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.findings import quality_sentences, source_sentences, step_sentences
-from dlperf_study.report.findings.finding_list import MOST_SENTENCES, Findings
-from dlperf_study.report.findings.ratio_sentences import reference_claims, sentences, speedup_claims
+from dlperf_study.report.sentences import quality_sentences, source_sentences, step_sentences
+from dlperf_study.report.sentences.page_sentences import MOST_SENTENCES, PageSentences
+from dlperf_study.report.sentences.ratio_sentences import on_ratios, reference_claims, speedup_claims
 from dlperf_study.selftest.result import SelftestResult
 from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
 
@@ -22,100 +22,100 @@ __all__ = [
     "summary",
 ]
 
-Sentences = Iterator[str]
+Texts = Iterator[str]
 
 
-def summary(dataset: Dataset) -> Findings:
+def summary(dataset: Dataset) -> PageSentences:
     """Return the answers to the questions of the study, in its order: several of the first, one of each other."""
     if nothing := quality_sentences.why_nothing(dataset):
-        return Findings.of(dataset, [nothing, *_quality(dataset)])
-    asked = {name: _SENTENCES[name] for name in dataset.plan.questions if name in _SENTENCES}
-    if "scaling" in asked:
-        asked["scaling"] = _speedups
-    if {"scaling", "communication"} <= asked.keys():
+        return PageSentences.of(dataset, [nothing, *_quality(dataset)])
+    answering = {name: _SENTENCES[name] for name in dataset.plan.questions if name in _SENTENCES}
+    if "scaling" in answering:
+        answering["scaling"] = _speedups
+    if {"scaling", "communication"} <= answering.keys():
         # How long a step waits for gradients is in the sentences on speedups.
-        asked["communication"] = step_sentences.on_batches
-    answers = [list(dict.fromkeys(filter(None, answer(dataset)))) for answer in asked.values()]
+        answering["communication"] = step_sentences.on_batches
+    answers = [list(dict.fromkeys(filter(None, answer(dataset)))) for answer in answering.values()]
     answers = [answer for answer in answers if answer] or [list(_throughputs(dataset))]
-    first, *others = answers
-    others = others[: MOST_SENTENCES - 1]
-    chosen = first[: MOST_SENTENCES - len(others)]
-    return Findings.of(dataset, [*chosen, *(answer[0] for answer in others)])
+    first_answer, *other_answers = answers
+    other_answers = other_answers[: MOST_SENTENCES - 1]
+    chosen = first_answer[: MOST_SENTENCES - len(other_answers)]
+    return PageSentences.of(dataset, [*chosen, *(answer[0] for answer in other_answers)])
 
 
-def scaling(dataset: Dataset) -> Findings:
+def scaling(dataset: Dataset) -> PageSentences:
     """Return how much faster the most devices of each series are than its baseline, and what that loses."""
     return _page(dataset, _scaling(dataset))
 
 
-def communication(dataset: Dataset) -> Findings:
+def communication(dataset: Dataset) -> PageSentences:
     """Return how long steps wait for gradients and for batches, and what most of an efficiency is lost to."""
     return _page(dataset, _communication(dataset))
 
 
-def comparison(dataset: Dataset) -> Findings:
+def comparison(dataset: Dataset) -> PageSentences:
     """Return what is faster or slower than its reference."""
     return _page(dataset, _comparison(dataset))
 
 
-def quality(dataset: Dataset) -> Findings:
+def quality(dataset: Dataset) -> PageSentences:
     """Return whether the runs completed, were steady, and were measured on a machine that did not drift."""
-    return Findings.of(dataset, _quality(dataset))
+    return PageSentences.of(dataset, _quality(dataset))
 
 
-def published(dataset: Dataset) -> Findings:
+def published(dataset: Dataset) -> PageSentences:
     """Return how much of what was published has a measured number next to it."""
-    return Findings.of(dataset, source_sentences.on_published(dataset))
+    return PageSentences.of(dataset, source_sentences.on_published(dataset))
 
 
-def replication(dataset: Dataset) -> Findings:
-    """Return what the original asked, and how much of it is answered here."""
-    return Findings.of(dataset, source_sentences.on_replication(dataset))
+def replication(dataset: Dataset) -> PageSentences:
+    """Return what the original answering, and how much of it is answered here."""
+    return PageSentences.of(dataset, source_sentences.on_replication(dataset))
 
 
-def audit(dataset: Dataset) -> Findings:
+def audit(dataset: Dataset) -> PageSentences:
     """Return whether anything contradicts itself."""
-    return Findings.of(dataset, source_sentences.on_audit(dataset))
+    return PageSentences.of(dataset, source_sentences.on_audit(dataset))
 
 
-def selftest(result: SelftestResult) -> Findings:
+def selftest(result: SelftestResult) -> PageSentences:
     """Return whether the instrument finds what is known."""
-    return Findings(tuple(source_sentences.on_selftest(result)))
+    return PageSentences(tuple(source_sentences.on_selftest(result)))
 
 
-def _page(dataset: Dataset, found: Iterable[str]) -> Findings:
+def _page(dataset: Dataset, sentences: Iterable[str]) -> PageSentences:
     """Return the findings of a page; of a study in which nothing can be concluded only that, and why."""
     nothing = quality_sentences.why_nothing(dataset)
-    return Findings.of(dataset, [nothing] if nothing else found)
+    return PageSentences.of(dataset, [nothing] if nothing else sentences)
 
 
-def _speedups(dataset: Dataset) -> Sentences:
+def _speedups(dataset: Dataset) -> Texts:
     claims = speedup_claims(dataset)
     if not claims:
         yield "Nothing can be said of scaling: every configuration is its own baseline."
-    yield from sentences(claims)
+    yield from on_ratios(claims)
 
 
-def _scaling(dataset: Dataset) -> Sentences:
+def _scaling(dataset: Dataset) -> Texts:
     yield from _speedups(dataset)
     yield from step_sentences.on_losses(dataset)
 
 
-def _communication(dataset: Dataset) -> Sentences:
+def _communication(dataset: Dataset) -> Texts:
     exchanges, batches = step_sentences.on_gradients(dataset), step_sentences.on_batches(dataset)
     is_alone = (context.measured(dataset)["exposed_seconds"].fillna(0) == 0).all()
     yield from (*batches, *exchanges) if is_alone else (*exchanges, *batches)
     yield from step_sentences.on_losses(dataset)
 
 
-def _comparison(dataset: Dataset) -> Sentences:
+def _comparison(dataset: Dataset) -> Texts:
     claims = reference_claims(dataset)
     if not claims:
         yield "Nothing is compared: no configuration has a reference that is another program."
-    yield from sentences(claims)
+    yield from on_ratios(claims)
 
 
-def _quality(dataset: Dataset) -> Sentences:
+def _quality(dataset: Dataset) -> Texts:
     yield from quality_sentences.on_runs(dataset)
     yield from quality_sentences.on_missing_configurations(dataset)
     yield from quality_sentences.on_steadiness(dataset)
@@ -123,13 +123,13 @@ def _quality(dataset: Dataset) -> Sentences:
     yield from quality_sentences.on_warnings(dataset)
 
 
-def _throughputs(dataset: Dataset) -> Sentences:
+def _throughputs(dataset: Dataset) -> Texts:
     """Yield how many configurations have a throughput, for a study that asks nothing of them."""
     total, measured = len(dataset.configurations), len(context.measured(dataset))
     yield f"{measured} of {total} configurations were measured; the study asks no question of them."
 
 
-_SENTENCES: dict[str, Callable[[Dataset], Sentences]] = {
+_SENTENCES: dict[str, Callable[[Dataset], Texts]] = {
     "scaling": _scaling,
     "communication": _communication,
     COMPARISON: _comparison,

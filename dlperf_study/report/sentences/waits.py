@@ -6,7 +6,7 @@ from typing import Any
 from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.findings.names import Names, percent_text
+from dlperf_study.report.sentences.names import Names, percent_text
 
 
 @dataclass(frozen=True)

@@ -32,13 +32,15 @@ def on_runs(dataset: Dataset) -> Iterator[str]:
     """Yield how many runs completed, and how the others ended."""
     outcomes, planned = dataset.runs["outcome"].value_counts(), int(dataset.configurations["runs_planned"].sum())
     completed, total = int(outcomes.get(Outcome.COMPLETED, 0)), int(outcomes.sum())
-    others = [f"{count} {display_name(outcome)}" for outcome, count in outcomes.items() if outcome != Outcome.COMPLETED]
+    other_endings = [
+        f"{count} {display_name(outcome)}" for outcome, count in outcomes.items() if outcome != Outcome.COMPLETED
+    ]
     if not total:
         yield f"Nothing can be concluded: none of {counted(planned, 'planned run')} was measured."
     elif not completed:
-        yield f"Nothing can be concluded: no run completed ({listed(others)})."
+        yield f"Nothing can be concluded: no run completed ({listed(other_endings)})."
     elif others:
-        yield f"{completed} of {counted(total, 'run')} completed; the others: {listed(others)}."
+        yield f"{completed} of {counted(total, 'run')} completed; the others: {listed(other_endings)}."
     else:
         yield f"All {counted(total, 'run')} completed."
 

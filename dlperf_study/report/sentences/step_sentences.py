@@ -6,10 +6,10 @@ from typing import Any
 from dlperf_study.analysis.statistics import CONFIDENCE
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.findings.names import Names, percent_text, range_text, seconds_text, together
-from dlperf_study.report.findings.ratio_sentences import MOST_NAMED
-from dlperf_study.report.findings.waits import Wait, waits
 from dlperf_study.report.formatting import THIN_SPACE, is_missing, with_interval
+from dlperf_study.report.sentences.names import Names, percent_text, range_text, seconds_text, together
+from dlperf_study.report.sentences.ratio_sentences import MOST_NAMED
+from dlperf_study.report.sentences.waits import Wait, waits
 from dlperf_study.report.series import all_series
 from dlperf_study.report.tables.missing import FACTORS
 from dlperf_study.wording import counted, first_of
@@ -30,13 +30,13 @@ _PERCENT = 0.01
 
 def on_gradients(dataset: Dataset) -> Iterator[str]:
     """Yield how long steps wait for gradients, as far as the runs tell it from nothing."""
-    found = waits(dataset, "exposed_seconds")
-    if not found:
+    all_waits = waits(dataset, "exposed_seconds")
+    if not all_waits:
         yield _why_no_wait(dataset)
-    elif len(found) <= MOST_WAITS:
-        yield from (_sentence(wait, "gradients") for wait in found)
+    elif len(all_waits) <= MOST_WAITS:
+        yield from (_sentence(wait, "gradients") for wait in all_waits)
     else:
-        yield from _counted(found, "gradients")
+        yield from _counted(all_waits, "gradients")
 
 
 def _why_no_wait(dataset: Dataset) -> str:
@@ -53,9 +53,9 @@ def _why_no_wait(dataset: Dataset) -> str:
 
 def on_batches(dataset: Dataset) -> Iterator[str]:
     """Yield how long steps wait for their batches; nothing where no step waits for one."""
-    found = waits(dataset, "input_seconds")
-    if found:
-        yield from _counted(found, "batches") if len(found) > 1 else (_sentence(found[0], "batches"),)
+    all_waits = waits(dataset, "input_seconds")
+    if all_waits:
+        yield from _counted(all_waits, "batches") if len(all_waits) > 1 else (_sentence(all_waits[0], "batches"),)
 
 
 def _sentence(wait: Wait, what: str) -> str:
@@ -66,16 +66,16 @@ def _sentence(wait: Wait, what: str) -> str:
     return f"{wait.name} waits for {what} in {share} of a step: {seconds} of {seconds_text(wait.row, 'step_seconds')}."
 
 
-def _counted(found: Sequence[Wait], what: str) -> Iterator[str]:
+def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
     """Yield which configurations wait for more than is negligible, which for less, and of which that can't be told.
 
     All shares are judged together: each of these sentences holds in 95 % of cases.
     """
-    confidence = together(CONFIDENCE, len(found))
-    intervals = [wait.share.interval(confidence) for wait in found]
-    more = [wait for wait, interval in zip(found, intervals, strict=True) if interval and interval.low > MATERIAL]
-    less = [wait for wait, interval in zip(found, intervals, strict=True) if interval and interval.high < MATERIAL]
-    total, limit = counted(len(found), "configuration"), f"{100 * MATERIAL:g}{THIN_SPACE}%"
+    confidence = together(CONFIDENCE, len(all_waits))
+    intervals = [wait.share.interval(confidence) for wait in all_waits]
+    more = [wait for wait, interval in zip(all_waits, intervals, strict=True) if interval and interval.low > MATERIAL]
+    less = [wait for wait, interval in zip(all_waits, intervals, strict=True) if interval and interval.high < MATERIAL]
+    total, limit = counted(len(all_waits), "configuration"), f"{100 * MATERIAL:g}{THIN_SPACE}%"
     if more:
         shares = range_text([wait.share for wait in more], _PERCENT)
         verb = "waits" if len(more) == 1 else "wait"
@@ -83,12 +83,12 @@ def _counted(found: Sequence[Wait], what: str) -> Iterator[str]:
     if less:
         verb = "waits" if len(less) == 1 else "wait"
         yield f"{len(less)} of {total} {verb} for {what} in less than {limit} of a step: {_named(less)}."
-    if unclear := len(found) - len(more) - len(less):
+    if unclear := len(all_waits) - len(more) - len(less):
         yield f"Whether {unclear} of {total} wait for {what} in more than {limit} of a step, these runs can't tell."
 
 
-def _named(found: Sequence[Wait]) -> str:
-    return first_of([wait.name for wait in found], MOST_NAMED)
+def _named(all_waits: Sequence[Wait]) -> str:
+    return first_of([wait.name for wait in all_waits], MOST_NAMED)
 
 
 def on_losses(dataset: Dataset) -> Iterator[str]:

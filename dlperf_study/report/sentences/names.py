@@ -26,8 +26,8 @@ class Names:
     def of_series(self, row: Any) -> str:
         """Return the model with what distinguishes its series: ``ResNet-50 (PaddlePaddle collective · fp16)``."""
         model = display_name(row.model)
-        others = [part for part in self._labels[row.identity].split(SEPARATOR) if part and part != model]
-        return f"{model} ({SEPARATOR.join(others)})" if others else model
+        other_parts = [part for part in self._labels[row.identity].split(SEPARATOR) if part and part != model]
+        return f"{model} ({SEPARATOR.join(other_parts)})" if other_parts else model
 
     def of_configuration(self, row: Any) -> str:
         """Return the name of the series, with the number of devices if that is not the same in the whole study."""

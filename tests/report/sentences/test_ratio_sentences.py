@@ -11,9 +11,9 @@ from dlperf_study.analysis.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE,
 from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report import findings
-from dlperf_study.report.findings.finding_list import MOST_SENTENCES, Findings
-from dlperf_study.report.findings.names import range_text
+from dlperf_study.report import sentences
+from dlperf_study.report.sentences.names import range_text
+from dlperf_study.report.sentences.page_sentences import MOST_SENTENCES, PageSentences
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
 
@@ -37,7 +37,7 @@ def frameworks(paths: StudyPaths, *seconds: float, noise: float = 0.001, **chang
 
 
 def test_a_speedup_has_its_interval_both_rates_and_what_a_step_waits_for(paths: StudyPaths) -> None:
-    first = findings.scaling(two_devices(paths)).sentences[0]
+    first = sentences.scaling(two_devices(paths)).sentences[0]
     expected = (
         r"ResNet-50 trains (\S+) times \[(\S+), (\S+)\] as fast on 2 devices as on 1 device, "
         r"(\S+) instead of (\S+) samples/s; (\S+)\u202f% \[(\S+), (\S+)\] of a step is waiting for gradients\."
@@ -52,20 +52,20 @@ def test_a_speedup_has_its_interval_both_rates_and_what_a_step_waits_for(paths: 
 
 
 def test_what_most_of_the_efficiency_is_lost_to_is_named(paths: StudyPaths) -> None:
-    [loss] = [text for text in findings.scaling(two_devices(paths)).sentences if "efficiency" in text]
+    [loss] = [text for text in sentences.scaling(two_devices(paths)).sentences if "efficiency" in text]
     assert "most is lost to waiting for gradients (factor 0.7" in loss
 
 
 def test_where_no_factor_is_below_all_others_none_is_named(paths: StudyPaths) -> None:
     both = Recipe(computation_seconds=0.1, exposed_seconds=0.025)
-    assert not any("most is lost" in text for text in findings.scaling(two_devices(paths, both)).sentences)
+    assert not any("most is lost" in text for text in sentences.scaling(two_devices(paths, both)).sentences)
 
 
 @pytest.mark.parametrize("page", ["summary", "scaling", "communication", "comparison"])
 def test_with_fewer_than_three_runs_the_first_sentence_says_that_nothing_can_be_concluded(
     paths: StudyPaths, page: str
 ) -> None:
-    shown = getattr(findings, page)(two_devices(paths, runs=2))
+    shown = getattr(sentences, page)(two_devices(paths, runs=2))
     assert shown.sentences[0] == (
         "Nothing can be concluded: an interval needs 3 completed runs, and no configuration has them."
     )
@@ -74,69 +74,69 @@ def test_with_fewer_than_three_runs_the_first_sentence_says_that_nothing_can_be_
 
 def test_without_a_completed_run_that_is_the_finding(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(ONE, Recipe(outcome="failed", reason="exit 1"), runs=1)])
-    assert findings.summary(dataset).sentences[0] == "Nothing can be concluded: no run completed (1 failed)."
+    assert sentences.summary(dataset).sentences[0] == "Nothing can be concluded: no run completed (1 failed)."
 
 
 def test_a_study_in_blocks_concludes_nothing_on_scaling_and_says_why(paths: StudyPaths) -> None:
     blocks = Recipe(0.080, order="blocks")
     dataset = write_titled(paths, [Planned(ONE, blocks), Planned(TWO, blocks)])
-    [first, *_] = findings.scaling(replace(dataset, plan=replace(dataset.plan, order="blocks"))).sentences
+    [first, *_] = sentences.scaling(replace(dataset, plan=replace(dataset.plan, order="blocks"))).sentences
     assert first.startswith("Nothing can be concluded on scaling (a study in blocks has no interval of a ratio")
 
 
 def test_what_is_equal_is_said_to_be_equal_and_within_what(paths: StudyPaths) -> None:
-    [sentence] = findings.comparison(frameworks(paths, 0.080)).sentences
+    [sentence] = sentences.comparison(frameworks(paths, 0.080)).sentences
     start = "ResNet-50 with Seed 1 trains as fast as with Seed 0 (2 devices), within "
     assert sentence.startswith(start), sentence
 
 
 def test_what_cant_be_told_apart_is_not_called_faster(paths: StudyPaths) -> None:
-    [sentence] = findings.comparison(frameworks(paths, 0.0801, noise=0.05, precision=0.001)).sentences
+    [sentence] = sentences.comparison(frameworks(paths, 0.0801, noise=0.05, precision=0.001)).sentences
     assert sentence.startswith("These runs can't tell whether ResNet-50 with Seed 1 trains as fast as with Seed 0")
 
 
 def test_a_difference_to_a_reference_names_the_part_that_explains_it(paths: StudyPaths) -> None:
-    [sentence] = findings.comparison(frameworks(paths, 0.120)).sentences
+    [sentence] = sentences.comparison(frameworks(paths, 0.120)).sentences
     assert re.search(r"trains 0\.6\d+ times \[0\.6\d+, 0\.6\d+\] as fast as with Seed 0 \(2 devices\), ", sentence)
     assert sentence.endswith("; the difference is mostly in the computation.")
 
 
 def test_many_comparisons_share_a_sentence_for_each_verdict(paths: StudyPaths) -> None:
     faster, slower, equal = [0.05, 0.05, 0.05, 0.05], [0.12, 0.12], [0.08]
-    sentences = findings.comparison(frameworks(paths, *faster, *slower, *equal)).sentences
-    assert [text.partition(" their")[0] for text in sentences] == [
+    shown = sentences.comparison(frameworks(paths, *faster, *slower, *equal)).sentences
+    assert [text.partition(" their")[0] for text in shown] == [
         "4 of 7 configurations train faster than",
         "2 of 7 configurations train slower than",
         "1 of 7 configurations trains as fast as",
     ]
-    assert sentences[0].endswith(": Seed 1, Seed 2, Seed 3, and 1 more.")
+    assert shown[0].endswith(": Seed 1, Seed 2, Seed 3, and 1 more.")
 
 
 def test_of_many_that_cant_be_told_apart_nothing_is_concluded(paths: StudyPaths) -> None:
     dataset = frameworks(paths, *[0.0801] * 5, noise=0.05, precision=0.001)
-    [sentence] = findings.comparison(dataset).sentences
+    [sentence] = sentences.comparison(dataset).sentences
     assert sentence.startswith("Nothing can be concluded on what is faster: none of 5 can be told from its reference")
 
 
 def test_a_study_of_single_devices_says_that_nothing_scales(paths: StudyPaths) -> None:
-    [sentence] = findings.scaling(write_titled(paths, [Planned(ONE, ALONE)])).sentences
+    [sentence] = sentences.scaling(write_titled(paths, [Planned(ONE, ALONE)])).sentences
     assert "every configuration is its own baseline" in sentence
 
 
 def test_the_answers_are_in_the_order_of_the_questions(paths: StudyPaths) -> None:
     dataset = two_devices(paths, questions=("quality", "scaling"))
-    sentences = findings.summary(dataset).sentences
-    assert sentences[0] == "All 6 runs completed."
-    assert " times [" in sentences[-1]
-    assert len(sentences) <= MOST_SENTENCES
+    shown = sentences.summary(dataset).sentences
+    assert shown[0] == "All 6 runs completed."
+    assert " times [" in shown[-1]
+    assert len(shown) <= MOST_SENTENCES
 
 
 def test_sentences_are_text_and_no_markup() -> None:
-    assert "&lt;b&gt;" in Findings(("<b>",), "<i>")._repr_html_()
+    assert "&lt;b&gt;" in PageSentences(("<b>",), "<i>")._repr_html_()
 
 
 def test_the_conditions_are_one_line_with_what_is_varied(paths: StudyPaths) -> None:
-    conditions = findings.comparison(frameworks(paths, 0.080)).conditions
+    conditions = sentences.comparison(frameworks(paths, 0.080)).conditions
     owed = ("Measured on CPU (Constructed CPU)", "loopback", "fp32", "batch per device 32", "PaddlePaddle 3.0.0")
     owed += ("weak scaling", "varied: seed", "brackets and bars are 95 % intervals")
     assert [words for words in owed if words not in conditions] == []
