@@ -39,7 +39,7 @@ def on_runs(dataset: Dataset) -> Iterator[str]:
         yield f"Nothing can be concluded: none of {counted(planned, 'planned run')} was measured."
     elif not completed:
         yield f"Nothing can be concluded: no run completed ({listed(other_endings)})."
-    elif others:
+    elif other_endings:
         yield f"{completed} of {counted(total, 'run')} completed; the others: {listed(other_endings)}."
     else:
         yield f"All {counted(total, 'run')} completed."
