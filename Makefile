@@ -52,8 +52,9 @@ torch: $(READY) ## install PyTorch, for the studies that compare frameworks
 dali: $(READY) ## install DALI, 1 GB, for studies that read images with it
 	@$(PYTHON) -m tools.install_dali
 
-gpu: $(READY) ## install Paddle or PyTorch for GPUs: PADDLE_INDEX=address TORCH_INDEX=address; remembered
-	@$(PYTHON) -m tools.install_gpu $(if $(PADDLE_INDEX),paddle=$(PADDLE_INDEX)) $(if $(TORCH_INDEX),torch=$(TORCH_INDEX))
+gpu: $(READY) ## install libraries for GPUs: PADDLE_INDEX=address TORCH_INDEX=address TENSORFLOW_INDEX=default; remembered
+	@$(PYTHON) -m tools.install_gpu $(if $(PADDLE_INDEX),paddle=$(PADDLE_INDEX)) $(if $(TORCH_INDEX),torch=$(TORCH_INDEX)) \
+		$(if $(TENSORFLOW_INDEX),tensorflow=$(TENSORFLOW_INDEX))
 
 tensorflow: $(READY) ## install TensorFlow, for its strategies and its parameter servers
 	@$(PYTHON) -m tools.install_tensorflow

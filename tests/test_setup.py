@@ -258,6 +258,22 @@ def test_builds_for_gpus_need_an_address(remembered: Path) -> None:
         install_gpu.install(["padle=x"])
 
 
+def test_tensorflow_for_gpus_is_on_the_index_of_pip(remembered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
+    with pytest.raises(InstallationError, match=r"pip found no tensorflow==2.20.0 at default(?s:.*)127\.0\.0\.1"):
+        install_gpu.install(["tensorflow=default"])
+    assert not remembered.exists()
+
+
+def test_tensorflow_for_gpus_is_not_replaced_by_that_for_cpus(environment: Path) -> None:
+    (packages,) = environment.glob("lib/python*/site-packages")
+    gpu_build = packages / "tensorflow-2.20.0.dist-info"
+    gpu_build.mkdir()
+    (gpu_build / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorflow\nVersion: 2.20.0\n")
+    done = install("tensorflow", environment)
+    assert done.stdout == "tensorflow: its build for GPUs is installed\n"
+
+
 @pytest.mark.timeout(120)
 def test_what_cannot_be_fetched_replaces_nothing_and_is_not_remembered(
     remembered: Path, capsys: pytest.CaptureFixture[str]

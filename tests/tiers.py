@@ -33,6 +33,7 @@ SLOW_FILES = {
     "audit/test_fuzz.py",
     "frameworks/test_failing_ranks.py",
     "frameworks/test_synchronous_servers.py",
+    "frameworks/test_tensorflow_pieces.py",
     "frameworks/test_tensorflow_training.py",
     "frameworks/test_torch_training.py",
     "guard/test_coordinator.py",

@@ -1,7 +1,8 @@
 """Replace libraries of this environment by builds for GPUs: `python -m tools.install_gpu paddle=ADDRESS torch=ADDRESS`.
 
-An address is that of a package index with builds for one version of CUDA. The addresses are remembered: without
-arguments the same builds are installed again, as set-up does after it made the environment anew.
+An address is that of a package index with builds for one version of CUDA; `default` is pip's own index, which has
+TensorFlow's. The addresses are remembered: without arguments the same builds are installed again, as set-up does after
+it made the environment anew.
 """
 
 import json
@@ -21,18 +22,27 @@ NEEDED_MB = 12_000
 
 @dataclass(frozen=True)
 class Library:
-    """A library: its package for CPUs, that for GPUs, the lock with its version, and a framework that uses it."""
+    """A library: its package for CPUs, that for GPUs, the lock with its version, and a framework that uses it.
+
+    ``extra`` is the extra of the package for GPUs that has CUDA, where the package alone has not.
+    """
 
     cpu_package: str
     gpu_package: str
     lock: str
     framework: str
+    extra: str = ""
 
 
 LIBRARIES = {
     "paddle": Library("paddlepaddle", "paddlepaddle-gpu", "requirements.lock", "paddle_collective"),
     "torch": Library("torch", "torch", "requirements-torch.lock", "torch_ddp"),
+    "tensorflow": Library(
+        "tensorflow-cpu", "tensorflow", "requirements-tensorflow.lock", "tensorflow_mirrored", extra="[and-cuda]"
+    ),
 }
+#: The address of the index that pip uses by itself.
+DEFAULT_INDEX = "default"
 
 
 def install(arguments: Sequence[str]) -> None:
@@ -41,7 +51,7 @@ def install(arguments: Sequence[str]) -> None:
     if not indexes:
         raise InstallationError(
             "PADDLE_INDEX or TORCH_INDEX is missing: the address of the package index with builds for the CUDA of your "
-            "driver, which the installation guides of PaddlePaddle and PyTorch list"
+            "driver, which the installation guides of PaddlePaddle and PyTorch list; or TENSORFLOW_INDEX=default"
         )
     need_free(Path(sys.prefix), NEEDED_MB, "a library with CUDA")
     log = Log("gpu.log")
@@ -73,13 +83,15 @@ def replace_by_gpu_build(name: str, index: str, log: Log) -> None:
     requirement = f"{library.gpu_package}=={pins(library.lock)[library.cpu_package]}"
     with tempfile.TemporaryDirectory() as folder:
         say(f"{name} 1/3: fetching {requirement}, 1-2 GB (log: {log.path})")
-        fetch = [*PIP, "download", "--no-deps", "--index-url", index, "--dest", folder, requirement]
+        own_index = [] if index == DEFAULT_INDEX else ["--index-url", index]
+        fetch = [*PIP, "download", "--no-deps", *own_index, "--dest", folder, requirement]
         log.run(fetch, f"pip found no {requirement} at {index}; does it have builds for this Python?")
         say(f"{name} 2/3: installing it in place of {library.cpu_package}")
-        wheels = [str(wheel) for wheel in Path(folder).iterdir()]
+        wheels = [f"{wheel}{library.extra}" for wheel in Path(folder).iterdir()]
         log.run([*PIP, "uninstall", "--yes", library.cpu_package], f"pip could not remove {library.cpu_package}.")
         put_back = f"To put the one for CPUs back: pip install -r {library.lock}"
-        log.run([*PIP, "install", "--extra-index-url", index, *wheels], f"pip could not install it. {put_back}")
+        further_index = [] if index == DEFAULT_INDEX else ["--extra-index-url", index]
+        log.run([*PIP, "install", *further_index, *wheels], f"pip could not install it. {put_back}")
     say(f"{name} 3/3: {described(name, gpu_support(library, log))}")
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from tools.installer import ended
+from tools.installer import are_installed, ended, pins, say
 from tools.pinned_library import PinnedLibrary
 
 TENSORFLOW = PinnedLibrary(
@@ -15,5 +15,14 @@ TENSORFLOW = PinnedLibrary(
     computes="import tensorflow as tf; assert float(tf.reduce_sum(tf.ones(2) * tf.ones(2))) == 2",
 )
 
+
+def install() -> None:
+    """Install it, unless its build for GPUs is here: a package of another name, with the same files."""
+    if are_installed({"tensorflow": pins(TENSORFLOW.lock)[TENSORFLOW.package]}):
+        say("tensorflow: its build for GPUs is installed")
+        return
+    TENSORFLOW.install()
+
+
 if __name__ == "__main__":
-    sys.exit(ended(TENSORFLOW.install))
+    sys.exit(ended(install))

@@ -61,6 +61,25 @@ class PaddleAllocator:
         return {"allocated_bytes": cuda.max_memory_allocated(), "reserved_bytes": cuda.max_memory_reserved()}
 
 
+class TensorflowAllocator:
+    """TensorFlow counts on GPUs only."""
+
+    def restart(self) -> None:
+        """Count peaks from what is allocated now."""
+        import tensorflow as tf
+
+        if tf.config.list_physical_devices("GPU"):
+            tf.config.experimental.reset_memory_stats("GPU:0")
+
+    def peaks(self) -> Peaks:
+        """Return the peaks since ``restart``; empty on a CPU. How much it took from the device it does not say."""
+        import tensorflow as tf
+
+        if not tf.config.list_physical_devices("GPU"):
+            return {}
+        return {"allocated_bytes": int(tf.config.experimental.get_memory_info("GPU:0")["peak"])}
+
+
 def _paddle_is_on_gpu() -> bool:
     import paddle
 

@@ -1,4 +1,4 @@
-"""Shared by the TensorFlow frameworks: what they refuse, the environment of a rank, and one rank's network.
+"""Shared by the TensorFlow frameworks: what they refuse, and one rank's network, loss and update.
 
 TensorFlow and Paddle can't share a process: that ends in a segmentation fault. Functions import TensorFlow.
 """
@@ -8,37 +8,35 @@ from types import MappingProxyType
 from typing import Any
 
 from dlperf_study import models
-from dlperf_study.frameworks import _common, _number_formats
+from dlperf_study.frameworks import _common, _number_formats, _tensorflow_devices, _tensorflow_precision
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
-    Drain,
-    HostStopwatch,
     Levels,
     Stopwatch,
-    common_environment,
     data_source_obstacles,
     missing_library,
     model_obstacles,
     unbuilt_levels,
 )
+from dlperf_study.models._tensorflow_layers import CHANNELS_LAST
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import VISIBLE_DEVICES
 
 PACKAGES = ("tensorflow-cpu", "tensorflow")
 ENVIRONMENT_PREFIXES = ("TF_CPP_", "TF_ENABLE_", "TF_XLA_", "XLA_")
-#: Which process does what, and its numbers of threads.
-DECIDED_VARIABLES = ("TF_CONFIG", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS")
-#: From [N, 3, S, S] to [N, S, S, 3].
-CHANNELS_LAST = (0, 2, 3, 1)
-#: From [outputs, inputs, k, k] to [k, k, inputs, outputs].
-FILTERS = (2, 3, 1, 0)
+#: Which process does what, its numbers of threads, and its memory of a GPU.
+DECIDED_VARIABLES = (
+    *("TF_CONFIG", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"),
+    _tensorflow_devices.MEMORY_GROWTH,
+)
+GPU_REMEDY = "make gpu TENSORFLOW_INDEX=default"
 LEVELS: Levels = BUILT_LEVELS | {
-    "precision": ("fp32", "amp_bf16"),
-    "memory_format": ("nhwc",),
+    "precision": ("fp32", "tf32", "amp_fp16", "amp_bf16"),
+    "loss_scaling": ("none", "dynamic", "static"),
+    "memory_format": ("nchw", "nhwc"),
     "compiler": ("none", "xla"),
 }
-REFUSED_LEVELS = {
+REFUSED_ON_CPUS = {
     "nchw": "memory_format nchw: on a CPU, TensorFlow's convolutions take nhwc only",
     "amp_fp16": "precision amp_fp16: on a CPU, TensorFlow computes it some hundred times slower than fp32",
 }
@@ -54,16 +52,15 @@ def obstacles(
 ) -> Iterator[str]:
     """Yield each reason why TensorFlow can't run the configuration."""
     yield from missing_library("tensorflow", version, "make tensorflow")
-    yield from unbuilt_levels(configuration, levels, settings, {**REFUSED_LEVELS, **refused})
+    yield from unbuilt_levels(configuration, levels, settings, refused)
+    yield from _number_formats.scaling_obstacles(configuration)
+    yield from _number_formats.device_obstacles(configuration, cluster.device)
     yield from model_obstacles(configuration, "tensorflow")
     yield from data_source_obstacles(configuration, "tensorflow")
-    if cluster.device != "cpu":
-        yield f"device is {cluster.device}, but {configuration.framework} is built for cpu"
-
-
-def environment(configuration: Configuration) -> dict[str, str]:
-    """Return the environment of every process of a run; no GPU is visible to it."""
-    return common_environment(configuration) | {VISIBLE_DEVICES: ""}
+    if cluster.device == "cpu":
+        for value in (configuration.memory_format, configuration.precision):
+            if value in REFUSED_ON_CPUS:
+                yield REFUSED_ON_CPUS[value]
 
 
 class TensorflowTrainer:
@@ -81,6 +78,7 @@ class TensorflowTrainer:
     def __init__(self, configuration: Configuration, rank: int, world_size: int, exchange_kind: str) -> None:
         self.rank, self.world_size, self.exchange_kind = rank, world_size, exchange_kind
         self._configuration = configuration
+        _tensorflow_precision.set_tf32(configuration)
 
     def description(self) -> dict[str, Any]:
         """Return the fields of the rank log about library, device and model."""
@@ -92,19 +90,16 @@ class TensorflowTrainer:
             "library": "tensorflow",
             "library_version": tf.__version__,
             "library_commit": str(tf.version.GIT_VERSION),
-            "cuda": "",
-            "device": "cpu",
+            "cuda": str(tf.sysconfig.get_build_info().get("cuda_version", "")),
+            "device": "gpu" if _tensorflow_devices.on_gpu() else "cpu",
             "parameters": elements,
             "gradient_bytes": 4 * elements if is_exchanging else 0,
             "exchange_threads": self.exchange_threads if is_exchanging else 0,
         } | _common.model_facts(self._configuration)
 
-    def loss_scaling(self) -> None:
-        """Return nothing: losses are not scaled in float32 and bfloat16."""
-
     def stopwatch(self) -> Stopwatch:
-        """Return a stopwatch for the CPU."""
-        return HostStopwatch()
+        """Return a stopwatch for this rank's device."""
+        return _tensorflow_devices.stopwatch()
 
     def loss_value(self, loss: Any) -> float:
         """Return a loss as a number."""
@@ -113,11 +108,8 @@ class TensorflowTrainer:
     def first_step(self, batch: Any) -> str:
         """Do the first step; return the number format in which the network computes."""
         self.train_step(batch)
-        return _number_formats.observed_format(number_formats(self.graph_of_step(batch)), products)
-
-    def settle(self) -> Drain:
-        """Do nothing: a step ends with its update applied, so nothing is pending."""
-        return Drain()
+        observed = _tensorflow_precision.number_formats(self.graph_of_step(batch))
+        return _number_formats.observed_format(observed, _tensorflow_precision.products)
 
     def build_network(self) -> Any:
         """Return the network of the configuration, with the same initial parameters on every rank."""
@@ -125,32 +117,11 @@ class TensorflowTrainer:
         return models.load(configuration.model).builder("tensorflow")(configuration, self.rank, self.world_size)
 
 
-def number_formats(graph: Any) -> list[str]:
-    """Return the number formats of the convolutions in a graph.
-
-    Without convolutions, those of its matrix products.
-    """
+def in_memory_format(configuration: Configuration, images: Any) -> Any:
+    """Return a tensor of images [N, 3, S, S] as the network takes it."""
     import tensorflow as tf
 
-    definition = graph.as_graph_def()
-    nodes = [*definition.node]
-    for function in definition.library.function:
-        nodes += function.node_def
-    for product in ("Conv2D", "MatMul"):
-        if names := [tf.as_dtype(node.attr["T"].type).name for node in nodes if node.op == product]:
-            return names
-    return []
-
-
-def products(images: Any, weights: Any, number_format: str) -> list[Any]:
-    """Return a convolution and a matrix product: ``Products`` of ``_number_formats.py``."""
-    import tensorflow as tf
-
-    channels_last = tf.transpose(tf.cast(images, number_format), CHANNELS_LAST)
-    filters = tf.transpose(tf.cast(weights, number_format), FILTERS)
-    convolution = tf.nn.conv2d(channels_last, filters, strides=1, padding="VALID")
-    rows = tf.reshape(channels_last, [len(images), -1])
-    return [tf.cast(tensor, tf.float64).numpy() for tensor in (convolution, rows @ tf.transpose(rows))]
+    return images if configuration.memory_format == "nchw" else tf.transpose(images, CHANNELS_LAST)
 
 
 def velocities(configuration: Configuration, parameters: list[Any]) -> list[Any]:
@@ -169,11 +140,16 @@ def update(parameter: Any, velocity: Any, gradient: Any) -> None:
     parameter.assign_sub(_common.LEARNING_RATE * gradient)
 
 
-def loss_and_gradients(configuration: Configuration, network: Any, images: Any, labels: Any) -> tuple[Any, list[Any]]:
-    """Return the loss and the gradients of one batch, computed in the precision of the configuration."""
+def loss_and_gradients(
+    configuration: Configuration, network: Any, images: Any, labels: Any, scaled: Callable[[Any], Any] | None = None
+) -> tuple[Any, list[Any]]:
+    """Return the loss of one batch, and the gradients of what ``scaled`` makes of it.
+
+    Both are computed in the precision of the configuration.
+    """
     import tensorflow as tf
 
-    number_format = {"fp32": tf.float32, "amp_bf16": tf.bfloat16}[configuration.precision]
     with tf.GradientTape() as tape:
-        loss = network.loss(images, labels, number_format)
-    return loss, tape.gradient(loss, network.parameters)
+        loss = network.loss(images, labels, _tensorflow_precision.computed_in(configuration))
+        differentiated = scaled(loss) if scaled else loss
+    return loss, tape.gradient(differentiated, network.parameters)

@@ -32,9 +32,11 @@ class ServedGraph:
         import tensorflow as tf
 
         self._configuration, self._rank, self._trainers = configuration, rank, configuration.world_size
-        self._images = tf.compat.v1.placeholder(tf.float32, [None, *[configuration.image_size] * 2, 3])
-        self._labels = tf.compat.v1.placeholder(tf.int64, [None])
+        size, samples = configuration.image_size, configuration.batch_per_device
+        self._new_images = tf.compat.v1.placeholder(tf.float32, [samples, 3, size, size])
+        self._new_labels = tf.compat.v1.placeholder(tf.int64, [samples])
         with tf.device(f"/job:worker/task:{rank}"):
+            self._build_batch()
             with _parameters_on_servers(configuration.servers):
                 self.served = build()
             self.own = build()
@@ -48,16 +50,16 @@ class ServedGraph:
         with tf.device(FIRST_SERVER):
             self._largest = self._maximum()
 
-    def feed(self, images: Any, labels: Any) -> dict[Any, Any]:
-        """Return a batch, images [N, 3, S, S], as a session is fed with it."""
+    def take_batch(self, session: Any, images: Any, labels: Any) -> None:
+        """Let steps train on a batch, images [N, 3, S, S] and labels [N], until the next one."""
         import numpy as np
 
-        last = np.ascontiguousarray(np.asarray(images).transpose(_tensorflow_common.CHANNELS_LAST))
-        return {self._images: last, self._labels: np.asarray(labels)}
+        batch = {self._new_images: np.asarray(images), self._new_labels: np.asarray(labels)}
+        session.run(self._batch_taken, batch)
 
     def initialise(self, session: Any) -> None:
         """Give all variables their initial values; those on the servers have them when this returns."""
-        variables = [*self.served.statistics, *self.own.parameters, *self.own.statistics, *self._zeros]
+        variables = [*self.served.statistics, *self.own.parameters, *self.own.statistics, *self._zeros, *self._batch]
         if self._rank == 0:
             variables += self.served.parameters
         session.run([variable.initializer for variable in variables])
@@ -82,8 +84,21 @@ class ServedGraph:
         with tf.control_dependencies(sent):
             return tf.reduce_max([queue(sender, self._rank).dequeue() for sender in everyone])
 
+    def _build_batch(self) -> None:
+        """Make the variables of the batch: a step that was fed with it would copy it to its device every time."""
+        import tensorflow as tf
+
+        images = _tensorflow_common.in_memory_format(self._configuration, self._new_images)
+        new_values = (images, self._new_labels)
+        self._batch = [tf.Variable(tf.zeros(value.shape, value.dtype), trainable=False) for value in new_values]
+        pairs = zip(self._batch, new_values, strict=True)
+        self._batch_taken = tf.group([variable.assign(value, read_value=False) for variable, value in pairs])
+
     def _loss_and_gradients(self, network: Any) -> tuple[Any, list[Any]]:
-        return _tensorflow_common.loss_and_gradients(self._configuration, network, self._images, self._labels)
+        import tensorflow as tf
+
+        images, labels = map(tf.convert_to_tensor, self._batch)
+        return _tensorflow_common.loss_and_gradients(self._configuration, network, images, labels)
 
     def _updated(self, parameters: list[Any], gradients: list[Any]) -> Any:
         """Return what applies gradients where the parameters are."""

@@ -1,18 +1,19 @@
 """TensorFlow's MultiWorkerMirroredStrategy: one process per device, gradients averaged by its collectives.
 
-Between CPUs these are rings over gRPC. Gradients are concatenated into packs first: one pack of all of them, or as many
-as the configuration's ``fusion_mib`` asks for.
+Between CPUs these are rings over gRPC, between GPUs those of NCCL. Gradients are concatenated into packs first: one
+pack of all of them, or as many as the configuration's ``fusion_mib`` asks for.
 """
 
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from dlperf_study.frameworks import _common, _tensorflow_common
-from dlperf_study.frameworks._base import ClusterView, Framework
-from dlperf_study.frameworks._tensorflow_common import CHANNELS_LAST, TensorflowTrainer, loss_and_gradients, update
+from dlperf_study.frameworks import _common, _tensorflow_common, _tensorflow_devices
+from dlperf_study.frameworks._allocators import TensorflowAllocator
+from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node
+from dlperf_study.frameworks._tensorflow_common import update
+from dlperf_study.frameworks._tensorflow_functions import FunctionTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Task, TaskRole
 
@@ -36,76 +37,39 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     tasks = []
     for rank, node in enumerate(nodes):
         position = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
-        environment = _tensorflow_common.environment(configuration) | {"TF_CONFIG": json.dumps(position)}
+        environment = _tensorflow_devices.environment(configuration, cluster, node)
+        environment |= {"TF_CONFIG": json.dumps(position)}
         tasks.append(Task(f"trainer-{rank}", TaskRole.TRAINER, node, argv, environment))
-    return Job(tuple(tasks), nodes=configuration.nodes, ports=len(workers))
+    gpus = gpus_per_node(configuration, cluster)
+    return Job(tuple(tasks), nodes=configuration.nodes, ports=len(workers), gpus_per_node=gpus)
 
 
-class MirroredTrainer(TensorflowTrainer):
+class MirroredTrainer(FunctionTrainer):
     """One worker of the strategy, with one replica of the network."""
 
     #: Those of gRPC.
     exchange_threads = 2
 
     def __init__(self, configuration: Configuration) -> None:
-        import tensorflow as tf
-
-        tf.config.threading.set_intra_op_parallelism_threads(configuration.threads_per_device)
-        tf.config.threading.set_inter_op_parallelism_threads(configuration.threads_per_device)
         rank = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
-        world_size = configuration.world_size
-        super().__init__(configuration, rank, world_size, "all_reduce" if world_size > 1 else "none")
+        _tensorflow_devices.show_own_gpu(os.environ, rank % configuration.devices_per_node)
+        super().__init__(configuration, rank, configuration.world_size)
         self._strategy = _strategy(configuration)
-        with self._strategy.scope():
-            self.network = self.build_network()
-            self._velocities = _tensorflow_common.velocities(configuration, self.network.parameters)
-        self._compute = tf.function(self._loss_and_gradients, jit_compile=configuration.compiler == "xla" or None)
-        self._exchanging_step, self._local_step = tf.function(self._averaged_step), tf.function(self._own_step)
-
-    def on_device(self, images: Any, labels: Any) -> tuple[Any, Any]:
-        """Return a batch as tensors, images [N, S, S, 3]."""
-        import tensorflow as tf
-
-        return tf.transpose(tf.convert_to_tensor(images), CHANNELS_LAST), tf.convert_to_tensor(labels)
-
-    def graph_of_step(self, batch: tuple[Any, Any]) -> Any:
-        """Return the graph of a step with such a batch."""
-        return self._exchanging_step.get_concrete_function(*batch).graph
-
-    def train_step(self, batch: tuple[Any, Any]) -> Any:
-        """Compute the gradients of this rank's batch, average them over all ranks, and update."""
-        return self._exchanging_step(*batch)
-
-    def computation_step(self, batch: tuple[Any, Any]) -> Any:
-        """Compute the gradients and update by them."""
-        return self._local_step(*batch)
-
-    @contextmanager
-    def local_updates(self) -> Iterator[None]:
-        """Let ranks update by their own gradients; at the end every variable has the value from before."""
-        trained = [*self.network.parameters, *self.network.statistics, *filter(None, self._velocities)]
-        variables = [self._own(variable) for variable in trained]
-        values = [variable.numpy() for variable in variables]
-        yield
-        for variable, value in zip(variables, values, strict=True):
-            variable.assign(value)
+        self.build(self._strategy.scope())
 
     def exchange(self, size: int) -> Callable[[], None]:
         """Return what averages tensors of the gradients' shapes, the last one cut, in packs as a step does."""
         import tensorflow as tf
 
         counts = [parameter.shape.num_elements() for parameter in self.network.parameters]
-        tensors = [tf.zeros([count]) for count in _common.leading_counts(counts, size // 4)]
+        with _tensorflow_devices.device():
+            tensors = [tf.zeros([count]) for count in _common.leading_counts(counts, size // 4)]
         averages = tf.function(lambda: self._strategy.run(self._averages, args=(tensors,)))
 
         def exchange() -> None:
             averages()
 
         return exchange
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-        self.agreed_maximum(0.0)
 
     def agreed_maximum(self, value: float) -> float:
         """Return the largest ``value`` of all ranks, each of which adds its own to a sum: there is no maximum."""
@@ -117,14 +81,6 @@ class MirroredTrainer(TensorflowTrainer):
         values = np.zeros(self.world_size)
         values[self.rank] = value
         return float(max(self._sums(tf.constant(values)).numpy()))
-
-    def parameter_checksum(self) -> str:
-        """Return a digest of all parameters."""
-        return _common.checksum([self._own(parameter).numpy() for parameter in self.network.parameters])
-
-    def close(self) -> None:
-        """Wait for the others, so that no rank leaves while one still exchanges."""
-        self.barrier()
 
     def _own(self, variable: Any) -> Any:
         """Return this rank's part of a variable of the strategy."""
@@ -140,20 +96,11 @@ class MirroredTrainer(TensorflowTrainer):
         return self._own(self._strategy.run(replica))
 
     def _averages(self, tensors: list[Any]) -> list[Any]:
-        """Return the means of tensors over all ranks."""
+        """Return the means of tensors over all ranks, in a replica."""
         import tensorflow as tf
 
         averages: list[Any] = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, tensors)
         return averages
-
-    def _loss_and_gradients(self, images: Any, labels: Any) -> tuple[Any, list[Any]]:
-        return loss_and_gradients(self._configuration, self.network, images, labels)
-
-    def _averaged_step(self, images: Any, labels: Any) -> Any:
-        return self._step(images, labels, self._averages if self.world_size > 1 else list)
-
-    def _own_step(self, images: Any, labels: Any) -> Any:
-        return self._step(images, labels, list)
 
     def _step(self, images: Any, labels: Any, exchanged: Callable[[list[Any]], list[Any]]) -> Any:
         """Return the loss of a step of this rank's one replica, whose gradients are ``exchanged`` before the update."""
@@ -168,8 +115,12 @@ class MirroredTrainer(TensorflowTrainer):
 
     def _update(self, strategy: Any, gradients: list[Any]) -> None:
         """Update the mirrored variables."""
-        for variables in zip(self.network.parameters, self._velocities, gradients, strict=True):
-            strategy.extended.update(variables[0], update, args=variables[1:], group=False)
+
+        def update_all(finite: list[Any]) -> None:
+            for variables in zip(self.network.parameters, self._velocities, finite, strict=True):
+                strategy.extended.update(variables[0], update, args=variables[1:], group=False)
+
+        self._scaler.update(gradients, update_all)
 
 
 def _strategy(configuration: Configuration) -> Any:
@@ -177,9 +128,11 @@ def _strategy(configuration: Configuration) -> Any:
     from tensorflow import distribute
 
     packs = {} if configuration.fusion_mib < 0 else {"bytes_per_pack": max(1, configuration.fusion_mib * MIB)}
-    ring = distribute.experimental.CommunicationImplementation.RING
+    implementations = distribute.experimental.CommunicationImplementation
     options = distribute.experimental.CommunicationOptions(
-        implementation=ring, timeout_seconds=_common.START_SECONDS, **packs
+        implementation=implementations.NCCL if _tensorflow_devices.on_gpu() else implementations.RING,
+        timeout_seconds=_common.START_SECONDS,
+        **packs,
     )
     return distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
@@ -195,4 +148,7 @@ FRAMEWORK = Framework(
     environment_prefixes=_tensorflow_common.ENVIRONMENT_PREFIXES,
     compilers={"xla": None},
     decided_variables=_tensorflow_common.DECIDED_VARIABLES,
+    gpu_support=_tensorflow_devices.gpu_support,
+    gpu_remedy=_tensorflow_common.GPU_REMEDY,
+    allocator=TensorflowAllocator,
 )

@@ -7,17 +7,27 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from dlperf_study.frameworks import _common, _tensorflow_common
-from dlperf_study.frameworks._base import ClusterView, Drain, Framework
+from dlperf_study.frameworks import _common, _tensorflow_common, _tensorflow_devices
+from dlperf_study.frameworks._allocators import TensorflowAllocator
+from dlperf_study.frameworks._base import ClusterView, Drain, Framework, gpus_per_node
 from dlperf_study.frameworks._tensorflow_common import TensorflowTrainer
 from dlperf_study.frameworks._tensorflow_served import ServedGraph
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import Job, Task, TaskRole
+from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
 
 STRATEGIES = ("async", "sync")
 EXCHANGES = {"async": "push_pull", "sync": "synchronous_push_pull"}
-LEVELS = _tensorflow_common.LEVELS | {"strategy": STRATEGIES, "optimizer": ("sgd",), "compiler": ("none",)}
-REFUSED_LEVELS = {"xla": "compiler xla: XLA compiles no variables of other processes, which parameters on servers are"}
+LEVELS = _tensorflow_common.LEVELS | {
+    "strategy": STRATEGIES,
+    "optimizer": ("sgd",),
+    "compiler": ("none",),
+    "precision": ("fp32", "tf32", "amp_bf16"),
+    "loss_scaling": ("none",),
+}
+REFUSED_LEVELS = {
+    "xla": "compiler xla: XLA compiles no variables of other processes, which parameters on servers are",
+    "amp_fp16": "precision amp_fp16: servers apply gradients without looking whether they are finite",
+}
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
@@ -42,7 +52,8 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     task = partial(_task, configuration, cluster, addresses)
     servers = [task(TaskRole.SERVER, k, node) for k, node in enumerate(server_nodes)]
     trainers = [task(TaskRole.TRAINER, k, node) for k, node in enumerate(trainer_nodes)]
-    return Job((*servers, *trainers), nodes=configuration.nodes, ports=len(servers) + len(trainers))
+    gpus = gpus_per_node(configuration, cluster)
+    return Job((*servers, *trainers), configuration.nodes, ports=len(servers) + len(trainers), gpus_per_node=gpus)
 
 
 def _task(
@@ -56,8 +67,11 @@ def _task(
     argv = (cluster.python_for("tensorflow_ps"), "-u", "-m", "dlperf_study.worker")
     kind, worker_role = ("ps", "PSERVER") if role is TaskRole.SERVER else ("worker", "TRAINER")
     position = {"cluster": addresses, "task": {"type": kind, "index": index}}
-    environment = {"TF_CONFIG": json.dumps(position), "TRAINING_ROLE": worker_role}
-    return Task(f"{role}-{index}", role, node, argv, _tensorflow_common.environment(configuration) | environment)
+    environment = _tensorflow_devices.environment(configuration, cluster, node)
+    if role is TaskRole.SERVER:
+        environment[VISIBLE_DEVICES] = ""
+    environment |= {"TF_CONFIG": json.dumps(position), "TRAINING_ROLE": worker_role}
+    return Task(f"{role}-{index}", role, node, argv, environment)
 
 
 class ParameterServerTrainer(TensorflowTrainer):
@@ -67,10 +81,11 @@ class ParameterServerTrainer(TensorflowTrainer):
     exchange_threads = 2
 
     def __init__(self, configuration: Configuration) -> None:
-        import tensorflow as tf
-
         position = json.loads(os.environ["TF_CONFIG"])
         rank, exchange_kind = position["task"]["index"], EXCHANGES[configuration.strategy]
+        _tensorflow_devices.show_own_gpu(os.environ, rank % configuration.devices_per_node)
+        import tensorflow as tf
+
         super().__init__(configuration, rank, configuration.world_size, exchange_kind)
         for endpoint in position["cluster"]["ps"]:
             _common.wait_for(endpoint)
@@ -84,21 +99,21 @@ class ParameterServerTrainer(TensorflowTrainer):
             self._session = tf.compat.v1.Session(self._server.target, config=settings)
         self._graph.initialise(self._session)
 
-    def on_device(self, images: Any, labels: Any) -> dict[Any, Any]:
-        """Return a batch as a session is fed with it."""
-        return self._graph.feed(images, labels)
+    def on_device(self, images: Any, labels: Any) -> None:
+        """Put a batch where the steps read it: into variables of the graph, on the device of this trainer."""
+        self._graph.take_batch(self._session, images, labels)
 
-    def graph_of_step(self, batch: dict[Any, Any]) -> Any:
+    def graph_of_step(self, batch: None) -> Any:
         """Return the graph of all steps."""
         return self._session.graph
 
-    def train_step(self, batch: dict[Any, Any]) -> Any:
+    def train_step(self, batch: None) -> Any:
         """Read the parameters, compute the gradients, and apply them on the servers."""
-        return self._session.run([self._graph.loss, self._graph.push], batch)[0]
+        return self._session.run([self._graph.loss, self._graph.push])[0]
 
-    def computation_step(self, batch: dict[Any, Any]) -> Any:
+    def computation_step(self, batch: None) -> Any:
         """Do a step of the copy that this trainer has."""
-        return self._session.run([self._graph.own_loss, self._graph.update_own], batch)[0]
+        return self._session.run([self._graph.own_loss, self._graph.update_own])[0]
 
     @contextmanager
     def local_updates(self) -> Iterator[None]:
@@ -109,6 +124,9 @@ class ParameterServerTrainer(TensorflowTrainer):
     def exchange(self, size: int) -> Callable[[], None]:
         """Return what pushes gradients of zeros, and then copies the parameters from the servers."""
         return partial(self._session.run, self._graph.exchange)
+
+    def loss_scaling(self) -> None:
+        """Return nothing: losses are not scaled."""
 
     def barrier(self) -> None:
         """Wait for all trainers."""
@@ -151,7 +169,12 @@ def _settings(configuration: Configuration) -> Any:
     import tensorflow as tf
 
     threads = configuration.threads_per_device
-    return tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
+    return tf.compat.v1.ConfigProto(
+        intra_op_parallelism_threads=threads,
+        inter_op_parallelism_threads=threads,
+        # Queues and labels are on the host whatever device the operations around them have.
+        allow_soft_placement=True,
+    )
 
 
 FRAMEWORK = Framework(
@@ -165,4 +188,7 @@ FRAMEWORK = Framework(
     server=serve,
     environment_prefixes=_tensorflow_common.ENVIRONMENT_PREFIXES,
     decided_variables=_tensorflow_common.DECIDED_VARIABLES,
+    gpu_support=_tensorflow_devices.gpu_support,
+    gpu_remedy=_tensorflow_common.GPU_REMEDY,
+    allocator=TensorflowAllocator,
 )

@@ -11,6 +11,8 @@ from typing import Any
 
 #: Of batch norms, as Paddle and PyTorch have them: what is added to a variance, and the share of a new batch.
 EPSILON, STATISTICS_UPDATE = 1e-5, 0.1
+#: From [N, S, S, C] to [N, C, S, S], and back.
+CHANNELS_FIRST, CHANNELS_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
 @dataclass
@@ -21,7 +23,7 @@ class ForwardPass:
     updates: list[Any] = field(default_factory=list)
 
 
-#: ``layer(features, forward_pass)`` returns features; images are [N, height, width, channels].
+#: ``layer(features, forward_pass)`` returns features; images are [N, height, width, channels], or channels first.
 Layer = Callable[[Any, ForwardPass], Any]
 
 
@@ -36,7 +38,7 @@ class Network:
         self._network = network
 
     def loss(self, images: Any, labels: Any, number_format: Any = None, is_training: bool = True) -> Any:
-        """Return the mean loss, float32, of images [N, S, S, 3] and labels [N].
+        """Return the mean loss, float32, of labels [N] and images, [N, S, S, 3] or with channels first.
 
         Convolutions and linear layers compute in ``number_format``, float32 if it is left out.
         """
@@ -53,13 +55,15 @@ class Layers:
     """Makes layers under the names of ``paddle.nn``, and collects their variables in the order in which it makes them.
 
     Initial values depend on ``seed`` and this order alone, so that they are the same on every rank.
-    ``convolution_biases``: whether a convolution before a batch norm has a bias.
+    ``memory_format`` is that of images and features: ``nhwc``, or ``nchw`` with channels first. Parameters have the
+    same shapes in both. ``convolution_biases``: whether a convolution before a batch norm has a bias.
     """
 
-    def __init__(self, seed: int, convolution_biases: bool = False) -> None:
+    def __init__(self, seed: int, memory_format: str, convolution_biases: bool = False) -> None:
         self.parameters: list[Any] = []
         self.statistics: list[Any] = []
         self._seed, self._convolution_biases = seed, convolution_biases
+        self._format, self._axes = memory_format.upper(), memory_format
 
     def Conv2D(
         self,
@@ -77,16 +81,18 @@ class Layers:
         deviation = math.sqrt(2 / (inputs * kernel**2))
         weight = self._normal((kernel, kernel, inputs // groups, outputs), deviation)
         offsets = self._constant(outputs, 0.0) if bias else None
-        paddings = [[0, 0], [padding, padding], [padding, padding], [0, 0]]
+        options = {"padding": self._paddings(padding), "data_format": self._format}
 
         def convolution(images: Any, forward_pass: ForwardPass) -> Any:
             kernels = tf.cast(weight, images.dtype)
             if groups > 1:
                 by_channel = tf.transpose(kernels, [0, 1, 3, 2])
-                features = tf.nn.depthwise_conv2d(images, by_channel, [1, stride, stride, 1], paddings)
+                features = tf.nn.depthwise_conv2d(images, by_channel, self._by_axis((1, 1), stride), **options)
             else:
-                features = tf.nn.conv2d(images, kernels, stride, paddings)
-            return features if offsets is None else tf.nn.bias_add(features, tf.cast(offsets, images.dtype))
+                features = tf.nn.conv2d(images, kernels, stride, **options)
+            if offsets is None:
+                return features
+            return tf.nn.bias_add(features, tf.cast(offsets, images.dtype), self._format)
 
         return convolution
 
@@ -102,6 +108,7 @@ class Layers:
                 images,
                 *(tf.convert_to_tensor(variable) for variable in (scale, offset, mean, variance)),
                 epsilon=EPSILON,
+                data_format=self._format,
                 is_training=forward_pass.is_training,
                 exponential_avg_factor=STATISTICS_UPDATE if forward_pass.is_training else 1.0,
             )
@@ -118,7 +125,8 @@ class Layers:
         of_images = self.BatchNorm2D(channels)
 
         def batch_norm(features: Any, forward_pass: ForwardPass) -> Any:
-            return tf.reshape(of_images(features[:, None, None, :], forward_pass), [-1, channels])
+            images = tf.reshape(features, self._by_axis((-1, channels), 1))
+            return tf.reshape(of_images(images, forward_pass), [-1, channels])
 
         return batch_norm
 
@@ -146,20 +154,28 @@ class Layers:
         """Return a max pooling, whose padding is no feature."""
         import tensorflow as tf
 
-        paddings = [[0, 0], [padding, padding], [padding, padding], [0, 0]]
-        return lambda images, forward_pass: tf.nn.max_pool2d(images, kernel, stride, paddings)
+        paddings = self._paddings(padding)
+
+        def pool(images: Any, forward_pass: ForwardPass) -> Any:
+            # XLA compiles no pooling that pads by itself.
+            padded = tf.pad(images, paddings, constant_values=images.dtype.min) if padding else images
+            return tf.nn.max_pool2d(padded, kernel, stride, "VALID", self._format)
+
+        return pool
 
     def AdaptiveAvgPool2D(self, side: int) -> Layer:
         """Return an average pooling to images of this side, by regions that may overlap."""
         import tensorflow as tf
 
         def pool(images: Any, forward_pass: ForwardPass) -> Any:
+            height, width = self._axes.index("h"), self._axes.index("w")
             if side == 1:
-                return tf.reduce_mean(images, [1, 2], keepdims=True)
-            if side == images.shape[1]:
+                return tf.reduce_mean(images, [height, width], keepdims=True)
+            if side == images.shape[height]:
                 return images
-            rows = tf.constant(pooling_weights(images.shape[1], side), images.dtype)
-            return tf.einsum("ph,qw,nhwc->npqc", rows, rows, images)
+            rows = tf.constant(pooling_weights(images.shape[height], side), images.dtype)
+            pooled_axes = self._axes.replace("h", "p").replace("w", "q")
+            return tf.einsum(f"ph,qw,{self._axes}->{pooled_axes}", rows, rows, images)
 
         return pool
 
@@ -168,7 +184,8 @@ class Layers:
         import tensorflow as tf
 
         def flatten(images: Any, forward_pass: ForwardPass) -> Any:
-            return tf.reshape(tf.transpose(images, [0, 3, 1, 2]), [-1, math.prod(images.shape[1:])])
+            by_channel = images if self._axes == "nchw" else tf.transpose(images, CHANNELS_FIRST)
+            return tf.reshape(by_channel, [-1, math.prod(images.shape[1:])])
 
         return flatten
 
@@ -208,6 +225,16 @@ class Layers:
     def residual(self, body: Layer, shortcut: Layer) -> Layer:
         """Return a layer that adds the outputs of ``body`` and ``shortcut``."""
         return lambda images, forward_pass: body(images, forward_pass) + shortcut(images, forward_pass)
+
+    def _by_axis(self, of_samples_and_channels: tuple[Any, Any], of_sides: Any) -> list[Any]:
+        """Return a value for each axis of images, in their order."""
+        samples, channels = of_samples_and_channels
+        values = {"n": samples, "c": channels, "h": of_sides, "w": of_sides}
+        return [values[axis] for axis in self._axes]
+
+    def _paddings(self, padding: int) -> list[list[int]]:
+        """Return how much each axis of images is padded, before and after."""
+        return self._by_axis(([0, 0], [0, 0]), [padding, padding])
 
     def _normal(self, shape: Sequence[int], deviation: float) -> Any:
         import tensorflow as tf

@@ -67,7 +67,7 @@ def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size:
     """Build the same network in TensorFlow with cross-entropy."""
     from dlperf_study.models._tensorflow_layers import Layers, Network
 
-    layers = Layers(configuration.seed)
+    layers = Layers(configuration.seed, configuration.memory_format)
     return Network(layers, network(layers, configuration.classes))
 
 

@@ -38,7 +38,7 @@ def build_tensorflow(configuration: NetworkConfiguration, rank: int, world_size:
     """Build the same network in TensorFlow."""
     from dlperf_study.models._tensorflow_layers import Layers, Network
 
-    layers = Layers(configuration.seed, convolution_biases=True)
+    layers = Layers(configuration.seed, configuration.memory_format, convolution_biases=True)
     return Network(layers, resnet50.network(layers, configuration.classes))
 
 

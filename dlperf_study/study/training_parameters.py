@@ -76,7 +76,7 @@ class TrainingParameters:
         always_known=True,
         published=True,
         note="`fp32`: TF32 is off; `tf32`: GPUs only; `amp_…`: mixed precision, in Paddle on GPUs only, in TensorFlow "
-        "`amp_bf16`; `…_o2`: parameters and gradients in 16 bits too (Paddle only)",
+        "on a CPU `amp_bf16` alone; `…_o2`: parameters and gradients in 16 bits too (Paddle only)",
     )
     loss_scaling: str = parameter(
         "none",
@@ -101,7 +101,7 @@ class TrainingParameters:
         "order of the dimensions of images and features in memory",
         levels=("nchw", "nhwc"),
         note="`nhwc` (channels last): PyTorch without Horovod, Paddle for networks that pool to one pixel before the "
-        "first linear layer, and TensorFlow, which has no other",
+        "first linear layer, and TensorFlow, which has no other on CPUs",
     )
     gradient_compression: str = parameter(
         "none",

@@ -25,12 +25,13 @@ TWO = GpuSupport("12.6", "9.5.1", "2.25.1", (A100, A100))
         "paddle_collective",
         pytest.param("torch_ddp", marks=pytest.mark.needs("torch")),
         pytest.param("horovod_torch", marks=pytest.mark.needs("torch", "horovod")),
+        pytest.param("tensorflow_mirrored", marks=pytest.mark.needs("tensorflow")),
     ],
 )
 def test_libraries_say_whether_they_are_built_for_gpus(framework: str) -> None:
     support = gpu_support((sys.executable,), framework, os.environ)
     # Where no build for CPUs is found, pip installs the one for CUDA.
-    if framework != "paddle_collective" and "+cpu" not in metadata.version("torch"):
+    if "torch" in framework and "+cpu" not in metadata.version("torch"):
         assert support is not None
         assert support.cuda
     else:
@@ -77,6 +78,11 @@ def test_why_a_framework_cannot_train_on_gpus(support: GpuSupport | None, wanted
     reason = gpu_obstacle(TORCH, support, wanted)
     assert reason.startswith(obstacle)
     assert bool(reason) == bool(obstacle)
+
+
+def test_tensorflow_for_cpus_is_refused_with_the_command_that_installs_the_other() -> None:
+    obstacle = gpu_obstacle(frameworks.load("tensorflow_mirrored"), GpuSupport())
+    assert "tensorflow is built without CUDA (`make gpu TENSORFLOW_INDEX=default` installs" in obstacle
 
 
 def test_what_has_no_build_for_gpus_is_named() -> None:

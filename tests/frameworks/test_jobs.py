@@ -51,6 +51,8 @@ FOLDER = PROJECT / "dlperf_study"
         ("horovod-gpus", replace(HOROVOD, nodes=2, devices_per_node=2, fusion_mib=0, hierarchical=True), GPUS),
         ("tensorflow_mirrored-two_nodes", replace(MIRRORED, nodes=2, devices_per_node=2), CPUS),
         ("tensorflow_ps-two_nodes", replace(SERVED, nodes=2, servers=3), CPUS),
+        ("tensorflow_mirrored-gpus", replace(MIRRORED, nodes=2, devices_per_node=2, memory_format="nchw"), GPUS),
+        ("tensorflow_ps-gpus", replace(SERVED, devices_per_node=2), GPUS),
         ("parameter_server-local", LOCAL, CPUS),
         ("parameter_server-two_nodes", replace(asynchronous(2), nodes=2, servers=3), CPUS),
     ],
@@ -117,6 +119,9 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
         (replace(SERVED, compiler="xla"), "XLA compiles no variables of other processes"),
         (replace(MIRRORED, memory_format="nchw"), "on a CPU, TensorFlow's convolutions take nhwc only"),
         (replace(MIRRORED, precision="amp_fp16"), "some hundred times slower than fp32"),
+        (replace(MIRRORED, precision="tf32"), "tensor cores, which a CPU does not have"),
+        (replace(MIRRORED, loss_scaling="static"), "loss_scaling static is for precision amp_fp16"),
+        (replace(SERVED, precision="amp_fp16"), "servers apply gradients without looking whether they are finite"),
         (replace(MIRRORED, **SHARDED), "model arcface_resnet50 has no builder for 'tensorflow'"),
         (asynchronous(2, **SHARDED), "a sharded classifier needs collectives between the trainers"),
     ],
@@ -155,6 +160,20 @@ BUILT = [
 @pytest.mark.parametrize("asked", BUILT)
 def test_what_is_built_is_not_refused(asked: Configuration) -> None:
     assert list(frameworks.load(asked.framework).obstacles(asked, CPUS, "3.0.0")) == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        replace(MIRRORED, memory_format="nchw", precision="tf32"),
+        replace(MIRRORED, precision="amp_fp16", loss_scaling="dynamic", compiler="xla"),
+        replace(SERVED, memory_format="nchw"),
+    ],
+)
+def test_what_tensorflow_has_on_gpus_only_is_not_refused_there(asked: Configuration) -> None:
+    obstacles = frameworks.load(asked.framework).obstacles
+    assert list(obstacles(asked, GPUS, "2.20.0")) == []
+    assert list(obstacles(asked, CPUS, "2.20.0")) != []
 
 
 @pytest.mark.parametrize("name", frameworks.names())

@@ -21,7 +21,7 @@ from dlperf_study.worker.feed import Feed
 
 
 def build(configuration: Any, rank: int, world_size: int) -> Network:
-    layers = Layers(configuration.seed)
+    layers = Layers(configuration.seed, configuration.memory_format)
     features = (*layers.convolution_norm(3, 8, 3), layers.ReLU(), layers.AdaptiveAvgPool2D(1), layers.Flatten())
     return Network(layers, layers.Sequential(*features, layers.Linear(8, configuration.classes)))
 

@@ -23,7 +23,7 @@ SAMPLES, CLASSES = 4, 10
 
 def build(name: str, image_size: int, classes: int) -> Any:
     values = {"study": "s", "cluster": "c", "framework": "f", "strategy": "d", "model": name}
-    configuration = Configuration(**values, image_size=image_size, classes=classes)  # type: ignore[arg-type]
+    configuration = Configuration(**values, image_size=image_size, classes=classes, memory_format="nhwc")  # type: ignore[arg-type]
     return models.load(name).builder("tensorflow")(configuration, 0, 1)
 
 

@@ -1,0 +1,127 @@
+"""GPUs in TensorFlow: which one a rank has, what the library can do with them, and when one is idle."""
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator, MutableMapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from dlperf_study.frameworks import _number_formats
+from dlperf_study.frameworks._base import (
+    ClusterView,
+    HostStopwatch,
+    Stopwatch,
+    common_environment,
+    gpu_environment,
+    network_environment,
+)
+from dlperf_study.frameworks._gpu_support import GpuSupport
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import VISIBLE_DEVICES
+
+#: By default TensorFlow takes nearly all memory of a GPU when it starts, so that nothing could be told of its use.
+MEMORY_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
+#: What TensorFlow prints, after the file and the line, of a driver or a library that it can't use.
+_LOG_LINE = re.compile(r"\.cc:\d+\] (.*(?:cuda|GPU).*)", re.IGNORECASE)
+NCCL_PACKAGE = "nvidia-nccl-cu12"
+
+
+def environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
+    """Return the environment of the ranks of a node; on a CPU no GPU is visible to them."""
+    variables = common_environment(configuration) | {VISIBLE_DEVICES: ""}
+    if cluster.device != "gpu":
+        return variables
+    variables |= gpu_environment(cluster, node) | network_environment(configuration, cluster, node)
+    return variables | _number_formats.environment(configuration, cluster.device) | {MEMORY_GROWTH: "true"}
+
+
+def show_own_gpu(environment: MutableMapping[str, str], local_rank: int) -> None:
+    """Leave a rank one of the GPUs of its node: every part of TensorFlow would use all that it sees.
+
+    Call this before TensorFlow looks for GPUs. On a CPU there is none to leave.
+    """
+    if gpus := environment.get(VISIBLE_DEVICES):
+        environment[VISIBLE_DEVICES] = gpus.split(",")[local_rank]
+
+
+def gpu_support() -> GpuSupport:
+    """Return what TensorFlow can do with the GPUs that this process may use."""
+    import tensorflow as tf
+
+    if not tf.test.is_built_with_cuda():
+        return GpuSupport()
+    with _native_log() as log:
+        gpus = tf.config.list_physical_devices("GPU")
+    names = tuple(tf.config.experimental.get_device_details(gpu).get("device_name", "") for gpu in gpus)
+    build = tf.sysconfig.get_build_info()
+    obstacle = "" if gpus else obstacle_in("".join(log))
+    return GpuSupport(build["cuda_version"], build["cudnn_version"], _nccl_version(), names, obstacle)
+
+
+def obstacle_in(log: str) -> str:
+    """Return the last line in which TensorFlow's log says why there is no GPU, without time and place; or nothing."""
+    lines = _LOG_LINE.findall(log)
+    return lines[-1].strip() if lines else ""
+
+
+def _nccl_version() -> str:
+    """Return the version of NCCL, which wheels of TensorFlow load from a package of its own."""
+    try:
+        return version(NCCL_PACKAGE)
+    except PackageNotFoundError:
+        return ""
+
+
+@contextlib.contextmanager
+def _native_log() -> Iterator[list[str]]:
+    """Yield a list that gets what this process prints to standard error: the exceptions of TensorFlow do not say it."""
+    printed: list[str] = []
+    with tempfile.TemporaryFile("w+", errors="replace") as file, contextlib.ExitStack() as stack:
+        standard_error = os.dup(2)
+        stack.callback(os.close, standard_error)
+        stack.callback(os.dup2, standard_error, 2)
+        os.dup2(file.fileno(), 2)
+        yield printed
+        file.seek(0)
+        printed.append(file.read())
+
+
+def on_gpu() -> bool:
+    """Return whether this process trains on a GPU."""
+    import tensorflow as tf
+
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
+def device() -> Any:
+    """Return the context in which tensors are made on the device of this process."""
+    import tensorflow as tf
+
+    return tf.device("/GPU:0" if on_gpu() else "/CPU:0")
+
+
+def synchronise() -> None:
+    """Wait for the GPU; on a CPU there is nothing to wait for."""
+    import tensorflow as tf
+
+    if on_gpu():
+        tf.test.experimental.sync_devices()
+
+
+def stopwatch() -> Stopwatch:
+    """Return the stopwatch of this process's device."""
+    return IdleStopwatch() if on_gpu() else HostStopwatch()
+
+
+class IdleStopwatch(HostStopwatch):
+    """A stopwatch whose marks wait until the GPU is idle: TensorFlow has no events for its streams.
+
+    So no step begins before the one before it has ended on the GPU.
+    """
+
+    def mark(self) -> None:
+        """Wait for the GPU, then read the monotonic clock."""
+        synchronise()
+        super().mark()
