@@ -253,6 +253,11 @@ class StudyPaths:
         return self.folder / "dataset"
 
     @property
+    def paper(self) -> Path:
+        """Figures, tables and numbers for a paper, as LaTeX."""
+        return self.folder / "paper"
+
+    @property
     def like_dlperf(self) -> Path:
         """The results of ingested logs as DLPerf would have written them."""
         return self.folder / "result"

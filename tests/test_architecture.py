@@ -49,8 +49,21 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "selftest": ("study", "evidence", "analysis", "dataset"),
     "history": ("study", "plan", "analysis", "dataset"),
     "report": ("study", "columns", "plan", "analysis", "dataset", "history", "audit", "selftest", "supervision"),
+    "paper": ("study", "columns", "plan", "analysis", "dataset", "report"),
 }
-READING_ROOMS = ("plan", "logs", "published", "analysis", "dataset", "ingest", "history", "audit", "selftest", "report")
+READING_ROOMS = (
+    "plan",
+    "logs",
+    "published",
+    "analysis",
+    "dataset",
+    "ingest",
+    "history",
+    "audit",
+    "selftest",
+    "report",
+    "paper",
+)
 TRAINING_LIBRARIES = {"paddle", "torch", "horovod", "tensorflow", "mxnet", "nvidia", "cupy", "zmq"}
 #: What every training process imports, whatever its image holds.
 TRAINING_ROOMS = ("worker", "frameworks", "models", "data_sources", "image_sets")

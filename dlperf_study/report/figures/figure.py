@@ -56,9 +56,15 @@ class Figure:
             svg_file, pdf_file = (paths.figures / f"{self.name}.{kind}" for kind in _METADATA)
             with naming(svg_file):
                 svg_file.write_bytes(self.svg())
-            with naming(pdf_file), _layout_kept(self.drawing):
-                _write(self.drawing, pdf_file, "pdf", self._described)
+            with _layout_kept(self.drawing):
+                self.write_pdf(pdf_file)
         return self
+
+    def write_pdf(self, file: Path) -> None:
+        """Write the drawing, which there must be, as PDF."""
+        assert self.drawing is not None
+        with naming(file):
+            _write(self.drawing, file, "pdf", self._described)
 
     @property
     def _described(self) -> str:

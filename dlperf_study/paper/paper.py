@@ -1,0 +1,129 @@
+"""The folder of a study for a paper: figures, tables, macros, methods, references, and a document that shows them."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from dlperf_study import __version__
+from dlperf_study.dataset.dataset import Dataset, up_to_date
+from dlperf_study.errors import EvidenceError
+from dlperf_study.paper.macros import configuration_keys, macros
+from dlperf_study.paper.methods import methods
+from dlperf_study.paths import StudyPaths
+from dlperf_study.report import context, figures, tables
+from dlperf_study.report.figures.figure import Figure
+from dlperf_study.report.series import configuration_labels
+from dlperf_study.report.tables.latex import latex_escaped, latex_table
+from dlperf_study.report.tables.table import Table
+from dlperf_study.wording import counted
+from dlperf_study.writing import write_atomically
+
+LATEX = Path(__file__).parent / "latex"
+#: What belongs into a paper about each question; what is empty in a study is left out.
+TABLES: dict[str, tuple[Callable[[Dataset], Table], ...]] = {
+    "": (tables.measured,),
+    "scaling": (tables.scaling, tables.factors),
+    "communication": (tables.communication,),
+    "comparison": (tables.comparison, tables.differences),
+}
+FIGURES: dict[str, Callable[[Dataset], Iterator[Figure]]] = {
+    "": figures.overview,
+    "scaling": figures.scaling,
+    "communication": figures.communication,
+    "comparison": figures.comparison,
+}
+
+
+def write_paper(paths: StudyPaths) -> Path:
+    """Write the folder ``paper`` of a study anew, and return it.
+
+    Raises EvidenceError for a study without a plan, or without a completed run.
+    """
+    dataset = up_to_date(paths)
+    if context.completed_runs(dataset).empty:
+        raise EvidenceError(f"{paths.folder}: no run completed, so there is nothing to publish")
+    unfinished = paths.paper.with_name(".paper")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    floats = [*_write_figures(dataset, unfinished), *_write_tables(dataset, unfinished)]
+    write_atomically(unfinished / "macros.tex", macros(dataset))
+    write_atomically(unfinished / "methods.tex", methods(dataset))
+    write_atomically(unfinished / "references.bib", _references(dataset))
+    write_atomically(unfinished / "paper.tex", _document(dataset, floats))
+    shutil.rmtree(paths.paper, ignore_errors=True)
+    unfinished.rename(paths.paper)
+    return paths.paper
+
+
+def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
+    """Write the tables of the study's questions; yield how a document includes each."""
+    for question, makers in TABLES.items():
+        for make in makers if question in ("", *dataset.plan.questions) else ():
+            table = make(dataset)
+            if table.rows:
+                name = f"tables/{table.name}.tex"
+                write_atomically(folder / name, latex_table(_short(dataset, table)))
+                yield f"\\input{{{name}}}"
+
+
+def _short(dataset: Dataset, table: Table) -> Table:
+    """Return a table without what the methods say of all: conditions, means, intervals and definitions."""
+    caption = f"{context.quick_label(dataset).strip()}"
+    return replace(table, caption=caption, notes=())
+
+
+def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:
+    """Write the figures of the study's questions; yield how a document includes each."""
+    (folder / "figures").mkdir(parents=True)
+    for question, make in FIGURES.items():
+        for figure in make(dataset) if question in ("", *dataset.plan.questions) else ():
+            if figure.drawing is not None:
+                name = f"figures/{figure.name}.pdf"
+                figure.write_pdf(folder / name)
+                yield _figure_float(dataset, figure, name)
+
+
+def _figure_float(dataset: Dataset, figure: Figure, name: str) -> str:
+    caption = f"\\textbf{{{latex_escaped(figure.title)}.}}{latex_escaped(context.quick_label(dataset))}"
+    lines = (
+        r"\begin{figure*}",
+        r"\centering",
+        f"\\includegraphics[width=\\textwidth]{{{name}}}",
+        f"\\caption{{{caption}}}",
+    )
+    return "\n".join([*lines, f"\\label{{fig:{figure.name}}}", r"\end{figure*}"])
+
+
+def _references(dataset: Dataset) -> str:
+    """Return what to cite: this package, in the version that made the numbers, and the sources of its statistics."""
+    begun = context.completed_runs(dataset)["started"].dropna()
+    year = str(begun.max())[:4] if len(begun) else ""
+    return _filled("references.bib", VERSION=__version__, YEAR=year)
+
+
+def _document(dataset: Dataset, floats: list[str]) -> str:
+    """Return a document of two columns with everything in it."""
+    return _filled(
+        "paper.tex",
+        TITLE=latex_escaped(dataset.plan.title),
+        NUMBERS=" ".join(_numbers(dataset)),
+        FLOATS="\n".join(floats),
+    )
+
+
+def _numbers(dataset: Dataset) -> Iterator[str]:
+    """Yield a sentence on each measured configuration, which shows how macros are used."""
+    study, keys, labels = dataset.plan.study, configuration_keys(dataset), configuration_labels(dataset)
+    rows = context.measured(dataset)
+    yield f"The study has {counted(len(rows), 'measured configuration')} and \\studyfact{{{study}}}{{runs}} runs."
+    for identity in rows["identity"]:
+        label = latex_escaped(labels[identity])
+        yield f"{label}: \\measured{{{study}}}{{{keys[identity]}}}{{throughput}}."
+
+
+def _filled(template: str, **values: str) -> str:
+    """Return a template with its placeholders, as ``@TITLE@``, replaced."""
+    content = (LATEX / template).read_text(encoding="utf-8")
+    for name, value in values.items():
+        content = content.replace(f"@{name}@", value)
+    return content
