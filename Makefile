@@ -2,6 +2,7 @@
 STUDY   ?= quickstart
 CLUSTER ?= local
 QUICK   ?=
+AGAIN   ?=
 
 # An environment that is active is used as it is; without one, .venv is made from the lock file.
 ENVIRONMENT := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
@@ -19,14 +20,14 @@ MINUTES     ?= 20
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan selftest report data check-cluster lab torch dali gpu tensorflow horovod test test-fast check bench fuzz clean active-environment
+.PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod test test-fast check bench fuzz clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 	@echo "  variables           STUDY=$(STUDY) CLUSTER=$(CLUSTER) QUICK=1 (the short form of a study, not for publication)"
 
-study: $(READY) ## measure a study and build its report
-	@$(PYTHON) -m dlperf_study study $(OPTIONS)
+study: $(READY) ## measure a study and build its report; AGAIN=1 measures anew and keeps the last measurement
+	@$(PYTHON) -m dlperf_study study $(OPTIONS) $(if $(filter-out 0,$(AGAIN)),--again)
 
 plan: $(READY) ## list what of a study a cluster can run, and why not the rest; starts nothing
 	@$(PYTHON) -m dlperf_study plan $(OPTIONS)
@@ -36,6 +37,9 @@ selftest: $(READY) ## test the instrument with known answers, about half an hour
 
 report: $(READY) ## build the report again from the evidence there is
 	@$(PYTHON) -m dlperf_study report $(OPTIONS)
+
+paper: $(READY) ## write a study's figures, tables and numbers as LaTeX for a paper
+	@$(PYTHON) -m dlperf_study paper $(STUDY) $(if $(filter-out 0,$(QUICK)),--quick)
 
 data: $(READY) ## make a small set of labelled photographs; IMAGES=folder examines that one instead
 	@$(PYTHON) -m dlperf_study data $(IMAGES)

@@ -111,6 +111,8 @@ def study(options: argparse.Namespace) -> int:
     """Measure what is missing, then build the report, also after failed runs: these make the exit code 1."""
     from dlperf_study.report.report_inputs import is_current
 
+    if options.again:
+        _put_aside(options)
     code, name = _measure(options)
     paths = StudyPaths.of(name)
     if is_current(paths):
@@ -118,6 +120,25 @@ def study(options: argparse.Namespace) -> int:
     else:
         report(options)
     return code
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Print what changed between two measurements: of one study at two dates, or of two studies."""
+    from dlperf_study.history.changes import compare_measurements
+    from dlperf_study.history.measurements import find_measurement
+    from dlperf_study.report.tables.history_tables import describe
+
+    _print(describe(compare_measurements(find_measurement(options.before), find_measurement(options.after))))
+    return 0
+
+
+def paper(options: argparse.Namespace) -> int:
+    """Write figures, tables, numbers and methods of a study as LaTeX, with a document that shows them."""
+    from dlperf_study.paper.paper import write_paper
+
+    folder = write_paper(StudyPaths.of(_study_name(options)))
+    _print(f"paper: {folder}; paper.tex shows all of it")
+    return 0
 
 
 def check(options: argparse.Namespace) -> int:
@@ -216,6 +237,15 @@ def selftest(options: argparse.Namespace) -> int:
     return 0 if result.passed else 1
 
 
+def _put_aside(options: argparse.Namespace) -> None:
+    """Keep what was measured of a study as an earlier measurement."""
+    from dlperf_study.execution.anew import put_aside
+    from dlperf_study.execution.driver import make_plan
+
+    earlier = put_aside(*make_plan(options.study, options.cluster, options.quick))
+    _print(f"kept as an earlier measurement: {earlier.folder}" if earlier else "nothing was measured before")
+
+
 def _build_report(study_name: str) -> Path:
     """Build the report of a study that was measured or ingested; return its first page."""
     from dlperf_study.report.pages.pages import build
@@ -283,11 +313,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"dlperf_study {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for command in (study, plan, run, collect, report):
+    for command in (study, plan, run, collect, report, paper):
         command_parser = _add_command(commands, command)
         _add_study_options(command_parser)
+        if command is study:
+            again_help = "measure everything again; what was measured is kept as an earlier measurement"
+            command_parser.add_argument("--again", action="store_true", help=again_help)
         if command is plan:
             command_parser.add_argument("--all", action="store_true", help="list every configuration")
+    _add_compare_options(_add_command(commands, compare))
     _add_command(commands, check).add_argument("cluster", help="a name in params/clusters, or a path")
     images_help = "a folder of images; without one, the set of photographs is made"
     _add_command(commands, data).add_argument("folder", nargs="?", type=Path, help=images_help)
@@ -311,6 +345,12 @@ def _add_study_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", help="a name in params/studies, or a path")
     parser.add_argument("--cluster", default="local", help="a name in params/clusters, or a path")
     parser.add_argument("--quick", action="store_true", help="the study's quick variant: not for publication")
+
+
+def _add_compare_options(parser: argparse.ArgumentParser) -> None:
+    name_help = "a study, an earlier measurement of one as study@1, or a folder that has a plan"
+    parser.add_argument("before", help=name_help)
+    parser.add_argument("after", help="the same")
 
 
 def _add_selftest_options(parser: argparse.ArgumentParser) -> None:

@@ -23,6 +23,7 @@ PROGRAMS = {
     "chromium": "apt install chromium",
     "g++": "apt install g++",
     "make": "apt install make",
+    "pdflatex": "apt install texlive-latex-extra texlive-latex-recommended",
     PYTHON_HEADERS: "apt install python3-dev",
     **dict.fromkeys(("ip", "tc"), "apt install iproute2"),
     **dict.fromkeys(("unshare", "mount"), "apt install util-linux mount"),

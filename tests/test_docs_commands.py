@@ -29,6 +29,8 @@ RUN_ELSEWHERE = {
     r"python -m dlperf_study collect .*": ("tests/dataset/test_dataset.py", "collect("),
     r"python -m dlperf_study ingest .*": ("tests/test_cli_ingest.py", 'main(["ingest"'),
     r"python -m dlperf_study report .*": ("tests/report/pages/test_pages.py", "build("),
+    r"make paper.*|python -m dlperf_study paper .*": ("tests/paper/test_paper.py", 'main(["paper"'),
+    r"python -m dlperf_study compare .*": ("tests/history/test_changes.py", 'main(["compare"'),
     r"python -m dlperf_study\.generated": ("tests/test_generated.py", "test_a_generated_file_is_up_to_date"),
 }
 
@@ -43,8 +45,9 @@ def commands_of(page: Path) -> Iterator[str]:
 
 COMMANDS = sorted({command for page in PAGES for command in commands_of(page)})
 MAKE = [command for command in COMMANDS if command.startswith("make ")]
-#: Those about a study: the audit is about a table, and what is ingested about logs.
-OF_THE_PACKAGE = [command for command in COMMANDS if re.match(r"python -m dlperf_study (?!audit|ingest)", command)]
+#: Those about a study: the others are about a table, logs and measurements.
+_ABOUT_A_STUDY = r"python -m dlperf_study (?!audit|ingest|compare)"
+OF_THE_PACKAGE = [command for command in COMMANDS if re.match(_ABOUT_A_STUDY, command)]
 
 
 def run_elsewhere(command: str) -> tuple[str, str] | None:
@@ -78,6 +81,6 @@ def test_every_make_command_has_its_target(command, tmp_path):
 
 @pytest.mark.parametrize("command", [command for command in OF_THE_PACKAGE if " check " not in command])
 def test_every_command_of_the_package_names_a_study_and_options_there_are(command, tmp_path):
-    assert re.search(r"\b(study|plan|run|collect|report)\b", command)
+    assert re.search(r"\b(study|plan|run|collect|report|paper)\b", command)
     ended = typed(re.sub(r"dlperf_study \w+", "dlperf_study plan", command), tmp_path)
     assert ended.returncode == 0, ended.stderr

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dlperf_study.__main__ import main
 from dlperf_study.analysis.comparison import EQUAL, SLOWER
 from dlperf_study.errors import EvidenceError
 from dlperf_study.execution.anew import put_aside
@@ -87,6 +88,15 @@ def test_regressions_come_first_with_what_differs(paths: StudyPaths) -> None:
     assert throughput_changes(comparison).column("Verdict")[0] == "slower"
     assert speedup_changes(comparison).column("Verdict") == ["slower"]
     assert condition_changes(comparison).column("After") == ["3.0.0 and 3.1.0", f"{'0' * 12} and {'1' * 12}"]
+
+
+def test_the_command_prints_the_regression_first(paths: StudyPaths, capsys: pytest.CaptureFixture[str]) -> None:
+    compared(paths)
+    assert main(["compare", "example@1", "example"]) == 0
+    since, slower, *_ = capsys.readouterr().out.splitlines()
+    assert since.startswith("From example@1 (2024-05-01 10:01) to example (2024-05-01 10:01), of 2")
+    assert slower.startswith("Slower: 2 devices 0.9")
+    assert main(["compare", "example@2", "example"]) == 1
 
 
 def test_that_nothing_recorded_differs_is_said(paths: StudyPaths) -> None:

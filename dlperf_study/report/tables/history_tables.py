@@ -12,6 +12,7 @@ from dlperf_study.report.formatting import display_name, listed, plain, with_int
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.cells import verdict_text
 from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.terminal import text_table
 from dlperf_study.wording import counted, first_of
 
 #: How many measurements have a column of their own, the last ones, and how many changes a sentence names.
@@ -22,7 +23,10 @@ WITHIN_DATES = (
     "Intervals of changes are of the runs of both measurements (Welch). They hold what differs from run to run on one "
     "date, and not what differs from date to date: a machine that nobody touched is not equally fast on two days."
 )
-TOGETHER = "All verdicts of a table are made together (Holm): with a probability of at least 95 % none is wrong."
+TOGETHER = (
+    "All verdicts of a table are made together (Holm): with a probability of at least 95 % none of them wrongly says "
+    "faster or slower."
+)
 _RATIO = Heading("Change", "×", numeric=True, interval=True)
 _NOT_ENOUGH_RUNS = f"fewer than {MINIMUM_RUNS} completed runs in one of the two, or equal runs: no interval"
 _NO_INTERVAL_OF_SPEEDUP = "the speedup of one of the two has no interval"
@@ -30,6 +34,21 @@ _NOTHING_RECORDED = (
     "Nothing that is recorded differs between them: what changed is the state of the machine, or something that no run "
     "records."
 )
+
+
+def describe(comparison: MeasurementComparison) -> str:
+    """Return what changed between two measurements as text for the command line."""
+    parts = ["\n".join(change_sentences(comparison)), WITHIN_DATES]
+    for table in (throughput_changes(comparison), speedup_changes(comparison), condition_changes(comparison)):
+        if table.rows:
+            parts.append(f"{table.title}\n{as_text(table)}")
+    return "\n\n".join(parts)
+
+
+def as_text(table: Table) -> str:
+    """Return the rows of a table under their headings, with the notes below them, as text."""
+    rows = [[" ".join(filter(None, (cell.text, cell.interval))) for cell in row] for row in table.rows]
+    return "\n".join([text_table([heading.text for heading in table.headings], rows), *table.notes_without_footnotes])
 
 
 def change_sentences(comparison: MeasurementComparison) -> list[str]:

@@ -75,20 +75,27 @@ def latex_table(table: "Table") -> str:
     """Return a floating environment that fits a column, or else the page, of a two-column paper."""
     layout = _layout(table)
     float_name = "table" if layout.width <= COLUMN_POINTS else "table*"
-    body = _grid(table, layout) if table.rows else [latex_escaped(table.empty)]
-    lines = [
-        f"\\begin{{{float_name}}}",
-        r"\centering",
-        r"\begin{threeparttable}",
+    head = [
         f"\\caption{{\\textbf{{{latex_escaped(table.title)}.}} {latex_escaped(table.caption)}}}",
         f"\\label{{tab:{table.name}}}",
         f"{layout.type.command}\\setlength{{\\tabcolsep}}{{{_SEPARATION:g}pt}}",
-        *body,
-        *_notes(table),
-        r"\end{threeparttable}",
-        f"\\end{{{float_name}}}",
     ]
-    return "\n".join(lines) + "\n"
+    body = _grid(table, layout) if table.rows else [latex_escaped(table.empty)]
+    lines = [f"\\begin{{{float_name}}}", r"\centering", *_assembled(table, layout, head, body)]
+    return "\n".join([*lines, f"\\end{{{float_name}}}"]) + "\n"
+
+
+def _assembled(table: "Table", layout: "_Layout", head: Sequence[str], body: Sequence[str]) -> list[str]:
+    """Return caption, rows and notes; the notes are as wide as the rows."""
+    notes = list(_notes(table))
+    if layout.scaled:
+        # A threeparttable can't measure rows inside a box.
+        items = [r"\begin{itemize}", *notes, r"\end{itemize}"] if notes else []
+        lines = [*head, r"\resizebox{\textwidth}{!}{%", *body, "}"]
+        return [*lines, r"\begin{minipage}{\textwidth}\footnotesize", *items, r"\end{minipage}"]
+    if notes:
+        notes = [r"\begin{tablenotes}[flushleft]\footnotesize", *notes, r"\end{tablenotes}"]
+    return [r"\begin{threeparttable}", *head, *body, *notes, r"\end{threeparttable}"]
 
 
 def latex_escaped(text: str) -> str:
@@ -232,8 +239,7 @@ def _grid(table: "Table", layout: _Layout) -> list[str]:
             for position, (cell, heading) in enumerate(zip(row, table.headings, strict=True))
         ]
         lines.append(" & ".join(cells) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    return [r"\resizebox{\textwidth}{!}{%", *lines, "}"] if layout.scaled else lines
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
 def _columns(table: "Table", layout: _Layout) -> str:
@@ -270,7 +276,7 @@ def _group(table: "Table", group: str, layout: _Layout) -> str:
 
 
 def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, position: int) -> str:
-    mark = f"\\tnote{{{marks}}}" if marks else ""
+    mark = f"\\textsuperscript{{{marks}}}" if marks else ""
     value = latex_escaped(cell.text)
     if position in dict(layout.wrapped):
         value = _BREAKS.sub(r"\1\\allowbreak{}", value)
@@ -286,11 +292,8 @@ def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, positio
 
 
 def _notes(table: "Table") -> Iterator[str]:
-    """Yield the notes and the footnotes, as wide as the table."""
-    notes = [f"\\item {latex_escaped(note)}" for note in table.notes_without_footnotes]
-    for footnote, mark in table.footnotes.items():
-        notes.append(f"\\item[{mark}] {latex_escaped(str(footnote))}")
-    if notes and table.rows:
-        yield r"\begin{tablenotes}[flushleft]\footnotesize"
-        yield from notes
-        yield r"\end{tablenotes}"
+    """Yield the notes and the footnotes, each as an item of a list; none of an empty table."""
+    if table.rows:
+        yield from (f"\\item {latex_escaped(note)}" for note in table.notes_without_footnotes)
+        for footnote, mark in table.footnotes.items():
+            yield f"\\item[{mark}] {latex_escaped(str(footnote))}"

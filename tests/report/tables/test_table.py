@@ -35,7 +35,7 @@ def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere() -> None:
     assert '<sup>b</sup>&nbsp;<a href="audit.html#audit-1">audit &amp; more</a>' in html
     assert "<sup>c</sup>&nbsp;no page" in html
     assert '<td id="here">2</td>' in html
-    assert r"1\tnote{a,b,c}" in latex_table(table)
+    assert r"1\textsuperscript{a,b,c}" in latex_table(table)
     assert r"\item[b] audit \& more" in latex_table(table)
 
 
