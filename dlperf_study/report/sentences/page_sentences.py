@@ -1,5 +1,6 @@
 """What a page found: a few sentences made from the data, and under which conditions that was measured."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
@@ -9,6 +10,8 @@ from dlperf_study.report import context
 
 #: A reader who opens a page reads no more than these before the figure.
 MOST_SENTENCES = 5
+#: What a reader looks for first: ratios and shares with their intervals, and that there are none.
+_ANSWER = re.compile(r"[\d.]+ times \[[^]]+]|\S+\u202f% \[[^]]+]|^Nothing can be concluded")
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,10 @@ class PageSentences:
         return cls(tuple(distinct)[:MOST_SENTENCES], context.page_conditions(dataset))
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
+        items = "".join(f"<li>{_with_marks(escape(sentence))}</li>" for sentence in self.sentences)
         conditions = f'<p class="conditions">{escape(self.conditions)}</p>' if self.conditions else ""
         return f'<div class="findings"><ul>{items}</ul>{conditions}</div>'
+
+
+def _with_marks(sentence: str) -> str:
+    return _ANSWER.sub(lambda match: f"<b>{match[0]}</b>", sentence)

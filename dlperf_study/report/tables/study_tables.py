@@ -71,8 +71,10 @@ def measured(dataset: Dataset) -> Table:
     """Return the main table: what each configuration reached, and against which baseline."""
     # What other programs print is often a mean of rates; of our own runs it is on the page of published numbers.
     rates = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
-    columns = ("runs_completed", *rates, "baseline_throughput", "speedup", "efficiency", "mfu")
-    notes = (*map(defined, rates), defined("mfu"), *_indistinguishable(dataset))
+    # Without the peak of the device no configuration has one.
+    utilisation = ("mfu",) if dataset.configurations["mfu"].notna().any() else ()
+    columns = ("runs_completed", *rates, "baseline_throughput", "speedup", "efficiency", *utilisation)
+    notes = (*map(defined, (*rates, *utilisation)), *_indistinguishable(dataset))
     return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
 
 
