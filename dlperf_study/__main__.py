@@ -126,7 +126,7 @@ def compare(options: argparse.Namespace) -> int:
     """Print what changed between two measurements: of one study at two dates, or of two studies."""
     from dlperf_study.history.changes import compare_measurements
     from dlperf_study.history.measurements import find_measurement
-    from dlperf_study.report.tables.history_tables import describe
+    from dlperf_study.report.sentences.history_sentences import describe
 
     _print(describe(compare_measurements(find_measurement(options.before), find_measurement(options.after))))
     return 0

@@ -18,7 +18,7 @@ STUDY_NOTEBOOKS = ("summary", *question_names(), "explore")
 SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Diagnostics"]
 #: A page of the report opens with its findings; sections that have nothing to show have no heading.
 PAGE_SKELETON = ["## Method"]
-PAGES = ("summary", "selftest", *question_names())
+PAGES = ("summary", "selftest", "history", *question_names())
 MOST_CELLS, MOST_LINES = 30, 10
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

@@ -13,8 +13,8 @@ from dlperf_study.history.changes import MeasurementComparison, compare_measurem
 from dlperf_study.history.measurements import find_measurement, measurement_names, measurements_of
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.plan.plan import Plan
+from dlperf_study.report.sentences.history_sentences import change_sentences
 from dlperf_study.report.tables.history_tables import (
-    change_sentences,
     condition_changes,
     dates,
     speedup_changes,

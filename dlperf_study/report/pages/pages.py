@@ -33,6 +33,7 @@ TIMEOUT_SECONDS = 900.0
 
 
 SUMMARY = Page("summary", "Summary", "index.html")
+HISTORY = Page("history", "History", "history.html")
 SELFTEST_PAGE = Page("selftest", "Self-test", "index.html")
 SELFTEST_TITLE = "The instrument tested with known answers"
 
@@ -63,6 +64,8 @@ def build(study: str, say: Callable[[str], object] = print) -> Path:
         inputs = inputs_digest(paths)
         plan = up_to_date(paths).plan
         pages = [SUMMARY, *(Page.answering(question) for question in question_names() if question in plan.questions)]
+        if paths.earlier_measurements():
+            pages.append(HISTORY)
         _write_pages(paths, pages, Masthead(study, plan.title, plan.quick))
         record_inputs(paths, inputs)
     return paths.report_page

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.history.changes import MeasurementComparison
 from dlperf_study.report import context
 from dlperf_study.report.sentences import quality_sentences, source_sentences, step_sentences
+from dlperf_study.report.sentences.history_sentences import change_sentences
 from dlperf_study.report.sentences.page_sentences import MOST_SENTENCES, PageSentences
 from dlperf_study.report.sentences.ratio_sentences import on_ratios, reference_claims, speedup_claims
 from dlperf_study.selftest.result import SelftestResult
@@ -14,6 +16,7 @@ __all__ = [
     "audit",
     "communication",
     "comparison",
+    "history",
     "published",
     "quality",
     "replication",
@@ -76,6 +79,11 @@ def replication(dataset: Dataset) -> PageSentences:
 def audit(dataset: Dataset) -> PageSentences:
     """Return whether anything contradicts itself."""
     return PageSentences.of(dataset, source_sentences.on_audit(dataset))
+
+
+def history(comparison: MeasurementComparison) -> PageSentences:
+    """Return what changed since the study was measured before."""
+    return PageSentences(tuple(change_sentences(comparison)))
 
 
 def selftest(result: SelftestResult) -> PageSentences:

@@ -1,8 +1,7 @@
-"""What changed between two measurements, and over all measurements of a study: sentences and tables."""
+"""Tables on what changed between two measurements, and over all measurements of a study."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from dlperf_study.analysis.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
 from dlperf_study.analysis.dates import MINIMUM_DATES
 from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate
 from dlperf_study.columns import COLUMNS
@@ -12,11 +11,10 @@ from dlperf_study.report.formatting import display_name, listed, plain, with_int
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.cells import verdict_text
 from dlperf_study.report.tables.table import Cell, Heading, Table
-from dlperf_study.terminal import text_table
-from dlperf_study.wording import counted, first_of
+from dlperf_study.wording import first_of
 
-#: How many measurements have a column of their own, the last ones, and how many changes a sentence names.
-MOST_DATES, MOST_NAMED = 6, 3
+#: How many measurements have a column of their own, the last ones; and how many configurations a note names.
+MOST_DATES = 6
 #: How many characters of a digest, a commit or a list of variables are shown.
 _SHORT = {"measuring_code": 12, "git_commit": 12, "library_settings": 120, "host": 120}
 WITHIN_DATES = (
@@ -30,60 +28,9 @@ TOGETHER = (
 _RATIO = Heading("Change", "×", numeric=True, interval=True)
 _NOT_ENOUGH_RUNS = f"fewer than {MINIMUM_RUNS} completed runs in one of the two, or equal runs: no interval"
 _NO_INTERVAL_OF_SPEEDUP = "the speedup of one of the two has no interval"
-_NOTHING_RECORDED = (
-    "Nothing that is recorded differs between them: what changed is the state of the machine, or something that no run "
-    "records."
+NOTHING_RECORDED = (
+    "Nothing that is recorded differs between them: a change is one of the machine's state, or of what no run records."
 )
-
-
-def describe(comparison: MeasurementComparison) -> str:
-    """Return what changed between two measurements as text for the command line."""
-    parts = ["\n".join(change_sentences(comparison)), WITHIN_DATES]
-    for table in (throughput_changes(comparison), speedup_changes(comparison), condition_changes(comparison)):
-        if table.rows:
-            parts.append(f"{table.title}\n{as_text(table)}")
-    return "\n\n".join(parts)
-
-
-def as_text(table: Table) -> str:
-    """Return the rows of a table under their headings, with the notes below them, as text."""
-    rows = [[" ".join(filter(None, (cell.text, cell.interval))) for cell in row] for row in table.rows]
-    return "\n".join([text_table([heading.text for heading in table.headings], rows), *table.notes_without_footnotes])
-
-
-def change_sentences(comparison: MeasurementComparison) -> list[str]:
-    """Return what changed between two measurements, regressions first, and what may explain it."""
-    changes = comparison.throughputs
-    labels = _labels(comparison)
-    since = f"From {comparison.before.title} to {comparison.after.title}"
-    sentences = [f"{since}, of {counted(len(changes), 'configuration')} {_counts(changes)}."]
-    for verdict in (SLOWER, FASTER):
-        named = [_named(change, labels) for change in changes if change.verdict.word == verdict]
-        if named:
-            sentences.append(f"{verdict.capitalize()}: {first_of(named, MOST_NAMED, '; ')}.")
-    if comparison.conditions:
-        differing = [COLUMNS[change.column].label.lower() for change in comparison.conditions]
-        sentences.append(f"What is recorded of the two differs in {listed(differing)}.")
-    else:
-        sentences.append(_NOTHING_RECORDED)
-    return sentences
-
-
-def _counts(changes: Sequence[Change]) -> str:
-    """Return how many configurations have each verdict: ``1 is slower, 2 are equal``."""
-    verdicts = [change.verdict.word for change in changes]
-    counts = []
-    for verdict in (SLOWER, FASTER, EQUAL, NOT_DISTINGUISHABLE):
-        if count := verdicts.count(verdict):
-            counts.append(f"{count} {'is' if count == 1 else 'are'} {verdict}")
-    if count := verdicts.count(None):
-        counts.append(f"{count} {'has' if count == 1 else 'have'} no interval")
-    return listed(counts) or "none can be compared"
-
-
-def _named(change: Change, labels: dict[str, str]) -> str:
-    cell = _ratio_cell(change.log_ratio, "")
-    return f"{labels[change.identity]} {cell.text}× {cell.interval}"
 
 
 def throughput_changes(comparison: MeasurementComparison) -> Table:
@@ -124,7 +71,7 @@ def condition_changes(comparison: MeasurementComparison) -> Table:
     headings = tuple(map(Heading, ("Recorded", "Before", "After")))
     rows = tuple(map(_condition_row, comparison.conditions))
     caption = "Of the completed runs of the configurations that both have; any of it may explain a change."
-    return Table("condition-changes", "What differs", caption, headings, rows, empty=_NOTHING_RECORDED)
+    return Table("condition-changes", "What differs", caption, headings, rows, empty=NOTHING_RECORDED)
 
 
 def dates(measurements: Sequence[Measurement]) -> Table:
@@ -143,6 +90,9 @@ def dates(measurements: Sequence[Measurement]) -> Table:
     for identity in ordered:
         cells = [rate.get(identity, Cell.missing("no completed run on that date")) for rate in rates]
         rows.append((Cell(labels[identity]), *cells, *_departure_cells(departures.get(identity))))
+    if len(measurements) <= 2:
+        # The table of the last change has all of it.
+        rows = []
     caption = (
         "In brackets: 95 % intervals over the runs of a date. Change: the last date relative to the mean of all "
         "earlier ones; its interval holds what differs from date to date too, as far as the earlier dates tell."
@@ -154,7 +104,7 @@ def _departure_cells(change: Change | None) -> tuple[Cell, Cell]:
     reason = f"an interval over dates needs {MINIMUM_DATES} earlier ones that differ"
     if change is None:
         return Cell.missing(reason), Cell.missing(reason)
-    return _ratio_cell(change.log_ratio, reason), _verdict_cell(change, reason)
+    return ratio_cell(change.log_ratio, reason), _verdict_cell(change, reason)
 
 
 def _change_rows(
@@ -163,17 +113,17 @@ def _change_rows(
     values: tuple[dict[str, Cell], dict[str, Cell]],
     no_interval: str,
 ) -> tuple[tuple[Cell, ...], ...]:
-    labels, (before, after) = _labels(comparison), values
+    labels, (before, after) = labels_of(comparison), values
     rows = []
     for change in changes:
-        ratio, verdict = _ratio_cell(change.log_ratio, no_interval), _verdict_cell(change, no_interval)
+        ratio, verdict = ratio_cell(change.log_ratio, no_interval), _verdict_cell(change, no_interval)
         rows.append((Cell(labels[change.identity]), before[change.identity], after[change.identity], ratio, verdict))
     return tuple(rows)
 
 
 def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
     """Yield what only one of the two measured, and what is another network under the same name."""
-    labels = _labels(comparison)
+    labels = labels_of(comparison)
     for reason, identities in (
         (f"Only in {comparison.before.name}", comparison.only_before),
         (f"Only in {comparison.after.name}", comparison.only_after),
@@ -183,7 +133,8 @@ def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
             yield f"{reason}: {first_of([labels[identity] for identity in identities], MOST_DATES, '; ')}."
 
 
-def _labels(comparison: MeasurementComparison) -> dict[str, str]:
+def labels_of(comparison: MeasurementComparison) -> dict[str, str]:
+    """Return what each configuration of two measurements is called, by identity."""
     return configuration_labels(comparison.before.dataset) | configuration_labels(comparison.after.dataset)
 
 
@@ -208,7 +159,8 @@ def _cells(measurement: Measurement, column: str, no_interval: str) -> dict[str,
     return cells
 
 
-def _ratio_cell(log_ratio: Estimate, no_interval: str) -> Cell:
+def ratio_cell(log_ratio: Estimate, no_interval: str) -> Cell:
+    """Return a ratio with its interval, from its logarithm; ``no_interval``: the footnote of one without."""
     interval = log_ratio.factor_interval()
     if interval is None:
         return Cell(plain(log_ratio.factor), footnote=no_interval)

@@ -1,0 +1,73 @@
+"""What changed between two measurements, in sentences: on a page, and for the command line with the tables."""
+
+from collections.abc import Sequence
+
+from dlperf_study.analysis.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
+from dlperf_study.columns import COLUMNS
+from dlperf_study.history.changes import Change, MeasurementComparison
+from dlperf_study.report.formatting import listed
+from dlperf_study.report.tables.history_tables import (
+    NOTHING_RECORDED,
+    WITHIN_DATES,
+    condition_changes,
+    labels_of,
+    ratio_cell,
+    speedup_changes,
+    throughput_changes,
+)
+from dlperf_study.report.tables.table import Table
+from dlperf_study.terminal import text_table
+from dlperf_study.wording import counted, first_of
+
+#: How many changes a sentence names.
+MOST_NAMED = 3
+
+
+def change_sentences(comparison: MeasurementComparison) -> list[str]:
+    """Return what changed between two measurements, regressions first, and what may explain it."""
+    changes = comparison.throughputs
+    labels = labels_of(comparison)
+    since = f"From {comparison.before.title} to {comparison.after.title}"
+    sentences = [f"{since}, of {counted(len(changes), 'configuration')} {_counts(changes)}."]
+    for verdict in (SLOWER, FASTER):
+        named = [_named(change, labels) for change in changes if change.verdict.word == verdict]
+        if named:
+            sentences.append(f"{verdict.capitalize()}: {first_of(named, MOST_NAMED, '; ')}.")
+    if comparison.conditions:
+        differing = [COLUMNS[change.column].label.lower() for change in comparison.conditions]
+        sentences.append(f"What is recorded of the two differs in {listed(differing)}.")
+    else:
+        sentences.append(NOTHING_RECORDED)
+    return sentences
+
+
+def _counts(changes: Sequence[Change]) -> str:
+    """Return how many configurations have each verdict: ``1 is slower, 2 are equal``."""
+    verdicts = [change.verdict.word for change in changes]
+    counts = []
+    for verdict in (SLOWER, FASTER, EQUAL, NOT_DISTINGUISHABLE):
+        if count := verdicts.count(verdict):
+            counts.append(f"{count} {'is' if count == 1 else 'are'} {verdict}")
+    if count := verdicts.count(None):
+        counts.append(f"{count} {'has' if count == 1 else 'have'} no interval")
+    return listed(counts) or "none can be compared"
+
+
+def _named(change: Change, labels: dict[str, str]) -> str:
+    cell = ratio_cell(change.log_ratio, "")
+    return f"{labels[change.identity]} {cell.text}× {cell.interval}"
+
+
+def describe(comparison: MeasurementComparison) -> str:
+    """Return what changed between two measurements as text for the command line."""
+    parts = ["\n".join(change_sentences(comparison)), WITHIN_DATES]
+    for table in (throughput_changes(comparison), speedup_changes(comparison), condition_changes(comparison)):
+        if table.rows:
+            parts.append(f"{table.title}\n{as_text(table)}")
+    return "\n\n".join(parts)
+
+
+def as_text(table: Table) -> str:
+    """Return the rows of a table under their headings, with the notes below them, as text."""
+    rows = [[" ".join(filter(None, (cell.text, cell.interval))) for cell in row] for row in table.rows]
+    return "\n".join([text_table([heading.text for heading in table.headings], rows), *table.notes_without_footnotes])
