@@ -66,6 +66,10 @@ class Cluster:
         """The Python of the guards, and of every framework without a Python of its own."""
         return self.python.get(DEFAULT) or sys.executable
 
+    def image_folder(self, configuration: Configuration) -> str:
+        """Return the folder of the images that a configuration reads, on every node; empty if it reads none."""
+        return self.image_sets.get(configuration.image_set, "")
+
     def obstacles(self, configuration: Configuration) -> Iterator[str]:
         """Yield each reason why the configuration needs more than there is."""
         if configuration.nodes > self.nodes or configuration.devices_per_node > self.devices_per_node:

@@ -76,8 +76,10 @@ class CpuGroup:
 
     def usage(self) -> CpuUsage:
         """Return what the kernel has counted since the group was made."""
-        lines = (self._folder / "cpu.stat").read_text().splitlines()
-        counts = {name: int(count) for name, _, count in (line.partition(" ") for line in lines)}
+        counts: dict[str, int] = {}
+        for line in (self._folder / "cpu.stat").read_text().splitlines():
+            name, count = line.split()
+            counts[name] = int(count)
         seconds = counts["throttled_usec"] / 1e6 if self._is_second_version else counts["throttled_time"] / 1e9
         return CpuUsage(counts["nr_periods"], counts["nr_throttled"], seconds)
 

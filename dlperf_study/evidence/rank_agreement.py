@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from dlperf_study.errors import EvidenceError
-from dlperf_study.evidence.number_formats import contradictory_number_formats
 from dlperf_study.evidence.rank_log import CLOCK_TOLERANCE, RankLog, read_rank_log
 from dlperf_study.evidence.rank_log_writer import (
     COMPUTATION_AFTER,
@@ -21,7 +20,7 @@ from dlperf_study.evidence.rank_log_writer import (
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import PRODUCER, TaskRole
-from dlperf_study.study.precision import REDUCED_PARAMETERS
+from dlperf_study.study.precision import COMPUTED_IN, REDUCED_PARAMETERS
 from dlperf_study.wording import counted
 
 #: How gradients travel, see ``records.Exchange``; with the last two ranks wait for each other in every step.
@@ -64,7 +63,7 @@ def contradiction(
     except EvidenceError as error:
         return str(error)
     contradictions = chain(
-        contradictory_number_formats(logs, configuration),
+        _contradictory_number_formats(logs, configuration),
         _different_devices_or_facts(logs, configuration, facts["cluster"]["device"], facts["code"]),
         _contradictory_exchange(logs[0].facts, configuration),
         _contradictory_results(logs, facts["seconds"]),
@@ -168,6 +167,37 @@ def _different_devices_or_facts(
             yield f"the ranks have different values of {name} ({listed}): they did not train the same"
     if logs[0].facts["code"] != driver_code:
         yield "the ranks ran other measuring code than the driver of the study"
+
+
+def _contradictory_number_formats(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+    """Yield how the logs of a run contradict its precision and its loss scaling.
+
+    Logs of earlier versions do not say in which number format their rank computed.
+    """
+    expected = COMPUTED_IN.get(configuration.precision, "no known number format")
+    for log in logs:
+        computed_in = log.facts.get("computed_in")
+        if computed_in is not None and computed_in != expected:
+            requested = f"precision is {configuration.precision}, which computes in {expected}"
+            yield f"{requested}, but rank {log.rank} computed in {computed_in}"
+        if computed_in is not None:
+            yield from _contradictory_scaling(log, configuration.loss_scaling)
+    scales = dict.fromkeys(log.end.get("loss_scale") for log in logs)
+    if len(scales) > 1:
+        yield f"the ranks ended with different loss scales ({', '.join(map(str, scales))})"
+    # Without exchange each rank has gradients of its own, and skips steps of its own.
+    for name in (WARMUP, TRAINING):
+        skipped_steps = [log.windows[name].skipped_steps for log in logs]
+        if len(set(skipped_steps)) > 1:
+            counts = ", ".join(map(str, skipped_steps))
+            yield f"the ranks skipped different numbers of steps of window {name} ({counts})"
+
+
+def _contradictory_scaling(log: RankLog, loss_scaling: str) -> Iterator[str]:
+    """Yield whether a rank scaled its losses although it was not asked to, or did not although it was."""
+    scale = log.end.get("loss_scale")
+    if (scale is None) != (loss_scaling == "none"):
+        yield f"loss_scaling is {loss_scaling}, but rank {log.rank} ended with {scale or 'no loss scale'}"
 
 
 def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:

@@ -10,11 +10,10 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import StudyFileError
 from dlperf_study.execution.batch_trials import batch_searches, measure_trials
 from dlperf_study.execution.gate import study_lock
-from dlperf_study.execution.images import decode_images
 from dlperf_study.execution.pending import Pending, PendingExecution, added_round, pending_of
 from dlperf_study.execution.progress import Progress, earlier_run_seconds
 from dlperf_study.execution.repetitions import missing_runs
-from dlperf_study.execution.support import load_cluster, unknown_names, unsupported_here
+from dlperf_study.execution.support import decode_images, load_cluster, unknown_names, unsupported_here
 from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.plan import Plan, build_plan
 from dlperf_study.study.configuration import Configuration

@@ -16,7 +16,6 @@ from dlperf_study.errors import RunError
 from dlperf_study.evidence.failure_reason import disk_shortage
 from dlperf_study.evidence.run_record import RequestedRun, RunState, read, record, write
 from dlperf_study.execution.gate import study_lock
-from dlperf_study.execution.images import image_folder
 from dlperf_study.execution.support import data_source_versions, library_version, load_cluster, require_support
 from dlperf_study.guard.submission import Submission
 from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
@@ -45,7 +44,7 @@ def fingerprint(configuration: Configuration, cluster: Cluster) -> str:
         "device": cluster.device,
         "data_source": data_source_versions(configuration, cluster),
     }
-    if folder := image_folder(configuration, cluster):
+    if folder := cluster.image_folder(configuration):
         parts["images"] = folder
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -212,7 +211,7 @@ def _render(run: RequestedRun, cluster: Cluster) -> Submission:
     job = frameworks.load(configuration.framework).job(configuration, cluster)
     if data_sources.load(configuration.data_source).produce:
         job = with_producers(job, configuration)
-    folder = image_folder(configuration, cluster)
+    folder = cluster.image_folder(configuration)
     images = {FOLDER_VARIABLE: folder} if folder else {}
     job = job.with_environment({**run.variables, **images, DRIVER_CODE_VARIABLE: code_identity()})
     job = replace(job, framework=configuration.framework)

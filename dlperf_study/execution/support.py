@@ -1,4 +1,4 @@
-"""Which configurations can run here, and with which version of the library."""
+"""Which configurations can run here, with which version of the library, and on which images."""
 
 import shutil
 import sys
@@ -12,14 +12,20 @@ from dlperf_study.cluster.auto_device import gpu_obstacle_here
 from dlperf_study.cluster.cluster import DEFAULT, Cluster
 from dlperf_study.cluster.cluster_file import read_cluster
 from dlperf_study.cluster.compiler_support import compiler_obstacle_here
-from dlperf_study.errors import RunError, StudyFileError, UnsupportedError
-from dlperf_study.execution.images import image_set_obstacle
+from dlperf_study.errors import ImageSetError, RunError, StudyFileError, UnsupportedError
 from dlperf_study.frameworks._base import Framework
 from dlperf_study.guard.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
 from dlperf_study.guard.submission import Node
-from dlperf_study.study.configuration import Configuration
+from dlperf_study.image_sets.opening import decode_some, open_image_set, require_classes
+from dlperf_study.image_sets.photographs import made_image_sets
+from dlperf_study.plan.plan import Plan
+from dlperf_study.study.configuration import PARAMETERS, Configuration
 from dlperf_study.study.strict_yaml import Location, key_path
 from dlperf_study.wording import unknown_name
+
+NO_IMAGES = PARAMETERS["image_set"].default
+#: How many images of a set are decoded before the first run of a study, in two seconds.
+DECODED_BEFORE_A_STUDY = 1000
 
 #: The place of a value, given the name of its parameter, as messages name it: ``x.yaml: factors.model[0]``.
 Locate = Callable[[str, str], str]
@@ -191,3 +197,49 @@ def _installed_versions(
     except UnusablePython as error:
         return error
     return versions
+
+
+def image_set_obstacle(configuration: Configuration, cluster: Cluster) -> str:
+    """Return why the cluster can't have the images of a configuration; empty if it has, or if only its nodes know.
+
+    Raises ImageSetError if they are on this machine and damaged, or of other classes than the configuration: that is an
+    error of the user, while a set that is nowhere may be on another cluster.
+    """
+    name, folder = configuration.image_set, cluster.image_folder(configuration)
+    if name == NO_IMAGES:
+        return ""
+    if not folder:
+        names = ", ".join(cluster.image_sets)
+        return f"image_set is {name}, but cluster {cluster.title} has no folder for it under image_sets: it has {names}"
+    # Of other machines, each node is asked at the start of a run.
+    if not cluster.is_this_machine:
+        return ""
+    if folder == made_image_sets().get(name) and not Path(folder).exists():
+        return f"image_set {name} is not made yet; `make data` makes it"
+    try:
+        require_classes(Path(folder), _number_of_classes(folder), configuration.classes)
+    except ImageSetError as error:
+        raise ImageSetError(f"image_set {name}: {error}") from error
+    return ""
+
+
+def decode_images(plan: Plan, cluster: Cluster) -> None:
+    """Decode some images of every set that the plan reads, if they are on this machine.
+
+    Raises ImageSetError for the first that can't be decoded.
+    """
+    if not cluster.is_this_machine:
+        return
+    folders = {entry.configuration.image_set: cluster.image_folder(entry.configuration) for entry in plan.runnable}
+    for name, folder in folders.items():
+        if name != NO_IMAGES:
+            try:
+                decode_some(open_image_set(Path(folder)), DECODED_BEFORE_A_STUDY)
+            except ImageSetError as error:
+                raise ImageSetError(f"image_set {name}: {error}") from error
+
+
+@cache
+def _number_of_classes(folder: str) -> int:
+    """Return how many classes a folder has; it is opened once, and every file of it is looked at."""
+    return len(open_image_set(Path(folder)).classes)

@@ -1,6 +1,10 @@
-"""The load of a node by other processes: the wait until it is idle before a run, and the busy cores during it."""
+"""The load of a node by other processes: the wait until it is idle before a run, and the busy cores during it.
+
+How many processes the kernel kills during a run because memory is full is counted here too.
+"""
 
 import os
+import re
 import resource
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from dlperf_study.guard import cgroups
+from dlperf_study.cluster.cpu_group import TREE
 from dlperf_study.supervision.processes import end_survivors
 
 SAMPLE_SECONDS = 0.1
@@ -18,6 +22,11 @@ SAMPLE_SECONDS = 0.1
 UNREPORTED_SECONDS = 1.0
 #: How many processes are named, and how many cores one must keep busy to be named.
 MOST_NAMED, NAMED_CORES = 3, 0.1
+_GROUPS_OF_THIS_PROCESS = Path("/proc/self/cgroup")
+#: The files in which the kernel counts those that it killed because memory was full: of a group, by version 2 and 1 of
+#: control groups, and of the node.
+_COUNTERS_OF_GROUP, _COUNTER_OF_NODE = ("memory.events", "memory.oom_control"), Path("/proc/vmstat")
+_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class LoadMeter:
         self._start = time.monotonic()
         self._busy = _busy_seconds()
         self._children = _children_seconds()
-        self._kills = _out_of_memory_kills()
+        self._kills = out_of_memory_kills()
 
     def busy_cores(self) -> float:
         """Return the mean number of cores others kept busy; children count once they have been waited for."""
@@ -87,7 +96,7 @@ class LoadMeter:
 
     def out_of_memory_kills(self) -> int:
         """Return how many processes the kernel has killed since, because the memory was full."""
-        return _out_of_memory_kills() - self._kills
+        return out_of_memory_kills() - self._kills
 
 
 def _busy_seconds() -> float:
@@ -112,15 +121,30 @@ def _children_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _out_of_memory_kills() -> int:
-    """Return how many processes the kernel killed: of the group of this one, or where that counts none, of the node."""
-    if (kills_of_group := cgroups.out_of_memory_kills()) is not None:
-        return kills_of_group
-    try:
-        lines = Path("/proc/vmstat").read_text().splitlines()
-    except OSError:
-        return 0
-    for line in lines:
-        if line.startswith("oom_kill "):
-            return int(line.split()[1])
+def out_of_memory_kills() -> int:
+    """Return how many processes the kernel killed: of the group of this one, or where that counts none, of the node.
+
+    The outermost group of version 2 counts none.
+    """
+    group = own_group("memory")
+    counters = [group / name for name in _COUNTERS_OF_GROUP] if group else []
+    for counter in (*counters, _COUNTER_OF_NODE):
+        with suppress(OSError):
+            if kills := _KILLS.search(counter.read_text()):
+                return int(kills[1])
     return 0
+
+
+def own_group(controller: str) -> Path | None:
+    """Return the folder of the group of this process that has a controller, as ``memory``; None if unknown."""
+    folders: list[Path] = []
+    with suppress(OSError):
+        for line in _GROUPS_OF_THIS_PROCESS.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controller in controllers.split(","):
+                # A container may see its own group as the whole, under a name that is only valid outside.
+                folders = [TREE / controller / path.lstrip("/"), TREE / controller]
+                break
+            if not controllers:
+                folders = [TREE / path.lstrip("/"), TREE]
+    return next((folder for folder in folders if folder.is_dir()), None)

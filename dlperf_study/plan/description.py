@@ -71,7 +71,7 @@ def _head(plan: Plan, run_seconds: Mapping[str, float], not_fitting: Mapping[str
 
 def _runnable(plan: Plan, complete: bool) -> str:
     """Return a row for each configuration that can run: its levels, its global batch, and what it is compared with."""
-    kinds = [kind for kind in DENOMINATORS if any(entry.denominator(kind) for entry in plan.entries)]
+    kinds = [kind for kind in DENOMINATORS if plan.declares(kind)]
     headings = ("#", *plan.factors, GLOBAL_BATCH.name, *kinds)
     entries, row_numbers = plan.runnable, _row_numbers(plan)
     if complete or len(entries) <= LONGEST_LIST:

@@ -109,6 +109,10 @@ class Plan:
         """The entries that can't run here, each with its reason."""
         return tuple(entry for entry in self.entries if entry.unsupported is not None)
 
+    def declares(self, kind: Denominator) -> bool:
+        """Return whether the study declares baselines, or references."""
+        return any(entry.denominator(kind) for entry in self.entries)
+
     def write(self, path: Path) -> None:
         """Write the plan as JSON, all of it or nothing."""
         entries = [entry.as_dict() for entry in self.entries]

@@ -9,8 +9,8 @@ import pytest
 from dlperf_study.__main__ import main
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import ImageSetError
-from dlperf_study.execution import images
-from dlperf_study.execution.images import image_folder, image_set_obstacle
+from dlperf_study.execution import support
+from dlperf_study.execution.support import image_set_obstacle
 from dlperf_study.study.configuration import Configuration
 from tests.command_line import CLUSTER, STUDY, Workplace
 from tests.frameworks.launching import configuration
@@ -22,7 +22,7 @@ HERE = Cluster("here", 1, 2, "cpu", "a CPU", "local", is_this_machine=True)
 @pytest.fixture(autouse=True)
 def opened_anew() -> Iterator[None]:
     yield
-    images._number_of_classes.cache_clear()
+    support._number_of_classes.cache_clear()
 
 
 def reading(classes: int = 3) -> Configuration:
@@ -35,8 +35,8 @@ def with_pictures(folder: Path) -> Cluster:
 
 def test_the_folder_is_that_of_the_cluster(tmp_path: Path) -> None:
     cluster = with_pictures(tiny.class_folders(tmp_path))
-    assert image_folder(reading(), cluster) == str(tmp_path)
-    assert image_folder(configuration(), cluster) == ""
+    assert cluster.image_folder(reading()) == str(tmp_path)
+    assert cluster.image_folder(configuration()) == ""
     assert image_set_obstacle(reading(), cluster) == image_set_obstacle(configuration(), cluster) == ""
 
 
@@ -47,7 +47,7 @@ def test_a_set_that_the_cluster_does_not_name_is_a_reason() -> None:
 
 
 def test_a_set_that_is_not_made_yet_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "made_image_sets", lambda: {"pictures": str(tmp_path / "pictures")})
+    monkeypatch.setattr(support, "made_image_sets", lambda: {"pictures": str(tmp_path / "pictures")})
     assert image_set_obstacle(reading(), with_pictures(tmp_path / "pictures")) == (
         "image_set pictures is not made yet; `make data` makes it"
     )
