@@ -1,6 +1,6 @@
 """Sentences on ratios of throughputs to a declared baseline or reference: none claims more than its verdict."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -13,6 +13,7 @@ from dlperf_study.analysis.comparison import (
     RATIOS,
     SLOWER,
     UNCLEAR,
+    Throughputs,
     throughput_ratio,
     verdicts_together,
     widest_equality,
@@ -20,11 +21,13 @@ from dlperf_study.analysis.comparison import (
 from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.plan.plan import Entry
 from dlperf_study.report.formatting import display_name, is_missing, percent_at_most, with_interval
 from dlperf_study.report.sentences.names import Names, range_text, two_rates
 from dlperf_study.report.sentences.waits import waiting_for_gradients
 from dlperf_study.report.series import all_groups, all_series, devices_label
 from dlperf_study.report.tables.answers import EXPLANATIONS, same_program
+from dlperf_study.report.tables.cells import verdict_text
 from dlperf_study.report.tables.missing import why_no_interval, why_not_measured
 from dlperf_study.study.grid import Denominator
 from dlperf_study.wording import counted, first_of
@@ -38,12 +41,29 @@ _COMPARED = {FASTER: "faster than", SLOWER: "slower than", EQUAL: "as fast as"}
 
 
 @dataclass(frozen=True)
+class Ratios:
+    """What the ratios of a study are made of: read once, however many claims there are."""
+
+    dataset: Dataset
+
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        """The entries of the plan by identity."""
+        return {entry.configuration.identity: entry for entry in self.dataset.plan.entries}
+
+    @cached_property
+    def throughputs(self) -> Throughputs:
+        """The throughputs of the completed runs by identity."""
+        return throughputs_of(self.dataset.runs, self.dataset.plan)
+
+
+@dataclass(frozen=True)
 class Claim:
     """The ratio of the throughput of one configuration to that of its baseline or reference.
 
     ``row`` is its row of the configurations, ``other`` that of the baseline or reference. ``name`` and ``comparison``
     are parts of its sentence: ``ResNet-50`` trains as fast ``on 2 devices as on 1 device``; ``configuration`` is what
-    a list calls it. ``waiting``: what a step waits for, empty where that can't be told from nothing.
+    a list calls it. ``ratios``: those of the study.
     """
 
     dataset: Dataset
@@ -53,13 +73,18 @@ class Claim:
     name: str
     comparison: str
     configuration: str
-    waiting: str = ""
+    ratios: "Ratios"
 
     @property
     def word(self) -> str:
         """The verdict; empty where there is none."""
         verdict = getattr(self.row, VERDICTS[self.role])
         return "" if is_missing(verdict) else str(verdict)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict as tables print it."""
+        return verdict_text(self.word, getattr(self.row, f"{RATIOS[self.role]}_equal_within"))
 
     @property
     def why_no_verdict(self) -> str:
@@ -69,12 +94,10 @@ class Claim:
                 return why_not_measured(self.dataset, row)
         return why_no_interval(self.dataset, self.row, RATIOS[self.role], self.role)
 
-    @cached_property
+    @property
     def log_ratio(self) -> Estimate:
         """The estimate of the logarithm of the ratio."""
-        plan = self.dataset.plan
-        [entry] = [entry for entry in plan.entries if entry.configuration.identity == self.row.identity]
-        return throughput_ratio(entry, self.role, throughputs_of(self.dataset.runs, plan))
+        return throughput_ratio(self.ratios.entries[self.row.identity], self.role, self.ratios.throughputs)
 
     @property
     def sentence(self) -> str:
@@ -97,7 +120,8 @@ class Claim:
     def _explanation(self) -> str:
         """What a step waits for, or which part of it explains the difference to a reference; empty if unknown."""
         if self.role == "baseline":
-            return f"; {self.waiting}" if self.waiting else ""
+            waiting = waiting_for_gradients(self.dataset, self.row)
+            return f"; {waiting}" if waiting else ""
         part = self.row.difference_lies_in
         if is_missing(part) or part == UNCLEAR:
             return ""
@@ -108,7 +132,7 @@ class Claim:
 def speedup_claims(dataset: Dataset) -> list[Claim]:
     """Return the claim on the most devices of each series, where these are not its own baseline."""
     names, rows = Names(dataset), {row.identity: row for row in dataset.configurations.itertuples()}
-    claims = []
+    claims, ratios = [], Ratios(dataset)
     for line in all_series(dataset):
         last = list((line.measured if len(line.measured) else line.rows).itertuples())[-1]
         if last.is_baseline:
@@ -117,14 +141,14 @@ def speedup_claims(dataset: Dataset) -> list[Claim]:
         name, comparison = names.of_configuration(last), f"as {names.of_configuration(baseline)}"
         if names.same_series(last, baseline):
             name, comparison = names.of_series(last), f"on {devices_label(last)} as on {devices_label(baseline)}"
-        configuration, waiting = names.of_configuration(last), waiting_for_gradients(dataset, last)
-        claims.append(Claim(dataset, "baseline", last, baseline, name, comparison, configuration, waiting))
+        configuration = names.of_configuration(last)
+        claims.append(Claim(dataset, "baseline", last, baseline, name, comparison, configuration, ratios))
     return claims
 
 
 def reference_claims(dataset: Dataset) -> list[Claim]:
     """Return the claim on each configuration with a reference, without those that are the same program."""
-    claims, groups = [], all_groups(dataset)
+    claims, groups, ratios = [], all_groups(dataset), Ratios(dataset)
     for group in groups:
         reference, model = next(group.rows.itertuples()), display_name(group.model)
         comparison = f"as with {reference.label} ({group.shared})"
@@ -132,7 +156,7 @@ def reference_claims(dataset: Dataset) -> list[Claim]:
             if not same_program(row, reference):
                 listed_as = f"{row.label} ({group.label})" if len(groups) > 1 else row.label
                 name = f"{model} with {row.label}"
-                claims.append(Claim(dataset, "reference", row, reference, name, comparison, listed_as))
+                claims.append(Claim(dataset, "reference", row, reference, name, comparison, listed_as, ratios))
     return claims
 
 
@@ -174,9 +198,20 @@ def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:
     ratios = f"ratios within {range_text([claim.log_ratio for claim in claims], is_ratio=True)}"
     share = f"{len(claims)} of {counted(total, 'configuration')}"
     if word == NOT_DISTINGUISHABLE and len(claims) == total:
-        subject, role = _SUBJECTS[claims[0].role], claims[0].role
-        return f"Nothing can be concluded on {subject}: none of {total} can be told from its {role} ({ratios})."
+        return _none_distinguishable(claims, ratios)
     if word == NOT_DISTINGUISHABLE:
-        return f"{share} can't be told from their {claims[0].role} by these runs ({ratios}): {names}."
+        return f"{share} can't be told from their {claims[0].role}, judged together ({ratios}): {names}."
     verb = "trains" if len(claims) == 1 else "train"
     return f"{share} {verb} {_COMPARED[word]} their {claims[0].role} ({ratios}): {names}."
+
+
+def _none_distinguishable(claims: Sequence[Claim], ratios: str) -> str:
+    """Return that judged together no claim has another verdict, and which have one if they are judged alone."""
+    role, total = claims[0].role, len(claims)
+    decided = [claim for claim in claims if claim.word != NOT_DISTINGUISHABLE]
+    if not decided:
+        subject = _SUBJECTS[role]
+        return f"Nothing can be concluded on {subject}: none of {total} can be told from its {role} ({ratios})."
+    alone = first_of([f"{claim.configuration} is {claim.verdict}" for claim in decided], MOST_NAMED)
+    together = f"Judged together, none of {total} is shown to be faster, slower or equal to its {role} ({ratios})"
+    return f"{together}; judged alone, {alone}."

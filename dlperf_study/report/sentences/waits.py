@@ -7,6 +7,7 @@ from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.sentences.names import Names, percent_text
+from dlperf_study.study.job import Outcome
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ def waiting_for_gradients(dataset: Dataset, row: Any) -> str:
 
 def _share(dataset: Dataset, row: Any, column: str) -> Estimate | None:
     """Return the mean over runs of the seconds of a column / those of the step; None where nothing can wait."""
-    completed = context.completed_runs(dataset)
-    runs = completed[completed["identity"] == row.identity].dropna(subset=[column, "step_seconds"])
+    runs = dataset.runs_of(row.identity)
+    runs = runs[runs["outcome"] == Outcome.COMPLETED].dropna(subset=[column, "step_seconds"])
     if (runs[column] == 0).all():
         return None
     return Estimate.of((runs[column] / runs["step_seconds"]).to_numpy(float))

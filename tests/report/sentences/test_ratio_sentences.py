@@ -159,3 +159,17 @@ def test_bounds_hold_all_true_values_at_once_as_often_as_they_claim() -> None:
         low, high = (float(end.replace("\u2212", "-")) for end in range_text(means).strip("[]").split(", "))
         inside += low <= truths[0] and truths[-1] <= high
     assert inside / 400 > 0.95
+
+
+def test_what_only_the_table_decides_is_not_called_undecided(paths: StudyPaths) -> None:
+    """The nearest is equal as the table judges it alone, and not with the bounds of all at once."""
+    dataset = frameworks(paths, *[0.08] * 5, noise=0.02)
+    bounds = dataset.configurations["relative_throughput_equal_within"].dropna()
+    planned = replace(dataset.plan, precision=float(bounds.min()) * 1.01)
+    is_equal = dataset.configurations["relative_throughput_equal_within"] <= planned.precision
+    words = dataset.configurations["verdict"].mask(dataset.configurations["verdict"].notna(), NOT_DISTINGUISHABLE)
+    words = words.mask(is_equal, EQUAL)
+    judged = replace(dataset, plan=planned, configurations=dataset.configurations.assign(verdict=words))
+    [last] = sentences.comparison(judged).sentences
+    assert last.startswith("Judged together, none of 5 is shown to be faster, slower or equal to its reference (ratios")
+    assert re.search("; judged alone, Seed [1-5] is equal within [0-9.]+\u202f%", last)
