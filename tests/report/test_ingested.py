@@ -9,7 +9,7 @@ import pytest
 
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report import context, figures, tables
+from dlperf_study.report import context, figures, sentences, tables
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.series import all_series
 from dlperf_study.report.tables.diagnostic_rows import diagnostic_rows
@@ -154,3 +154,15 @@ def test_scaling_of_logs_says_that_their_order_is_unknown(dataset: Dataset) -> N
     notes = " ".join(tables.scaling(dataset).notes)
     assert "Logs do not say in which order the runs were made" in notes
     assert "not measured in rounds" not in notes
+
+
+@pytest.mark.parametrize("page", ["summary", "scaling", "communication", "comparison", "quality", "audit"])
+def test_no_sentence_on_logs_claims_that_something_was_measured(dataset: Dataset, page: str) -> None:
+    shown = getattr(sentences, page)(dataset)
+    text = " ".join((*shown.sentences, shown.conditions))
+    assert [
+        words for words in ("Measured", "planned", "can't run here", "nan", "<NA>", "not recorded") if words in text
+    ] == []
+    assert shown.conditions.startswith("Printed by other programs · ")
+    if page == "scaling":
+        assert " times [" in shown.sentences[0]

@@ -10,8 +10,10 @@ from dlperf_study.report import context
 
 #: A reader who opens a page reads no more than these before the figure.
 MOST_SENTENCES = 5
-#: What a reader looks for first: ratios and shares with their intervals, and that there are none.
-_ANSWER = re.compile(r"[\d.]+ times \[[^]]+]|\S+\u202f% \[[^]]+]|^Nothing can be concluded")
+#: What a reader looks for first: ratios and shares with their intervals, counts of verdicts, or that there are none.
+_ANSWER = re.compile(
+    r"[\d.]+ times \[[^]]+]|\S+\u202f% \[[^]]+]|^Nothing can be concluded|^\d+ of \d+ .*? (?:baseline|reference)"
+)
 
 
 @dataclass(frozen=True)

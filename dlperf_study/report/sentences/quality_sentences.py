@@ -6,6 +6,7 @@ from dlperf_study.analysis.drift import RoundEffect, round_effects
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.analysis.steady_state import Answer
 from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.diagnostic import Severity
 from dlperf_study.report import context
 from dlperf_study.report.formatting import THIN_SPACE, display_name, listed, plain, with_interval
 from dlperf_study.report.tables.diagnostic_groups import diagnostic_groups
@@ -105,7 +106,8 @@ def _change(effect: RoundEffect) -> str:
 
 def on_warnings(dataset: Dataset) -> Iterator[str]:
     """Yield how many errors and warnings there are, and what they are about; nothing where there are none."""
-    serious = [group for group in diagnostic_groups(dataset) if group.severity != "note"]
-    if serious:
-        kinds = listed([f"{group.subject} ({group.count})" for group in serious])
-        yield f"Errors and warnings by what they are about: {kinds}."
+    groups = diagnostic_groups(dataset)
+    for severity in (Severity.ERROR, Severity.WARNING):
+        kinds = [f"{group.subject} ({group.count})" for group in groups if group.severity == severity]
+        if kinds:
+            yield f"{severity.capitalize()}s by what they are about: {listed(kinds)}."

@@ -195,14 +195,15 @@ def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
 
 def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:
     names = first_of([claim.configuration for claim in claims], MOST_NAMED)
-    ratios = f"ratios within {range_text([claim.log_ratio for claim in claims], is_ratio=True)}"
+    bounds = range_text([claim.log_ratio for claim in claims], is_ratio=True)
+    ratios = f"ratios within {bounds}" if len(claims) > 1 else f"{bounds} times"
     share = f"{len(claims)} of {counted(total, 'configuration')}"
     if word == NOT_DISTINGUISHABLE and len(claims) == total:
         return _none_distinguishable(claims, ratios)
+    verb, pronoun = ("trains", "its") if len(claims) == 1 else ("train", "their")
     if word == NOT_DISTINGUISHABLE:
-        return f"{share} can't be told from their {claims[0].role}, judged together ({ratios}): {names}."
-    verb = "trains" if len(claims) == 1 else "train"
-    return f"{share} {verb} {_COMPARED[word]} their {claims[0].role} ({ratios}): {names}."
+        return f"{share} can't be told from {pronoun} {claims[0].role}, judged together ({ratios}): {names}."
+    return f"{share} {verb} {_COMPARED[word]} {pronoun} {claims[0].role} ({ratios}): {names}."
 
 
 def _none_distinguishable(claims: Sequence[Claim], ratios: str) -> str:

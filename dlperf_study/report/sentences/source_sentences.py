@@ -43,10 +43,9 @@ def on_replication(dataset: Dataset) -> Iterator[str]:
     for replication in replications:
         question = replication.published.sources[replication.name].question
         count, total = sum(replication.is_answered), len(replication.points)
-        ours = (
-            f"{count} of its {counted(total, 'throughput')}" if count else f"none of its {counted(total, 'throughput')}"
-        )
-        yield f"{replication.title} asked: {question} Ours stands next to {ours}."
+        verb = "have" if count > 1 else "has"
+        answered = f"{count or 'None'} of its {counted(total, 'throughput')} {verb} one of ours next to it."
+        yield f"{replication.title} asked: {question} {answered}"
 
 
 def on_audit(dataset: Dataset) -> Iterator[str]:

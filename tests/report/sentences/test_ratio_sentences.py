@@ -104,10 +104,10 @@ def test_a_difference_to_a_reference_names_the_part_that_explains_it(paths: Stud
 def test_many_comparisons_share_a_sentence_for_each_verdict(paths: StudyPaths) -> None:
     faster, slower, equal = [0.05, 0.05, 0.05, 0.05], [0.12, 0.12], [0.08]
     shown = sentences.comparison(frameworks(paths, *faster, *slower, *equal)).sentences
-    assert [text.partition(" their")[0] for text in shown] == [
-        "4 of 7 configurations train faster than",
-        "2 of 7 configurations train slower than",
-        "1 of 7 configurations trains as fast as",
+    assert [text.partition(" (")[0] for text in shown] == [
+        "4 of 7 configurations train faster than their reference",
+        "2 of 7 configurations train slower than their reference",
+        "1 of 7 configurations trains as fast as its reference",
     ]
     assert shown[0].endswith(": Seed 1, Seed 2, Seed 3, and 1 more.")
 
