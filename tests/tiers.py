@@ -31,6 +31,7 @@ TRAINING_FILES = {
 #: not matter that others do too.
 SLOW_FILES = {
     "audit/test_fuzz.py",
+    "data_sources/test_failing_runs.py",
     "frameworks/test_failing_ranks.py",
     "frameworks/test_synchronous_servers.py",
     "frameworks/test_tensorflow_pieces.py",

@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlperf_study import frameworks
+from dlperf_study import data_sources, frameworks
 from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.data_sources._producers import with_producers
 from dlperf_study.launchers import local
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import JobResult, Task, TaskRole
@@ -42,9 +43,12 @@ def synchronous(trainers: int, **changes: Any) -> Configuration:
     return configuration(framework="paddle_ps", strategy="sync", servers=2, devices_per_node=trainers, **changes)
 
 
-def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = ()) -> JobResult:
-    """Run the job of a configuration, or ``script`` in every trainer of it."""
+def launch(asked: Configuration, folder: Path, script: tuple[str, ...] = (), **environment: str) -> JobResult:
+    """Run the job of a configuration, with its producers, or ``script`` in every trainer of it."""
     job = frameworks.load(asked.framework).job(asked, CLUSTER)
+    if data_sources.load(asked.data_source).produce:
+        job = with_producers(job, asked)
+    job = job.with_environment(environment)
     tasks = tuple(_with(script, task) if script and task.role is TaskRole.TRAINER else task for task in job.tasks)
     submission = local.render(replace(job, tasks=tasks), CLUSTER, folder)
     files = {"configuration.json": json.dumps(asked.as_dict())}
