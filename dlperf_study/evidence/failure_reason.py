@@ -17,14 +17,14 @@ SEARCHED_LINES, TAIL_LINES = 200, 20
 #: What Paddle logs in a rank that its launcher ends because another one has failed.
 ENDED_BY_LAUNCHER = "FatalError: `Termination signal`"
 #: The mark that horovodrun gives every line of a rank, and PyTorch those of its exceptions.
-_RANK_MARK = r"(?:\[\d+\]<\w+>:|\[rank\d+\]: )?"
+_RANK_MARK = r"(?:\[\d+\]<\w+>:|\[rank\d+\]: )"
 #: As Python ends a traceback.
-_EXCEPTION = re.compile(rf"{_RANK_MARK}((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?)")
+_EXCEPTION = re.compile(rf"{_RANK_MARK}?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?)")
 _NO_MODULE = re.compile(r".*: (No module named .*)")
 #: What an allocation that was refused ends with: an exception by its name or by what it says, or the last words of a
 #: library in C.
 _OUT_OF_MEMORY = re.compile(
-    rf"{_RANK_MARK}("
+    rf"{_RANK_MARK}?("
     r"(?:[a-z_]\w*\.)*\w*(?:MemoryError|ResourceExhaustedError)\b.*"
     r"|(?:[a-z_]\w*\.)*\w*Error: .*"
     r"(?:out of memory|can(?:no|')t allocate memory|ResourceExhausted|STATUS_ALLOC_FAILED|bad_alloc).*"
@@ -97,9 +97,13 @@ def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
 
 
 def _last_exception(log: Path) -> str:
-    """Return the last line of a log that names an exception of this process, shortened; or nothing."""
-    lines = log.read_text(errors="replace").splitlines()
-    for line in reversed(lines[-SEARCHED_LINES:]):
+    """Return the last line of a log that names an exception of this process, shortened; or nothing.
+
+    A log of ranks and of what started them ends with an exception of the latter, which says that a rank failed.
+    """
+    lines = log.read_text(errors="replace").splitlines()[-SEARCHED_LINES:]
+    of_ranks_last = sorted(lines, key=lambda line: bool(re.match(_RANK_MARK, line)))
+    for line in reversed(of_ranks_last):
         if ENDED_BY_LAUNCHER in line:
             return ""
         if match := _EXCEPTION.fullmatch(line.rstrip()) or _NO_MODULE.fullmatch(line.rstrip()):

@@ -10,6 +10,7 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.data_sources._producers import with_producers
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.launchers import ssh as launcher
 from tests.clusters.ssh_hosts import SshHosts
@@ -32,7 +33,12 @@ LINK = 100e6 / 8
 def test_training_across_hosts(ssh_cluster: Cluster, ssh: SshHosts, framework: str, nodes: int) -> None:
     configuration = asked_for(framework, nodes)
     folder = ssh.hidden / f"{framework}-{nodes}" / "1"
+    if framework == "torch_ddp":
+        configuration = replace(configuration, data_source="zmq", remote_producers=True)
     job = frameworks.load(framework).job(configuration, ssh_cluster)
+    if configuration.remote_producers:
+        # One that is not on the node after that of its rank can't listen at its address, and the run fails.
+        job = with_producers(job, configuration)
     rendered = replace(
         launcher.render(job, ssh_cluster, folder), files={"configuration.json": json.dumps(configuration.as_dict())}
     )

@@ -38,6 +38,8 @@ def reason(
         (f"{TRACEBACK}KeyError: 1\n\n{TRACEBACK}RuntimeError: 2\n", "RuntimeError: 2"),
         ("[1]<stderr>:RuntimeError: gloo\n", "RuntimeError: gloo"),
         ("[rank1]: RuntimeError: gloo\n", "RuntimeError: gloo"),
+        ("[0]<stderr>:ValueError: no\nRuntimeError: Horovod detected that a process exited\n", "ValueError: no"),
+        ("[0]<stderr>:epoch 1\nRuntimeError: Horovod can't reach node2\n", "RuntimeError: Horovod can't reach node2"),
         ("FatalError: `Segmentation fault` is detected by the operating system.\n", "FatalError: `Segmentation fault`"),
         ("/usr/bin/python3: No module named dlperf_study\n", "No module named dlperf_study"),
         (f"{TRACEBACK}KeyboardInterrupt\n", "KeyboardInterrupt"),
