@@ -1,5 +1,6 @@
 """A report built as a user builds it, opened as a reader opens it: from a disk, in a browser, without a network."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -145,6 +146,15 @@ def test_pages_lead_to_each_other(built: StudyPaths, page: Any) -> None:
     for title in ("Scaling", "Communication", "Comparison", "Quality", "Summary"):
         page.locator("nav a", has_text=title).click()
         assert page.locator("h1").inner_text() == title
+
+
+def test_drawings_are_not_escaped_and_all_else_is(built: StudyPaths) -> None:
+    page = built.report_page.read_text()
+    drawings = re.findall(r'src="(data:image/svg[^"]*)"', page)
+    assert drawings
+    assert all("<svg " in drawing and "&lt;" not in drawing for drawing in drawings)
+    escaped = '<p title="&lt;b&gt;">&lt;b&gt;</p>'
+    assert pages.with_plain_drawings(escaped) == escaped
 
 
 def test_a_study_without_a_plan_is_one_clear_error(paths: StudyPaths) -> None:
