@@ -3,14 +3,16 @@ STUDY   ?= quickstart
 CLUSTER ?= local
 QUICK   ?=
 AGAIN   ?=
+# How many pairs the self-test measures; without a number as many as it says.
+PAIRS   ?=
 
 # An environment that is active is used as it is; without one, .venv is made from the lock file.
 ENVIRONMENT := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
 PYTHON      := $(or $(ENVIRONMENT),.venv)/bin/python
 READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
 # Tests that share a group, and those that train, go to one worker; see tests/tiers.py.
-# About half of what tests take is waiting for processes that they started.
-WORKERS     ?= $(shell echo $$((2 * $$(nproc))))
+# More than half of what tests take is waiting for processes that they started.
+WORKERS     ?= $(shell echo $$((3 * $$(nproc))))
 PARALLEL    := --numprocesses=$(WORKERS) --maxprocesses=8 --no-loadscope-reorder
 # How long each test took: the slowest at the end, all of them in this file.
 RECORD      := --durations=25 --junitxml=.pytest_cache/durations.xml
@@ -33,7 +35,7 @@ plan: $(READY) ## list what of a study a cluster can run, and why not the rest; 
 	@$(PYTHON) -m dlperf_study plan $(OPTIONS)
 
 selftest: $(READY) ## test the instrument with known answers, about half an hour; QUICK=1: about 3 minutes
-	@$(PYTHON) -m dlperf_study selftest $(if $(filter-out 0,$(QUICK)),--quick)
+	@$(PYTHON) -m dlperf_study selftest $(if $(filter-out 0,$(QUICK)),--quick) $(if $(PAIRS),--pairs $(PAIRS))
 
 report: $(READY) ## build the report again from the evidence there is
 	@$(PYTHON) -m dlperf_study report $(OPTIONS)

@@ -1,7 +1,7 @@
 """Which tests are slow, which share a worker, which run alone, and in what order workers take them.
 
 Markers: `cluster` needs hosts or pods, `browser` a browser, `slow` trains or starts many processes; `make test-fast`
-runs none of them. `alone` is for a test that measures time or ends processes: no other test runs meanwhile.
+runs none of them. `alone` is for a test that measures time: no other test runs meanwhile.
 """
 
 import fcntl
@@ -16,6 +16,9 @@ import pytest
 
 TESTS = Path(__file__).parent
 LOCK = Path(tempfile.gettempdir()) / f"dlperf_study-tests-{os.getuid()}"
+#: Files whose tests measure time. They come last: a test that waits to be alone keeps all workers waiting for the
+#: longest test of the others, and at the end none is long.
+ALONE_FILES = {"cluster/test_cpu_group.py", "selftest/test_shaped_link.py"}
 #: Files whose tests train on this machine, or need its lock: only one study may measure there at a time.
 TRAINING_FILES = {
     "execution/test_evidence.py",
@@ -33,6 +36,7 @@ SLOW_FILES = {
     "audit/test_fuzz.py",
     "data_sources/test_failing_runs.py",
     "frameworks/test_failing_ranks.py",
+    "frameworks/test_paddle_training.py",
     "frameworks/test_synchronous_servers.py",
     "frameworks/test_tensorflow_pieces.py",
     "frameworks/test_tensorflow_training.py",
@@ -47,6 +51,7 @@ SLOW_FILES = {
     "report/pages/test_notebooks.py",
     "report/pages/test_pages.py",
     "selftest/test_command.py",
+    "selftest/test_shaped_link.py",
     "supervision/test_notebook.py",
     "test_adding_a_part.py",
     "test_docs_commands.py",
@@ -59,8 +64,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         path = item.path.relative_to(TESTS).as_posix()
         group = group_of(path)
-        if group == "cluster":
-            item.add_marker("cluster")
+        if group in ("alone", "cluster"):
+            item.add_marker(group)
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
         if group in ("cluster", "machine") or path in SLOW_FILES:
@@ -73,6 +78,8 @@ def group_of(path: str) -> str:
 
     Hosts, Slurm and the machine lock exist once; the tests of another file share it for the sake of their fixtures.
     """
+    if path in ALONE_FILES:
+        return "alone"
     if path.startswith("clusters/"):
         return "cluster"
     return "machine" if path in TRAINING_FILES else path
@@ -80,9 +87,9 @@ def group_of(path: str) -> str:
 
 def rank(item: pytest.Item) -> int:
     """Return how early a test is handed out: a worker that gets the longest group last keeps the others waiting."""
-    first = {"cluster": 0, "machine": 1}
+    ranks = {"cluster": 0, "machine": 1, "alone": 4}
     group = group_of(item.path.relative_to(TESTS).as_posix())
-    return first.get(group, 2 if item.get_closest_marker("slow") else 3)
+    return ranks.get(group, 2 if item.get_closest_marker("slow") else 3)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -76,7 +76,6 @@ def wait_until_limited(process: "subprocess.Popen[str]") -> None:
     assert process.stdout.readline() == "limited\n"
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("who", ["itself", "child"])
 def test_a_busy_loop_gets_three_tenths_of_a_core(who: str) -> None:
     output, _ = program(BUSY, who).communicate(timeout=60)

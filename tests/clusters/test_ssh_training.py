@@ -23,7 +23,7 @@ from tests.requirements import need
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
 #: Of the slow link, in bytes/s.
-LINK = 100e6 / 8
+LINK = 50e6 / 8
 
 
 # Under Slurm every framework trains on two nodes.
@@ -70,7 +70,7 @@ hosts: [{hosts}]
 devices_per_node: 1
 device: cpu
 device_name: a CPU
-link: 100 Mbit/s
+link: 50 Mbit/s
 shared_files: false
 work_folder: {work}
 idle: {{max_busy_cores: 1000, wait_seconds: 0}}
@@ -85,7 +85,7 @@ SECRET = "hunter2-and-nobody-else"
 def slow_links(ssh: SshHosts) -> Iterator[None]:
     need("tc")
     for host in ssh.hosts[:2]:
-        host.shape("100mbit")
+        host.shape("50mbit")
     yield
     for host in ssh.hosts[:2]:
         host.shape("")
@@ -117,7 +117,6 @@ def disturb(
     return ended
 
 
-@pytest.mark.alone
 def test_a_study_on_hosts(place: Workplace, ssh: SshHosts, slow_links: None) -> None:
     """Its driver is killed, then interrupted; then a host dies; at last it is done, over a slow link."""
     first, second = ssh.hosts[:2]
@@ -148,7 +147,7 @@ def check_link(place: Workplace, names: list[str]) -> None:
     assert columns["bus_bandwidth"] == pytest.approx(LINK, rel=0.25)
     assert place.command("report").returncode == 0
     page = (place.study.report / "communication.html").read_text()
-    assert "link: 100 Mbit/s" in page
+    assert "link: 50 Mbit/s" in page
     assert printed_seconds(page, "communication", "Pure communication") == [pytest.approx(GRADIENTS / LINK, rel=0.25)]
 
 

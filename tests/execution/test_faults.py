@@ -8,7 +8,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dlperf_study.paths import RunPaths
+from dlperf_study.execution.repetitions import missing_runs
+from dlperf_study.execution.support import load_cluster
+from dlperf_study.paths import OUTPUTS_VARIABLE, RunPaths
+from dlperf_study.study.configuration import Configuration
 from dlperf_study.supervision.processes import DRIVER_MARK, GUARD, marked
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace, finish, ranks, wait_for
 from tests.conftest import left_over
@@ -27,12 +30,16 @@ def evidence(place: Workplace, *parts: str) -> dict[str, bytes]:
 
 
 def assert_completes(place: Workplace, part: str) -> None:
-    """The same command measures what is missing, and says nothing is left to do when asked again."""
+    """The same command measures what is missing, and then no run is."""
     done = place.command("run")
     assert done.returncode == 0, done.stderr + done.stdout
     assert "[1/1]" in done.stdout
     assert place.run_facts(part)["outcome"] == "completed"
-    assert "nothing to do: 3 runs, all measured already" in place.command("run").stdout
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(OUTPUTS_VARIABLE, str(place.outputs))
+        for each in (ONE, TWO, SERVED):
+            measured = Configuration.from_mapping(place.run_facts(each)["configuration"])
+            assert missing_runs(measured, load_cluster(measured.cluster)) == []
 
 
 def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(

@@ -21,8 +21,9 @@ from tests.frameworks.test_number_formats import CPUS, GPUS, refusals
 TORCH = {"framework": "torch_ddp", "compiler": "torch_compile"}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(LIMIT_SECONDS)
-def test_two_ranks_of_a_static_graph_train_alike(tmp_path: Path, machine: None) -> None:
+def test_two_ranks_of_a_static_graph_train_alike(tmp_path: Path) -> None:
     """The same losses as without: of one step after the other, which the first steps and the warm-up precede."""
     losses = {}
     for compiler in ("none", "to_static"):

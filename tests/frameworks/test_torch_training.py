@@ -1,9 +1,12 @@
 """Real training in PyTorch, under its own data parallelism and under Horovod: who exchanged what with whom."""
 
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import psutil
 import pytest
 
 from dlperf_study.dataset.traces import longest_steps
@@ -13,7 +16,7 @@ from dlperf_study.evidence.run import read_run
 from dlperf_study.frameworks._number_formats import STATIC_LOSS_SCALE
 from dlperf_study.paths import RunPaths
 from dlperf_study.worker.windows import EXCHANGE_SIZES
-from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, finish, workplace
+from tests.command_line import CLUSTER, LIMIT_SECONDS, STUDY, Workplace, finish, workplace
 from tests.conftest import left_over
 from tests.frameworks.launching import configuration, launch, tell
 
@@ -84,56 +87,46 @@ def test_both_ways_to_exchange_train_the_same(told: Told) -> None:
         assert ddp["losses"] == pytest.approx(horovod["losses"], rel=1e-4)
 
 
-@pytest.mark.parametrize("name", TORCH)
-def test_a_run_of_two_ranks_has_all_windows(tmp_path: Path, name: str) -> None:
-    for log in logs_of(tmp_path, framework=name, devices_per_node=2):
-        steps = {window: found.steps for window, found in log.windows.items()}
-        computation = {"computation_before": 1, "computation_after": 1}
-        exchange = {window: 2 for window in log.windows if window.startswith("exchange")}
-        assert steps == {"warmup": 1, "training": 3} | computation | exchange
-        assert len(exchange) == EXCHANGE_SIZES
-        assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * PARAMETERS
-        assert log.facts["parameters"] == PARAMETERS
+@pytest.fixture(scope="module")
+def paddle_log(tmp_path_factory: pytest.TempPathFactory) -> RankLog:
+    """What one process of Paddle leaves of twelve steps."""
+    [log] = logs_of(tmp_path_factory.mktemp("paddle"), framework="paddle_collective", measured_steps=12)
+    return log
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_a_compressed_exchange_moves_half_the_bytes_and_keeps_ranks_alike(tmp_path: Path, name: str) -> None:
-    parameters = {"framework": name, "devices_per_node": 2, "gradient_compression": "fp16", "fusion_mib": 4}
-    one, two = logs_of(tmp_path, **parameters)
-    assert one.windows["exchange"].bytes == one.facts["gradient_bytes"] == 2 * PARAMETERS
-    assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
-
-
-@pytest.mark.parametrize("name", TORCH)
-def test_one_process_exchanges_nothing_and_follows_paddle(tmp_path: Path, name: str) -> None:
+def test_one_process_exchanges_nothing_and_follows_paddle(tmp_path: Path, paddle_log: RankLog, name: str) -> None:
     """The same data and scale of initial parameters, other draws and dropout: both start alike, and both learn."""
-    losses = {}
-    for framework in (name, "paddle_collective"):
-        [log] = logs_of(tmp_path / framework, framework=framework, measured_steps=12)
+    [torch_log] = logs_of(tmp_path, framework=name, measured_steps=12)
+    losses = [log.windows["training"].losses.tolist() for log in (torch_log, paddle_log)]
+    for log, of_steps in zip((torch_log, paddle_log), losses, strict=True):
         assert (log.facts["exchange"], log.facts["gradient_bytes"]) == ("none", 0)
-        losses[framework] = log.windows["training"].losses.tolist()
-    for found in losses.values():
-        assert mean(found[-4:]) < mean(found[:4])
-    assert losses[name][0] == pytest.approx(losses["paddle_collective"][0], abs=0.5)
+        assert mean(of_steps[-4:]) < mean(of_steps[:4])
+    assert losses[0][0] == pytest.approx(losses[1][0], abs=0.5)
 
 
 BY_TIME = {"max_warmup_seconds": 0.5, "measured_seconds": 0.5}
 SHARDED = {"model": "arcface_resnet50", "classifier": "sharded", "sample_ratio": 0.5}
+COMPRESSED = {"gradient_compression": "fp16", "fusion_mib": 4}
+MIXED = {"precision": "amp_bf16", "optimizer": "momentum"} | COMPRESSED | BY_TIME
 
 
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("torch_ddp", {"precision": "amp_bf16", "memory_format": "nhwc", "optimizer": "momentum"} | BY_TIME),
+        ("torch_ddp", MIXED | {"memory_format": "nhwc"}),
         ("torch_ddp", SHARDED),
-        ("horovod_torch", {"precision": "amp_bf16", "optimizer": "momentum", "cycle_time_ms": 2.5} | BY_TIME),
+        ("horovod_torch", MIXED | {"cycle_time_ms": 2.5}),
     ],
 )
 def test_other_levels_train_two_ranks_alike(tmp_path: Path, name: str, changes: dict[str, Any]) -> None:
+    """With every level that torch can mix; a compressed exchange moves half the bytes."""
     one, two = logs_of(tmp_path, framework=name, devices_per_node=2, **changes)
     assert [window.steps for window in one.windows.values()] == [window.steps for window in two.windows.values()]
     computed_in = "bfloat16" if "precision" in changes else "float32"
     assert [log.facts["computed_in"] for log in (one, two)] == [computed_in] * 2
+    if "gradient_compression" in changes:
+        assert one.windows["exchange"].bytes == one.facts["gradient_bytes"] == 2 * PARAMETERS
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
 
 
@@ -157,23 +150,56 @@ OWN_STUDY += (
 )
 
 
-@pytest.mark.parametrize("name", TORCH)
-def test_a_killed_rank_fails_the_run_leaves_nothing_and_the_next_run_is_unaffected(tmp_path: Path, name: str) -> None:
-    place = workplace(tmp_path, OWN_STUDY.replace("paddle_collective", name), CLUSTER)
-    killed = place.start("run")
+@dataclass(frozen=True)
+class Killed:
+    """A study whose first run lost a rank, and which was measured again; ``facts`` and ``left`` are of the first."""
+
+    framework: str
+    place: Workplace
+    ended: "subprocess.CompletedProcess[str]"
+    facts: dict[str, Any]
+    left: list[psutil.Process]
+    again: "subprocess.CompletedProcess[str]"
+
+
+@pytest.fixture(scope="module", params=TORCH)
+def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    text = OWN_STUDY.replace("paddle_collective", request.param)
+    place = workplace(tmp_path_factory.mktemp(request.param), text, CLUSTER)
+    driver = place.start("run")
     place.first_rank().kill()
-    ended = finish(killed)
-    facts = place.run_facts("1n2d")
-    assert (ended.returncode, facts["outcome"], facts["ranks_seen"]) == (1, "failed", [])
+    ended = finish(driver)
+    facts, left = place.run_facts("1n2d"), left_over()
+    return Killed(request.param, place, ended, facts, left, place.command("run"))
+
+
+def test_a_killed_rank_fails_the_run_and_leaves_nothing(killed: Killed) -> None:
+    facts = killed.facts
+    assert (killed.ended.returncode, facts["outcome"], facts["ranks_seen"]) == (1, "failed", [])
     assert "exited with code" in facts["reason"]
     assert any(facts["tail"].values())
-    assert f"run 1 failed: {facts['reason']}" in ended.stderr
-    assert not left_over()
+    assert f"run 1 failed: {facts['reason']}" in killed.ended.stderr
+    assert killed.left == []
 
-    done = place.command("run")
-    assert done.returncode == 0, done.stderr + done.stdout
-    assert place.run_facts("1n2d")["outcome"] == "completed"
-    _assert_traced(place.configuration("1n2d").folder, name)
+
+def test_the_run_after_a_killed_rank_is_unaffected(killed: Killed) -> None:
+    assert killed.again.returncode == 0, killed.again.stderr + killed.again.stdout
+    assert killed.place.run_facts("1n2d")["outcome"] == "completed"
+    assert left_over() == []
+    _assert_traced(killed.place.configuration("1n2d").folder, killed.framework)
+
+
+def test_a_run_of_two_ranks_has_all_windows(killed: Killed) -> None:
+    logs = read_run(killed.place.configuration("1n2d").run(1)).ranks
+    assert len(logs) == 2
+    for log in logs:
+        steps = {name: window.steps for name, window in log.windows.items()}
+        computation = {"computation_before": 1, "computation_after": 1}
+        exchange = {name: 2 for name in log.windows if name.startswith("exchange")}
+        assert steps == {"warmup": 1, "training": 3} | computation | exchange
+        assert len(exchange) == EXCHANGE_SIZES
+        assert log.windows["exchange"].bytes == log.facts["gradient_bytes"] == 4 * PARAMETERS
+        assert log.facts["parameters"] == PARAMETERS
 
 
 def _assert_traced(folder: Path, name: str) -> None:

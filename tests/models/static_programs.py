@@ -1,4 +1,4 @@
-"""Train every model for two steps in static mode; print the losses as JSON. Run by test_networks.py."""
+"""Train the models that are named for two steps in static mode; print the losses as JSON. Run by test_networks.py."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import paddle
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.models.networks import batch, build, built_with
+from tests.models.networks import batch, build
 
 
 def losses(name, images, labels):
@@ -26,4 +26,4 @@ def losses(name, images, labels):
 if __name__ == "__main__":
     arrays = [tensor.numpy() for tensor in batch(4, classes=10)]
     paddle.enable_static()
-    print(json.dumps({name: losses(name, *arrays) for name in built_with("paddle")}))
+    print(json.dumps({name: losses(name, *arrays) for name in sys.argv[1:]}))

@@ -72,10 +72,11 @@ def test_declared_multiply_accumulates_are_those_torchvision_publishes(name, pub
 
 
 @pytest.fixture(scope="module")
-def static_losses():
-    """Two losses of every model from a static program, in a process of its own: the mode is global."""
+def static_losses(request):
+    """Two losses of each model that is tested, from a static program in a process of its own: the mode is global."""
+    tested = {item.callspec.params["name"] for item in request.session.items if "static_losses" in item.fixturenames}
     environment = {**os.environ, "FLAGS_enable_pir_api": "0", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(Path(__file__).with_name("static_programs.py"))]
+    command = [sys.executable, str(Path(__file__).with_name("static_programs.py")), *sorted(tested)]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert finished.returncode == 0, finished.stderr[-3000:]
     return json.loads(finished.stdout.splitlines()[-1])
