@@ -152,6 +152,7 @@ def run_row(measured: Configuration, round_number: int, rate: float) -> dict[str
         "throughput": rate,
         "step_seconds": step_seconds,
         "computation_seconds": step_seconds,
+        "input_seconds": 0.0,
         "exposed_seconds": 0.0,
     }
 

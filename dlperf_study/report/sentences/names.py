@@ -1,5 +1,6 @@
 """What sentences call a configuration, and how they print its numbers: as the tables print them."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -82,14 +83,22 @@ def together(confidence: float, count: int) -> float:
     return 1 - (1 - confidence) / count
 
 
-def range_text(estimates: list[Estimate], size: float = 1.0, is_ratio: bool = False) -> str:
+def range_text(
+    estimates: list[Estimate],
+    total: int,
+    size: float = 1.0,
+    is_ratio: bool = False,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+) -> str:
     """Return bounds that hold several true values at once in 95 % of cases: ``[1.2, 3.5]``; of one, with its value.
 
-    Each has its interval at the level of Bonferroni. ``size``: one unit of what is printed. ``is_ratio``: the estimates
-    are of logarithms. All must have an interval.
+    Each has its interval at the level of Bonferroni, of ``total`` from which these were chosen by what they are: the
+    largest of many seems larger than it is. ``size``: one unit of what is printed. ``is_ratio``: the estimates
+    are of logarithms. ``limits``: what is known of all besides. All must have an interval.
     """
-    intervals = [estimate.interval(together(CONFIDENCE, len(estimates))) for estimate in estimates]
+    intervals = [estimate.interval(together(CONFIDENCE, total)) for estimate in estimates]
     bounds = [interval.exponential if is_ratio else interval for interval in intervals if interval]
-    low, high = min(bound.low for bound in bounds) / size, max(bound.high for bound in bounds) / size
+    low = max(limits[0], min(bound.low for bound in bounds) / size)
+    high = min(limits[1], max(bound.high for bound in bounds) / size)
     printed, interval = with_interval(estimates[0].factor if is_ratio else estimates[0].mean / size, low, high)
     return interval if len(estimates) > 1 else f"{printed} {interval}"

@@ -1,5 +1,6 @@
 """Sentences on ratios of throughputs to a declared baseline or reference: none claims more than its verdict."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +38,8 @@ MOST_CLAIMS = 4
 #: So many configurations with the same verdict are named.
 MOST_NAMED = 3
 _SUBJECTS: dict[Denominator, str] = {"baseline": "scaling", "reference": "what is faster"}
+#: Between what the ratio is where the verdict is right.
+_KNOWN_OF = {FASTER: (1.0, math.inf), SLOWER: (0.0, 1.0)}
 _COMPARED = {FASTER: "faster than", SLOWER: "slower than", EQUAL: "as fast as"}
 
 
@@ -195,7 +198,8 @@ def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
 
 def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:
     names = first_of([claim.configuration for claim in claims], MOST_NAMED)
-    bounds = range_text([claim.log_ratio for claim in claims], is_ratio=True)
+    limits = _KNOWN_OF.get(word, (0.0, math.inf))
+    bounds = range_text([claim.log_ratio for claim in claims], total, is_ratio=True, limits=limits)
     ratios = f"ratios within {bounds}" if len(claims) > 1 else f"{bounds} times"
     share = f"{len(claims)} of {counted(total, 'configuration')}"
     if word == NOT_DISTINGUISHABLE and len(claims) == total:

@@ -13,6 +13,7 @@ from dlperf_study.report import context
 from dlperf_study.report.formatting import listed
 from dlperf_study.report.replications import NO_QUESTION, replications_of
 from dlperf_study.report.tables.question_differences import why_unanswered
+from dlperf_study.report.tables.replication_answers import answers
 from dlperf_study.selftest.result import SelftestResult, Status
 from dlperf_study.wording import counted
 
@@ -36,16 +37,14 @@ def on_published(dataset: Dataset) -> Iterator[str]:
 
 
 def on_replication(dataset: Dataset) -> Iterator[str]:
-    """Yield the question of each original, and how many of its throughputs ours answer."""
+    """Yield the question of each original, and what ours says of it."""
     replications = replications_of(dataset)
     if not replications:
         yield NO_QUESTION
     for replication in replications:
-        question = replication.published.sources[replication.name].question
-        count, total = sum(replication.is_answered), len(replication.points)
-        verb = "have" if count > 1 else "has"
-        answered = f"{count or 'None'} of its {counted(total, 'throughput')} {verb} one of ours next to it."
-        yield f"{replication.title} asked: {question} {answered}"
+        yield f"{replication.title} asked: {replication.published.sources[replication.name].question}"
+    for label, verdict in answers(dataset).verdicts:
+        yield f"{label}: {verdict}"
 
 
 def on_audit(dataset: Dataset) -> Iterator[str]:

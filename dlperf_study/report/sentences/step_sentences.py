@@ -77,7 +77,7 @@ def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
     less = [wait for wait, interval in zip(all_waits, intervals, strict=True) if interval and interval.high < MATERIAL]
     total, limit = counted(len(all_waits), "configuration"), f"{100 * MATERIAL:g}{THIN_SPACE}%"
     if more:
-        shares = range_text([wait.share for wait in more], _PERCENT)
+        shares = range_text([wait.share for wait in more], len(all_waits), _PERCENT)
         verb = "waits" if len(more) == 1 else "wait"
         yield f"{len(more)} of {total} {verb} for {what} in {shares}{THIN_SPACE}% of a step: {_named(more)}."
     if less:

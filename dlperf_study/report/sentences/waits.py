@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
@@ -22,27 +24,30 @@ class Wait:
 
 def waits(dataset: Dataset, column: str) -> list[Wait]:
     """Return the waits with an interval, of ``exposed_seconds`` or ``input_seconds``, of what can wait at all."""
-    names, long_enough = Names(dataset), []
+    names, shares, waiting = Names(dataset), _shares(context.completed_runs(dataset), column), []
     for row in context.measured(dataset).itertuples():
-        share = _share(dataset, row, column)
+        share = shares.get(row.identity)
         if share is not None and share.error is not None:
-            long_enough.append(Wait(row, names.of_configuration(row), column, share))
-    return long_enough
+            waiting.append(Wait(row, names.of_configuration(row), column, share))
+    return waiting
 
 
 def waiting_for_gradients(dataset: Dataset, row: Any) -> str:
     """Return which share of a step is exposed communication; empty where that can't be told from nothing."""
-    share = _share(dataset, row, "exposed_seconds")
+    runs = dataset.runs_of(row.identity)
+    share = _shares(runs[runs["outcome"] == Outcome.COMPLETED], "exposed_seconds").get(row.identity)
     interval = share.interval() if share is not None else None
     if share is None or interval is None or interval.low <= 0:
         return ""
     return f"{percent_text(share)} of a step is waiting for gradients"
 
 
-def _share(dataset: Dataset, row: Any, column: str) -> Estimate | None:
-    """Return the mean over runs of the seconds of a column / those of the step; None where nothing can wait."""
-    runs = dataset.runs_of(row.identity)
-    runs = runs[runs["outcome"] == Outcome.COMPLETED].dropna(subset=[column, "step_seconds"])
-    if (runs[column] == 0).all():
-        return None
-    return Estimate.of((runs[column] / runs["step_seconds"]).to_numpy(float))
+def _shares(completed: pd.DataFrame, column: str) -> dict[str, Estimate]:
+    """Return the mean over runs of the seconds of a column / those of the step; none of what can't wait."""
+    runs = completed.dropna(subset=[column, "step_seconds"])
+    values = (runs[column] / runs["step_seconds"]).to_numpy(float)
+    shares = {}
+    for identity, positions in runs.groupby("identity").indices.items():
+        if values[positions].any():
+            shares[str(identity)] = Estimate.of(values[positions])
+    return shares

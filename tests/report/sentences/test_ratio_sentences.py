@@ -156,7 +156,7 @@ def test_bounds_hold_all_true_values_at_once_as_often_as_they_claim() -> None:
     inside = 0
     for _ in range(400):
         means = [Estimate.of(truth + 2 * generator.standard_normal(4)) for truth in truths]
-        low, high = (float(end.replace("\u2212", "-")) for end in range_text(means).strip("[]").split(", "))
+        low, high = (float(end.replace("\u2212", "-")) for end in range_text(means, len(means)).strip("[]").split(", "))
         inside += low <= truths[0] and truths[-1] <= high
     assert inside / 400 > 0.95
 
