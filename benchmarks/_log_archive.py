@@ -42,12 +42,12 @@ class Sample:
 
 
 def samples() -> list[list[Sample]]:
-    """Return the samples of each format."""
+    """Return the samples of each format that has large enough ones."""
     every_sample = [sample for path in sorted(SAMPLES.glob("*.log")) for sample in _samples_of(path)]
     by_format: dict[str, list[Sample]] = {format_.name: [] for format_ in all_formats()}
     for sample in every_sample:
         by_format[sample.format].append(sample)
-    return list(by_format.values())
+    return [samples_of_format for samples_of_format in by_format.values() if samples_of_format]
 
 
 def write_archive(folder: Path, megabytes: float, files: int) -> dict[Path, str]:

@@ -1,12 +1,13 @@
 """Every file that is made from declarations: ``python -m dlperf_study.generated`` writes them all.
 
 They are the JSON Schemas of study and cluster files, for editors; ``docs/columns.md``; the tables of parameters in
-``docs/study-files.md``; and the ``parameters`` cell of ``notebooks/run_configuration.ipynb``.
+``docs/study-files.md``; the list of log formats in ``docs/ingest.md``; and the ``parameters`` cell of
+``notebooks/run_configuration.ipynb``.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from dlperf_study import data_sources, frameworks, launchers, models
 from dlperf_study.cluster.cluster_file import sections_of
 from dlperf_study.cluster.sections import cluster_file_model
 from dlperf_study.columns import TableName, columns_of
+from dlperf_study.logs.format import Format
+from dlperf_study.logs.formats import all_formats
 from dlperf_study.paths import NOTEBOOKS, PROJECT
 from dlperf_study.study.configuration import PARAMETERS, parameters_of, study_parameters
 from dlperf_study.study.parameter import Parameter, Scalar, Scope
@@ -25,6 +28,7 @@ from dlperf_study.study.study_file import StudyFile
 from dlperf_study.wording import level
 
 COLUMNS_PAGE = PROJECT / "docs" / "columns.md"
+INGEST_PAGE = PROJECT / "docs" / "ingest.md"
 STUDY_FILES_PAGE = PROJECT / "docs" / "study-files.md"
 RUN_NOTEBOOK = NOTEBOOKS / "run_configuration.ipynb"
 #: The values in the notebook that are not defaults: a small configuration that runs anywhere.
@@ -87,6 +91,22 @@ def study_files_page() -> str:
     return _between_markers(page, "measurement", parameter_table(parameters_of(Scope.MEASUREMENT)))
 
 
+def ingest_page() -> str:
+    """Return ``docs/ingest.md`` with its list of log formats generated again; the rest is unchanged."""
+    return _between_markers(INGEST_PAGE.read_text(encoding="utf-8"), "formats", format_table(all_formats()))
+
+
+def format_table(formats: Sequence[Format]) -> str:
+    """Return a table in Markdown: the name of each format, its program, the number that is read, and its traps."""
+    lines = ["| `format` | program | read, the best first | note |", "|---|---|---|---|"]
+    for format_ in formats:
+        names = [format_.metrics[name].printed for name in format_.rates if name in format_.metrics]
+        read = "; ".join(dict.fromkeys(names)) or "nothing"
+        notes = "; ".join(format_.traps).replace("|", "\\|")
+        lines.append(f"| `{format_.name}` | {format_.title}: {format_.program} | {read} | {notes} |")
+    return "\n".join(lines)
+
+
 def parameter_table(parameters: Mapping[str, Parameter]) -> str:
     """Return a table in Markdown: default, valid values and meaning of each parameter."""
     lines = ["| parameter | default | values | meaning |", "|---|---|---|---|"]
@@ -119,6 +139,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
     ),
     COLUMNS_PAGE: columns_page,
     STUDY_FILES_PAGE: study_files_page,
+    INGEST_PAGE: ingest_page,
     RUN_NOTEBOOK: run_notebook,
 }
 

@@ -171,6 +171,7 @@ COMPARISON = (
 #: Columns of ingested logs alone.
 INGESTED = (
     Column("log_format", "Format", "", STRING, "of ingested logs: the format they are in", R),
+    Column("printed_rate", "Printed as", "", STRING, "of ingested logs: unit and scope of the number that is read", R),
     Column("merge_rule", "Merged by", "", STRING, "of ingested logs: how what ranks printed became the job's rate", R),
     Column("printed_lines", "Printed", "lines", MAYBE_INT, "of ingested logs: number of rates of the whole job", R),
     Column("steady_lines", "Steady", "lines", MAYBE_INT, "of ingested logs: how many of these rates count", R),

@@ -33,10 +33,13 @@ HEAD = """\
 """
 #: The name of a study is that of a folder of outputs, and no path.
 STUDY_NAME = r"^\w[\w.-]*$"
-_COUNTS = ("steps_planned", "tokens_per_sample", "devices_per_process")
+_COUNTS = ("steps_planned", "tokens_per_sample", "samples_per_epoch", "devices_per_process")
 _NOT_DECLARED = ("study", "repeats", "quick", "timeout_seconds", "trace_steps")
 #: Files that programs leave next to their logs.
-_NO_LOGS = (".md", ".py", ".sh", ".yaml", ".yml", ".csv", ".png", ".svg", ".pdf", ".html", ".parquet", ".ipynb")
+_NO_LOGS = (".md", ".py", ".sh", ".yaml", ".yml", ".png", ".svg", ".pdf", ".html", ".parquet", ".ipynb")
+
+#: Tables of numbers, which some programs write instead of a log, or next to it.
+_TABLES = (".csv", ".csv.gz")
 
 
 class RunSection(Section):
@@ -126,10 +129,18 @@ def declared_configurations(files: Sequence[LogFile]) -> tuple[list[LogMetadata]
             folder = folder[:-1]
         if not folder:
             undeclared.append(file)
-        elif not file.name.lower().endswith(_NO_LOGS):
+        else:
             logs[folder].append(file)
-    configurations = [_read_configuration_file(file, logs[folder]) for folder, file in declarations.items()]
+    configurations = []
+    for folder, file in declarations.items():
+        configurations.append(_read_configuration_file(file, _logs_among(logs[folder])))
     return merge_equal(configurations), undeclared
+
+
+def _logs_among(files: Sequence[LogFile]) -> list[LogFile]:
+    """Return the files that are logs; tables are only where nothing else is."""
+    tables = [file for file in files if file.name.lower().endswith(_TABLES)]
+    return [file for file in files if not file.name.lower().endswith((*_NO_LOGS, *_TABLES))] or tables
 
 
 def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetadata:

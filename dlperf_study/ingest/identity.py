@@ -34,13 +34,15 @@ class Extras:
     """What may be declared besides the parameters.
 
     ``format``: of logs with several formats. ``steps_planned``: how many steps were requested of every run.
-    ``tokens_per_sample``: for programs that print tokens. ``devices_per_process``: how many devices one process drives
+    ``tokens_per_sample``: for programs that print tokens. ``samples_per_epoch``: for programs that print the time of an
+    epoch. ``devices_per_process``: how many devices one process drives
     that prints for all of them; one if it is not declared. The rest as in the columns of the same name.
     """
 
     format: str = ""
     steps_planned: int | None = None
     tokens_per_sample: int | None = None
+    samples_per_epoch: int | None = None
     devices_per_process: int | None = None
     device: str | None = None
     device_name: str | None = None
@@ -76,7 +78,8 @@ class LogMetadata:
         """The size of the job that printed its logs; a process is a rank, with the batch of all devices it drives."""
         nodes, devices = int(self.parameters["nodes"]), int(self.parameters["devices_per_node"])
         per_process = self.extras.devices_per_process or 1
-        return JobSize(nodes, devices // per_process, int(self.parameters["batch_per_device"]) * per_process)
+        batch_per_process = int(self.parameters["batch_per_device"]) * per_process
+        return JobSize(nodes, devices // per_process, batch_per_process, per_process)
 
     @property
     def key(self) -> tuple[tuple[str, Scalar], ...]:

@@ -52,6 +52,7 @@ def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str
     """Return the columns about the printed lines, and the measurements of a run that can be counted."""
     window, (first, end) = rates.steady.window, rates.fixed_steps
     lines = {
+        "printed_rate": rates.printed,
         "merge_rule": rates.rule,
         "printed_lines": rates.rate.size,
         "steady_lines": int(window.kept.sum()),

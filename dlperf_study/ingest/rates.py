@@ -24,6 +24,11 @@ from dlperf_study.logs.rank_merge import JobSeries
 from dlperf_study.logs.records import index_steps, merge_records
 from dlperf_study.wording import counted
 
+#: Why one line of a running mean counts.
+_LAST_LINE = "a running mean: the last line covers all before it, including the start-up"
+_EPOCH_LINE = "a running mean of each epoch: the last line of the last epoch counts, of epochs with these rates: "
+#: A shorter part of the longest epoch is not its mean.
+_SHORTEST_EPOCH, _SHOWN_EPOCHS = 0.25, 20
 #: Whether a running mean is steady can't be told, however many lines there are.
 _ONE_LINE = Steadiness(Answer.CANT_TELL, float("nan"), None)
 
@@ -32,11 +37,12 @@ _ONE_LINE = Steadiness(Answer.CANT_TELL, float("nan"), None)
 class Rates:
     """The job's rate in samples/s at each printed step, counted from the start; ``loss`` is NaN if none is printed.
 
-    ``rule``: how the rate was computed. ``steady``: which of them count. ``wall``: the rate by the times of
-    the lines, if they have any. ``fixed``: those that DLPerf took, from the
-    first of ``fixed_steps`` to before the second.
+    ``printed``: what the program prints; ``rule``: how the rate was computed from it. ``steady``: which of them count.
+    ``wall``: the rate by the times of the lines, if they have any. ``fixed``: those that DLPerf took, from the first of
+    ``fixed_steps`` to before the second.
     """
 
+    printed: str
     rule: str
     step: Integers
     rate: Floats
@@ -52,14 +58,20 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
     usable = _is_usable(series)
     if not usable.any():
         raise LogError(f"{logs[0].source}: no {series.metric.name} is a number above 0")
-    units = _units_per_sample(series.unit, extras.tokens_per_sample, logs[0].source)
+    samples = _samples_per_unit(series.unit, extras, logs[0].source)
     rate = elements(series.rate, usable)
-    rate = rate if units == 1 else rate / units
+    rate = rate if samples == 1 else rate * samples
     step = cumulative_steps(elements(series.step, usable))
     devices = extras.devices_per_process or 1
     fixed_steps = logs[0].format.dlperf_steps
-    steady = _last_line(rate) if series.metric.cumulative else steady_part(step, rate)
+    if not series.metric.cumulative:
+        steady = steady_part(step, rate)
+    elif series.metric.restarts_each_epoch:
+        steady = _last_epoch(rate, elements(series.step, usable))
+    else:
+        steady = _one_line(rate, rate.size - 1, _LAST_LINE)
     return Rates(
+        printed=series.metric.printed,
         rule=series.rule + (f"; a rank drives {devices} devices" if devices > 1 else ""),
         step=step,
         rate=rate,
@@ -100,27 +112,34 @@ def _is_usable(series: JobSeries) -> Mask:
     return np.isfinite(series.rate) & (series.rate > 0)
 
 
-def _units_per_sample(unit: str, tokens_per_sample: int | None, source: LogSource) -> int:
-    """Return the divisor that makes a printed rate one of samples."""
+def _samples_per_unit(unit: str, extras: Extras, source: LogSource) -> float:
+    """Return the factor that makes a printed rate one of samples."""
     if unit == "samples/s":
         return 1
-    if tokens_per_sample and unit in ("tokens/s", ""):
-        return tokens_per_sample
+    if extras.samples_per_epoch and unit == "epochs/s":
+        return extras.samples_per_epoch
+    if extras.tokens_per_sample and unit in ("tokens/s", ""):
+        return 1 / extras.tokens_per_sample
     if not unit:
         remedy = "state tokens_per_sample, 1 if it counts samples"
         raise LogError(f"{source}: prints a rate but not what it counts; {remedy}")
-    raise LogError(f"{source}: prints {unit} and not samples/s; state tokens_per_sample if you know it")
+    name = "samples_per_epoch" if unit == "epochs/s" else "tokens_per_sample"
+    raise LogError(f"{source}: prints {unit} and not samples/s; state {name} if you know it")
 
 
-def _last_line(rate: Floats) -> SteadyPart:
-    """Return a window of the last line only: a running mean covers all lines before it."""
+def _last_epoch(rate: Floats, steps: Integers) -> SteadyPart:
+    """Return a window of the last epoch that is not much shorter than the others, given one line of each."""
+    long_enough = np.flatnonzero(steps >= _SHORTEST_EPOCH * steps.max())
+    shown = ", ".join(f"{value:.6g}" for value in rate[-_SHOWN_EPOCHS:])
+    return _one_line(rate, int(long_enough[-1]), _EPOCH_LINE + shown)
+
+
+def _one_line(rate: Floats, line: int, reason: str) -> SteadyPart:
+    """Return a window of one line only, which is a mean over those before it."""
     kept = np.zeros(rate.size, dtype=bool)
-    kept[-1] = True
-    last = float(rate[-1])
-    reason = "a running mean: the last line covers all before it, including the start-up"
-    return SteadyPart(
-        RateWindow(kept, last, last, (reason,)), startup=0, stalls=(), steadiness=_ONE_LINE, behaviour=None, levels=()
-    )
+    kept[line] = True
+    window = RateWindow(kept, float(rate[line]), float(rate[line]), (reason,))
+    return SteadyPart(window, startup=0, stalls=(), steadiness=_ONE_LINE, behaviour=None, levels=())
 
 
 def _losses(logs: Sequence[ParsedLog], series: JobSeries) -> Floats:

@@ -8,7 +8,7 @@ fields from version to version.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -16,9 +16,13 @@ TRAINING, VALIDATION = "training", "validation"
 
 
 class MetricScope(StrEnum):
-    """Whether a number is that of one rank or of the whole job."""
+    """Whether a number is that of one rank, of each device, or of the whole job.
+
+    A number of each device is the job's, divided by the number of devices: whoever prints it, it is the same.
+    """
 
     RANK = "rank"
+    DEVICE = "device"
     JOB = "job"
 
 
@@ -36,7 +40,9 @@ class Merge(StrEnum):
 class Metric:
     """What a printed number means: number × ``factor``, divided by the group ``per`` if there is one, is in ``unit``.
 
-    ``cumulative``: the number is a mean over all steps so far, so the last line covers all lines before it.
+    ``inverse``: it is 1 / number instead. ``has_thousands``: the program writes commas between thousands.
+    ``cumulative``: the number is a mean over all steps so far, so the last line covers all lines before it; if it
+    ``restarts_each_epoch``, over the steps of the epoch so far.
     """
 
     name: str
@@ -45,11 +51,37 @@ class Metric:
     factor: float = 1.0
     per: str = ""
     cumulative: bool = False
+    restarts_each_epoch: bool = False
+    inverse: bool = False
+    has_thousands: bool = False
+
+    @property
+    def in_milliseconds(self) -> "Metric":
+        """The same, printed in milliseconds."""
+        return replace(self, factor=1e-3)
+
+    @property
+    def with_thousands(self) -> "Metric":
+        """The same, printed with commas between thousands."""
+        return replace(self, has_thousands=True)
+
+    @property
+    def printed(self) -> str:
+        """What the program prints: the unit of the number, and of what it is."""
+        unit = "steps/s" if self.inverse else self.unit or "a rate of no stated unit"
+        return f"{unit} of {_SCOPES[self.scope]}{', a mean since the start' * self.cumulative}"
+
+    @property
+    def number(self) -> str:
+        """An expression for its number."""
+        return rf"(?:{_THOUSANDS}|{NUMBER}+)" if self.has_thousands else rf"{NUMBER}+"
 
     @property
     def rejected_suffix(self) -> str:
         """An expression for text after a number that shows that it is not of this metric: digits, letters, a unit."""
-        if self.unit == "s":
+        if self.unit == "s" and self.inverse:
+            allowed, rejected = "it/s", [_MULTIPLES]
+        elif self.unit == "s":
             allowed = _TIMES.get(self.factor, "")
             rejected = [names for size, names in _TIMES.items() if size != self.factor]
             rejected += [_LONG_TIMES, r"\w+/s(?:ec(?:ond)?)?"]
@@ -74,7 +106,7 @@ class Field:
     def expression(self, group: str) -> str:
         """Return its expression. The literal is no part of a longer name; the group includes a rejected suffix."""
         start = rf"(?:(?<!\w)|{_ESCAPED_TAB})" if re.match(r"\w", self.literal) else ""
-        number = rf"(?P<{group}>{NUMBER}+(?:{self.metric.rejected_suffix})?+)"
+        number = rf"(?P<{group}>{self.metric.number}(?:{self.metric.rejected_suffix})?+)"
         return rf"{start}{re.escape(self.literal)}{self.between}{number}"
 
 
@@ -139,6 +171,9 @@ class Format:
     ``carries_steps``: some lines have no step of their own and belong to the step of the line before.
     ``zero_in_evaluation``: a metric that is 0 on lines of evaluation, which look like lines of training.
     ``synthetic_data_only``: the program trains on data that it makes itself, and on no other.
+    ``carries_epochs``: some lines have no epoch of their own and belong to that of the line before.
+    ``first_true_step``: the numbers of the steps before are not those of a step, because the program does not wait.
+    ``why_no_rate``: why a log of the program may contain nothing from which a rate can be computed.
     ``dlperf_steps``: DLPerf's extractor took the rate of these steps, counted from 1: the first, and the one after
     the last. ``dlperf_slices_lines``: the extractor finds them by position in the log, not by step number.
     """
@@ -156,13 +191,18 @@ class Format:
     carries_steps: bool = False
     zero_in_evaluation: str = ""
     synthetic_data_only: bool = False
+    carries_epochs: bool = False
+    first_true_step: int = 0
+    why_no_rate: str = ""
     dlperf_steps: tuple[int, int] = (20, 120)
     dlperf_slices_lines: bool = False
 
     @property
     def metrics(self) -> dict[str, Metric]:
-        """The declared metrics by name."""
-        return {metric.name: metric for line in self.lines for metric in line.metrics}
+        """The declared metrics by name, and those that are computed from them."""
+        declared = {metric.name: metric for line in self.lines for metric in line.metrics}
+        intervals = {INTERVALS[name].name: INTERVALS[name] for name in declared.keys() & INTERVALS.keys()}
+        return intervals | declared
 
 
 # Metrics that many programs print.
@@ -172,6 +212,16 @@ RANK_RATE = Metric("throughput", "samples/s", MetricScope.RANK)
 RANK_STEP = Metric("step_seconds", "s", MetricScope.RANK)
 #: Seconds per ``count`` steps.
 RANK_INTERVAL = Metric("step_seconds", "s", MetricScope.RANK, per="count")
+#: Seconds that the whole job takes for a step, printed by one of its processes; or steps per second.
+JOB_STEP = Metric("step_seconds", "s", MetricScope.JOB)
+JOB_STEPS_RATE = Metric("step_seconds", "s", MetricScope.JOB, inverse=True)
+DEVICE_TOKENS = Metric("throughput", "tokens/s", MetricScope.DEVICE)
+#: Seconds since the training began, from which those of a step, or of an epoch, are computed.
+ELAPSED = Metric("elapsed_seconds", "s", MetricScope.JOB)
+ELAPSED_OF_EPOCHS = Metric("elapsed_epoch_seconds", "s", MetricScope.JOB)
+EPOCH_SECONDS = Metric("epoch_seconds", "s", MetricScope.JOB)
+#: What is computed from the time since the start, by the name of the metric.
+INTERVALS = {ELAPSED.name: JOB_STEP, ELAPSED_OF_EPOCHS.name: EPOCH_SECONDS}
 RANK_READER = Metric("reader_seconds", "s", MetricScope.RANK)
 LOSS = Metric("loss", "", MetricScope.RANK)
 #: What the program itself sums up at its end, or at the end of an epoch.
@@ -188,6 +238,9 @@ UNIX_TIME = Metric("time_seconds", "s", MetricScope.JOB)
 
 #: Characters of a number; converting it shows whether it is one.
 NUMBER = r"[-+.\dEeNnAaIiFf]+"
+#: A number with commas between its thousands.
+_THOUSANDS = r"\d{1,3}(?:,\d{3})++(?:\.\d++)?"
+_SCOPES = {MetricScope.RANK: "one process", MetricScope.DEVICE: "each device", MetricScope.JOB: "the job"}
 #: What changes the number before it: a comma with thousands or decimals, and a multiple.
 _COMMA, _MULTIPLES = r",\d[\d.,]*+", "[kKMGT]"
 #: A tab in lines that are kept as strings of JSON, as Docker does.

@@ -27,6 +27,7 @@ _WORD_BYTES = 8
 #: How many layouts of one length are found by comparing all lines with the first.
 _ROUNDS = 8
 #: Possessive, so that the digits are divided in one way only: trying all takes time quadratic in their number.
+_THOUSANDS = re.compile(rb"\d{1,3}(?:,\d{3})+(\.\d+)?")
 _NUMBER_PARTS = re.compile(rb"([-+]?)(\d*+)(\.?)(\d*+)(?:[eE]([-+]?)(\d++))?")
 
 Bytes = NDArray[np.uint8]
@@ -120,7 +121,11 @@ class NumberColumn:
 
 
 def read_numbers(
-    block: Block, starts: Integers, first_numbers: Sequence[bytes | None], counts: Integers
+    block: Block,
+    starts: Integers,
+    first_numbers: Sequence[bytes | None],
+    counts: Integers,
+    has_thousands: bool = False,
 ) -> NumberColumn:
     """Return the numbers at these positions of a block.
 
@@ -129,6 +134,7 @@ def read_numbers(
         starts: where each number begins, ordered by layout; shape (rows,)
         first_numbers: the number in the first line of each layout, None if the layout has none
         counts: how many rows each layout has
+        has_thousands: a comma is one between thousands; otherwise a number with a comma is not valid
 
     """
     values = np.full(starts.size, np.nan)
@@ -141,6 +147,8 @@ def read_numbers(
         rows = slice(None) if len(shape_ids) == 1 else shape_of_row == shape_id
         if isinstance(shape, NumberShape):
             values[rows] = _read_shape(block, starts[rows], shape)
+        elif shape is not None and has_thousands and _THOUSANDS.fullmatch(shape):
+            values[rows] = _read_thousands(block, starts[rows], shape)
         elif shape is not None:
             values[rows], valid[rows] = _read_word(shape)
     return NumberColumn(values, np.repeat(has_number, counts), valid)
@@ -179,6 +187,16 @@ def _read_shape(block: Block, starts: Integers, shape: NumberShape) -> Floats:
     is_inexact = np.abs(power) > EXACT_POWER
     values[is_inexact] = _read_one_by_one(block, starts[is_inexact], shape)
     return values
+
+
+def _read_thousands(block: Block, starts: Integers, text: bytes) -> Floats:
+    """Return the numbers of the shape of a text with commas between its thousands, and maybe decimals."""
+    fraction = text.partition(b".")[2]
+    weights = np.zeros(len(text))
+    is_digit = np.array([character not in (ord(","), ord(".")) for character in text])
+    weights[is_digit] = _powers_of_ten(int(is_digit.sum()))
+    numbers: Floats = weighted_digits(block, starts, weights) / 10.0 ** len(fraction)
+    return numbers
 
 
 def _powers_of_ten(count: int) -> Floats:

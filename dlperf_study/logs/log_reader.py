@@ -17,6 +17,8 @@ from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import LogError
 from dlperf_study.logs.blocks import Block, Blocks
 from dlperf_study.logs.completeness import completeness_diagnostics
+from dlperf_study.logs.derived_columns import carry_epochs, with_intervals, without_false_steps
+from dlperf_study.logs.documents import as_lines
 from dlperf_study.logs.format import Format, JsonLine, Line
 from dlperf_study.logs.format_detection import (
     detect_formats,
@@ -51,7 +53,7 @@ def read_log(source: LogSource | Path, format_name: str = "") -> ParsedLog:
     source = source if isinstance(source, LogSource) else LogSource(source)
     reader = _LogReader(source, load(format_name) if format_name else None)
     with source.open() as file:
-        blocks = Blocks(file)
+        blocks = Blocks(as_lines(source.name, file))
         for block in blocks:
             reader.add(block)
     return reader.parsed_log(blocks)
@@ -138,14 +140,24 @@ class _LogReader:
             where = f"the format {named.name}" if named else f"a known format; the formats are {', '.join(names())}"
             similar = similar_line(self._first_block) if self._first_block else ""
             raise LogError(f"{self._source}: no line of training in {where}" + (f"; {similar}" if similar else ""))
-        if self._format.carries_steps:
-            records = _carry_steps(records)
-        records = mark_evaluation(records, self._format)
+        records = self._completed(records, self._format)
         records = records.select(any_of((~np.isnan(column) for column in records.values.values()), len(records)))
         facts = _facts_by_name(self._format, self._first_block)
         consistent = {name: values[0] for name, values in facts.items() if len(values) == 1}
         log = ParsedLog(self._source, self._format, records, consistent, (), blocks.lines)
         return replace(log, diagnostics=tuple(self._diagnostics(log, blocks, facts)))
+
+    def _completed(self, records: Records, format_: Format) -> Records:
+        """Return the records with what lines have from others; raises LogError if all are of steps without a time."""
+        if format_.carries_steps:
+            records = _carry_steps(records)
+        if format_.carries_epochs:
+            records = carry_epochs(records)
+        records = without_false_steps(with_intervals(records), format_)
+        if not len(records):
+            steps = f"has only steps before {format_.first_true_step}"
+            raise LogError(f"{self._source}: {steps}, and what {format_.title} prints for those is not their time")
+        return mark_evaluation(records, format_)
 
     def _diagnostics(self, log: ParsedLog, blocks: Blocks, facts: Mapping[str, Sequence[str]]) -> list[Diagnostic]:
         """Return every diagnostic about a log; ``facts``: all values that it states for each fact."""

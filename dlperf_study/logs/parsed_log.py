@@ -1,5 +1,6 @@
 """What one log contains: its records, the facts it states about its run, and the diagnostics about it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,12 +9,14 @@ import numpy as np
 
 from dlperf_study.arrays import Integers, elements
 from dlperf_study.diagnostic import Diagnostic
-from dlperf_study.logs.format import TRAINING, Format
+from dlperf_study.logs.format import TRAINING, Format, Merge
 from dlperf_study.logs.log_source import LogSource
 from dlperf_study.logs.records import Records, StepIndex, index_steps
 
 #: Longer integers count no steps and no devices.
 _LONGEST_INTEGER = 15
+#: A comma between thousands.
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 #: How programs write that something is on or off, in lower case.
 _SWITCHES = {
     **dict.fromkeys(("true", "1", "yes", "on"), True),
@@ -58,11 +61,13 @@ class ParsedLog:
         is_same_epoch = rows.epoch[1:] == rows.epoch[:-1]
         if not ((rows.epoch[1:] < rows.epoch[:-1]) | (is_same_epoch & (rows.step[1:] < rows.step[:-1]))).any():
             return records.line[:0]
+        # Where one rank prints, nothing mixes.
+        allowed = 0 if self.format.merge is Merge.ONE else _ALLOWED_DISORDER
         restarts = []
         for rank in np.unique(rows.rank):
             rows_of_rank = rows.select(rows.rank == rank)
             order = index_steps(rows_of_rank.epoch, rows_of_rank.step).group
-            restarts.append(rows_of_rank.line[1:][order[:-1] - order[1:] > _ALLOWED_DISORDER])
+            restarts.append(rows_of_rank.line[1:][order[:-1] - order[1:] > allowed])
         return np.sort(np.concatenate(restarts))
 
     def series(self, metric: str, window: str = TRAINING) -> Records:
@@ -71,7 +76,7 @@ class ParsedLog:
 
     def integer_fact(self, name: str) -> int | None:
         """Return a fact that is an integer, or None if the log does not state it."""
-        value = self.facts.get(name, "")
+        value = _THOUSANDS.sub("", self.facts.get(name, ""))
         is_integer = value.isascii() and value.isdigit() and len(value) <= _LONGEST_INTEGER
         return int(value) if is_integer else None
 

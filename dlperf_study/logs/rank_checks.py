@@ -30,6 +30,12 @@ class JobSize:
     nodes: int
     devices_per_node: int
     batch_per_device: int
+    devices_per_process: int = 1
+
+    @property
+    def devices(self) -> int:
+        """How many devices there are."""
+        return self.world_size * self.devices_per_process
 
     @property
     def world_size(self) -> int:
@@ -51,6 +57,8 @@ def common_rate(logs: Sequence[ParsedLog]) -> str:
     if not format_.rates:
         raise LogError(f"{logs[0].source}: {format_.title} prints nothing from which the job's rate can be computed")
     if len(metrics) > 1 or metrics == {""}:
+        if metrics == {""} and format_.why_no_rate:
+            raise LogError(f"{logs[0].source}: contains no rate: {format_.why_no_rate}")
         names = ", ".join(sorted(metrics - {""})) or f"none of {', '.join(format_.rates)}"
         raise LogError(f"{logs[0].source} and the other ranks have no rate in common: {names}")
     return metrics.pop()
@@ -69,11 +77,12 @@ def refuse_contradictions(
 ) -> None:
     """Raise LogError if copies of the job's rate differ, or the rates and times of a log contradict its batch."""
     is_shared = steps.counts > 1
-    if metric.scope is MetricScope.JOB and is_shared.any():
+    if metric.scope is not MetricScope.RANK and is_shared.any():
         smallest, largest = steps.extremes(values)
         ratio = float(np.median(largest[is_shared] / smallest[is_shared]))
         if not ratio <= 1 + _ALLOWED_SPREAD:
-            message = f"copies of the job's rate differ: at most steps the largest is {ratio:.2f} times the smallest"
+            of_what = "the job's rate" if metric.scope is MetricScope.JOB else "the rate of each device"
+            message = f"copies of {of_what} differ: at most steps the largest is {ratio:.2f} times the smallest"
             raise LogError(f"{logs[0].source}: {message}")
     rate = logs[0].format.metrics.get("throughput")
     # If trainers don't step together, a rate may leave out a part of the step.

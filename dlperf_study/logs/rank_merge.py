@@ -3,6 +3,8 @@
 | scope of the number | rule |
 |---|---|
 | job | the median of the copies printed at a step |
+| job, a time | global batch / that |
+| each device | the median of the copies × the number of devices |
 | job, steps per second of all nodes | that × batch per device × devices per node |
 | rank, a rate | the ranks' mean × their number, which is their sum where all printed |
 | rank, a time, synchronous | batch per device × devices / the slowest rank's time |
@@ -31,13 +33,16 @@ from dlperf_study.logs.rank_checks import (
 )
 from dlperf_study.logs.records import Records, StepIndex, index_steps, merge_records
 
+#: The units of rates that are computed from times, if they do not count samples.
+_UNITS = {"epoch_seconds": "epochs/s"}
+
 
 @dataclass(frozen=True)
 class JobSeries:
     """The rate of the whole job at each printed step, in the order of the steps.
 
-    ``time_seconds``: when the last rank printed it, NaN if no rank says. ``unit``: that of the rate. ``metric``: the
-    printed metric that it was computed from, by ``rule``.
+    ``time_seconds``: when the last rank printed it, NaN if no rank says. ``unit``: that of the job's rate.
+    ``metric``: the printed metric that it was computed from, by ``rule``.
     """
 
     epoch: Integers
@@ -67,11 +72,12 @@ def job_series(logs: Sequence[ParsedLog], job: JobSize) -> JobSeries:
         rank = declared_rank if declared_rank is not None else -2 - index
         parts.append(_with_rank(log.records, rank))
     rows = _without_repeated_lines(merge_records(parts).series(name))
+    rows = _latest_means(rows, metric)
     values, steps = rows.values[name], index_steps(rows.epoch, rows.step)
     refuse_contradictions(logs, metric, values, steps, job)
     diagnostics = tuple(rank_diagnostics(logs, metric, values, steps, job))
     rule, rate = _merge_ranks(format_, metric, values, steps, job)
-    unit = metric.unit if name.endswith("throughput") else "samples/s"
+    unit = metric.unit if name.endswith("throughput") else _UNITS.get(name, "samples/s")
     times = steps.latest(rows.time_seconds)
     return JobSeries(steps.epoch, steps.step, rate, times, unit, metric, rule, diagnostics)
 
@@ -99,6 +105,16 @@ def _without_repeated_lines(rows: Records) -> Records:
     return rows.select(np.concatenate(([True], ~is_repeated)))
 
 
+def _latest_means(rows: Records, metric: Metric) -> Records:
+    """Return, of a mean over all steps so far, the last that each rank prints for a step, or for an epoch."""
+    if not metric.cumulative or not len(rows):
+        return rows
+    steps = constant(-1, len(rows)) if metric.restarts_each_epoch else rows.step
+    keys = np.stack((rows.rank, rows.epoch, steps))[:, ::-1]
+    _, latest = np.unique(keys, axis=1, return_index=True)
+    return rows.select(np.sort(len(rows) - 1 - latest))
+
+
 def _equals_row_before(column: NDArray[np.number]) -> Mask:
     """Return in which rows a column is the same as in the row before, or missing in both."""
     before, after = column[:-1], column[1:]
@@ -111,6 +127,12 @@ def _merge_ranks(format_: Format, metric: Metric, values: Floats, steps: StepInd
     if metric.unit == "steps/s":
         batch_per_node = job.devices_per_node * job.batch_per_device
         return "steps/s × batch per device × devices per node", steps.medians(values) * batch_per_node
+    if metric.name == "epoch_seconds":
+        return "1 / the seconds of an epoch", _rates(1, steps.medians(values))
+    if metric.scope is MetricScope.DEVICE:
+        return "the median of the copies × the number of devices", steps.medians(values) * job.devices
+    if metric.scope is MetricScope.JOB and metric.name.endswith("step_seconds"):
+        return "global batch / the job's step", _rates(job.batch_per_device * job.world_size, steps.medians(values))
     if metric.scope is not MetricScope.RANK:
         rule = format_.merge
         if rule in (Merge.SUM, Merge.SLOWEST):

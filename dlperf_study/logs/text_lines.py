@@ -91,7 +91,7 @@ def read_lines(line: Line, block: Block, layouts: Sequence[Layout]) -> Matches:
     if not matched:
         return Matches.none_of(candidates)
     lines = _MatchedLines(block, matched, matches)
-    columns = lines.number_columns(pattern.groups)
+    columns = lines.number_columns(pattern)
     usable = _is_usable(pattern, columns, lines.indices.size)
     records = _make_records(line, pattern, lines, columns).select(usable)
     has_nan = any_of((column.present & np.isnan(column.values) for column in columns.values()), lines.indices.size)
@@ -132,17 +132,18 @@ class _MatchedLines:
         starts: Integers = self.block.starts[self.indices] + np.repeat(offsets, self.counts)
         return starts
 
-    def numbers(self, group: str | int) -> NumberColumn:
-        """Return the numbers of a group."""
+    def numbers(self, group: str | int, has_thousands: bool = False) -> NumberColumn:
+        """Return the numbers of a group, which may have commas between their thousands."""
         texts = [match[group] if match else None for match in self.matches]
-        return read_numbers(self.block, self.group_starts(group), texts, self.counts)
+        return read_numbers(self.block, self.group_starts(group), texts, self.counts, has_thousands)
 
-    def number_columns(self, groups: Sequence[str]) -> dict[str, NumberColumn]:
+    def number_columns(self, pattern: LinePattern) -> dict[str, NumberColumn]:
         """Return the numbers of each group that matched in any layout."""
         columns = {}
-        for group in groups:
+        for group in pattern.groups:
             if any(match and match[group] is not None for match in self.matches):
-                columns[group] = self.numbers(group)
+                metric = pattern.metrics.get(group)
+                columns[group] = self.numbers(group, metric is not None and metric.has_thousands)
         return columns
 
 
@@ -196,6 +197,8 @@ def _metric_values(pattern: LinePattern, columns: Mapping[str, NumberColumn]) ->
             continue
         divisor = columns[metric.per].values if metric.per else 1.0
         column = columns[group].values * metric.factor / divisor
+        if metric.inverse:
+            column = np.divide(1.0, column, out=np.full(column.size, np.nan), where=column != 0)
         earlier = values.get(metric.name)
         values[metric.name] = column if earlier is None else np.where(np.isnan(earlier), column, earlier)
     return values

@@ -182,8 +182,8 @@ def merging(dataset: Dataset) -> str:
     """Return the caption's sentence on how the numbers of several ranks became the job's."""
     if not dataset.plan.ingested_from:
         return _MERGED
-    rules = completed_runs(dataset)[["log_format", "merge_rule"]].dropna().drop_duplicates()
-    labels = [f"{display_name(log_format)}: {rule}" for log_format, rule in rules.itertuples(index=False)]
+    rules = completed_runs(dataset)[["log_format", "printed_rate", "merge_rule"]].dropna().drop_duplicates()
+    labels = [f"{display_name(name)}, {printed}: {rule}" for name, printed, rule in rules.itertuples(index=False)]
     made = listed(labels) or "nothing was printed"
     return f"Rates are the steady part of what programs printed, converted to those of the whole job ({made})."
 

@@ -39,6 +39,6 @@ class Target:
 
 
 if __name__ == "__main__":
-    seeds = {sample.name: b"\xff" + sample.read_bytes() for sample in SAMPLES.glob("*.log")}
+    seeds = {sample.name: b"\xff" + sample.read_bytes() for sample in SAMPLES.rglob("*.log")}
     with tempfile.TemporaryDirectory() as folder:
         fuzz(Target(Path(folder, "input")), seeds)

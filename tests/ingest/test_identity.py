@@ -15,7 +15,7 @@ def metadata(
 
 def test_a_process_that_drives_several_devices_is_a_rank_with_the_batch_of_all() -> None:
     assert metadata(nodes=2, devices_per_node=8).job_size == JobSize(2, 8, 128)
-    assert metadata(nodes=2, devices_per_node=8, devices=4).job_size == JobSize(2, 2, 512)
+    assert metadata(nodes=2, devices_per_node=8, devices=4).job_size == JobSize(2, 2, 512, 4)
 
 
 def test_a_configuration_of_logs_is_not_a_quick_one() -> None:

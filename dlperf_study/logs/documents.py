@@ -1,0 +1,83 @@
+"""Tables and JSON documents as lines: one JSON object per row, after a word that tells what it is a row of.
+
+Programs write the same numbers into a table of comma-separated values, into lines of JSON, or into one document.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from io import BufferedIOBase
+from itertools import chain
+
+#: What stands before the JSON object of a row.
+JSON_ROW, CSV_ROW = "JSON row: ", "CSV row: "
+#: The entry of a document that has one row per line of the log.
+_ROWS = "log_history"
+#: A longer document is no log.
+_LONGEST_DOCUMENT = 1 << 28
+
+
+def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
+    """Return a log, its rows as lines if it is a table or a JSON document; ``name``: its path, which tells that."""
+    lower = name.lower().removesuffix(".gz")
+    if lower.endswith(".csv"):
+        return _Lines(_csv_rows(file))
+    if lower.endswith((".json", ".jsonl")):
+        return _Lines(_json_rows(file))
+    return file
+
+
+def _csv_rows(file: BufferedIOBase) -> Iterator[bytes]:
+    """Yield the rows of a table by the names in its first line; a value that is missing is left out."""
+    table = csv.reader(line.decode(errors="replace") for line in file)
+    names = [name.strip() for name in next(table, [])]
+    for cells in table:
+        if len(cells) == len(names):
+            row = {name: cell.strip() for name, cell in zip(names, cells, strict=True) if cell.strip()}
+            yield _line(CSV_ROW, json.dumps(row))
+        elif cells:
+            yield _line(CSV_ROW, json.dumps(",".join(cells)))
+
+
+def _json_rows(file: BufferedIOBase) -> Iterator[bytes]:
+    """Yield the rows of a document; lines with an object each as they are, and all others."""
+    first = file.readline()
+    if first.strip() == b"{":
+        content = first + file.read(_LONGEST_DOCUMENT)
+        yield from _document_rows(content)
+        return
+    for line in chain([first], file):
+        yield JSON_ROW.encode() + line if line.startswith(b"{") else line
+
+
+def _document_rows(content: bytes) -> Iterator[bytes]:
+    """Yield the rows of a document that has some; its lines if it has none, or is damaged."""
+    try:
+        rows = json.loads(content)[_ROWS]
+    except (ValueError, KeyError, RecursionError):
+        rows = None
+    if isinstance(rows, list):
+        for row in rows:
+            yield _line(JSON_ROW, json.dumps(row))
+    else:
+        yield content
+
+
+def _line(marker: str, text: str) -> bytes:
+    return f"{marker}{text}\n".encode()
+
+
+class _Lines(io.BufferedIOBase):
+    """Lines as a file."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self._rest = b""
+
+    def read1(self, size: int = -1) -> bytes:
+        """Return the next line, or as much of it as the size; nothing at the end."""
+        content = self._rest or next(self._lines, b"")
+        end = len(content) if size < 0 else size
+        self._rest = content[end:]
+        return content[:end]
