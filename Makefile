@@ -22,7 +22,7 @@ MINUTES     ?= 20
 OPTIONS     := $(STUDY) --cluster $(CLUSTER) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod test test-fast check bench fuzz clean active-environment
+.PHONY: help study plan selftest report paper data check-cluster lab torch dali gpu tensorflow horovod horovod-tensorflow test test-fast check bench fuzz clean active-environment
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -67,6 +67,9 @@ tensorflow: $(READY) ## install TensorFlow, for its strategies and its parameter
 
 horovod: torch ## build Horovod for that PyTorch, 2-5 minutes once, and check it
 	@$(PYTHON) -m tools.install_horovod
+
+horovod-tensorflow: $(READY) ## build Horovod for TensorFlow 2.15 in an environment of its own, 2-5 minutes once
+	@$(PYTHON) -m tools.install_horovod_tensorflow
 
 test: $(READY) ## lint, type-check and run all tests; what this machine can't run is skipped and listed
 	@$(MAKE) --no-print-directory check

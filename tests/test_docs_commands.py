@@ -15,7 +15,8 @@ from tests.docs import PAGES, blocks
 RUN_ELSEWHERE = {
     r"make test(-fast)?": (".ci/run", "make test"),
     r"make dali": ("Makefile", "-m tools.install_dali"),
-    r"make (torch|horovod).*": ("Makefile", "-m tools.install_torch"),
+    r"make (torch|horovod)( .*)?": ("Makefile", "-m tools.install_torch"),
+    r"make horovod-tensorflow": ("Makefile", "-m tools.install_horovod_tensorflow"),
     r"make tensorflow": ("Makefile", "-m tools.install_tensorflow"),
     r"make gpu .*": ("tests/test_setup.py", "install_gpu.install("),
     r"python -m tools\.install_(torch|horovod)": ("Makefile", "-m tools.install_horovod"),

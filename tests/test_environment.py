@@ -16,7 +16,7 @@ from packaging.version import Version
 import dlperf_study
 from dlperf_study import __main__ as command_line
 from dlperf_study.paths import PROJECT
-from tools import horovod_build, installer
+from tools import horovod_build, install_horovod_tensorflow, installer
 from tools.install_dali import DALI
 from tools.install_tensorflow import TENSORFLOW
 from tools.install_torch import TORCH
@@ -80,6 +80,16 @@ def test_a_framework_to_compare_is_pinned_the_same_everywhere(part, page):
     assert str(requirement) == f"{requirement.name}=={version}"
     assert str(requirement) in installer.requirements(installer.pins(f"requirements-{part}.lock"))
     assert str(version) in (PROJECT / "docs" / page).read_text(encoding="utf-8")
+
+
+def test_horovod_for_tensorflow_is_pinned_by_a_lock_of_its_own():
+    pinned = pins(install_horovod_tensorflow.LOCK)
+    needed = [Requirement("tensorflow-cpu==2.15.1"), Requirement("numpy<2"), *EXTRAS["horovod"]]
+    assert all(pinned[requirement.name] in requirement.specifier for requirement in needed)
+    page = (PROJECT / "docs" / "tensorflow.md").read_text(encoding="utf-8")
+    assert f"TensorFlow {pinned['tensorflow-cpu']}" in page
+    assert f"Horovod {pinned['horovod']}" in page
+    assert f"/{install_horovod_tensorflow.ENVIRONMENT.name}/" in (PROJECT / ".gitignore").read_text(encoding="utf-8")
 
 
 def test_dali_is_pinned_the_same_everywhere():

@@ -13,7 +13,7 @@ import pytest
 from dlperf_study.paths import PROJECT
 from tests.requirements import PYTHON_HEADERS, need
 from tests.shell_program import program
-from tools import install_gpu
+from tools import install_gpu, install_horovod_tensorflow
 from tools.horovod_build import build_options, compiler_for_torch, key, wheel_folder
 from tools.install_torch import TORCH
 from tools.installer import InstallationError, Log, are_installed, misfits, need_free, pins
@@ -182,6 +182,14 @@ def test_what_the_user_asks_of_horovod_replaces_the_contrary_default() -> None:
     assert options["HOROVOD_GPU_OPERATIONS"] == "NCCL"
     assert options["HOROVOD_WITH_GLOO"] == "1"
     assert "HOROVOD_WITHOUT_MPI" not in options
+
+
+def test_horovod_for_tensorflow_takes_the_same_options_and_is_built_for_tensorflow_alone() -> None:
+    options = install_horovod_tensorflow.build_options({"HOROVOD_GPU_OPERATIONS": "NCCL", "PATH": "/bin"})
+    assert options["HOROVOD_WITH_TENSORFLOW"] == options["HOROVOD_WITHOUT_PYTORCH"] == "1"
+    assert options["HOROVOD_GPU_OPERATIONS"] == "NCCL"
+    assert "PATH" not in options
+    assert install_horovod_tensorflow.key(options) != install_horovod_tensorflow.key({})
 
 
 @pytest.mark.parametrize("option", ["HOROVOD_GPU_OPERATIONS", "HOROVOD_NCCL_HOME", "HOROVOD_CUDA_HOME", "CXX"])

@@ -35,6 +35,7 @@ TRAINING_FILES = {
 SLOW_FILES = {
     "audit/test_fuzz.py",
     "data_sources/test_failing_runs.py",
+    "data_sources/test_tensorflow_batches.py",
     "frameworks/test_failing_ranks.py",
     "frameworks/test_paddle_training.py",
     "frameworks/test_synchronous_servers.py",

@@ -26,13 +26,18 @@ def augmented(image: Any, size: int, generator: Any, out: Any) -> None:
     import numpy as np
     from PIL.Image import Resampling
 
-    box = random_box(image.width, image.height, generator)
+    box, is_mirrored = random_draws(image.width, image.height, generator)
     pixels = np.asarray(image.resize((size, size), Resampling.BILINEAR, box))
-    if generator.random() < 0.5:
+    if is_mirrored:
         pixels = pixels[:, ::-1]
-    for channel, (scale, offset) in enumerate(_normalisation()):
+    for channel, (scale, offset) in enumerate(normalisation()):
         np.multiply(pixels[..., channel], scale, out=out[channel], casting="unsafe")
         out[channel] += offset
+
+
+def random_draws(width: int, height: int, generator: Any) -> tuple[Box, bool]:
+    """Return the part of an image that is cut out, and whether it is mirrored."""
+    return random_box(width, height, generator), bool(generator.random() < 0.5)
 
 
 def random_box(width: int, height: int, generator: Any) -> Box:
@@ -56,7 +61,7 @@ def _central_box(width: int, height: int) -> Box:
 
 
 @cache
-def _normalisation() -> list[tuple[Any, Any]]:
+def normalisation() -> list[tuple[Any, Any]]:
     """Return (scale, offset), float32, of each channel, by which values from 0 to 255 become normalised ones."""
     import numpy as np
 

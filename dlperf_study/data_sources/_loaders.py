@@ -1,5 +1,4 @@
-"""The loaders of the libraries, each with its own worker processes. A library that loads otherwise, such as tf.data,
-gets a function here.
+"""The loaders of the libraries, each with its own worker processes; those of TensorFlow are threads.
 
 Every function gets samples, of which ``samples[position]`` is image [3, S, S] float32 and label int64, the positions of
 each batch, the number of worker processes, at least 1, and how many batches they prepare ahead. It returns an iterator
@@ -7,11 +6,12 @@ of batches: tensors of the library, on the CPU.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dlperf_study.data_sources._base import Batch, Consumer
 from dlperf_study.data_sources._samples import batch_positions
+from dlperf_study.data_sources._tensorflow_loaders import load_images, load_samples
 from dlperf_study.errors import ImageSetError, RunError
 from dlperf_study.study.configuration import Configuration
 
@@ -53,14 +53,22 @@ def batches_per_worker(prefetch: int, workers: int) -> int:
     return math.ceil(prefetch / workers)
 
 
-LOADERS: dict[str, Loader] = {"paddle": paddle_loader, "torch": torch_loader}
+#: Of samples that Python makes, and of images, which TensorFlow decodes itself.
+LOADERS: dict[str, Loader] = {"paddle": paddle_loader, "torch": torch_loader, "tensorflow": load_samples}
+IMAGE_LOADERS: dict[str, Loader] = LOADERS | {"tensorflow": load_images}
 
 
 class LoadedBatches:
-    """What the loader of a library delivers to a rank; without workers the rank makes them itself, numpy arrays."""
+    """What one of ``loaders`` delivers to a rank; without workers the rank makes batches itself, numpy arrays."""
 
     def __init__(
-        self, samples: Any, configuration: Configuration, consumer: Consumer, workers: int, prefetch: int
+        self,
+        samples: Any,
+        configuration: Configuration,
+        consumer: Consumer,
+        loaders: Mapping[str, Loader],
+        workers: int,
+        prefetch: int,
     ) -> None:
         self._source = configuration.data_source
         self._samples = _ReportingSamples(samples)
@@ -68,7 +76,7 @@ class LoadedBatches:
         # Without workers, a loader of PaddlePaddle that meets a broken image would wait for ever.
         self._batches: Any = map(samples.batch, positions)
         if workers:
-            self._batches = LOADERS[consumer.library](self._samples, positions, workers, prefetch)
+            self._batches = loaders[consumer.library](self._samples, positions, workers, prefetch)
 
     def next(self) -> Batch:
         """Wait for the next batch.
@@ -104,13 +112,13 @@ class _ReportingSamples:
     def __init__(self, samples: Any) -> None:
         from multiprocessing import SimpleQueue
 
-        self._samples = samples
+        self.samples = samples
         self._errors: SimpleQueue[str] = SimpleQueue()
 
     def __getitem__(self, position: int) -> tuple[Any, Any]:
         """Return a sample; an error is reported, and raised."""
         try:
-            image, label = self._samples[position]
+            image, label = self.samples[position]
         except ImageSetError as error:
             self._errors.put(str(error))
             raise

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.data_sources._augmentation import augmented
+from dlperf_study.data_sources._augmentation import augmented, random_draws
 from dlperf_study.data_sources._base import Batch, Consumer
 from dlperf_study.image_sets.image_set import FOLDER_VARIABLE, ImageSet
 from dlperf_study.image_sets.opening import open_image_set
@@ -25,22 +25,22 @@ class Samples:
 
     def __init__(self, image_set: ImageSet, image_size: int, seed: int) -> None:
         self.image_set = image_set
-        self._size, self._seed = image_size, seed
-        self._pass = -1
-        self._order: Any = ()
+        self.size, self._seed = image_size, seed
+        # In one variable: threads may ask for samples of two passes at once.
+        self._order: tuple[int, Any] = (-1, ())
 
     def __getitem__(self, position: int) -> tuple[Any, Any]:
         """Return image [3, S, S] float32 and label [] int64; raises ImageSetError, with the file, for a broken one."""
         import numpy as np
 
-        image = np.empty((3, self._size, self._size), dtype=np.float32)
+        image = np.empty((3, self.size, self.size), dtype=np.float32)
         return image, self._write(position, image)
 
     def batch(self, positions: range) -> Batch:
         """Return images [N, 3, S, S] float32 and labels [N] int64; raises ImageSetError as for one sample."""
         import numpy as np
 
-        images = np.empty((len(positions), 3, self._size, self._size), dtype=np.float32)
+        images = np.empty((len(positions), 3, self.size, self.size), dtype=np.float32)
         labels = np.empty(len(positions), dtype=np.int64)
         for row, position in enumerate(positions):
             labels[row] = self._write(position, images[row])
@@ -48,22 +48,33 @@ class Samples:
 
     def _write(self, position: int, image: Any) -> Any:
         """Write the image of a position to an array; return its label."""
-        import numpy as np
-
-        index = self._index(position)
-        generator = np.random.default_rng((self._seed, CROP, position))
-        augmented(self.image_set.image(index), self._size, generator, image)
+        index = self.index(position)
+        augmented(self.image_set.image(index), self.size, self._generator(position), image)
         return self.image_set.labels[index]
 
-    def _index(self, position: int) -> int:
+    def draws(self, position: int, width: int, height: int) -> tuple[Any, Any]:
+        """Return which box [4] of the image at a position is cut out, and whether it is mirrored."""
+        import numpy as np
+
+        box, is_mirrored = random_draws(width, height, self._generator(position))
+        return np.array(box, dtype=np.float64), np.bool_(is_mirrored)
+
+    def _generator(self, position: int) -> Any:
+        import numpy as np
+
+        return np.random.default_rng((self._seed, CROP, position))
+
+    def index(self, position: int) -> int:
         """Return which image of the set is at a position: every pass has a random order of its own."""
         import numpy as np
 
         pass_number, offset = divmod(position, len(self.image_set))
-        if pass_number != self._pass:
+        pass_of_order, order = self._order
+        if pass_of_order != pass_number:
             generator = np.random.default_rng((self._seed, ORDER, pass_number))
-            self._pass, self._order = pass_number, generator.permutation(len(self.image_set))
-        return int(self._order[offset])
+            order = generator.permutation(len(self.image_set))
+            self._order = pass_number, order
+        return int(order[offset])
 
 
 def image_set_of_this_process() -> ImageSet:

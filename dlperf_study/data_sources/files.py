@@ -1,5 +1,6 @@
-"""Images from files, decoded and augmented in the worker processes of the library's own loader.
+"""Images from files, decoded and augmented by the workers of the library's own loader.
 
+These are processes, in which Pillow decodes; those of TensorFlow are threads, in which TensorFlow does.
 Batches are tensors of the library, on the CPU: those of the loader, not copied. Without workers the rank makes them
 itself, as arrays of numpy.
 """
@@ -7,7 +8,7 @@ itself, as arrays of numpy.
 from collections.abc import Iterator
 
 from dlperf_study.data_sources._base import Consumer, DataSource
-from dlperf_study.data_sources._loaders import LOADERS, LoadedBatches, batches_per_worker
+from dlperf_study.data_sources._loaders import IMAGE_LOADERS, LoadedBatches, batches_per_worker
 from dlperf_study.data_sources._samples import samples_of
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 
@@ -16,7 +17,8 @@ WORKERS, PREFETCH_BATCHES = 2, 4
 
 def open_files(configuration: Configuration, consumer: Consumer) -> LoadedBatches:
     """Start the workers of a rank, which read its images."""
-    return LoadedBatches(samples_of(configuration), configuration, consumer, *workers_and_prefetch(configuration))
+    samples, workers = samples_of(configuration), workers_and_prefetch(configuration)
+    return LoadedBatches(samples, configuration, consumer, IMAGE_LOADERS, *workers)
 
 
 def workers_and_prefetch(configuration: Configuration) -> tuple[int, int]:
@@ -41,7 +43,7 @@ DATA_SOURCE = DataSource(
     name="files",
     open=open_files,
     obstacles=obstacles,
-    libraries=tuple(LOADERS),
+    libraries=tuple(IMAGE_LOADERS),
     batches_ahead=batches_ahead,
     packages=("pillow",),
     settings={"image_set": "none", "data_workers": WORKERS, "prefetch_batches": PREFETCH_BATCHES},

@@ -1,5 +1,7 @@
 """A Python dataset behind the loader of the training library: worker processes, shared memory and prefetch.
 
+The workers of TensorFlow are threads, which share Python's lock.
+
 Batches are tensors of the library, on the CPU; without workers the rank makes them itself, as numpy's arrays. The
 samples are made up, or images of an image set.
 """
@@ -14,7 +16,8 @@ WORKERS, PREFETCH_BATCHES = 1, 2
 
 def open_dataset(configuration: Configuration, consumer: Consumer) -> LoadedBatches:
     """Start the workers of a rank."""
-    return LoadedBatches(host_samples(configuration), configuration, consumer, *workers_and_prefetch(configuration))
+    samples, workers = host_samples(configuration), workers_and_prefetch(configuration)
+    return LoadedBatches(samples, configuration, consumer, LOADERS, *workers)
 
 
 def workers_and_prefetch(configuration: Configuration) -> tuple[int, int]:

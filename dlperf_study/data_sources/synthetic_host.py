@@ -1,6 +1,6 @@
 """Random values that the training library makes on the host, anew for every step, and that travel to the device.
 
-Makes tensors of the library. Uniform values of variance 1: both libraries make them from a seed of their own, which the
+Makes tensors of the library. Uniform values of variance 1: each library makes them from a seed of their own, which the
 seed of the configuration, the rank and the step determine.
 """
 
@@ -37,8 +37,22 @@ def torch_batch(configuration: Configuration, seed: int) -> Batch:
     return images, torch.randint(configuration.classes, shape[:1], generator=generator)
 
 
+def tensorflow_batch(configuration: Configuration, seed: int) -> Batch:
+    """Return a batch of TensorFlow's tensors on the CPU."""
+    import tensorflow as tf
+
+    shape = [configuration.batch_per_device, 3, configuration.image_size, configuration.image_size]
+    with tf.device("/CPU:0"):
+        images = tf.random.stateless_uniform(shape, [seed, 0], -LARGEST_VALUE, LARGEST_VALUE)
+        return images, tf.random.stateless_uniform(shape[:1], [seed, 1], 0, configuration.classes, tf.int64)
+
+
 #: How each library makes a batch from a seed.
-MAKERS: Mapping[str, Callable[[Configuration, int], Batch]] = {"paddle": paddle_batch, "torch": torch_batch}
+MAKERS: Mapping[str, Callable[[Configuration, int], Batch]] = {
+    "paddle": paddle_batch,
+    "torch": torch_batch,
+    "tensorflow": tensorflow_batch,
+}
 
 
 class HostBatches:

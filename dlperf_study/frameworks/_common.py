@@ -13,6 +13,8 @@ from dlperf_study.study.configuration import Configuration
 LEARNING_RATE = 0.001
 MOMENTUM = 0.9
 START_SECONDS = 60.0
+#: Bytes of one element of a gradient on the link, by its compression.
+ELEMENT_BYTES = {"none": 4, "fp16": 2}
 
 
 def checksum(arrays: list[Any]) -> str:

@@ -15,7 +15,6 @@ from dlperf_study.frameworks._base import (
     Levels,
     Stopwatch,
     data_source_obstacles,
-    missing_library,
     model_obstacles,
     unbuilt_levels,
 )
@@ -29,7 +28,7 @@ DECIDED_VARIABLES = (
     *("TF_CONFIG", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"),
     _tensorflow_devices.MEMORY_GROWTH,
 )
-GPU_REMEDY = "make gpu TENSORFLOW_INDEX=default"
+REMEDY, GPU_REMEDY = "make tensorflow", "make gpu TENSORFLOW_INDEX=default"
 LEVELS: Levels = BUILT_LEVELS | {
     "precision": ("fp32", "tf32", "amp_fp16", "amp_bf16"),
     "loss_scaling": ("none", "dynamic", "static"),
@@ -45,13 +44,11 @@ REFUSED_ON_CPUS = {
 def obstacles(
     configuration: Configuration,
     cluster: ClusterView,
-    version: str | None,
     levels: Levels,
     settings: tuple[str, ...] = (),
     refused: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Yield each reason why TensorFlow can't run the configuration."""
-    yield from missing_library("tensorflow", version, "make tensorflow")
     yield from unbuilt_levels(configuration, levels, settings, refused)
     yield from _number_formats.scaling_obstacles(configuration)
     yield from _number_formats.device_obstacles(configuration, cluster.device)
@@ -66,7 +63,7 @@ def obstacles(
 class TensorflowTrainer:
     """One rank; each framework adds how gradients travel.
 
-    ``exchange_threads``: how many threads of a process TensorFlow exchanges gradients with.
+    ``exchange_threads``: how many threads of a process exchange gradients; ``element_bytes``: of one of these.
     """
 
     exchange_threads: int
@@ -78,6 +75,7 @@ class TensorflowTrainer:
     def __init__(self, configuration: Configuration, rank: int, world_size: int, exchange_kind: str) -> None:
         self.rank, self.world_size, self.exchange_kind = rank, world_size, exchange_kind
         self._configuration = configuration
+        self.element_bytes = _common.ELEMENT_BYTES[configuration.gradient_compression]
         _tensorflow_precision.set_tf32(configuration)
 
     def description(self) -> dict[str, Any]:
@@ -93,7 +91,7 @@ class TensorflowTrainer:
             "cuda": str(tf.sysconfig.get_build_info().get("cuda_version", "")),
             "device": "gpu" if _tensorflow_devices.on_gpu() else "cpu",
             "parameters": elements,
-            "gradient_bytes": 4 * elements if is_exchanging else 0,
+            "gradient_bytes": self.element_bytes * elements if is_exchanging else 0,
             "exchange_threads": self.exchange_threads if is_exchanging else 0,
         } | _common.model_facts(self._configuration)
 

@@ -15,7 +15,6 @@ from dlperf_study.frameworks._base import (
     Stopwatch,
     common_environment,
     gpu_environment,
-    network_environment,
 )
 from dlperf_study.frameworks._gpu_support import GpuSupport
 from dlperf_study.study.configuration import Configuration
@@ -33,7 +32,7 @@ def environment(configuration: Configuration, cluster: ClusterView, node: int) -
     variables = common_environment(configuration) | {VISIBLE_DEVICES: ""}
     if cluster.device != "gpu":
         return variables
-    variables |= gpu_environment(cluster, node) | network_environment(configuration, cluster, node)
+    variables |= gpu_environment(cluster, node)
     return variables | _number_formats.environment(configuration, cluster.device) | {MEMORY_GROWTH: "true"}
 
 

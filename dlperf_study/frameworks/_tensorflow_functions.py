@@ -61,7 +61,8 @@ class FunctionTrainer(TensorflowTrainer, ABC):
     @contextmanager
     def local_updates(self) -> Iterator[None]:
         """Let ranks update by their own gradients; at the end every variable has the value from before."""
-        trained = [*self.network.parameters, *self.network.statistics, *filter(None, self._velocities)]
+        velocities = [velocity for velocity in self._velocities if velocity is not None]
+        trained = [*self.network.parameters, *self.network.statistics, *velocities]
         variables = [*map(self._own, trained), *self._scaler.variables]
         values = [variable.numpy() for variable in variables]
         yield

@@ -45,8 +45,6 @@ LEVELS: Levels = BUILT_LEVELS | {
 _NO_O2 = "PyTorch's autocast keeps parameters in float32; the level O2, which does not, is Paddle's"
 REFUSED_PRECISIONS = {precision: f"precision {precision}: {_NO_O2}" for precision in REDUCED_PARAMETERS}
 GPU_REMEDY = "make gpu TORCH_INDEX=ADDRESS"
-#: Bytes of one element of a gradient on the link.
-ELEMENT_BYTES = {"none": 4, "fp16": 2}
 
 
 def obstacles(
@@ -123,7 +121,7 @@ class TorchTrainer:
         import torch
 
         exchanged = replicated_parameters(self._layer) if self.world_size > 1 else []
-        element_bytes = ELEMENT_BYTES[self._configuration.gradient_compression]
+        element_bytes = _common.ELEMENT_BYTES[self._configuration.gradient_compression]
         return {
             "library": "torch",
             "library_version": torch.__version__,
@@ -185,7 +183,8 @@ class TorchTrainer:
     def _leading(self, buffers: list[Any], size: int) -> list[Any]:
         """Return buffers, the last one cut, that hold the first ``size`` bytes of ``buffers``."""
         counts = [buffer.numel() for buffer in buffers]
-        leading = _common.leading_counts(counts, size // ELEMENT_BYTES[self._configuration.gradient_compression])
+        element_bytes = _common.ELEMENT_BYTES[self._configuration.gradient_compression]
+        leading = _common.leading_counts(counts, size // element_bytes)
         return [buffer.flatten()[:count] for buffer, count in zip(buffers, leading, strict=False)]
 
     def _step(self, model: Any, optimizer: Any, update: Callable[[Any, Any], None] | None = None) -> "TrainingStep":

@@ -2,26 +2,19 @@
 
 import copy
 import os
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from dlperf_study.frameworks import _common, _torch_common
+from dlperf_study.frameworks import _horovod, _torch_common
 from dlperf_study.frameworks._allocators import TorchAllocator
-from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node
+from dlperf_study.frameworks._base import ClusterView, Framework
 from dlperf_study.frameworks._gpu_support import GpuSupport, nccl_version
 from dlperf_study.frameworks._torch_common import TorchTrainer
 from dlperf_study.study.configuration import Configuration
-from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
-
-SETTINGS = ("fusion_mib", "cycle_time_ms", "hierarchical")
-MIB = 2**20
-#: The GPUs that are visible to ranks, a list for each node.
-GPUS_OF_NODES = "DLPERF_STUDY_GPUS_OF_NODES"
-#: The files of the launcher: one folder per rank, one file per stream.
-RANK_OUTPUT = r"ranks/rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)"
+from dlperf_study.study.job import Job
 
 
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
@@ -32,41 +25,12 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
         yield f"memory_format {configuration.memory_format}: Horovod exchanges contiguous gradients only"
     if configuration.hierarchical and cluster.device != "gpu":
         yield "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
-    yield from _torch_common.obstacles(configuration, cluster, version, "horovod", "make horovod", SETTINGS)
+    yield from _torch_common.obstacles(configuration, cluster, version, "horovod", "make horovod", _horovod.SETTINGS)
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
-    """Return one ``horovodrun`` on the first node; it reaches the other nodes by a command named ``ssh``.
-
-    A single process prints into its launcher's log: Horovod 0.28.1 can't name the output folder of one rank.
-    Without ``--disable-cache`` it remembers for an hour which hosts it could reach.
-    """
-    python, devices = cluster.python_for("horovod_torch"), configuration.devices_per_node
-    hosts = ",".join(f"{{host_{node}}}:{devices}" for node in range(configuration.nodes))
-    argv = (
-        *(python, "-m", "horovod.runner.launch", "--gloo"),
-        *("--num-proc", str(configuration.world_size), "--hosts", hosts),
-        *("--start-timeout", str(round(_common.START_SECONDS))),
-        *(("--output-filename", "{run}/scratch/ranks") if configuration.world_size > 1 else ()),
-        *(("--network-interfaces", "{interface_0}", "--disable-cache") if configuration.nodes > 1 else ()),
-        *(python, "-u", "-m", "dlperf_study.worker"),
-    )
-    environment = _torch_common.environment(configuration, cluster, 0) | settings(configuration)
-    gpus = gpus_per_node(configuration, cluster)
-    if gpus and configuration.nodes > 1:
-        environment[GPUS_OF_NODES] = " ".join(f"{{devices_{node}}}" for node in range(configuration.nodes))
-    task = Task(name="horovodrun", role=TaskRole.TRAINER, node=0, argv=argv, environment=environment)
-    return Job((task,), nodes=configuration.nodes, rank_output=RANK_OUTPUT, gpus_per_node=gpus, starts_other_nodes=True)
-
-
-def settings(configuration: Configuration) -> dict[str, str]:
-    """Return the settings of Horovod; a value that the configuration leaves to Horovod is not set."""
-    values = {
-        "HOROVOD_FUSION_THRESHOLD": configuration.fusion_mib * MIB if configuration.fusion_mib >= 0 else None,
-        "HOROVOD_CYCLE_TIME": configuration.cycle_time_ms if configuration.cycle_time_ms >= 0 else None,
-        "HOROVOD_HIERARCHICAL_ALLREDUCE": 1 if configuration.hierarchical else None,
-    }
-    return {name: str(value) for name, value in values.items() if value is not None}
+    """Return one ``horovodrun`` on the first node."""
+    return _horovod.job(configuration, cluster, _torch_common.environment(configuration, cluster, 0))
 
 
 def gpu_support() -> GpuSupport:
@@ -76,15 +40,6 @@ def gpu_support() -> GpuSupport:
     return replace(_torch_common.gpu_support(), nccl=nccl_version(hvd.nccl_built()))
 
 
-def show_gpus_of_node(environment: MutableMapping[str, str]) -> None:
-    """Show a rank the GPUs of its node: ``horovodrun`` gives all ranks the environment of the first one.
-
-    Call this before CUDA is first used. Among ranks of equal local rank, Horovod counts nodes by its cross rank.
-    """
-    if GPUS_OF_NODES in environment:
-        environment[VISIBLE_DEVICES] = environment[GPUS_OF_NODES].split()[int(environment["HOROVOD_CROSS_RANK"])]
-
-
 class HorovodTrainer(TorchTrainer):
     """One rank under Horovod's optimizer; alone, the plain one."""
 
@@ -92,7 +47,7 @@ class HorovodTrainer(TorchTrainer):
     exchange_threads = 2
 
     def __init__(self, configuration: Configuration) -> None:
-        show_gpus_of_node(os.environ)
+        _horovod.show_gpus_of_node(os.environ)
         import horovod.torch as hvd
 
         hvd.init()
@@ -195,11 +150,8 @@ FRAMEWORK = Framework(
     trainer=HorovodTrainer,
     further_packages=("torch",),
     tracing={"HOROVOD_TIMELINE": "{run}/timeline.json"},
-    environment_prefixes=("HOROVOD_",),
-    decided_variables=(
-        *("HOROVOD_AUTOTUNE", "HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD"),
-        *("HOROVOD_HIERARCHICAL", "HOROVOD_TIMELINE"),
-    ),
+    environment_prefixes=(_horovod.ENVIRONMENT_PREFIX,),
+    decided_variables=_horovod.DECIDED_VARIABLES,
     gpu_support=gpu_support,
     compilers=_torch_common.COMPILERS,
     gpu_remedy=f"{_torch_common.GPU_REMEDY} && make horovod HOROVOD_GPU_OPERATIONS=NCCL",

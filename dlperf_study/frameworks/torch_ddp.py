@@ -10,7 +10,7 @@ from typing import Any
 from dlperf_study.frameworks import _common, _torch_common
 from dlperf_study.frameworks._allocators import TorchAllocator
 from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node, network_environment
-from dlperf_study.frameworks._torch_common import ELEMENT_BYTES, TorchTrainer
+from dlperf_study.frameworks._torch_common import TorchTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Task, TaskRole
 
@@ -135,7 +135,7 @@ class DataParallelTrainer(TorchTrainer):
     def _buffers(self) -> list[Any]:
         """The buffers of an exchange; gradients are distributed over them in the first step."""
         buckets = [bucket.buffer() for bucket in self._model.reducer._get_zeros_like_grad_buckets()]
-        compressed = ELEMENT_BYTES[self._configuration.gradient_compression] == 2
+        compressed = _common.ELEMENT_BYTES[self._configuration.gradient_compression] == 2
         return [buffer.half() if compressed else buffer for buffer in buckets]
 
 

@@ -76,7 +76,7 @@ def test_the_ranks_share_every_pass_over_the_set_and_each_pass_has_its_order(fol
         for batch in islice(batch_positions(configuration(**READING), rank), 4):
             positions.extend(batch)
     assert sorted(positions) == list(range(2 * count))
-    passes = [[samples._index(position) for position in range(first, first + count)] for first in (0, count)]
+    passes = [[samples.index(position) for position in range(first, first + count)] for first in (0, count)]
     assert sorted(passes[0]) == sorted(passes[1]) == list(range(count))
     assert passes[0] != passes[1]
 

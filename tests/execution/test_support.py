@@ -73,7 +73,7 @@ def test_a_python_for_a_framework_that_does_not_exist_is_a_mistake() -> None:
     with pytest.raises(StudyFileError) as caught:
         unsupported_here(configuration(), cluster)
     assert str(caught.value).startswith(
-        "cluster example: python has a key 'horovod'; did you mean horovod_torch? the frameworks are "
+        "cluster example: python has a key 'horovod'; did you mean horovod_tensorflow or horovod_torch? the "
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.errors import StudyFileError
-from dlperf_study.frameworks.horovod_torch import GPUS_OF_NODES, show_gpus_of_node
+from dlperf_study.frameworks._horovod import GPUS_OF_NODES, show_gpus_of_node
 from dlperf_study.paths import PROJECT
 from dlperf_study.study.configuration import Configuration, parameters_of
 from dlperf_study.study.job import TaskRole
@@ -23,6 +23,7 @@ CPUS = Cluster("cpus", nodes=2, devices_per_node=4, device="cpu", device_name="a
 GPUS = replace(CPUS, device="gpu", device_name="a GPU")
 DDP, HOROVOD = configuration(framework="torch_ddp"), configuration(framework="horovod_torch")
 MIRRORED = configuration(framework="tensorflow_mirrored", memory_format="nhwc")
+HOROVOD_TENSORFLOW = replace(MIRRORED, framework="horovod_tensorflow")
 SERVED = replace(MIRRORED, framework="tensorflow_ps", strategy="sync", servers=1)
 LOCAL = configuration(framework="paddle_ps", strategy="local")
 SHARDED = {"model": "arcface_resnet50", "classifier": "sharded"}
@@ -32,6 +33,7 @@ WITH_A_DEFAULT = [
 REMEDIES = {
     "torch_ddp": "make torch",
     "horovod_torch": "make horovod",
+    "horovod_tensorflow": "make horovod-tensorflow",
     "tensorflow_mirrored": "make tensorflow",
     "tensorflow_ps": "make tensorflow",
 }
@@ -49,6 +51,8 @@ FOLDER = PROJECT / "dlperf_study"
         ("horovod-one_process", HOROVOD, CPUS),
         ("horovod-two_nodes", replace(HOROVOD, nodes=2, fusion_mib=64, cycle_time_ms=0.5), CPUS),
         ("horovod-gpus", replace(HOROVOD, nodes=2, devices_per_node=2, fusion_mib=0, hierarchical=True), GPUS),
+        ("horovod_tensorflow-two_nodes", replace(HOROVOD_TENSORFLOW, nodes=2, fusion_mib=64), CPUS),
+        ("horovod_tensorflow-gpus", replace(HOROVOD_TENSORFLOW, nodes=2, devices_per_node=2, hierarchical=True), GPUS),
         ("tensorflow_mirrored-two_nodes", replace(MIRRORED, nodes=2, devices_per_node=2), CPUS),
         ("tensorflow_ps-two_nodes", replace(SERVED, nodes=2, servers=3), CPUS),
         ("tensorflow_mirrored-gpus", replace(MIRRORED, nodes=2, devices_per_node=2, memory_format="nchw"), GPUS),
@@ -113,6 +117,8 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
         (replace(HOROVOD, memory_format="nhwc"), "Horovod exchanges contiguous gradients only"),
         (replace(HOROVOD, hierarchical=True), "gloo, which exchanges between CPUs, ignores it"),
         (replace(HOROVOD, **SHARDED), "which Horovod does not start"),
+        (replace(HOROVOD_TENSORFLOW, servers=1), "all-reduce has no parameter servers"),
+        (replace(HOROVOD_TENSORFLOW, hierarchical=True), "gloo, which exchanges between CPUs, ignores it"),
         (replace(MIRRORED, servers=1), "all-reduce has no parameter servers"),
         (replace(SERVED, servers=0), "strategy sync needs servers of at least 1"),
         (replace(SERVED, optimizer="momentum"), "optimizer momentum is not built for tensorflow_ps (built: sgd)"),
@@ -183,6 +189,21 @@ def test_a_missing_library_is_a_reason(name: str) -> None:
     reason = "; ".join(frameworks.load(name).obstacles(of_framework, CPUS, None))
     assert "is not installed" in reason
     assert f"`{remedy}` installs it" in reason
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [
+        ("2.15.1 with horovod 0.28.1", ""),
+        ("", ""),
+        ("2.20.0 with horovod 0.28.1", "has tensorflow 2.20.0 with horovod 0.28.1, but Horovod 0.28.1 trains with "),
+        ("2.15.1 with horovod None", "horovod is not installed in the Python that the cluster file names"),
+    ],
+)
+def test_horovod_for_tensorflow_needs_a_python_of_its_own(version: str, reason: str) -> None:
+    reasons = list(frameworks.load("horovod_tensorflow").obstacles(HOROVOD_TENSORFLOW, CPUS, version))
+    assert len(reasons) == bool(reason)
+    assert all(reason in obstacle for obstacle in reasons)
 
 
 @pytest.mark.parametrize("version", ["3.1.0", "3.2", "4.0.0"])

@@ -120,6 +120,7 @@ def test_levels_that_are_not_built_stay_in_the_plan_with_their_reason():
         "data_source python_dataset is not built",
         "data_source zmq is not built",
         "strategy sync is not built",
+        "framework horovod_tensorflow is not built",
         "framework horovod_torch is not built",
         "framework tensorflow_mirrored is not built",
         "framework tensorflow_ps is not built",

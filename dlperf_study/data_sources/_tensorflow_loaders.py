@@ -1,0 +1,117 @@
+"""``tf.data`` as a loader: its workers are threads of the process that trains, as many as there should be workers."""
+
+from collections.abc import Callable, Iterator
+from itertools import chain, tee
+from typing import Any
+
+from dlperf_study.data_sources._augmentation import normalisation
+from dlperf_study.data_sources._base import Batch
+from dlperf_study.data_sources._samples import Samples
+from dlperf_study.image_sets.formats.class_folders import ClassFolders
+
+
+def load_samples(samples: Any, positions: Iterator[range], workers: int, prefetch: int) -> Iterator[Batch]:
+    """Load samples that Python makes, one at a time: the threads share Python's lock."""
+    import tensorflow as tf
+
+    def sample(position: Any) -> tuple[Any, Any]:
+        made = tf.numpy_function(lambda number: samples[int(number)], [position], (tf.float32, tf.int64))
+        return tf.ensure_shape(made[0], [3, None, None]), tf.ensure_shape(made[1], [])
+
+    batch, positions = _first(positions)
+    rows = tf.data.Dataset.from_generator(
+        lambda: chain.from_iterable(positions), output_signature=tf.TensorSpec([], tf.int64)
+    )
+    return iter(_loaded(rows, sample, len(batch), workers, prefetch))
+
+
+def load_images(reporting: Any, positions: Iterator[range], workers: int, prefetch: int) -> Iterator[Batch]:
+    """Load images that TensorFlow decodes, cuts, scales and normalises.
+
+    Order, cuts and flips are those of the other loaders; its decoder and its scaling round in other ways than Pillow.
+    """
+    import tensorflow as tf
+
+    samples: Samples = reporting.samples
+    positions, of_failure = tee(positions)
+    batch, positions = _first(positions)
+    is_encoded = isinstance(samples.image_set, ClassFolders)
+    content = tf.TensorSpec([], tf.string) if is_encoded else tf.TensorSpec([None, None, 3], tf.uint8)
+    scalar = tf.TensorSpec([], tf.int64)
+    rows = tf.data.Dataset.from_generator(
+        lambda: _contents(samples, positions, is_encoded), output_signature=(scalar, scalar, content)
+    )
+    batches = iter(_loaded(rows, _image_sample(samples, is_encoded), len(batch), workers, prefetch))
+    for of_batch in of_failure:
+        try:
+            images, labels = next(batches)
+        except tf.errors.OpError:
+            # Its message does not name the file; Pillow's does, if it can't decode the image either.
+            for position in of_batch:
+                reporting[position]
+            raise
+        yield images, labels
+
+
+def _first(positions: Iterator[range]) -> tuple[range, Iterator[range]]:
+    """Return the positions of the first batch, and the iterator with them."""
+    first = next(positions)
+    return first, chain([first], positions)
+
+
+def _loaded(rows: Any, sample: Callable[..., Any], batch: int, workers: int, prefetch: int) -> Any:
+    """Return the dataset of the batches of the samples of rows, made by threads of its own."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = workers
+    options.autotune.enabled = False
+    with tf.device("/CPU:0"):
+        samples = rows.map(sample, num_parallel_calls=workers, deterministic=True)
+        return samples.batch(batch).prefetch(prefetch).with_options(options)
+
+
+def _contents(samples: Samples, positions: Iterator[range], is_encoded: bool) -> Iterator[tuple[int, Any, Any]]:
+    """Yield position, label, and the file of an image or its pixels [height, width, 3]."""
+    import numpy as np
+
+    image_set: Any = samples.image_set
+    for position in chain.from_iterable(positions):
+        index = samples.index(position)
+        content = image_set.files[index] if is_encoded else np.asarray(image_set.image(index))
+        yield position, image_set.labels[index], content
+
+
+def _image_sample(samples: Samples, is_encoded: bool) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
+    """Return what makes a sample of position, label and content."""
+    import tensorflow as tf
+
+    def sample(position: Any, label: Any, content: Any) -> tuple[Any, Any]:
+        image = content
+        if is_encoded:
+            image = tf.io.decode_jpeg(tf.io.read_file(content), channels=3, dct_method="INTEGER_ACCURATE")
+        height, width = tf.unstack(tf.shape(image)[:2])
+        draws = tf.numpy_function(samples.draws, [position, width, height], (tf.float64, tf.bool))
+        box, is_mirrored = tf.ensure_shape(draws[0], [4]), tf.ensure_shape(draws[1], [])
+        return _augmented(image, samples.size, tf.cast(box, tf.float32), is_mirrored), label
+
+    return sample
+
+
+def _augmented(image: Any, size: int, box: Any, is_mirrored: Any) -> Any:
+    """Return the box of an image, scaled, perhaps mirrored, and normalised: float32 [3, size, size]."""
+    import tensorflow as tf
+
+    left, top, right, bottom = tf.unstack(box)
+    scale = tf.stack([size / (bottom - top), size / (right - left)])
+    # The filter reads beyond the box, as Pillow's does.
+    scaled = tf.raw_ops.ScaleAndTranslate(
+        images=image[None],
+        size=[size, size],
+        scale=scale,
+        translation=-scale * tf.stack([top, left]),
+        kernel_type="triangle",
+    )[0]
+    pixels = tf.round(tf.cond(is_mirrored, lambda: tf.reverse(scaled, [1]), lambda: scaled))
+    factors, offsets = zip(*normalisation(), strict=True)
+    return tf.ensure_shape(tf.transpose(pixels * factors + offsets, [2, 0, 1]), [3, size, size])
