@@ -20,16 +20,20 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-import papermill
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.paths import jupyter_runtime_dir
-from papermill.clientwrap import PapermillNotebookClient
-from papermill.engines import NBClientEngine, papermill_engines
-from papermill.exceptions import PapermillException
 
+from dlperf_study.supervision.absent_module import absent_module
 from dlperf_study.supervision.forked_kernel import ForkedKernel, ForkedKernelProvisioner
 from dlperf_study.supervision.owned_folder import OwnedFolder
 from dlperf_study.supervision.processes import DRIVER_MARK, end_marked, ending_words, new_mark, stopped_names
+
+# With it, jsonschema compiles a grammar of addresses when it is imported: a second of each process, for nothing here.
+with absent_module("rfc3987_syntax"):
+    import papermill
+    from papermill.clientwrap import PapermillNotebookClient
+    from papermill.engines import NBClientEngine, papermill_engines
+    from papermill.exceptions import PapermillException
 
 #: Where Jupyter puts the sockets and keys of its kernels.
 RUNTIME_VARIABLE = "JUPYTER_RUNTIME_DIR"

@@ -47,6 +47,16 @@ def execution(folder: Path, cell: str) -> Execution:
     return Execution(source, folder / "executed.ipynb", {}, folder / "failure.txt", {"ADDED": "by the driver"})
 
 
+def test_no_grammar_of_addresses_is_compiled_for_notebooks() -> None:
+    """It takes a second of each process; who wants the module gets it."""
+    code = (
+        "import sys, dlperf_study.report.pages.pages, dlperf_study.execution.driver, nbconvert\n"
+        "print('papermill' in sys.modules, 'lark' in sys.modules); import rfc3987_syntax"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "True False\n"), done.stderr
+
+
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[NotebookProcess]:
     started = NotebookProcess(execution(tmp_path, CELL))
