@@ -6,6 +6,7 @@ published points are named here too: by what distinguishes them from the others 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -154,12 +155,17 @@ class Group:
     @property
     def reference(self) -> Any:
         """The row of the reference."""
-        return next(self.rows.itertuples())
+        return self._members[0]
 
     @property
     def compared(self) -> list[Any]:
         """The rows that are compared with it."""
-        return list(self.rows.itertuples())[1:]
+        return self._members[1:]
+
+    # A tuple of all columns takes milliseconds.
+    @cached_property
+    def _members(self) -> list[Any]:
+        return list(self.rows.itertuples())
 
     @property
     def measured(self) -> pd.DataFrame:
@@ -182,13 +188,13 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
 def _group(members: pd.DataFrame, factors: list[str]) -> Group:
     rows = members.sort_values("is_reference", ascending=False, kind="stable")
     # A tuple of all columns would take most of the time of a report with many groups.
-    needed = rows[[*dict.fromkeys((*factors, *_GROUP_COLUMNS))]]
-    reference = next(needed.itertuples())
+    needed = list(rows[[*dict.fromkeys((*factors, *_GROUP_COLUMNS))]].itertuples())
+    reference = needed[0]
     shared = [name for name in factors if len(rows) > 1 and rows[name].nunique() == 1]
     differing = [name for name in factors if name not in shared]
     other_factors = [name for name in differing if name not in ("framework", "strategy")]
     labels, other_differences = [], []
-    for row in needed.itertuples():
+    for row in needed:
         devices = counted(row.world_size, "device") if row.world_size != reference.world_size else ""
         labels.append(joined(_differences(row, reference, differing), devices) or display_name(row.framework))
         other_differences.append(_differences(row, reference, other_factors))
