@@ -33,9 +33,12 @@ from dlperf_study.plan.plan import Plan
 TABLES_IN_MEMORY = (TableName.RUNS, TableName.CONFIGURATIONS, TableName.DIAGNOSTICS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
-    """The tables of one study, with the columns that ``columns`` defines, its plan, and the folder of their files."""
+    """The tables of one study, with the columns that ``columns`` defines, its plan, and the folder of their files.
+
+    Its tables do not change: what is derived from them is kept.
+    """
 
     plan: Plan
     folder: Path

@@ -6,7 +6,7 @@ published points are named here too: by what distinguishes them from the others 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pandas as pd
@@ -19,6 +19,8 @@ from dlperf_study.report.formatting import display_name, is_missing, level_name
 from dlperf_study.wording import counted
 
 SEPARATOR = " · "
+#: Every table, figure and sentence of a page asks for the series of its dataset, and for those of parts of it.
+DATASETS = 16
 #: What may vary within a group without being a factor of the study.
 _COUNTED = (("nodes", "node"), ("servers", "server"))
 #: The columns that name a configuration within its series. A tuple of all columns would take thirty times as long.
@@ -51,6 +53,7 @@ class Series:
         return measured_rows(self.rows)
 
 
+@lru_cache(DATASETS)
 def all_series(dataset: Dataset) -> list[Series]:
     """Return every series of the study, in the order of the plan.
 
@@ -76,6 +79,7 @@ def measured_rows(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["throughput"].notna()]
 
 
+@lru_cache(DATASETS)
 def varying_factors(dataset: Dataset) -> list[str]:
     """Return the varying parameters that distinguish lines, as the analysis splits its curves."""
     rows = dataset.configurations
@@ -95,6 +99,7 @@ def short_labels(series: list[Series]) -> list[str]:
     return [SEPARATOR.join(part for part in label if part not in common) for label in labels]
 
 
+@lru_cache(DATASETS)
 def configuration_labels(dataset: Dataset) -> dict[str, str]:
     """Return what each configuration is called, by identity: its series and its devices."""
     series = all_series(dataset)
@@ -173,6 +178,7 @@ class Group:
         return measured_rows(self.rows)
 
 
+@lru_cache(DATASETS)
 def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     """Return every group of the study or of one of its models, in the order of the plan."""
     positions = {}
