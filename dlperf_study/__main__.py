@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from dlperf_study import __version__
+from dlperf_study.diagnostic import Severity
 from dlperf_study.errors import DlperfStudyError, UnsupportedError
 from dlperf_study.interruption import interrupt_once
 from dlperf_study.paths import StudyPaths, image_sets_folder, outputs_folder
@@ -178,12 +179,21 @@ def data(options: argparse.Namespace) -> int:
 def audit(options: argparse.Namespace) -> int:
     """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
     from dlperf_study.audit.audit import audit, describe
+    from dlperf_study.audit.reading.description import describe_columns
+    from dlperf_study.audit.reading.files import TableFormat
     from dlperf_study.audit.result_frames import results_of_sources
-    from dlperf_study.audit.table_file import read_results
+    from dlperf_study.audit.table_file import read_tables
 
-    results = read_results(options.table) if options.table else results_of_sources()
-    _print(describe(audit(results)))
-    return 0
+    if options.table:
+        tables = read_tables(options.table, TableFormat(options.separator, options.decimal))
+        _print(f"{describe_columns(tables)}\n")
+        results = tables.results
+    else:
+        results = results_of_sources()
+    check_results = audit(results)
+    _print(describe(check_results, options.all))
+    is_wrong = any(result.count(Severity.ERROR) for result in check_results)
+    return 1 if options.strict and is_wrong else 0
 
 
 def ingest(options: argparse.Namespace) -> int:
@@ -326,8 +336,7 @@ def _parser() -> argparse.ArgumentParser:
     images_help = "a folder of images; without one, the set of photographs is made"
     _add_command(commands, data).add_argument("folder", nargs="?", type=Path, help=images_help)
     _add_selftest_options(_add_command(commands, selftest))
-    table_help = "a CSV file; without one, the published figures"
-    _add_command(commands, audit).add_argument("table", nargs="?", type=Path, help=table_help)
+    _add_audit_options(_add_command(commands, audit))
     _add_ingest_options(_add_command(commands, ingest))
     return parser
 
@@ -357,6 +366,27 @@ def _add_selftest_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="the short form: a few pairs, short windows")
     parser.add_argument("--pairs", type=_number_of_pairs, default=0, help="without it 20, in the short form 3")
     parser.add_argument("--cluster", default="local", help="a cluster file of this machine: a name or a path")
+
+
+def _add_audit_options(parser: argparse.ArgumentParser) -> None:
+    table_help = "a CSV, Markdown or Excel file; without one, the published figures"
+    parser.add_argument("table", nargs="?", type=Path, help=table_help)
+    parser.add_argument(
+        "--separator", type=_separator, default=",", help="of the fields of a CSV file; without it a comma"
+    )
+    decimal_help = "the sign of decimals in the table; without it a point, where any number has one"
+    parser.add_argument("--decimal", choices=(".", ","), default="", help=decimal_help)
+    parser.add_argument("--all", action="store_true", help="print every diagnostic, also if many are alike")
+    parser.add_argument("--strict", action="store_true", help="end with exit code 1 if there is an error")
+
+
+def _separator(argument: str) -> str:
+    """Return the separator of fields; argparse shows the message of the error."""
+    if argument in ("tab", "\\t"):
+        return "\t"
+    if len(argument) != 1:
+        raise argparse.ArgumentTypeError(f"{argument!r} is no single character, nor tab")
+    return argument
 
 
 def _add_ingest_options(parser: argparse.ArgumentParser) -> None:

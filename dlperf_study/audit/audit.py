@@ -1,6 +1,6 @@
 """All checks over a table of results, and their diagnostics as text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from dlperf_study.audit import checks
@@ -12,6 +12,10 @@ from dlperf_study.wording import counted, first_of
 
 #: How many cells of a diagnostic are listed at most.
 MOST_CELLS = 3
+#: How many diagnostics of one check and severity are printed at most, unless all are wanted.
+MOST_OF_A_KIND = 20
+#: Checks that compare a number with a limit or a list, and not with the numbers next to it.
+_OF_SINGLE_NUMBERS = ("sign", "durations", "wholes", "known_names")
 
 
 def audit(results: Results) -> list[AuditResult]:
@@ -30,8 +34,19 @@ def audit(results: Results) -> list[AuditResult]:
     return check_results
 
 
-def describe(check_results: Sequence[AuditResult]) -> str:
-    """Return what each check examined, then every diagnostic, errors first."""
+def uncompared_tables(results: Results) -> list[str]:
+    """Return the names of the tables in which no check compares two numbers."""
+    names = []
+    for name, cells in grouped(results.cells, lambda cell: str(cell.get("table") or cell.get("source") or "")).items():
+        table = Results(tuple(cells))
+        comparing = (checks.load(check) for check in checks.names() if check not in _OF_SINGLE_NUMBERS)
+        if not any(True for check in comparing for _ in check.examine(table)):
+            names.append(name)
+    return names
+
+
+def describe(check_results: Sequence[AuditResult], with_all: bool = False) -> str:
+    """Return what each check examined, then the diagnostics, errors first: all, or some of those that are alike."""
     headings = ("check", "question", "examined", "examines", "result")
     rows: list[tuple[str, ...]] = []
     diagnostics: list[AuditDiagnostic] = []
@@ -40,13 +55,28 @@ def describe(check_results: Sequence[AuditResult]) -> str:
         rows.append((result.name, check.question, str(result.examined), check.examines, severity_counts(result)))
         diagnostics.extend(result.diagnostics)
     paragraphs = [text_table(headings, rows)]
-    for diagnostic in most_severe_first(diagnostics):
+    for diagnostic in most_severe_first(diagnostics) if with_all else _some_of_each(diagnostics):
         paragraph = f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}\n"
         paragraph += f"  cells: {cited_cells(diagnostic)}"
         if diagnostic.explanations:
             paragraph += f"\n  possible explanations: {'; or '.join(diagnostic.explanations)}"
         paragraphs.append(paragraph)
-    return "\n\n".join(paragraphs)
+    return "\n\n".join([*paragraphs, *([] if with_all else _left_out(diagnostics))])
+
+
+def _by_kind(diagnostics: Iterable[AuditDiagnostic]) -> dict[tuple[Severity, str], list[AuditDiagnostic]]:
+    return grouped(most_severe_first(diagnostics), lambda diagnostic: (diagnostic.severity, diagnostic.check))
+
+
+def _some_of_each(diagnostics: Iterable[AuditDiagnostic]) -> Iterator[AuditDiagnostic]:
+    for group in _by_kind(diagnostics).values():
+        yield from group[:MOST_OF_A_KIND]
+
+
+def _left_out(diagnostics: Iterable[AuditDiagnostic]) -> Iterator[str]:
+    for (severity, check), group in _by_kind(diagnostics).items():
+        if len(group) > MOST_OF_A_KIND:
+            yield f"{counted(len(group) - MOST_OF_A_KIND, severity.value)} ({check}) more: --all prints them"
 
 
 def cited_cells(diagnostic: AuditDiagnostic) -> str:

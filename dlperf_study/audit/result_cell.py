@@ -84,13 +84,23 @@ def quotient(
     return low / largest, high / smallest
 
 
-def integer_quotient(numerator: int, denominator: PrintedNumber) -> tuple[Fraction, Fraction]:
-    """Return the bounds of an integer over a positive printed number, rounded or truncated."""
+def integer_quotient(numerator: int | Fraction, denominator: PrintedNumber) -> tuple[Fraction, Fraction]:
+    """Return the bounds of an exact number over a positive printed number, rounded or truncated."""
     smallest, largest = denominator.bounds(truncated=True)
     return numerator / largest, numerator / smallest
 
 
 THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE = "throughput", "speedup", "efficiency", "relative_throughput"
+#: Rates that everyday tables print. Tokens are no samples, and the rate of one device is not that of the job.
+TOKENS, STEPS = "tokens_per_second", "steps_per_second"
+SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE = "samples_per_second_per_device", "tokens_per_second_per_device"
+#: A result whose quantity its table does not say.
+UNNAMED, STANDARD_DEVIATION = "unnamed_result", "standard_deviation"
+#: What only tables of others print, and no study measures.
+EVERYDAY_METRICS = (TOKENS, STEPS, SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE, UNNAMED, STANDARD_DEVIATION)
+#: The rates that ratios may be made from, the first that a table prints; and those of one device.
+RATES_OF_DEVICE = (SAMPLES_OF_DEVICE, TOKENS_OF_DEVICE)
+RATES = (THROUGHPUT, TOKENS, *RATES_OF_DEVICE)
 #: The estimator of our own rates.
 GEOMETRIC_MEAN = "geometric mean"
 #: Columns that are equal for two numbers of the same configuration: our parameters, and those of publications.

@@ -11,7 +11,16 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.analysis.scaling import series_factors
-from dlperf_study.audit.result_cell import CONFIGURATION, GEOMETRIC_MEAN, SIZES, THROUGHPUT, PrintedNumber, ResultCell
+from dlperf_study.audit.result_cell import (
+    CONFIGURATION,
+    EVERYDAY_METRICS,
+    GEOMETRIC_MEAN,
+    RATES,
+    SIZES,
+    THROUGHPUT,
+    PrintedNumber,
+    ResultCell,
+)
 from dlperf_study.audit.results import Results
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.dataset.dataset import Dataset
@@ -26,7 +35,7 @@ VALUE, METRIC = "value", "metric"
 #: Metrics that are conditions where they have a column of their own.
 _COUNTS = ("batch_per_device", "batches_per_task", "samples_per_task")
 #: The columns of a wide frame that hold measurements.
-METRIC_COLUMNS = (*(name for name in METRICS if name not in _COUNTS), "relative_throughput")
+METRIC_COLUMNS = (*(name for name in METRICS if name not in _COUNTS), "relative_throughput", *EVERYDAY_METRICS)
 #: The suffixes of the columns with the bounds of an interval.
 _BOUNDS = ("low", "high")
 _MEASURED = {*METRIC_COLUMNS, *(f"{metric}_{bound}" for bound in _BOUNDS for metric in METRIC_COLUMNS)}
@@ -40,7 +49,7 @@ _BASELINES = {
 _NO_CONDITIONS = {
     *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
     *("repetition", "repeats", "role", "runs", "runs_of", "baseline", "low", "high", "metric", "series", "identity"),
-    *(*SIZES, *METRIC_COLUMNS, "measured_rounds"),
+    *(*SIZES, *METRIC_COLUMNS, "measured_rounds", "tokens_per_sample", "tokens_per_step"),
 }
 #: Conditions among the dataset's columns, besides the parameters of a configuration.
 _OUR_CONDITIONS = (
@@ -105,7 +114,8 @@ def long_frame(wide: pd.DataFrame, source: str) -> pd.DataFrame:
                     cell[bound] = row[f"{metric}_{bound}"]
             baseline_identity = row.get(_BASELINES.get(metric, ""))
             if baseline_identity:
-                cell["baseline"] = f"{source}/{baseline_identity}/{THROUGHPUT}"
+                rate = next((name for name in RATES if name in row), THROUGHPUT)
+                cell["baseline"] = f"{source}/{baseline_identity}/{rate}"
             cells.append(cell)
     columns = None if cells else [*dict.fromkeys([*wide.columns, "cell", METRIC, VALUE])]
     return pd.DataFrame(cells, columns=columns)

@@ -12,7 +12,20 @@ import numpy as np
 
 from dlperf_study.analysis.scaling import CurvePoint, CurveStep, unexplained_steps
 from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate, Sample, log_ratio
-from dlperf_study.audit.result_cell import CONFIGURATION, EFFICIENCY, SIZES, SPEEDUP, THROUGHPUT, ResultCell
+from dlperf_study.audit.result_cell import (
+    CONFIGURATION,
+    EFFICIENCY,
+    RATES,
+    RATES_OF_DEVICE,
+    SIZES,
+    SPEEDUP,
+    THROUGHPUT,
+    TOKENS,
+    ResultCell,
+)
+
+#: The rates of a job, which make curves.
+_CURVES = (THROUGHPUT, TOKENS)
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -113,10 +126,16 @@ class Results:
         curve = (ratio.metric, ratio.series)
         if self._unit_ratios[curve]:
             return self._unit_rates[curve]
+        if elsewhere := self._unit_ratios_elsewhere(ratio):
+            return _common_rate([self.rate_at(unit) for unit in elsewhere])
         if ratio.metric != EFFICIENCY:
             return None
-        rates = self._by_series.get((THROUGHPUT, ratio.series), [])
+        rates = next(filter(None, (self._by_series.get((metric, ratio.series)) for metric in RATES)), [])
         return _common_rate([rate for rate in rates if rate.world_size == 1])
+
+    def rate_at(self, cell: ResultCell) -> ResultCell | None:
+        """Return the rate at the point of a cell: of the metrics of rates, the first that the table prints there."""
+        return next(filter(None, (self.at_same_point(cell, metric) for metric in RATES)), None)
 
     def baseline_devices(self, ratio: ResultCell) -> int | None:
         """Return the number of devices a ratio is relative to, also where the table prints no rates."""
@@ -127,6 +146,24 @@ class Results:
             return None
         sizes = {unit.world_size for unit in self._unit_ratios[ratio.metric, ratio.series]}
         return sizes.pop() if len(sizes) == 1 else None
+
+    def _unit_ratios_elsewhere(self, ratio: ResultCell) -> list[ResultCell]:
+        """Return the ratios of 1, at the fewest devices, of a curve that differs from that of a ratio in one condition.
+
+        Empty if there are several such curves: speedups in half precision may be relative to full precision.
+        """
+        units = []
+        for unit in self._units_of_table.get((ratio.metric, ratio.table), []):
+            names = [name for name in (*CONFIGURATION, *ratio.extra_conditions) if name not in SIZES]
+            if sum(unit.get(name) != ratio.get(name) for name in names) == 1:
+                units.append(unit)
+        fewest = min((unit.world_size or math.inf for unit in units), default=math.inf)
+        at_fewest = [unit for unit in units if unit.world_size in (fewest, None)]
+        return at_fewest if len({unit.series for unit in at_fewest}) == 1 else []
+
+    @cached_property
+    def _units_of_table(self) -> dict[tuple[Any, ...], list[ResultCell]]:
+        return grouped((cell for cell in self._summaries if cell.value == 1), lambda cell: (cell.metric, cell.table))
 
     def separating_conditions(self, ratio: ResultCell) -> list[str]:
         """Return the conditions in which a ratio differs from every ratio of 1 in its table.
@@ -159,7 +196,7 @@ class Results:
         """The rate that the ratios of 1 on each curve have in common, by metric and series."""
         rates = {}
         for curve, units in self._unit_ratios.items():
-            rates[curve] = _common_rate([self.at_same_point(unit, THROUGHPUT) for unit in units])
+            rates[curve] = _common_rate([self.rate_at(unit) for unit in units])
         return rates
 
     @cached_property
@@ -173,17 +210,17 @@ class Results:
     def curves(self) -> Iterator[list[Rate]]:
         """Yield the throughputs of each series with at least two points, by number of devices.
 
-        A series without throughputs is represented by its speedups, which rise and fall in the same way; runs with a
-        mean and a median by their median.
+        Tokens are a curve of their own. A series without rates is represented by its speedups, which rise and fall in
+        the same way; runs with a mean and a median by their median.
         """
         rates = []
-        for cell in self.of(THROUGHPUT, SPEEDUP):
-            has_rates = cell.metric == SPEEDUP and (THROUGHPUT, cell.series) in self._by_series
+        for cell in self.of(*_CURVES, SPEEDUP):
+            has_rates = cell.metric == SPEEDUP and any((rate, cell.series) in self._by_series for rate in _CURVES)
             has_median = cell.estimator == "mean" and (cell.metric, *cell.point, "median") in self._by_estimator
             if cell.world_size and cell.world_size > 0 and cell.printed.is_positive and not (has_rates or has_median):
                 rates.append(self.rate(cell))
-        rates.sort(key=lambda rate: (rate.cell.series, rate.cell.estimator, rate.point.devices))
-        for _, group in groupby(rates, key=lambda rate: (rate.cell.series, rate.cell.estimator)):
+        rates.sort(key=lambda rate: (*_curve_of(rate.cell), rate.point.devices))
+        for _, group in groupby(rates, key=lambda rate: _curve_of(rate.cell)):
             curve = list(group)
             if len(curve) > 1:
                 yield curve
@@ -244,6 +281,10 @@ class Results:
         yield from grouped(cells, lambda cell: (cell.table, *map(cell.get, names))).values()
 
 
+def _curve_of(cell: ResultCell) -> tuple[str, str, str]:
+    return cell.series, cell.estimator, cell.metric
+
+
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Return items by their key, in their order."""
     groups: dict[Key, list[Item]] = {}
@@ -288,10 +329,14 @@ def _printed_logarithm(cell: ResultCell) -> Estimate:
 
 
 def device_share(ratio: ResultCell, baseline: ResultCell) -> Fraction:
-    """Return baseline devices / devices for an efficiency, 1 for any other ratio."""
-    if ratio.metric != EFFICIENCY:
-        return Fraction(1)
-    return Fraction(baseline.world_size or 1, ratio.world_size or 1)
+    """Return baseline devices / devices for an efficiency, 1 for any other ratio; of rates of one device the reverse.
+
+    Of these, an efficiency is the quotient itself, and a speedup that × devices / baseline devices.
+    """
+    share = Fraction(baseline.world_size or 1, ratio.world_size or 1)
+    if baseline.metric in RATES_OF_DEVICE:
+        return 1 / share if ratio.metric == SPEEDUP else Fraction(1)
+    return share if ratio.metric == EFFICIENCY else Fraction(1)
 
 
 def recomputed(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Fraction:

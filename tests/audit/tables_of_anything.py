@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dlperf_study.audit.audit import audit, describe
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
-from dlperf_study.audit.table_file import read_results
+from dlperf_study.audit.table_file import read_tables
 from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import TableError
 from dlperf_study.published.source import METRICS
@@ -90,7 +90,7 @@ def audit_or_refuse(path: Path, content: str | bytes) -> None:
     """Fail unless a table is audited, or refused in one message."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
     try:
-        results = read_results(path)
+        results = read_tables(path).results
     except TableError:
         return
     assert describe(audit(results))

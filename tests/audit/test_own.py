@@ -4,7 +4,7 @@ import pytest
 
 from dlperf_study.audit.audit import audit
 from dlperf_study.audit.result_frames import results_of_dataset
-from dlperf_study.audit.table_file import read_results
+from dlperf_study.audit.table_file import read_tables
 from dlperf_study.dataset.dataset import collect
 from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_plan, write_run, write_study
 
@@ -116,7 +116,7 @@ def test_nothing_measured_is_nothing_examined(paths):
 
 
 def test_the_csv_of_a_study_can_be_audited_too(dataset, paths):
-    results = read_results(paths.dataset / "configurations.csv")
+    results = read_tables(paths.dataset / "configurations.csv").results
     checked = {one.name: one for one in audit(results)}
     assert [diagnostic for one in checked.values() for diagnostic in one.diagnostics] == []
     assert checked["ratios"].examined == 6

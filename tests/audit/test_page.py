@@ -5,7 +5,7 @@ import re
 from dlperf_study.audit import checks
 from dlperf_study.audit.audit import audit, describe
 from dlperf_study.audit.result_frames import results_of_sources
-from dlperf_study.audit.table_file import read_results
+from dlperf_study.audit.table_file import read_tables
 from dlperf_study.diagnostic import Severity
 from dlperf_study.paths import PROJECT
 
@@ -19,7 +19,7 @@ def block(language):
 
 def test_the_example_has_the_output_on_the_page(tmp_path):
     (tmp_path / "table.csv").write_text(block("csv"))
-    _, *diagnostics = describe(audit(read_results(tmp_path / "table.csv"))).split("\n\n")
+    _, *diagnostics = describe(audit(read_tables(tmp_path / "table.csv").results)).split("\n\n")
     assert diagnostics == [block("text").rstrip()]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dlperf_study.audit.audit import audit
-from dlperf_study.audit.table_file import read_results
+from dlperf_study.audit.table_file import read_tables
 
 _RUNS = "cell,metric,value,world_size,estimator,runs_of"
 _V100 = "resnet50,224,fp16,Tesla V100-SXM2-16GB"
@@ -135,7 +135,7 @@ def checks_that_find(tmp_path):
     def find(table):
         path = tmp_path / "table.csv"
         path.write_text(table.replace("|", "\n") + "\n")
-        return [checked.name for checked in audit(read_results(path)) if checked.diagnostics]
+        return [checked.name for checked in audit(read_tables(path).results) if checked.diagnostics]
 
     return find
 

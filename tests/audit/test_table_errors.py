@@ -1,6 +1,6 @@
 import pytest
 
-from dlperf_study.audit.table_file import MOST_ERRORS, TableErrors, error_prefix
+from dlperf_study.audit.reading.table_errors import MOST_ERRORS, TableErrors, error_prefix
 from dlperf_study.errors import TableError
 
 

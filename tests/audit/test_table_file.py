@@ -1,6 +1,7 @@
 import pytest
 
-from dlperf_study.audit.table_file import finite, is_no_number, without_commas
+from dlperf_study.audit.reading.numbers import is_no_number, without_commas
+from dlperf_study.audit.table_file import finite
 from dlperf_study.errors import TableError
 
 

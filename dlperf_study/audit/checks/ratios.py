@@ -7,7 +7,7 @@ from operator import truediv
 from statistics import mean
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
-from dlperf_study.audit.result_cell import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT, ResultCell, quotient
+from dlperf_study.audit.result_cell import EFFICIENCY, RATES_OF_DEVICE, RELATIVE, SPEEDUP, ResultCell, quotient
 from dlperf_study.audit.results import Results, device_share, recomputed
 from dlperf_study.diagnostic import Severity
 
@@ -24,7 +24,8 @@ _FEWER_DIGITS = "it may have been typed with fewer digits"
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every ratio."""
     for ratio in results.of(SPEEDUP, EFFICIENCY, RELATIVE):
-        rate, baseline = results.at_same_point(ratio, THROUGHPUT), results.baseline_of(ratio)
+        baseline = results.baseline_of(ratio)
+        rate = results.at_same_point(ratio, baseline.metric) if baseline else None
         if baseline is None:
             yield _missing_baseline(results, ratio)
         elif not baseline.printed.is_positive:
@@ -59,7 +60,7 @@ def _per_cent_suspicion(ratio: ResultCell) -> str:
 def _compare(results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> AuditDiagnostic | None:
     cells = (ratio, rate, baseline)
     expected = recomputed(ratio, rate, baseline)
-    devices = f" × {baseline.world_size} / {ratio.world_size}" if ratio.metric == EFFICIENCY else ""
+    devices = _devices_phrase(ratio, baseline)
     computation = f"{rate.text} / {baseline.text}{devices} = {float(expected):.5g}, printed {ratio.text}"
     roundings = ratio.printed.roundings_from(expected)
     if roundings:
@@ -74,9 +75,21 @@ def _compare(results: Results, ratio: ResultCell, rate: ResultCell, baseline: Re
     computation += ": it fits no rounding"
     if _is_within_bounds(ratio, rate, baseline, truncated=True):
         return AuditDiagnostic(Severity.WARNING, cells, computation, (_TRUNCATED, _OTHER_RATES))
+    if baseline.series != rate.series and not ratio.baseline:
+        computation += ": the row of the ratio of 1 is in other conditions, and may not be its baseline"
+        return AuditDiagnostic(Severity.WARNING, cells, computation, (_OTHER_RATES,))
     names = "; ".join(islice(_fitting_quotients(results, ratio, rate, baseline), MOST_ALTERNATIVES))
     computation += f". It would fit {names}" if names else _per_cent_suspicion(ratio)
     return AuditDiagnostic(Severity.ERROR, cells, computation, (_OTHER_RATES,))
+
+
+def _devices_phrase(ratio: ResultCell, baseline: ResultCell) -> str:
+    """Return the factor of the devices in the formula of a ratio, if it has one."""
+    if ratio.metric == EFFICIENCY and baseline.metric not in RATES_OF_DEVICE:
+        return f" × {baseline.world_size} / {ratio.world_size}"
+    if device_share(ratio, baseline) != 1:
+        return f" × {ratio.world_size} / {baseline.world_size}"
+    return ""
 
 
 def _is_of_common_rounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> bool:
@@ -100,7 +113,7 @@ def _is_within_bounds(ratio: ResultCell, rate: ResultCell, baseline: ResultCell,
 def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, baseline: ResultCell) -> Iterator[str]:
     """Yield each quotient with another baseline, another rate, or means of runs, that would print like the ratio."""
     share = device_share(ratio, baseline)
-    for cell in results.of(THROUGHPUT):
+    for cell in results.of(baseline.metric):
         if cell.get("source") != rate.get("source"):
             continue
         is_baseline = cell.world_size == baseline.world_size and cell is not baseline

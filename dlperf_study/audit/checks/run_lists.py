@@ -7,7 +7,7 @@ from itertools import combinations
 from statistics import geometric_mean, mean, median
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check, texts_phrase
-from dlperf_study.audit.result_cell import GEOMETRIC_MEAN, THROUGHPUT, ResultCell
+from dlperf_study.audit.result_cell import GEOMETRIC_MEAN, RATES, UNNAMED, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 from dlperf_study.wording import counted
@@ -26,7 +26,7 @@ _EXPLANATIONS = (
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield two results for every summary with a list of its runs: of its value and of the number of runs."""
-    for summary in results.of(THROUGHPUT):
+    for summary in results.of(*RATES, UNNAMED):
         runs = results.runs_of(summary)
         if not runs:
             continue
@@ -56,9 +56,12 @@ def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnost
 
 
 def _is_computed_from(summary: ResultCell, runs: list[ResultCell], estimator: Estimator) -> bool:
-    """Return whether a summary that was never printed is that of its runs; the last digits of these are rounded too."""
+    """Return whether a summary may be that of its runs before their last digits were rounded.
+
+    So is one that was never printed, and a mean: it is made of all runs, where a median is one of them.
+    """
     low, high = (Fraction(estimator([run.printed.bounds()[side] for run in runs])) for side in (0, 1))
-    return summary.printed.computed and summary.printed.overlaps(low, high)
+    return (summary.printed.computed or estimator is mean) and summary.printed.overlaps(low, high)
 
 
 def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:

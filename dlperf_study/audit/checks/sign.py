@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
-from dlperf_study.audit.result_cell import EFFICIENCY, RELATIVE, SPEEDUP, THROUGHPUT
+from dlperf_study.audit.result_cell import EFFICIENCY, RATES, RELATIVE, SPEEDUP, STEPS
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 
-METRICS = (THROUGHPUT, SPEEDUP, EFFICIENCY, RELATIVE, "step_seconds", "task_process_seconds")
+METRICS = (*RATES, STEPS, SPEEDUP, EFFICIENCY, RELATIVE, "step_seconds", "task_process_seconds")
 _EXPLANATIONS = ("it may have been rounded away, or stand for no number",)
 
 

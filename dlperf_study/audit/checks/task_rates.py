@@ -1,9 +1,17 @@
-"""Rates and times: samples of all devices / seconds of a task or a step is the rate."""
+"""Rates and times: samples, or tokens, of all devices or of one / seconds of a task or a step is the rate."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 
 from dlperf_study.audit.audit_check import FAR_APART, AuditDiagnostic, Check
-from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell, integer_quotient
+from dlperf_study.audit.result_cell import (
+    SAMPLES_OF_DEVICE,
+    THROUGHPUT,
+    TOKENS,
+    TOKENS_OF_DEVICE,
+    ResultCell,
+    integer_quotient,
+)
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 
@@ -14,32 +22,58 @@ _EXPLANATIONS = (
 )
 
 
+_NOUNS = {
+    THROUGHPUT: "samples",
+    SAMPLES_OF_DEVICE: "samples of a device",
+    TOKENS: "tokens",
+    TOKENS_OF_DEVICE: "tokens of a device",
+}
+
+
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every time of a task or a step, and every rate of the same configuration."""
     for seconds in results.of(TASK, STEP):
-        if seconds.metric == STEP:
-            samples = int(seconds.get("global_batch") or 0)
-        else:
-            samples = int(seconds.get("samples_per_task") or 0) * (seconds.world_size or 0)
-        if samples > 0 and seconds.printed.is_positive:
-            for rate in results.same_configuration(seconds, THROUGHPUT):
-                yield _compare(results, seconds, rate, samples)
+        if not seconds.printed.is_positive:
+            continue
+        for metric, amount in _amounts(seconds).items():
+            for rate in results.same_configuration(seconds, metric):
+                yield _compare(results, seconds, rate, amount)
 
 
-def _compare(results: Results, seconds: ResultCell, rate: ResultCell, samples: int) -> AuditDiagnostic | None:
-    expected = samples / seconds.value
+def _amounts(seconds: ResultCell) -> Mapping[str, Fraction]:
+    """Return what is processed in a time: samples and tokens, of all devices and of one, as far as they are known."""
+    devices = seconds.world_size or 0
+    if seconds.metric == TASK:
+        samples = Fraction(int(seconds.get("samples_per_task") or 0) * devices)
+        return {THROUGHPUT: samples} if samples > 0 else {}
+    samples = Fraction(int(seconds.get("global_batch") or 0))
+    if samples <= 0:
+        return {}
+    amounts = {THROUGHPUT: samples}
+    if devices:
+        amounts[SAMPLES_OF_DEVICE] = samples / devices
+    if length := int(seconds.get("sequence_length") or 0):
+        amounts[TOKENS] = samples * length
+        if devices:
+            amounts[TOKENS_OF_DEVICE] = samples * length / devices
+    return amounts
+
+
+def _compare(results: Results, seconds: ResultCell, rate: ResultCell, amount: Fraction) -> AuditDiagnostic | None:
+    expected = float(amount) / seconds.value
     # The mean of rates need not be the reciprocal of the mean of times.
     is_between, reason = _may_be_of_other_runs(results, rate, expected)
-    if rate.printed.overlaps(*integer_quotient(samples, seconds.printed)) or (rate.printed.computed and is_between):
+    if rate.printed.overlaps(*integer_quotient(amount, seconds.printed)) or (rate.printed.computed and is_between):
         return None
     excess = rate.value / expected - 1
     difference = f"{abs(excess):.1%} {'more' if excess > 0 else 'less'}"
-    computation = f"{samples} samples in {seconds.text} s are {expected:.4g} samples/s, "
+    noun, time = _NOUNS[rate.metric], seconds.text if seconds.text.endswith("s") else f"{seconds.text} s"
+    computation = f"{float(amount):.12g} {noun} in {time} are {expected:.4g} {noun.partition(' ')[0]}/s, "
     computation += f"printed {rate.text}, {difference}"
     batch_per_device = seconds.get("batch_per_device") or 0
     global_batch = int(batch_per_device * (seconds.world_size or 0))
     # The printed global batch may be wrong, and batch per device × devices fit rate and time.
-    is_other_batch = seconds.metric == STEP and global_batch not in (0, samples)
+    is_other_batch = seconds.metric == STEP and global_batch not in (0, amount) and rate.metric == THROUGHPUT
     if is_other_batch and rate.printed.overlaps(*integer_quotient(global_batch, seconds.printed)):
         computation += f". {batch_per_device:g} × {seconds.world_size} = {global_batch} samples would fit"
     if is_between:

@@ -6,7 +6,7 @@ from statistics import median
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
 from dlperf_study.audit.limits import peak_of, required_flops, work_of
-from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
+from dlperf_study.audit.result_cell import SAMPLES_OF_DEVICE, THROUGHPUT, TOKENS, TOKENS_OF_DEVICE, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 from dlperf_study.wording import counted
@@ -19,16 +19,16 @@ _COUNT = "FLOPs may be counted in another way: with recomputed activations, with
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every share of a peak, and for the FLOPs of a sample of every network of a source."""
+    """Yield a result for every share of a peak, and for the FLOPs of a sample or token of every network of a source."""
     for share in results.of(SHARE):
         flops, rate = results.at_same_point(share, FLOPS), results.at_same_point(share, THROUGHPUT)
         if flops is not None:
             yield _compare_with_flops(share, flops)
         elif rate is not None:
             yield _compare_with_rate(share, rate)
-    for flops_of_samples in _flops_by_network(results).values():
+    for network, flops_of_samples in _flops_by_network(results).items():
         if len(flops_of_samples) > 1:
-            yield _compare_rows(flops_of_samples)
+            yield _compare_rows(flops_of_samples, network[-1])
 
 
 def _compare_with_flops(share: ResultCell, flops: ResultCell) -> AuditDiagnostic | None:
@@ -54,22 +54,40 @@ def _compare_with_rate(share: ResultCell, rate: ResultCell) -> AuditDiagnostic |
     return AuditDiagnostic(Severity.ERROR, (share, rate), f"{formula}, printed {share.text}", (_PEAK, _COUNT))
 
 
-def _flops_by_network(results: Results) -> dict[tuple[str, str], dict[ResultCell, float]]:
-    """Return the FLOPs of a sample by the cell they are computed from, for each source and network."""
-    networks: dict[tuple[str, str], dict[ResultCell, float]] = {}
+def _flops_by_network(results: Results) -> dict[tuple[str, ...], dict[ResultCell, float]]:
+    """Return the FLOPs of a sample, or of a token, by the cell they are computed from.
+
+    They are compared within one source, network and size of a sample: each of these is a group.
+    """
+    networks: dict[tuple[str, ...], dict[ResultCell, float]] = {}
     for flops in results.of(FLOPS):
-        seconds, batch = results.at_same_point(flops, STEP), flops.get("global_batch")
-        if seconds is None or not batch or not flops.world_size:
+        if not flops.printed.is_positive:
             continue
-        if flops.printed.is_positive and seconds.printed.is_positive:
-            network = str(flops.get("source")), str(flops.get("model"))
-            flops_of_sample = flops.value * flops.world_size * seconds.value / batch
-            networks.setdefault(network, {})[flops] = flops_of_sample
+        network = [str(flops.get(name)) for name in ("source", "model", "sequence_length", "image_size")]
+        for item, rate_of_device in _rates_of_device(results, flops).items():
+            networks.setdefault((*network, item), {})[flops] = flops.value / rate_of_device
     return networks
 
 
-def _compare_rows(flops_of_samples: dict[ResultCell, float]) -> AuditDiagnostic | None:
-    """Find the rows with other FLOPs of a sample of the same network, beyond what rounding explains."""
+def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, float]:
+    """Return the samples and the tokens that a device processes in a second, from the rates or the time of a row."""
+    rates = {}
+    for metric, item in ((TOKENS_OF_DEVICE, "token"), (SAMPLES_OF_DEVICE, "sample")):
+        rate = results.at_same_point(flops, metric)
+        if rate is not None and rate.printed.is_positive:
+            rates[item] = rate.value
+    for metric, item in ((TOKENS, "token"), (THROUGHPUT, "sample")):
+        rate = results.at_same_point(flops, metric)
+        if item not in rates and rate is not None and rate.printed.is_positive and flops.world_size:
+            rates[item] = rate.value / flops.world_size
+    seconds, batch = results.at_same_point(flops, STEP), flops.get("global_batch")
+    if not rates and seconds is not None and seconds.printed.is_positive and batch and flops.world_size:
+        rates["sample"] = batch / seconds.value / flops.world_size
+    return rates
+
+
+def _compare_rows(flops_of_samples: dict[ResultCell, float], item: str) -> AuditDiagnostic | None:
+    """Find the rows with other FLOPs of a sample or token of the same network, beyond what rounding explains."""
     middle = median(flops_of_samples.values())
     different, rows = [], []
     for cell, flops in flops_of_samples.items():
@@ -79,7 +97,7 @@ def _compare_rows(flops_of_samples: dict[ResultCell, float]) -> AuditDiagnostic 
             rows.append(f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({flops:.4g} FLOP)")
     if not different:
         return None
-    formula = f"FLOP/s of a device × devices × step / batch is the FLOPs of a sample: {middle:.4g} in most rows"
+    formula = f"FLOP/s of a device / its {item}s/s is the FLOPs of a {item}: {middle:.4g} in most rows"
     return AuditDiagnostic(Severity.ERROR, tuple(different), f"{formula}, but {', '.join(rows)}", (_COUNT,))
 
 

@@ -1,0 +1,255 @@
+"""What the name of a column means, in everyday wording: ``Images/sec`` is a rate in samples per second.
+
+Tokens are no samples, and a rate of one device is none of the job: each has a metric of its own.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dlperf_study.audit.reading.numbers import written_number
+from dlperf_study.audit.result_cell import (
+    EFFICIENCY,
+    RELATIVE,
+    SAMPLES_OF_DEVICE,
+    SPEEDUP,
+    STEPS,
+    THROUGHPUT,
+    TOKENS,
+    TOKENS_OF_DEVICE,
+)
+
+
+class Use(StrEnum):
+    """What a column is for: a result, the condition it was measured under, one repetition, or nothing here."""
+
+    METRIC = "metric"
+    CONDITION = "condition"
+    RUN = "run"
+    SUMMARY = "summary"
+    NONE = "not used"
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a column means: the name it has here, its unit as far as its name says, its scope and its label.
+
+    ``label`` are the words that tell it from other columns of the same metric: ``async tp`` of ``Async TP tokens/s``.
+    ``reason`` is why a column is not used.
+    """
+
+    use: Use
+    name: str = ""
+    unit: str = ""
+    scope: str = ""
+    label: str = ""
+    reason: str = ""
+
+
+#: Words that mean the same, after the name was split into words in lower case.
+_SYNONYMS = {
+    **dict.fromkeys(("images", "image", "imgs", "img", "sample", "samp", "samps", "examples", "example"), "samples"),
+    **dict.fromkeys(("sequences", "sequence", "seqs", "seq", "sentences", "sentence", "frames", "pics"), "samples"),
+    **dict.fromkeys(("token", "toks", "tok"), "tokens"),
+    **dict.fromkeys(("s", "sec", "secs", "seconds"), "second"),
+    **dict.fromkeys(("iterations", "iteration", "iters", "iter", "it", "its", "step", "batches"), "steps"),
+    **dict.fromkeys(
+        ("gpus", "gpu", "devices", "chips", "chip", "cards", "card", "accelerators", "accelerator"), "device"
+    ),
+    **dict.fromkeys(
+        ("workers", "worker", "ranks", "rank", "trainers", "trainer", "tpus", "tpu", "npus", "npu"), "device"
+    ),
+    **dict.fromkeys(("nodes", "hosts", "host", "machines", "machine"), "node"),
+    **dict.fromkeys(("n", "num", "no", "nr", "nb", "count", "counts"), "number"),
+}
+#: What stands for several words.
+_PHRASES = (
+    (r"\bspeed up\b|\bacceleration ratio\b|加速比", "speedup"),
+    (r"\btps\b", "tokens per second"),
+    (r"\bips\b|\bfps\b", "samples per second"),
+    # The rates of FlagPerf's tables: with all that a run does, in training alone, and without reading data.
+    (r"\bp (whole|train|core)\b", r"samples per second \1"),
+    (r"吞吐量?", " throughput "),
+    (r"卡数", " number device "),
+)
+_NOISE = {"train", "training", "total", "overall", "global", "aggregate", "job", "throughput", "speed", "rate", "rates"}
+_NOISE |= {"model", "measured", "avg", "average", "mean", "median", "value", "perf", "performance", "of", "the", "in"}
+#: Words of the whole job.
+_OF_JOB = {"total", "overall", "global", "aggregate", "job", "all"}
+#: Rates and times with such words are of something else than training steps that were measured.
+_OTHER_THINGS = {
+    *("eval", "evaluation", "infer", "inference", "test", "valid", "validation", "decode", "prefill", "generation"),
+    *("data", "loading", "load", "forward", "backward", "communication", "comm", "allreduce", "optimizer", "compile"),
+    *("ideal", "linear", "theoretical", "expected", "target", "peak", "max", "min", "std", "stdev", "stddev"),
+    *("energy", "power", "cost", "price", "memory", "mem", "watt", "dollar"),
+}
+_RATE = re.compile(r"\b(samples|tokens|steps) (?:per|/) second\b")
+_RATE_METRICS = {
+    ("samples", False): THROUGHPUT,
+    ("samples", True): SAMPLES_OF_DEVICE,
+    ("tokens", False): TOKENS,
+    ("tokens", True): TOKENS_OF_DEVICE,
+    ("steps", False): STEPS,
+}
+_FLOPS = re.compile(r"\b(tera|giga|peta|t|g|p)?(?:flops?)\b(?: per second)?")
+_FLOP_UNITS = {"t": "TFLOP/s", "tera": "TFLOP/s", "g": "GFLOP/s", "giga": "GFLOP/s", "p": "PFLOP/s", "peta": "PFLOP/s"}
+_STEP_TIME = re.compile(
+    r"\b(?:steps|batch) (?:time|duration|latency)\b|\btime per (?:steps|batch)\b"
+    r"|\b(?:second|ms|us|milliseconds?) per (?:steps|batch)\b"
+)
+_TIME_UNITS = {
+    **dict.fromkeys(("second",), "s"),
+    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("us", "µs", "microsecond", "microseconds"), "us"),
+    **dict.fromkeys(("min", "minutes"), "min"),
+}
+_RATIOS = (
+    (re.compile(r"\brelative (?:throughput|speed|performance)\b"), RELATIVE),
+    (re.compile(r"\bspeedup\b(?: ratio| factor)?"), SPEEDUP),
+    (re.compile(r"\b(?:(?:weak|strong|parallel|scaling|scale) )*efficiency\b"), EFFICIENCY),
+    (re.compile(r"\bmfu\b|\bmodel flops? utili[sz]ation\b"), "mfu"),
+)
+#: Names of conditions, matched as a whole.
+_CONDITIONS = (
+    (r"world size|(?:total )?(?:number )?device(?: number)?", "world_size"),
+    (r"(?:number )?node(?: number)?", "nodes"),
+    (r"(?:number )?device per (?:node|server)", "devices_per_node"),
+    (r"gbs|(?:global|total|effective)(?: train)? batch(?: size)?(?: total)?|train batch size total", "global_batch"),
+    (r"(?:local|device|micro per device) (?:batch|bs)(?: size)?|lbs", "batch_per_device"),
+    (r"(?:train )?(?:per device (?:train )?)?(?:batch|bs)(?: size)?(?: per device)?", "batch"),
+    (r"samples (?:length|len)|seqlen|seq ?length|(?:max )?(?:samples|context|ctx) (?:length|len)", "sequence_length"),
+    (r"(?:train |input )?samples (?:size|resolution)|resolution|input size", "image_size"),
+    (r"tokens per samples", "tokens_per_sample"),
+    (r"tokens per steps", "tokens_per_step"),
+    (r"precision|dtype|data type|compute dtype|数据精度", "precision"),
+    (r"model(?: id| name| size)?|network|backbone|模型", "model"),
+    (r"device(?: type| model| name)|hardware", "device_name"),
+    (
+        r"[tpcevd]p|vpp|sp|fsdp|tensor parallel(?: size)?|pipeline parallel(?: size)?|data parallel(?: size)?",
+        "parallel",
+    ),
+    (r"mbs|micro batch(?: size)?", "micro batch"),
+)
+_RUN = re.compile(r"(?:run|trial|rep|repeat|repetition|seed|r) ?(?:number )?\d+")
+_SUMMARIES = {"mean": "mean", "average": "mean", "avg": "mean", "median": "median"}
+_DEVIATIONS = {"std", "stdev", "stddev", "std dev", "standard deviation", "sd", "sigma"}
+DEVIATION = "std"
+_UNIT = re.compile(r"[(\[（]([^()\[\]（）]*)[)\]）]\s*$")
+
+
+def words_of(name: str) -> str:
+    """Return the words of a column's name in lower case, with one word for what means the same."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z]{2,}$)", " ", name.replace("#", " number "))
+    spaced = re.sub(r"[/∕]", " per ", spaced.lower())
+    plain = " ".join(re.sub(r"[_\-.,:()\[\]（）'\"]", " ", spaced).split())
+    for pattern, phrase in _PHRASES:
+        plain = re.sub(pattern, phrase, plain)
+    canonical = [_SYNONYMS.get(part, part) for part in plain.split()]
+    return " ".join(part for part in canonical if part not in ("of", "the"))
+
+
+def unit_in_name(name: str) -> str:
+    """Return what is in brackets at the end of a name: ``s`` of ``Step time (s)``."""
+    match = _UNIT.search(name.strip())
+    return match[1].strip() if match else ""
+
+
+def meaning_of(name: str, fields: Sequence[str], unit: str) -> Meaning:
+    """Return what a column means, from its name, its fields, and the unit in its name or after its numbers."""
+    bare = words_of(_UNIT.sub("", name.strip()) or name)
+    everything = f"{bare} {words_of(unit)}".strip()
+    for understand in (_run, _condition, _rate, _ratio, _flops, _step_time, _unnamed_rate):
+        meaning = understand(bare, everything, unit)
+        if meaning:
+            return _decided_by_fields(meaning, fields)
+    return Meaning(Use.NONE)
+
+
+def _decided_by_fields(meaning: Meaning, fields: Sequence[str]) -> Meaning:
+    """Tell the number of devices from their name: ``GPU`` may be either."""
+    if meaning.name == "world_size" and not all(map(written_number, fields)):
+        return Meaning(Use.CONDITION, "device_name")
+    return meaning
+
+
+def _run(bare: str, everything: str, unit: str) -> Meaning | None:
+    if _RUN.fullmatch(bare):
+        return Meaning(Use.RUN, bare, unit)
+    if bare in _DEVIATIONS:
+        return Meaning(Use.SUMMARY, DEVIATION, unit)
+    return Meaning(Use.SUMMARY, _SUMMARIES[bare], unit) if bare in _SUMMARIES else None
+
+
+def _condition(bare: str, everything: str, unit: str) -> Meaning | None:
+    for pattern, name in _CONDITIONS:
+        if re.fullmatch(pattern, bare):
+            is_of_device = name == "batch" and "per device" in bare
+            return Meaning(Use.CONDITION, "batch_per_device" if is_of_device else name)
+    return None
+
+
+def _rate(bare: str, everything: str, unit: str) -> Meaning | None:
+    remaining, is_of_device = _without_device(everything)
+    match = _RATE.search(remaining)
+    if not match:
+        return None
+    label = _RATE.sub(" ", remaining)
+    if "per node" in remaining:
+        return Meaning(Use.NONE, reason="a rate of one node is compared with nothing")
+    metric = _RATE_METRICS.get((match[1], is_of_device))
+    if metric is None:
+        return Meaning(Use.NONE, reason="steps of one device are those of the job")
+    scope = "one device" if is_of_device else "job" if _OF_JOB & {*bare.split()} else "not declared, read as the job"
+    return _of_training(Meaning(Use.METRIC, metric, f"{match[1]}/s", scope, label))
+
+
+def _ratio(bare: str, everything: str, unit: str) -> Meaning | None:
+    for pattern, metric in _RATIOS:
+        if pattern.search(bare):
+            sign = "%" if "%" in unit or bare.endswith("%") else ""
+            return _of_training(Meaning(Use.METRIC, metric, sign, "", pattern.sub(" ", bare)))
+    return None
+
+
+def _flops(bare: str, everything: str, unit: str) -> Meaning | None:
+    remaining, is_of_device = _without_device(everything)
+    match = _FLOPS.search(remaining)
+    if not match or not (is_of_device or "per second" in remaining or "tflops" in remaining):
+        return None
+    if not is_of_device:
+        return Meaning(Use.NONE, reason="it does not say whether the FLOP/s are of one device")
+    label = _FLOPS.sub(" ", remaining)
+    flop_unit = _FLOP_UNITS.get(match[1] or "", "FLOP/s")
+    return _of_training(Meaning(Use.METRIC, "device_flops", flop_unit, "one device", label))
+
+
+def _step_time(bare: str, everything: str, unit: str) -> Meaning | None:
+    match = _STEP_TIME.search(everything)
+    if not match:
+        return None
+    units = [_TIME_UNITS[part] for part in everything.split() if part in _TIME_UNITS]
+    label = " ".join(part for part in _STEP_TIME.sub(" ", everything).split() if part not in _TIME_UNITS)
+    return _of_training(Meaning(Use.METRIC, "step_seconds", units[0] if units else "", "", label))
+
+
+def _unnamed_rate(bare: str, everything: str, unit: str) -> Meaning | None:
+    if bare != "throughput" or unit:
+        return None
+    return Meaning(Use.METRIC, THROUGHPUT, "not declared, read as samples/s", "not declared, read as the job")
+
+
+def _without_device(text: str) -> tuple[str, bool]:
+    """Return a text without ``per device``, and whether it was there."""
+    without = re.sub(r"\bper device\b|\bsingle device\b", " ", text)
+    return " ".join(without.split()), without != text
+
+
+def _of_training(meaning: Meaning) -> Meaning:
+    """Return a meaning with the words that are left as its label; none of inference, of targets or of a part."""
+    label_parts = [part for part in meaning.label.split() if part not in ("per", "number", "ratio", "factor", "%")]
+    foreign_words = [part for part in label_parts if part in _OTHER_THINGS]
+    if foreign_words:
+        return Meaning(Use.NONE, reason=f"{' '.join(foreign_words)}: it is of something else than measured training")
+    label = " ".join(dict.fromkeys(part for part in label_parts if part not in _NOISE))
+    return Meaning(meaning.use, meaning.name, meaning.unit, meaning.scope, label)

@@ -1,0 +1,154 @@
+"""How each column of a table is read: what it means here, in which unit and scope, or why it is not used."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dlperf_study.audit.reading.column_names import Meaning, Use, meaning_of, unit_in_name, words_of
+from dlperf_study.audit.reading.grid import Grid
+from dlperf_study.audit.reading.numbers import is_no_number, written_number
+from dlperf_study.audit.result_cell import CONFIGURATION
+from dlperf_study.audit.result_frames import METRIC_COLUMNS
+from dlperf_study.columns import COLUMNS
+from dlperf_study.errors import TableError
+
+#: Columns of numbers that checks use, besides metrics and the conditions that tell configurations apart.
+_USED = {
+    *(*CONFIGURATION, "nodes", "devices_per_node", "global_batch", "batches_per_task", "samples_per_task"),
+    *("flops_per_sample", "device_peak_flops", "threads_per_device", "repetition", "runs", "runs_completed"),
+    *("tokens_per_sample", "tokens_per_step", "resolution", "low", "high", "value"),
+}
+#: Names with a meaning of their own that are no columns of the dataset.
+_RESERVED = ("baseline_identity", "reference_identity", "tokens_per_sample", "tokens_per_step")
+_SEVERAL_MEANINGS = (
+    "it does not say whether it is of one device or of the job: call it batch_per_device or global_batch"
+)
+_UNIT_MISSING = "neither its name nor its cells say the unit"
+#: A table with such a word above it is of something else than training.
+_EVALUATION = {"eval", "evaluation", "infer", "inference", "validation", "test", "testing"}
+#: Words of results that no check is about; a column of them tells no rows apart.
+_OTHER_RESULTS = {
+    *("memory", "mem", "loss", "acc", "accuracy", "top1", "top5", "perplexity", "ppl", "bleu", "map", "power", "watt"),
+    *("runtime", "duration", "time", "hours", "minutes", "flops", "macs", "gmacs", "params", "param", "utilization"),
+    *("std", "stdev", "stddev", "deviation", "error", "cost", "price", "seen", "time-to-train", "energy"),
+}
+OWN_NUMBERS = "its numbers tell rows apart, and no check computes with them"
+
+
+@dataclass(frozen=True)
+class ColumnReading:
+    """How a column is read; ``numbers`` is how many of its fields are numbers. ``position`` is that in its table."""
+
+    table: str
+    header: str
+    position: int
+    meaning: Meaning
+    numbers: int
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether its name is one of this package."""
+        return is_canonical(self.header)
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether the column holds results, or runs of them."""
+        return self.meaning.use in (Use.METRIC, Use.RUN, Use.SUMMARY)
+
+    @property
+    def unused_numbers(self) -> str:
+        """Why no check computes with the numbers of the column; empty if one does, or if it has none."""
+        if not self.numbers or self.is_metric or self.meaning.name in ("parallel", "micro batch"):
+            return ""
+        return self.meaning.reason or ("" if self.meaning.use is Use.CONDITION else "no check knows what it is")
+
+
+def read_columns(grid: Grid, has_devices: bool) -> list[ColumnReading]:
+    """Return how each column is read; ``has_devices``: the text around the table counts the devices.
+
+    Raises:
+        TableError: the cells of a column have different units.
+
+    """
+    readings = []
+    for position, (header, fields) in enumerate(grid.columns()):
+        count = sum(map(bool, map(written_number, fields)))
+        readings.append(ColumnReading(grid.name, header, position, _meaning(header, fields, count), count))
+    has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
+    readings = [replace(reading, meaning=_with_batch(reading.meaning, has_devices)) for reading in readings]
+    if _EVALUATION & {*words_of(f"{grid.heading} {grid.header[0]}").split()}:
+        readings = [_without_metric(reading) for reading in readings]
+    return _each_once(readings)
+
+
+def is_canonical(name: str) -> bool:
+    """Return whether a column has a name of this package."""
+    bare = re.sub(r"_(?:low|high)$", "", name)
+    return name in COLUMNS or name in _RESERVED or name in METRIC_COLUMNS or bare in METRIC_COLUMNS
+
+
+def _meaning(header: str, fields: Sequence[str], numbers: int) -> Meaning:
+    if is_canonical(header):
+        return _canonical_meaning(header)
+    meaning = meaning_of(header, fields, unit_in_name(header) or _unit_of_cells(header, fields))
+    if meaning.name == "step_seconds" and not meaning.unit:
+        return replace(meaning, unit="", reason=_UNIT_MISSING)
+    if meaning.use is not Use.NONE or meaning.reason:
+        return meaning
+    if {*words_of(header).split()} & _OTHER_RESULTS:
+        return Meaning(Use.NONE, reason="no check knows what it is" if numbers else "")
+    written = [field for field in fields if not is_no_number(field)]
+    if numbers < len(written) or not written:
+        return Meaning(Use.CONDITION, header)
+    if any(re.search(r"\d\.\d", field) for field in fields):
+        return meaning
+    return Meaning(Use.CONDITION, header, reason=OWN_NUMBERS)
+
+
+def _canonical_meaning(name: str) -> Meaning:
+    if name in METRIC_COLUMNS:
+        return Meaning(Use.METRIC, name, COLUMNS[name].unit if name in COLUMNS else "")
+    is_number = name in COLUMNS and COLUMNS[name].is_number
+    return Meaning(Use.CONDITION, name, reason="no check computes with it" if is_number and name not in _USED else "")
+
+
+def _unit_of_cells(header: str, fields: Iterable[str]) -> str:
+    """Return the unit that follows the numbers of a column; raises TableError if there are several."""
+    units = Counter(written.unit for written in map(written_number, fields) if written and written.unit)
+    meanings = {words_of(unit) or unit for unit in units}
+    if len(meanings) > 1 and len(units) < sum(units.values()):
+        raise TableError(f"column {header} has numbers in {' and in '.join(units)}; write one unit in a column")
+    return next(iter(units), "") if len(meanings) == 1 else ""
+
+
+def _with_batch(meaning: Meaning, has_devices: bool) -> Meaning:
+    """Return the meaning of a batch that may be of a device or of the job; on one device both are the same."""
+    if meaning.name != "batch":
+        return meaning
+    if has_devices:
+        return Meaning(Use.NONE, reason=_SEVERAL_MEANINGS)
+    return replace(meaning, name="global_batch", scope="not declared, no column counts devices")
+
+
+def _without_metric(reading: ColumnReading) -> ColumnReading:
+    if not reading.is_metric:
+        return reading
+    return replace(reading, meaning=Meaning(Use.NONE, reason="the table is of evaluation and not of training"))
+
+
+def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:
+    """Return the readings with one column for each meaning: that with the name of this package, else the first."""
+    ranked = sorted(readings, key=lambda reading: not is_canonical(reading.header))
+    first: dict[tuple[Use, str, str], ColumnReading] = {}
+    for reading in ranked:
+        first.setdefault((reading.meaning.use, reading.meaning.name, reading.meaning.label), reading)
+    kept = {reading.position for reading in first.values()}
+    unique = []
+    for reading in readings:
+        meaning = reading.meaning
+        if reading.position not in kept and meaning.use is not Use.NONE and meaning.name != "parallel":
+            repeated = first[meaning.use, meaning.name, meaning.label].header
+            reading = replace(reading, meaning=Meaning(Use.NONE, reason=f"{repeated} means the same"))
+        unique.append(reading)
+    return unique

@@ -1,0 +1,94 @@
+"""The tables of a file: CSV, Markdown or Excel, as the end of its name says."""
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from dlperf_study.audit.reading.grid import Grid, GridRow
+from dlperf_study.audit.reading.markdown import markdown_grids
+from dlperf_study.audit.reading.table_errors import TableErrors
+from dlperf_study.errors import TableError
+from dlperf_study.wording import counted
+
+MARKDOWN, EXCEL = (".md", ".markdown"), (".xlsx",)
+#: Separators other than the comma, as people call them.
+OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """What a CSV file does not say itself: the separator of its fields, and the sign of its decimals.
+
+    Without ``decimal``, commas stand between thousands if any number of the table has a decimal point.
+    """
+
+    separator: str = ","
+    decimal: str = ""
+
+
+def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> list[Grid]:
+    """Return the tables of a file; raises TableError if it is none that can be read, or has no row."""
+    if path.suffix.lower() in EXCEL:
+        return _with_rows(_excel_grids(path), "sheet with a table")
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        kind = "Markdown page" if path.suffix.lower() in MARKDOWN else "CSV table"
+        raise TableError(f"not a {kind}: {error}") from None
+    if path.suffix.lower() in MARKDOWN:
+        return _with_rows(markdown_grids(content), "table: a header, a line of dashes and rows, all with |,")
+    return [_csv_grid(content, "\t" if path.suffix.lower() == ".tsv" else table_format.separator, errors)]
+
+
+def _with_rows(grids: list[Grid], wanted: str) -> list[Grid]:
+    filled = [grid for grid in grids if grid.rows]
+    if not filled:
+        raise TableError(f"there is no {wanted} in it")
+    return filled
+
+
+def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
+    """Return the table of a CSV file; a row with too few or too many fields is one of its errors."""
+    try:
+        # The lines keep their ends: a field in quotes may hold one.
+        reader = csv.reader(text.splitlines(keepends=True), strict=True, skipinitialspace=True, delimiter=separator)
+        lines = [GridRow(reader.line_num, tuple(field.strip() for field in fields)) for fields in reader if fields]
+    except csv.Error as error:
+        raise TableError(f"not a CSV table: {error}") from None
+    if not lines:
+        raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
+    header, *rows = lines
+
+    def complete_row(row: GridRow) -> GridRow:
+        if len(row.fields) != len(header.fields):
+            count = counted(len(row.fields), "field")
+            raise TableError(f"line {row.line} has {count}, and the header has {len(header.fields)}")
+        return row
+
+    return Grid(1, "", header.fields, tuple(errors.parse_each(rows, complete_row)))
+
+
+def _excel_grids(path: Path) -> list[Grid]:
+    """Return one table for each sheet: its first row that is not empty is the header."""
+    try:
+        sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=object)
+    except ImportError:
+        raise TableError("an Excel file is read with the package openpyxl, which is not installed") from None
+    except Exception as error:  # openpyxl raises what its XML and zip readers do, and errors of its own.
+        raise TableError(f"not an Excel file: {error}") from None
+    grids: list[Grid] = []
+    for name, sheet in sheets.items():
+        lines = list(_filled_rows(sheet.itertuples(name=None)))
+        if lines:
+            grids.append(Grid(len(grids) + 1, str(name), lines[0].fields, tuple(lines[1:]), is_marked_up=True))
+    return grids
+
+
+def _filled_rows(rows: Iterable[tuple[object, ...]]) -> Iterable[GridRow]:
+    for position, *values in rows:
+        fields = tuple("" if pd.isna(value) else str(value).strip() for value in values)
+        if any(fields):
+            yield GridRow(int(str(position)) + 1, fields)

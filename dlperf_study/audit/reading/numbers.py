@@ -1,0 +1,99 @@
+"""Numbers as people write them in cells: with separators, a unit, a sign of approximation or a deviation."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dlperf_study.errors import TableError
+from dlperf_study.published.source_lines import UNIT_FACTORS
+
+#: What is written where there is no number, in lower case.
+NO_NUMBERS = ("-", "–", "—", "n/a", "na", "nan", "none", "null", "/", "oom", "tbd", "?")
+#: How many of a written unit are one unit of the metric; any other unit is that of the metric.
+FACTORS = {**UNIT_FACTORS, "us": 1e6, "min": 1 / 60, "GFLOP/s": 1e-9, "PFLOP/s": 1e-15, "k": 1e-3, "M": 1e-6}
+DECIMAL_SIGNS = (".", ",")
+#: A number with commas before every three digits; with one comma and no point it may be a decimal comma as well.
+_THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
+_POINT = re.compile(r"[-+]?\d+(?:,\d{3})*\.\d+")
+#: Spaces and apostrophes between thousands.
+_GAPS = re.compile(r"(?<=\d)[ \u00a0\u202f'’](?=\d{3}(?!\d))")
+_NUMBER = re.compile(
+    r"(?P<about>[~≈]\s*)?(?P<digits>[-+]?\d[\d.,]*(?:e[-+]?\d+)?)\s*(?P<scale>[kKM](?![A-Za-z]))?\s*"
+    r"(?P<deviation>(?:±|\+/-)\s*[\d.,]+)?\s*(?P<unit>[^\d\s].*)?",
+    re.DOTALL,
+)
+_ENDS = re.compile(r"[.,]$")
+#: The longest unit after a number; what is longer is a text that begins with a number.
+_LONGEST_UNIT = 24
+_UNIT = re.compile(r"[%x×µA-Za-z][%A-Za-z/ ._·-]*")
+
+
+@dataclass(frozen=True)
+class WrittenNumber:
+    """A number in a cell: its digits as they are written, its scale (``k``), its deviation and the unit after it."""
+
+    digits: str
+    scale: str = ""
+    unit: str = ""
+    deviation: str = ""
+
+
+def written_number(field: str) -> WrittenNumber | None:
+    """Return the number of a field, or None if it holds none."""
+    match = _NUMBER.fullmatch(_GAPS.sub("", field.strip()))
+    if not match or _ENDS.search(match["digits"]):
+        return None
+    unit = (match["unit"] or "").strip()
+    if unit and (len(unit) > _LONGEST_UNIT or not _UNIT.fullmatch(unit)):
+        return None
+    return WrittenNumber(match["digits"], match["scale"] or "", unit, match["deviation"] or "")
+
+
+def is_no_number(field: str) -> bool:
+    """Return whether a field says that there is no number."""
+    return field.lower() in NO_NUMBERS
+
+
+def decimal_sign(fields: Iterable[str], declared: str) -> str:
+    """Return the declared sign of decimals, else the point if any number has one; empty if none tells."""
+    if declared:
+        return declared
+    return "." if any(_POINT.fullmatch(field) for field in _digits_of(fields)) else ""
+
+
+def _digits_of(fields: Iterable[str]) -> Iterable[str]:
+    for field in fields:
+        written = written_number(field)
+        if written:
+            yield written.digits
+
+
+def plain_digits(digits: str, decimal: str) -> str:
+    """Return digits with a decimal point and nothing between thousands; as they are if ``decimal`` is unknown.
+
+    Raises:
+        TableError: the separators of thousands are not before every three digits.
+
+    """
+    if not decimal:
+        return digits
+    thousands = "," if decimal == "." else "."
+    integer, _, fraction = digits.partition(decimal)
+    if thousands in digits and not re.fullmatch(rf"[-+]?\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+", integer):
+        raise TableError(f"{digits!r}, which is not a number with {decimal!r} before its decimals")
+    return integer.replace(thousands, "") + (f".{fraction}" if fraction else "")
+
+
+def without_commas(field: str) -> str:
+    """Return a number without the commas between its thousands; any other field as it is.
+
+    Raises:
+        TableError: the number has one comma and no point, and could be two numbers.
+
+    """
+    if not _THOUSANDS.fullmatch(field):
+        return field
+    if field.count(",") == 1 and "." not in field:
+        readings = f"{field.replace(',', '')} or {field.replace(',', '.')}"
+        raise TableError(f"{field!r}, which may be {readings}: write it without the comma, or declare the decimal sign")
+    return field.replace(",", "")

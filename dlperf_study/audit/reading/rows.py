@@ -1,0 +1,125 @@
+"""The rows of a table with the columns of this package: one row, or one of each variant that has columns of its own."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dlperf_study.audit.reading.column_names import Use, words_of
+from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical
+from dlperf_study.audit.reading.context import facts_of_label
+from dlperf_study.audit.reading.grid import Grid, GridRow
+from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, plain_digits, written_number
+from dlperf_study.audit.result_cell import EFFICIENCY, RATES, RELATIVE, SPEEDUP
+from dlperf_study.columns import COLUMNS
+from dlperf_study.errors import TableError
+from dlperf_study.published.source_lines import NO_NUMBER
+
+#: The column with the line number of a row; the header is line 1.
+LINE = "line of the file"
+#: The condition that tells the columns of one metric apart.
+VARIANT = "variant"
+#: Conditions that are no columns of the dataset and hold numbers.
+NUMBER_CONDITIONS = ("tokens_per_sample", "tokens_per_step")
+#: Units after a number of a condition: ``8 GPUs``.
+_COUNTED = {"samples", "tokens", "device", "node", "second", "steps"}
+_SCALES = {"k": "k", "K": "k", "M": "M"}
+_RATIOS = (SPEEDUP, EFFICIENCY, RELATIVE)
+#: The columns that name the row a ratio is relative to.
+_BASELINES = ("baseline_identity", "reference_identity")
+
+
+class RowReader:
+    """Reads the rows of one table; ``facts`` are those of the text around it."""
+
+    def __init__(self, grid: Grid, readings: Sequence[ColumnReading], facts: Mapping[str, str], decimal: str) -> None:
+        """Find the variants that have columns of their own."""
+        self._grid, self._facts, self._decimal = grid, facts, decimal
+        self._metrics = [reading for reading in readings if reading.meaning.use is Use.METRIC]
+        self._conditions = [reading for reading in readings if reading.meaning.use is Use.CONDITION]
+        columns = Counter(reading.meaning.name for reading in self._metrics)
+        self._has_variants = any(count > 1 for count in columns.values())
+        rates = [reading.meaning for reading in self._metrics if reading.meaning.name in RATES]
+        self._rate_labels = list(dict.fromkeys(rate.label for rate in rates))
+        ratios = [reading for reading in self._metrics if reading.meaning.name in _RATIOS]
+        self._compares_two = self._has_variants and len(self._rate_labels) == 2 and len(ratios) == 1
+
+    def rows(self, row: GridRow, label: str) -> Iterator[dict[str, Any]]:
+        """Yield a row with its conditions, its line and its results, for each variant; ``label`` is its identity."""
+        conditions = self._conditions_of(row)
+        conditions |= {LINE: row.line, "identity": conditions.get("identity", label)}
+        metrics: dict[str, dict[str, str]] = {}
+        for reading in self._metrics:
+            field = row.fields[reading.position]
+            if field:
+                variant = self._variant_of(reading)
+                metrics.setdefault(variant, {})[reading.meaning.name] = self._metric_field(reading, field)
+        if not self._has_variants:
+            yield conditions | metrics.get("", {})
+            return
+        for variant, results in metrics.items():
+            identity = self._identity(str(conditions["identity"]), variant)
+            named = {VARIANT: variant} if variant else {}
+            yield conditions | self._baselines(conditions, variant, results) | named | {"identity": identity} | results
+
+    def _variant_of(self, reading: ColumnReading) -> str:
+        """Return the variant of a column; a ratio of two variants is of the second, if its name does not say it."""
+        label = reading.meaning.label
+        if not self._has_variants:
+            return ""
+        is_ratio_of_two = self._compares_two and reading.meaning.name in _RATIOS
+        return self._rate_labels[1] if is_ratio_of_two and label not in self._rate_labels else label
+
+    def _baselines(self, conditions: Mapping[str, Any], variant: str, results: Mapping[str, str]) -> dict[str, str]:
+        if not self._compares_two or not {*_RATIOS} & {*results}:
+            return {}
+        compared_label = next(label for label in self._rate_labels if label != variant)
+        return dict.fromkeys(_BASELINES, self._identity(str(conditions["identity"]), compared_label))
+
+    def _identity(self, label: str, variant: str) -> str:
+        return f"{label}, {variant}" if variant else label
+
+    def _conditions_of(self, row: GridRow) -> dict[str, Any]:
+        conditions: dict[str, Any] = dict(self._facts)
+        for reading in self._conditions:
+            field, name = row.fields[reading.position], reading.meaning.name
+            if not field:
+                continue
+            if name in ("parallel", "micro batch"):
+                name = reading.header
+            conditions[name] = self._condition_field(name, field)
+        sizes = facts_of_label(row.fields[0])
+        if sizes and not {"world_size", "nodes"} & conditions.keys():
+            # The label says the size of the row, and separates no curves.
+            first = self._grid.header[0]
+            conditions = {name: field for name, field in conditions.items() if name != first} | dict(sizes)
+        return conditions
+
+    def _condition_field(self, name: str, field: str) -> str:
+        """Return the digits of a condition that is a number; any other text as it is."""
+        written = written_number(field)
+        is_number = name in NUMBER_CONDITIONS or (name in COLUMNS and COLUMNS[name].is_number)
+        if not is_number or written is None or written.scale or written.deviation:
+            return field
+        is_counted = not written.unit or bool({*words_of(written.unit).split()} & _COUNTED)
+        return self._plain(written.digits, name) if is_counted else field
+
+    def _metric_field(self, reading: ColumnReading, field: str) -> str:
+        """Return a result with its plain digits and the unit that its column or its cell has."""
+        if is_no_number(field):
+            return NO_NUMBER
+        written = written_number(field)
+        if written is None:
+            return field
+        digits = self._plain(written.digits, reading.header)
+        if is_canonical(reading.header):
+            return field.replace(written.digits, digits)
+        if written.scale:
+            return f"{digits} {_SCALES[written.scale]}"
+        unit = "%" if written.unit == "%" else reading.meaning.unit
+        return f"{digits} {unit}".replace(" %", "%") if unit in FACTORS else digits
+
+    def _plain(self, digits: str, name: str) -> str:
+        try:
+            return plain_digits(digits, self._decimal)
+        except TableError as error:
+            raise TableError(f"{self._grid.name}: {name} is {error}") from None

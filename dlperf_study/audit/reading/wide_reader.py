@@ -1,0 +1,120 @@
+"""The tables of a file whose columns are metrics and conditions, as rows with one number each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dlperf_study.audit.reading.column_names import Use
+from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical, read_columns
+from dlperf_study.audit.reading.context import facts_of_heading
+from dlperf_study.audit.reading.files import OTHER_SEPARATORS
+from dlperf_study.audit.reading.grid import COLUMN_NAME, Grid, GridRow
+from dlperf_study.audit.reading.numbers import decimal_sign
+from dlperf_study.audit.reading.rows import RowReader
+from dlperf_study.audit.reading.runs import metric_of_runs, run_cells
+from dlperf_study.audit.reading.table_errors import TableErrors
+from dlperf_study.audit.reading.time_units import with_time_unit
+from dlperf_study.audit.result_frames import METRIC_COLUMNS, long_frame
+from dlperf_study.columns import COLUMNS
+from dlperf_study.errors import TableError
+
+#: A table is read across if so many of its rows are named as columns of numbers are.
+_ENOUGH_NAMES = 2
+
+
+class WideReader:
+    """Reads the tables of a file; keeps how each column was read, and which tables have no result."""
+
+    def __init__(self, source: str, declared_decimal: str, errors: TableErrors) -> None:
+        """Begin with no table; ``source`` is the name of the file."""
+        self._source, self._declared_decimal, self._errors = source, declared_decimal, errors
+        #: The settings of each column of tables that are read across, by its name.
+        self._settings: dict[str, dict[str, str]] = {}
+        self.columns: list[ColumnReading] = []
+        self.tables_without_results: list[str] = []
+
+    def rows(self, grids: Sequence[Grid]) -> list[dict[str, Any]]:
+        """Return all numbers of all tables; raises TableError if no table has a column of results."""
+        rows = [row for grid in grids for row in self._rows_of_table(grid, len(grids) > 1)]
+        if not any(reading.is_metric for reading in self.columns):
+            raise TableError(_without_metrics(grids))
+        return rows
+
+    def _rows_of_table(self, table: Grid, is_one_of_several: bool) -> list[dict[str, Any]]:
+        facts = facts_of_heading(table.heading)
+        decimal = decimal_sign((field for _, fields in table.columns() for field in fields), self._declared_decimal)
+        grid, readings = _upright(table, "world_size" in facts)
+        readings = with_time_unit(grid, readings, decimal)
+        self.columns += readings
+        reader = RowReader(grid, readings, facts, decimal)
+        metric_of_columns = metric_of_runs(readings, grid.heading)
+        wide: list[dict[str, Any]] = []
+        long: list[dict[str, Any]] = []
+
+        def read_row(numbered: tuple[int, GridRow]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+            position, row = numbered
+            label = f"table {grid.number}/row {position}" if is_one_of_several else f"row {position}"
+            settings = self._settings.get(row.fields[0], {}) if grid.header[0] == COLUMN_NAME else {}
+            rows = [settings | fields for fields in reader.rows(row, label)]
+            conditions = _conditions(rows[0]) if rows else {}
+            runs = run_cells(row, readings, conditions, metric_of_columns, self._source, decimal) if rows else ()
+            return rows, list(runs)
+
+        for rows, runs in self._errors.parse_each(enumerate(grid.rows, 1), read_row):
+            wide += rows
+            long += runs
+        if any(reading.is_metric for reading in readings):
+            named = [row | {"table": grid.name} for row in wide] if is_one_of_several else wide
+            return [*_records(long_frame(pd.DataFrame(named), self._source)), *long]
+        self.tables_without_results.append(grid.name)
+        if grid.header[0] == COLUMN_NAME:
+            self._keep_settings(grid, wide)
+        return []
+
+    def _keep_settings(self, grid: Grid, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the conditions of a table without results for the tables after it that have the same columns."""
+        for grid_row, row in zip(grid.rows, rows, strict=False):
+            conditions = {name: value for name, value in row.items() if name in COLUMNS and name != "identity"}
+            self._settings.setdefault(grid_row.fields[0], {}).update(conditions)
+
+
+def _records(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    for record in frame.to_dict("records"):
+        yield {str(name): value for name, value in record.items()}
+
+
+def _conditions(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in METRIC_COLUMNS}
+
+
+def _upright(grid: Grid, has_devices: bool) -> tuple[Grid, list[ColumnReading]]:
+    """Return a table with its metrics as columns, and how these are read: some print metrics as rows."""
+    readings = read_columns(grid, has_devices)
+    is_upright = any(reading.is_metric or is_canonical(reading.header) for reading in readings)
+    if is_upright or len(grid.header) < 2 or len(set(grid.column(0))) < len(grid.rows):
+        return grid, readings
+    across = grid.transposed()
+    across_readings = read_columns(across, has_devices)
+    understood = [reading for reading in across_readings if reading.numbers and _is_understood(reading)]
+    return (across, across_readings) if len(understood) >= _ENOUGH_NAMES else (grid, readings)
+
+
+def _is_understood(reading: ColumnReading) -> bool:
+    """Return whether the name of a column says what it is, and is no name of its own."""
+    if reading.meaning.use is Use.CONDITION:
+        return reading.meaning.name != reading.header
+    return reading.is_metric or bool(reading.meaning.reason)
+
+
+def _without_metrics(grids: Sequence[Grid]) -> str:
+    """Return the message for a file without results, with its columns."""
+    header = list(dict.fromkeys(name for grid in grids for name in grid.header))
+    hint = ""
+    for separator, noun in OTHER_SEPARATORS.items():
+        if not hint and any(separator in name for name in header):
+            hint = f"; its fields seem to be separated by {noun}: declare them with --separator"
+    return (
+        f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
+        f"the metrics are {', '.join(METRIC_COLUMNS)}, also in everyday wording as Images/sec{hint}"
+    )
