@@ -48,7 +48,7 @@ def test_an_interrupted_call_leaves_no_set(tmp_path: Path, monkeypatch: pytest.M
 def test_the_command_makes_the_sets_and_examines_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("dlperf_study.__main__.image_sets_folder", lambda: tmp_path)
+    monkeypatch.setattr("dlperf_study.commands.machine.image_sets_folder", lambda: tmp_path)
     assert main(["data"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("image sets: photographs, photographs_cifar10; ")
     assert main(["data", str(tmp_path / "photographs")]) == 0

@@ -1,0 +1,59 @@
+"""Commands about numbers of others: audit and ingest."""
+
+import argparse
+from functools import partial
+
+from dlperf_study.commands.output import print_line
+from dlperf_study.commands.reading import build_report, dataset_summary
+from dlperf_study.diagnostic import Severity
+from dlperf_study.paths import StudyPaths
+
+
+def audit(options: argparse.Namespace) -> int:
+    """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
+    from dlperf_study.audit.audit import audit, describe
+    from dlperf_study.audit.reading.description import describe_columns
+    from dlperf_study.audit.reading.files import TableFormat
+    from dlperf_study.audit.result_frames import results_of_sources
+    from dlperf_study.audit.table_file import read_tables
+
+    if options.table:
+        tables = read_tables(options.table, TableFormat(options.separator, options.decimal))
+        print_line(f"{describe_columns(tables)}\n")
+        results = tables.results
+    else:
+        results = results_of_sources()
+    check_results = audit(results)
+    print_line(describe(check_results, options.all))
+    is_wrong = any(result.count(Severity.ERROR) for result in check_results)
+    return 1 if options.strict and is_wrong else 0
+
+
+def ingest(options: argparse.Namespace) -> int:
+    """Build the dataset and the report from logs of other programs; say first which runs they are of."""
+    from dlperf_study.ingest.identification import describe, identify_logs
+    from dlperf_study.ingest.ingestion import ingest, refuse_others
+    from dlperf_study.ingest.like_dlperf import write_like_dlperf
+    from dlperf_study.supervision.locks import lock
+    from dlperf_study.terminal import progress_display
+
+    logs = identify_logs(options.folder, options.name, options.accept)
+    if not logs.confirmed:
+        print_line(describe(logs))
+        return 1
+    paths = StudyPaths.of(logs.identity.study)
+    refuse_others(paths, logs.folder)
+    size = sum(file.bytes for file in logs.files)
+    with (
+        lock(paths.ingestion_lock, f"ingesting logs into study {paths.folder.name}", "would mix their tables"),
+        progress_display("bytes") as display,
+    ):
+        task = display.add_task("reading", total=size)
+        ingest(logs.identity, logs.files, logs.folder, paths, partial(display.advance, task))
+    print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+    if options.like_dlperf:
+        for line in write_like_dlperf(paths):
+            print_line(line)
+    if not options.no_report:
+        print_line(f"report: {build_report(logs.identity.study)}")
+    return 0

@@ -1,0 +1,81 @@
+"""Commands that measure: plan, run, study."""
+
+import argparse
+import sys
+
+from dlperf_study.commands.output import print_line
+from dlperf_study.commands.reading import report
+from dlperf_study.errors import UnsupportedError
+from dlperf_study.paths import StudyPaths
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Print the configurations of a study, how long they take, and those that can't run here, each with its reason."""
+    from dlperf_study.execution.batch_trials import batch_searches
+    from dlperf_study.execution.driver import make_plan
+    from dlperf_study.execution.pending import out_of_memory_reasons
+    from dlperf_study.execution.progress import earlier_run_seconds
+    from dlperf_study.plan.description import describe
+
+    planned, cluster = make_plan(options.study, options.cluster, options.quick)
+    not_fitting = out_of_memory_reasons(planned, cluster)
+    searches = batch_searches(planned, cluster)
+    print_line(describe(planned, earlier_run_seconds(planned), not_fitting, searches, options.all))
+    return 0
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure what is not measured yet."""
+    code, _ = _measure(options)
+    return code
+
+
+def _measure(options: argparse.Namespace) -> tuple[int, str]:
+    """Measure what is not measured yet; return the exit code, and the name of the study."""
+    from dlperf_study.execution.driver import make_plan, run_study
+    from dlperf_study.wording import counted
+
+    planned, cluster = make_plan(options.study, options.cluster, options.quick)
+    configurations = counted(len(planned.runnable), "configuration")
+    print_line(f"study {planned.study}: {configurations}, {len(planned.unsupported)} unsupported here")
+    if planned.why_not_gpu:
+        print_line(f"note: {planned.why_not_gpu}")
+    if not planned.runnable:
+        raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
+    if planned.precision is None:
+        result = run_study(planned, cluster, print_line)
+    else:
+        from dlperf_study.dataset.precision import configurations_too_wide
+
+        result = run_study(planned, cluster, print_line, configurations_too_wide)
+    if not result.measured and not result.failures:
+        print_line(f"nothing to do: {counted(result.already_measured, 'run')}, all measured already")
+    for identity, reason in result.out_of_memory.items():
+        print_line(f"does not fit in memory: {identity}: {reason}")
+    for failure in result.failures:
+        print(f"failed: {failure}", file=sys.stderr)
+    return 1 if result.failures else 0, planned.study
+
+
+def study(options: argparse.Namespace) -> int:
+    """Measure what is missing, then build the report, also after failed runs: these make the exit code 1."""
+    from dlperf_study.report.report_inputs import is_current
+
+    if options.again:
+        _put_aside(options)
+    code, name = _measure(options)
+    paths = StudyPaths.of(name)
+    if is_current(paths):
+        print_line(f"report: {paths.report_page}, built before from the same evidence; `report` builds it again")
+    else:
+        report(options)
+    return code
+
+
+def _put_aside(options: argparse.Namespace) -> None:
+    """Keep what was measured of a study as an earlier measurement."""
+    from dlperf_study.execution.anew import put_aside
+    from dlperf_study.execution.driver import make_plan
+
+    earlier = put_aside(*make_plan(options.study, options.cluster, options.quick))
+    print_line(f"kept as an earlier measurement: {earlier.folder}" if earlier else "nothing was measured before")

@@ -1,0 +1,82 @@
+"""Commands that read what was measured: collect, report, compare, paper."""
+
+import argparse
+from pathlib import Path
+
+from dlperf_study.commands.output import print_line
+from dlperf_study.paths import StudyPaths
+
+
+def collect(options: argparse.Namespace) -> int:
+    """Build the dataset from the evidence."""
+    from dlperf_study.dataset.dataset import collect
+
+    paths = StudyPaths.of(study_name_of(options))
+    collect(paths)
+    print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Build the dataset and the report."""
+    name = study_name_of(options)
+    page = build_report(name)
+    print_line(dataset_summary(StudyPaths.of(name)))
+    print_line(f"report: {page}")
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Print what changed between two measurements: of one study at two dates, or of two studies."""
+    from dlperf_study.history.changes import compare_measurements
+    from dlperf_study.history.measurements import find_measurement
+    from dlperf_study.report.sentences.history_sentences import describe
+
+    print_line(describe(compare_measurements(find_measurement(options.before), find_measurement(options.after))))
+    return 0
+
+
+def paper(options: argparse.Namespace) -> int:
+    """Write figures, tables, numbers and methods of a study as LaTeX, with a document that shows them."""
+    from dlperf_study.paper.paper import write_paper
+
+    folder = write_paper(StudyPaths.of(study_name_of(options)))
+    print_line(f"paper: {folder}; paper.tex shows all of it")
+    return 0
+
+
+def study_name_of(options: argparse.Namespace) -> str:
+    """Return the name of the study, which is that of its folder; one of ingested logs has no study file."""
+    from dlperf_study.ingest.ingestion import is_ingested
+    from dlperf_study.study.study_file import load_study
+
+    if not options.quick and is_ingested(options.study):
+        return str(options.study)
+    return load_study(options.study, options.quick).name
+
+
+def build_report(study_name: str) -> Path:
+    """Build the report of a study that was measured or ingested; return its first page."""
+    from dlperf_study.report.pages.pages import build
+
+    return build(study_name, print_line)
+
+
+def dataset_summary(paths: StudyPaths) -> str:
+    """Return how many runs and diagnostics a dataset has, in one line."""
+    from dlperf_study.columns import TableName
+    from dlperf_study.dataset import tables
+    from dlperf_study.plan.plan import Plan
+    from dlperf_study.study.job import Outcome
+    from dlperf_study.wording import counted
+
+    # Not the whole dataset: it may have millions of steps.
+    runs, diagnostics = tables.read(TableName.RUNS, paths.dataset), tables.read(TableName.DIAGNOSTICS, paths.dataset)
+    not_fitting = int((runs["outcome"] == Outcome.OUT_OF_MEMORY).sum())
+    severities = diagnostics["severity"].value_counts()
+    errors, warnings = counted(severities.get("error", 0), "error"), counted(severities.get("warning", 0), "warning")
+    completed = int((runs["outcome"] == Outcome.COMPLETED).sum())
+    refused = f" and {len(runs) - completed} refused" if Plan.read(paths.plan_file).ingested_from else ""
+    memory = f", {not_fitting} found too little memory" if not_fitting else ""
+    outcomes = f"{counted(len(runs), 'run')}, {completed} of them completed{memory}{refused}"
+    return f"{outcomes}, {errors} and {warnings} about them"
