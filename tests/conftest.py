@@ -1,11 +1,13 @@
 """A tiny study, measured once for all tests that read it, and a watch over the processes that tests start."""
 
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -16,6 +18,7 @@ from dlperf_study.paths import OUTPUTS_VARIABLE
 from dlperf_study.supervision.processes import DRIVER_MARK, RUN_MARK, end, marked
 from tests.command_line import PATIENCE_SECONDS, Workplace, first_in_line, wait_for, workplace
 from tests.requirements import (  # noqa: F401  (hooks)
+    need,
     pytest_make_collect_report,
     pytest_runtest_makereport,
     pytest_runtest_setup,
@@ -98,3 +101,17 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     made.first = made.command("run", SECRET_TOKEN=SECRET)
     assert made.first.returncode == 0, made.first.stderr
     return made
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A headless browser."""
+    executable = shutil.which("chromium-browser") or shutil.which("google-chrome") or shutil.which("chromium")
+    if executable is None:
+        need("chromium")
+    from playwright import sync_api
+
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -49,6 +49,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "selftest": ("study", "evidence", "analysis", "dataset"),
     "history": ("study", "plan", "analysis", "dataset"),
     "report": ("study", "columns", "plan", "analysis", "dataset", "history", "audit", "selftest", "supervision"),
+    "explorer": ("study", "columns", "analysis", "dataset", "history", "report"),
     "paper": ("study", "columns", "plan", "analysis", "dataset", "report"),
     "commands": ("everything",),
 }

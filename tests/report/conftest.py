@@ -1,7 +1,5 @@
 """Constructed studies, collected, and a browser without a network."""
 
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.study.study import question_names
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
-from tests.requirements import need
 
 ALONE = Recipe(computation_seconds=0.080)
 TOGETHER = Recipe(computation_seconds=0.080, exposed_seconds=0.024, exchange_seconds=0.048, rank_advantage=0.05)
@@ -53,17 +50,3 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPaths:
     monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
     return StudyPaths.of("example")
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    """A headless browser."""
-    executable = shutil.which("chromium-browser") or shutil.which("google-chrome") or shutil.which("chromium")
-    if executable is None:
-        need("chromium")
-    from playwright import sync_api
-
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        yield browser
-        browser.close()
