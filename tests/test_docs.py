@@ -15,7 +15,7 @@ from tests.docs import DOCS, PAGES, first_cells, words
 FORBIDDEN = {
     "a path of one machine": r"/(work|root|home|tmp|opt|mnt|srv)/",
     "the host of a package registry": r"pypi\.org|pythonhosted|anaconda\.(org|com)|conda\.io|/simple\b|\bmirrors?\b",
-    "how the project is made": r"(?i)\bsessions?\b|\bissue\b|\bpull request\b|\bhelpers?\b|\bAI\b|#\d+\b",
+    "how the project is made": r"(?i)\bsessions?\b|\bissue\b|\bpull request\b|\bhelpers?\b|(?<![\w-])AI\b(?!-)|#\d+\b",
 }
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 
