@@ -6,7 +6,7 @@ from itertools import islice
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.series import Series, devices_label, joined, short_labels
 from dlperf_study.report.tables.cells import measured_column
-from dlperf_study.report.tables.table import Cell
+from dlperf_study.report.tables.table import Cell, Table
 
 #: The columns that a figure of each name shows.
 _COLUMNS = {
@@ -29,6 +29,16 @@ def alt_text(dataset: Dataset, name: str, title: str, lines: Sequence[Series]) -
         return f"{title}."
     more = f"; and {total - len(configurations)} more" if total > len(configurations) else ""
     return f"{title}. {'; '.join(configurations)}{more}."
+
+
+def alt_text_of_table(title: str, table: Table) -> str:
+    """Return the title of a figure and the rows of the table that has its numbers."""
+    rows = []
+    for row in table.rows[:MOST_CONFIGURATIONS]:
+        cells = zip(table.headings, row, strict=True)
+        rows.append(", ".join(f"{heading.label.lower()} {_printed(cell, heading.unit)}" for heading, cell in cells))
+    more = f"; and {len(table.rows) - len(rows)} more" if len(table.rows) > len(rows) else ""
+    return f"{title}. {'; '.join(rows)}{more}." if rows else f"{title}."
 
 
 def _configurations(dataset: Dataset, name: str, lines: Sequence[Series]) -> Iterator[str]:

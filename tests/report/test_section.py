@@ -42,3 +42,9 @@ def test_a_figures_text_alternative_has_the_numbers_and_its_file_the_whole_capti
     assert figure.alt in figure._repr_html_()
     assert "Constructed CPU" not in figure._repr_html_().partition("<figcaption>")[2]
     assert "Constructed CPU" in figure.svg().decode()
+
+
+def test_the_drift_of_the_machine_is_told_in_words(mixed: Dataset) -> None:
+    [figure] = figures.drift(mixed)
+    assert figure.alt.startswith("Drift of the machine. round 1, ")
+    assert figure.alt.count("change of throughput") == 3

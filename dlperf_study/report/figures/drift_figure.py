@@ -9,9 +9,11 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.analysis.drift import RoundEffect, relative_rates, round_effects
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
+from dlperf_study.report.alt_text import alt_text_of_table
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import INK, SOFT, colour, marker, publication_style, quantity_axes
+from dlperf_study.report.tables.quality_tables import rounds
 
 _CAPTION = (
     "One mark per run: its throughput relative to the geometric mean of its configuration, against the time at which "
@@ -37,9 +39,9 @@ def drift(dataset: Dataset) -> Iterator[Figure]:
         with publication_style():
             drawing = _draw(dataset, runs, effects)
     caption = f"{_CAPTION} {_on_rounds(runs, effects)} {context.conditions(dataset)}"
-    yield Figure(
-        "drift", "Drift of the machine", caption, drawing, _NO_TIMES, f"{_CAPTION} {_MEANS if effects else ''}"
-    )
+    title, page_caption = "Drift of the machine", f"{_CAPTION} {_MEANS if effects else ''}"
+    alt = alt_text_of_table(title, rounds(dataset))
+    yield Figure("drift", title, caption, drawing, _NO_TIMES, page_caption, alt)
 
 
 def _on_rounds(runs: pd.DataFrame, effects: list[RoundEffect]) -> str:

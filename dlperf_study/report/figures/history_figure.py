@@ -7,10 +7,12 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.arrays import Floats
 from dlperf_study.history.measurements import Measurement
+from dlperf_study.report.alt_text import alt_text_of_table
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import SOFT, colour, marker, publication_style, quantity_axes
 from dlperf_study.report.series import configuration_labels
+from dlperf_study.report.tables.history_tables import dates
 
 _CAPTION = (
     "Throughput on each date relative to the first date on which a configuration was measured; bars: 95 % intervals "
@@ -26,7 +28,9 @@ def history(measurements: Sequence[Measurement]) -> Figure:
     if lines:
         with publication_style():
             drawing = _draw(measurements, lines)
-    return Figure("history", "All measurements", _CAPTION, drawing, _NOTHING)
+    title = "All measurements"
+    alt = alt_text_of_table(title, dates(measurements)) if lines else ""
+    return Figure("history", title, _CAPTION, drawing, _NOTHING, alt=alt)
 
 
 def _lines(measurements: Sequence[Measurement]) -> dict[str, Floats]:

@@ -9,12 +9,14 @@ from dlperf_study.analysis.published_points import SCALING_RATIOS, Published
 from dlperf_study.analysis.same_question import SameQuestion
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
+from dlperf_study.report.alt_text import alt_text_of_table
 from dlperf_study.report.context import NO_SOURCES
 from dlperf_study.report.figures import charts
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import publication_style
 from dlperf_study.report.formatting import display_name, listed, unit_of
 from dlperf_study.report.series import Series, joined, titled_published_labels
+from dlperf_study.report.tables.published_tables import next_to_ours
 
 OURS = "ours"
 #: Height of the panels of one source and model, and of one entry of their legend.
@@ -62,7 +64,9 @@ def speedups(dataset: Dataset) -> Figure:
         drawing = _draw(dataset, drawn) if drawn else None
     caption = _caption(dataset, drawn, not_drawn) if drawn else ""
     empty = _EMPTY if published.sources else NO_SOURCES
-    return Figure("published-speedups", "Published speedups, and ours", caption, drawing, empty, _CAPTION)
+    title = "Published speedups, and ours"
+    alt = alt_text_of_table(title, next_to_ours(dataset)) if drawn else ""
+    return Figure("published-speedups", title, caption, drawing, empty, _CAPTION, alt)
 
 
 def _published_lines(published: Published, points: pd.DataFrame) -> list[Series]:

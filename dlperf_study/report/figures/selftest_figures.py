@@ -3,9 +3,11 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
+from dlperf_study.report.alt_text import alt_text_of_table
 from dlperf_study.report.figures.charts import ROW_INCHES
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import INK, PAGE_INCHES, PALETTE, category_axes, publication_style
+from dlperf_study.report.tables.selftest_tables import comparisons as comparisons_table
 from dlperf_study.selftest.result import Comparison, SelftestResult
 
 RIGHT, WRONG = PALETTE[0], PALETTE[1]
@@ -32,7 +34,8 @@ def ratios(result: SelftestResult) -> Figure:
         panels = drawing.subplots(1, len(drawn), squeeze=False)[0]
         for axes, (name, comparisons) in zip(panels, drawn.items(), strict=True):
             _draw(axes, name, comparisons)
-    return Figure("ratios", "Ratios and their truth", _CAPTION, drawing, empty)
+    title = "Ratios and their truth"
+    return Figure("ratios", title, _CAPTION, drawing, empty, alt=alt_text_of_table(title, comparisons_table(result)))
 
 
 def _draw(axes: Axes, name: str, comparisons: list[Comparison]) -> None:
