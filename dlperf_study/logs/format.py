@@ -8,7 +8,7 @@ fields from version to version.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -173,6 +173,7 @@ class Format:
     ``synthetic_data_only``: the program trains on data that it makes itself, and on no other.
     ``carries_epochs``: some lines have no epoch of their own and belong to that of the line before.
     ``first_true_step``: the numbers of the steps before are not those of a step, because the program does not wait.
+    ``device_rate_facts``: facts with the values for which a rate of the job is in truth that of each device.
     ``why_no_rate``: why a log of the program may contain nothing from which a rate can be computed.
     ``dlperf_steps``: DLPerf's extractor took the rate of these steps, counted from 1: the first, and the one after
     the last. ``dlperf_slices_lines``: the extractor finds them by position in the log, not by step number.
@@ -193,6 +194,7 @@ class Format:
     synthetic_data_only: bool = False
     carries_epochs: bool = False
     first_true_step: int = 0
+    device_rate_facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     why_no_rate: str = ""
     dlperf_steps: tuple[int, int] = (20, 120)
     dlperf_slices_lines: bool = False
@@ -236,6 +238,8 @@ UNIX_TIME = Metric("time_seconds", "s", MetricScope.JOB)
 
 # How programs write numbers and their units, as regular expressions.
 
+#: Where a line begins, after what launchers put before it: ``0: ``, ``[rank0]:``, ``[1,3]<stdout>:``, ``(x, pid=1)``.
+LINE_START = r"^(?:\s*+(?:\[[^\]]*\](?:<\w+>)?:?|\d++: |\([^)]*\)))*+\s*+"
 #: Characters of a number; converting it shows whether it is one.
 NUMBER = r"[-+.\dEeNnAaIiFf]+"
 #: A number with commas between its thousands.

@@ -64,7 +64,7 @@ def job_series(logs: Sequence[ParsedLog], job: JobSize) -> JobSeries:
     """
     format_, name = common_format(logs), common_rate(logs)
     refuse_several_runs(logs)
-    metric = format_.metrics.get(name, Metric(name, "", MetricScope.JOB))
+    metric = _in_its_scope(format_.metrics.get(name, Metric(name, "", MetricScope.JOB)), logs[0])
     parts = []
     for index, log in enumerate(logs):
         declared_rank = log.integer_fact("rank")
@@ -80,6 +80,14 @@ def job_series(logs: Sequence[ParsedLog], job: JobSize) -> JobSeries:
     unit = metric.unit if name.endswith("throughput") else _UNITS.get(name, "samples/s")
     times = steps.latest(rows.time_seconds)
     return JobSeries(steps.epoch, steps.step, rate, times, unit, metric, rule, diagnostics)
+
+
+def _in_its_scope(metric: Metric, log: ParsedLog) -> Metric:
+    """Return a metric of the job as one of each device, if the log states something for which it is that."""
+    for fact, values in log.format.device_rate_facts.items():
+        if log.facts.get(fact) in values:
+            return replace(metric, scope=MetricScope.DEVICE)
+    return metric
 
 
 def _with_rank(records: Records, rank: int) -> Records:

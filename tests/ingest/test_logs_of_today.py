@@ -24,6 +24,9 @@ RATES = {
     "detectron2_real.log": ((1, 1, 2), 2 / 1.1952, 1e-9, "s of the job, a mean since the start"),
     # "Overall training speed: 298 iterations in 0:06:16 (1.2650 s / it)"
     "detectron2_metrics_real.json": ((1, 1, 2), 2 / 1.265, 0.02, "s of the job"),
+    # 285 to 319 words/s, 16384 words and 8 sequences per update.
+    "fairseq_real.log": ((1, 1, 8), 8 * 305 / 16384, 0.03, "samples/s of the job"),
+    "fairseq_text_constructed.log": ((1, 2, 8), 16.0, 1e-9, "tokens/s of the job"),
     # 100 steps of 24 samples in 425.43 s.
     "huggingface_trainer_real.log": ((2, 12, 1), 100 * 24 / 425.43, 1e-3, "samples/s of the job"),
     "huggingface_trainer_state_constructed.json": ((1, 1, 8), 32.5, 1e-9, "samples/s of the job"),
@@ -40,12 +43,14 @@ RATES = {
     "mmengine_scalars_constructed.json": ((1, 2, 4), 8 / 0.375, 1e-9, "s of the job"),
     # "step_avg 142.01 ms" of the whole run, 512 sequences of 1024 tokens.
     "modded_nanogpt_real.log": ((1, 8, 64), 512 / 0.142, 0.05, "s of the job"),
+    # Epochs of 507 s: 2306 images per second of the job, 288.3 printed.
+    "mllog_ssd_real.log": ((1, 8, 32), 2306, 0.01, "a rate of no stated unit of each device"),
     # "about 560 ms per iteration", 12 × 5 × 8 sequences.
     "nanogpt_real.log": ((1, 8, 60), 480 / 0.5628, 2e-3, "s of the job"),
     "nanogpt_mfu_real.log": ((1, 1, 64), 64 / 0.894, 0.01, "s of the job"),
     "nemo_real.log": ((1, 1, 1), 1 / 0.0317, 0.02, "samples/s of the job"),
     # ips × batch_cost is 2, the batch of a device.
-    "paddledetection_real.log": ((1, 1, 2), 2 / 0.56, 0.05, "s of one process"),
+    "paddledetection_real.log": ((1, 1, 2), 2 / 0.56, 0.05, "s of the job"),
     # 11.327 steps/s × 8, against 9.061 printed.
     "paddlenlp_real.log": ((1, 1, 8), 90.6, 0.06, "steps/s of the job"),
     "paddlenlp_tokens_real.log": ((1, 1, 1), 2 / (1.1518 + 0.2556), 1e-3, "steps/s of the job"),
@@ -62,7 +67,12 @@ RATES = {
     "ultralytics_results_real.csv": ((1, 1, 16), 1000 / 36.0, 0.1, "s of the job"),
     "ultralytics_constructed.log": ((1, 2, 8), 16 * 2.5, 1e-9, "steps/s of the job, a mean since the start"),
 }
-TOKENS = {"maxtext_real.log": 2048, "torchtitan_real.log": 4096}
+TOKENS = {
+    "fairseq_text_constructed.log": 512,
+    "mllog_ssd_real.log": 1,
+    "maxtext_real.log": 2048,
+    "torchtitan_real.log": 4096,
+}
 REFUSED = {
     "lightning_metrics_real.csv": "metrics.csv of Lightning has no time",
     "llm_c_real.log": "main.log of llm.c has no time",
@@ -89,6 +99,17 @@ def test_the_rate_of_the_job_is_as_stated(name: str) -> None:
 def test_a_log_without_a_true_rate_is_refused_with_the_reason(name: str) -> None:
     with pytest.raises(LogError, match=REFUSED[name]):
         job_rates(name)
+
+
+@pytest.mark.parametrize("name", ["keras_fit_real.log", "lightning_real.log", "ultralytics_constructed.log"])
+@pytest.mark.parametrize("prefix", ["0: ", "[rank0]:", "[1,0]<stdout>:", "(train, pid=4112) ", "\x1b[36m"])
+def test_what_launchers_and_terminals_add_changes_no_rate(name: str, prefix: str, tmp_path: Path) -> None:
+    """Bars are rewritten after a carriage return, with colours."""
+    lines = (SAMPLES / name).read_text().splitlines()
+    (tmp_path / "log").write_text("".join(f"{prefix}{line}\x1b[0m\r" for line in lines) + "\n", newline="")
+    job = JobSize(*RATES[name][0])
+    expected = job_series([read_log(SAMPLES / name)], job)
+    assert job_series([read_log(tmp_path / "log")], job).rate.tolist() == expected.rate.tolist()
 
 
 def test_what_a_log_does_not_state_is_asked_for() -> None:

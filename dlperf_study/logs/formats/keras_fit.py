@@ -1,6 +1,6 @@
 """The progress bar of Keras' fit."""
 
-from dlperf_study.logs.format import LOSS, Field, Format, Line, Merge, Metric, MetricScope, integer, number
+from dlperf_study.logs.format import LINE_START, LOSS, Field, Format, Line, Merge, Metric, MetricScope, integer, number
 
 
 def _step(factor: float) -> Metric:
@@ -19,7 +19,7 @@ FORMAT = Format(
     title="Keras",
     program="keras-team/keras, src/utils/progbar.py, and tf.keras",
     lines=(
-        Line(("Epoch ",), rf"^Epoch {integer('epoch')}/\d+\s*$"),
+        Line(("Epoch ",), rf"{LINE_START}Epoch {integer('epoch')}/\d+\s*$"),
         _progress("ms", 1e-3),
         _progress("us", 1e-6),
         _progress(r"s", 1.0),

@@ -5,6 +5,7 @@ from typing import Any
 
 from dlperf_study.logs.documents import CSV_ROW
 from dlperf_study.logs.format import (
+    LINE_START,
     LOSS,
     Format,
     JsonLine,
@@ -20,7 +21,7 @@ _STEP = Metric("step_seconds", "s", MetricScope.RANK, cumulative=True, restarts_
 _RATE = Metric("step_seconds", "s", MetricScope.RANK, cumulative=True, restarts_each_epoch=True, inverse=True)
 #: Without letters: the unit follows at once.
 _NUMBER = r"(?P<step_seconds>[\d.]++)"
-_POSITION = rf"^Epoch {integer('epoch')}:.*?\|.*?\|\s*{integer('step')}/\d+ \["
+_POSITION = rf"{LINE_START}Epoch {integer('epoch')}:.*?\|.*?\|\s*{integer('step')}/\d+ \["
 _LOSSES = ("train_loss_step", "train_loss", "loss")
 
 
@@ -39,7 +40,7 @@ FORMAT = Format(
         Line(("s/it",), rf"{_POSITION}[^\]]*?,\s*{_NUMBER}s/it", captured=(_STEP,)),
         Line(("it/s",), rf"{_POSITION}[^\]]*?,\s*{_NUMBER}it/s", captured=(_RATE,)),
         # Bars of validation, and those that have just begun.
-        Line(("it/s", "s/it"), r"^(?!Epoch )|\?it/s"),
+        Line(("it/s", "s/it"), rf"{LINE_START}(?!Epoch )|\?it/s"),
         JsonLine((CSV_ROW,), _record, lambda row: {}, (LOSS,)),
     ),
     rates=("step_seconds",),

@@ -2,6 +2,7 @@
 
 from dlperf_study.logs.format import (
     JOB_STEP,
+    LINE_START,
     LOSS,
     VALIDATION,
     Field,
@@ -22,7 +23,7 @@ FORMAT = Format(
     lines=(
         Line(
             (" tok/s",),
-            rf"^\s*step\s+{integer('step')}/\d+ \| (?:train )?loss ",
+            rf"{LINE_START}step\s+{integer('step')}/\d+ \| (?:train )?loss ",
             (
                 Field(LOSS, "loss", r"\s+"),
                 Field(JOB_STEP.in_milliseconds, "| lr ", r"\s*\S+ \| "),

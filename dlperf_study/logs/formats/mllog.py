@@ -55,8 +55,9 @@ FORMAT = Format(
     rates=("throughput", "train_throughput"),
     merge=Merge.AS_NAMED,
     steps="as the program counts, if it prints one",
+    device_rate_facts={"submission_benchmark": ("ssd", "retinanet")},
     traps=(
-        "a throughput among tracked_stats is that of the whole job",
+        "a throughput among tracked_stats is that of the whole job, but in SSD (RetinaNet) that of each device",
         "it counts images in one benchmark, sequences in another, tokens in a third: no line says which",
         "epochs are counted from 0 or from 1",
     ),

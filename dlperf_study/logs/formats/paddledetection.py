@@ -1,6 +1,6 @@
 """PaddleDetection, and PaddleX with it."""
 
-from dlperf_study.logs.format import LOSS, RANK_RATE, RANK_READER, RANK_STEP, Field, Format, Line, Merge, integer
+from dlperf_study.logs.format import JOB_STEP, LOSS, RANK_RATE, RANK_READER, Field, Format, Line, Merge, integer
 
 FORMAT = Format(
     name="paddledetection",
@@ -8,18 +8,18 @@ FORMAT = Format(
     program="PaddlePaddle/PaddleDetection 2.x, ppdet/engine/callbacks.py",
     lines=(
         Line(
-            ("ppdet.engine",),
+            ("batch_cost: ",),
             rf"ppdet\.engine(?:\.callbacks)? INFO: Epoch: \[{integer('epoch')}\] \[\s*{integer('step')}/\d+\]",
             (
                 Field(LOSS, " loss"),
-                Field(RANK_STEP, "batch_cost"),
+                Field(JOB_STEP, "batch_cost"),
                 Field(RANK_READER, "data_cost"),
                 Field(RANK_RATE, "ips"),
             ),
         ),
     ),
-    rates=("step_seconds", "throughput"),
-    merge=Merge.SLOWEST,
+    rates=("step_seconds",),
+    merge=Merge.ONE,
     steps="batches of the epoch, from 0",
     traps=(
         "ips is that of one device: its batch divided by the mean time of the last 20 iterations; only rank 0 prints",

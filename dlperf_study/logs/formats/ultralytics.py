@@ -7,6 +7,7 @@ from typing import Any
 from dlperf_study.logs.documents import CSV_ROW
 from dlperf_study.logs.format import (
     ELAPSED_OF_EPOCHS,
+    LINE_START,
     LOSS,
     Format,
     JsonLine,
@@ -22,7 +23,9 @@ _RATE = Metric("step_seconds", "s", MetricScope.JOB, cumulative=True, restarts_e
 _STEP = replace(_RATE, inverse=False)
 #: Without letters: the unit follows at once.
 _NUMBER = r"(?P<step_seconds>[\d.]++)"
-_POSITION = rf"^\s*{integer('epoch')}/\d+\s+[\d.]+[GM]?\s[^%]*%[^\n]*?\b{integer('step')}/\d+ (?:\[[^\]]*?,\s*)?"
+_POSITION = (
+    rf"{LINE_START}{integer('epoch')}/\d+\s+[\d.]+[GM]?\s[^%]*%[^\n]*?\b{integer('step')}/\d+ (?:\[[^\]]*?,\s*)?"
+)
 _LOSS_COLUMNS = ("train/box_loss", "train/loss", "train/cls_loss")
 
 
@@ -45,7 +48,7 @@ FORMAT = Format(
         Line(("s/it",), rf"{_POSITION}{_NUMBER}s/it", captured=(_STEP,)),
         Line(("it/s",), rf"{_POSITION}{_NUMBER}it/s", captured=(_RATE,)),
         # Bars of validation, and those that have just begun.
-        Line(("it/s", "s/it"), r"^(?!\s*\d+/\d+\s)|\?it/s"),
+        Line(("it/s", "s/it"), rf"{LINE_START}(?!\d+/\d+\s)|\?it/s"),
         JsonLine((CSV_ROW,), _record, lambda row: {}, (ELAPSED_OF_EPOCHS, LOSS)),
     ),
     rates=("step_seconds", "epoch_seconds"),
