@@ -3,6 +3,7 @@
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.study.configuration import Configuration
 from tests.command_line import LIMIT_SECONDS, wait_for
 from tests.conftest import left_over
+from tests.frameworks import launching
 from tests.frameworks.launching import configuration, launch, tell
+from tests.requirements import HOROVOD_TENSORFLOW, need
 
 pytestmark = [pytest.mark.timeout(LIMIT_SECONDS), pytest.mark.needs("tensorflow")]
 TINY = Path(__file__).with_name("tiny_tensorflow.py")
@@ -55,6 +58,23 @@ def test_synchronous_servers_train_bit_for_bit_as_all_reduce_does(tmp_path: Path
         for name in ("losses", "initial", "trained", "restored", "exchanged", "continued", "maximum"):
             assert of_servers[name] == of_ring[name], name
         assert of_servers["computed"] == of_servers["trained"]
+
+
+def test_horovod_averages_gradients_and_only_while_ranks_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With momentum: its variables are restored too."""
+    need(HOROVOD_TENSORFLOW)
+    cluster = replace(launching.CLUSTER, python={"horovod_tensorflow": HOROVOD_TENSORFLOW})
+    monkeypatch.setattr(launching, "CLUSTER", cluster)
+    asked = replace(MIRRORED, framework="horovod_tensorflow", optimizer="momentum")
+    one, two = tell(asked, tmp_path, steps=3, script=TINY)
+    assert one["initial"] == two["initial"] != one["trained"] == two["trained"]
+    assert one["losses"][0] != two["losses"][0]
+    assert (one["maximum"], two["maximum"]) == (1.125, 1.125)
+    assert len({one["trained"], one["computed"], two["computed"]}) == 3
+    assert one["trained"] == one["restored"] == two["restored"] == one["exchanged"]
+    assert one["trained"] != one["continued"] == two["continued"]
 
 
 def test_asynchronous_trainers_get_the_same_new_parameters_from_the_servers(tmp_path: Path) -> None:
