@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.paths import ConfigurationPaths
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import PAGE_INCHES, colour, publication_style, quantity_axes
+from dlperf_study.report.section import Section
 from dlperf_study.report.tables.cells import defined, laid_out, run_column
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.configuration import Configuration
@@ -32,6 +33,11 @@ def configuration_table(configuration: Configuration) -> Table:
     """Return every parameter of the configuration with its value."""
     rows = tuple((Cell(name), Cell(str(value))) for name, value in configuration.as_dict().items())
     return Table("configuration", configuration.identity, "Every parameter.", (Heading(""), Heading("")), rows)
+
+
+def result(runs: pd.DataFrame, steps: pd.DataFrame) -> Section:
+    """Return what was measured: the runs, and the time of every step."""
+    return Section.of("", run_table(runs), step_time_figure(steps))
 
 
 def run_table(runs: pd.DataFrame) -> Table:
