@@ -28,11 +28,11 @@ def with_shared_rounds(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[Diagnosti
 
 def _claimed_twice(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:
     """Yield the index of each run whose round another run of its configuration claims too, and that it does."""
-    for (_, round_number), claims in completed.groupby(["identity", "round"]):
-        claimants = counted(len(claims) - 1, "other run")
-        if len(claims) > 1:
-            for index in claims.index:
-                yield index, f"its run.json says round {round_number}, as {claimants} of it does"
+    claims = completed.groupby(["identity", "round"])["repetition"].transform("size")
+    twice = completed[claims > 1].sort_values(["identity", "round"], kind="stable")
+    for index, round_number in twice["round"].items():
+        claimants = counted(int(claims[index]) - 1, "other run")
+        yield index, f"its run.json says round {round_number}, as {claimants} of it does"
 
 
 def _far_apart(completed: pd.DataFrame) -> Iterator[tuple[int, str]]:
