@@ -224,7 +224,7 @@ def is_import(frame: FrameType | None) -> bool:
 
 
 def read_study(study: str, name: str) -> None:
-    """Plan and collect a study, and run the cells of the notebook on scaling that make its first table."""
+    """Plan and collect a study, and write the first table of the page on scaling, of which the second cell reads it."""
     import importlib
 
     command_line = importlib.import_module(f"{PACKAGE}.__main__")
@@ -234,8 +234,7 @@ def read_study(study: str, name: str) -> None:
     namespace: dict[str, Any] = {}
     notebook = json.loads((PROJECT / "notebooks" / "scaling.ipynb").read_text(encoding="utf-8"))
     sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    table = next(source for source in sources if source.startswith("tables."))
-    for source in [f"study = {name!r}", sources[1], table]:
+    for source in (f"study = {name!r}", sources[1], "tables.scaling(dataset).save(paths)"):
         exec(source, namespace)
 
 

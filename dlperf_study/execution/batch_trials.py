@@ -33,7 +33,9 @@ def measure_trials(plan: Plan, cluster: Cluster, measure: Measure, say: Callable
     for first_trial, bounds in searches.items():
         while (batch := bounds.next_batch) is not None:
             left[first_trial] = bounds.trials_left - 1
-            measure(_execution(trial(first_trial, batch), cluster), sum(left.values()))
+            next_trial = trial(first_trial, batch)
+            execution = PendingExecution(next_trial, tuple(requested_runs(next_trial, cluster)))
+            measure(execution, sum(left.values()))
             before, bounds = bounds, _search(first_trial, bounds.at_most, cluster)
             if bounds == before:
                 left[first_trial] = 0
@@ -53,7 +55,3 @@ def _search(first_trial: Configuration, at_most: int, cluster: Cluster) -> Batch
         return Outcome.COMPLETED if state.is_completed else None
 
     return search(at_most, outcome_of)
-
-
-def _execution(configuration: Configuration, cluster: Cluster) -> PendingExecution:
-    return PendingExecution(configuration, tuple(requested_runs(configuration, cluster)))

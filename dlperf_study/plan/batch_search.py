@@ -95,5 +95,8 @@ def searched(plan: Plan) -> dict[str, Configuration]:
 
     Configurations that differ only in their batch, or in how they are measured, share one search.
     """
-    configurations = [entry.configuration for entry in plan.runnable if entry.is_searched]
-    return {configuration.identity: trial(configuration, 1) for configuration in configurations}
+    first_trials: dict[str, Configuration] = {}
+    for entry in plan.runnable:
+        if entry.is_searched:
+            first_trials[entry.configuration.identity] = trial(entry.configuration, 1)
+    return first_trials

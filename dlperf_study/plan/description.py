@@ -40,9 +40,12 @@ def describe(
     if plan.runnable:
         parts.append(_runnable(plan, complete))
     if not_fitting:
-        parts.append(f"Does not fit in memory, and is not run again:\n{_not_fitting(plan, not_fitting, complete)}")
+        table = _numbered_table(plan, "reason", not_fitting, complete)
+        parts.append(f"Does not fit in memory, and is not run again:\n{table}")
     if searches:
-        parts.append(f"Largest batch per device, up to {plan.largest_batch}:\n{_searches(plan, searches, complete)}")
+        bounds_by_identity = {identity: bounds.description for identity, bounds in searches.items()}
+        table = _numbered_table(plan, "batch", bounds_by_identity, complete)
+        parts.append(f"Largest batch per device, up to {plan.largest_batch}:\n{table}")
     if plan.unsupported:
         parts.append(f"Can't run here:\n{_unsupported(plan, complete)}")
     return "\n\n".join(parts)
@@ -132,20 +135,10 @@ def _unsupported(plan: Plan, complete: bool) -> str:
     listed = counts.most_common(2 * ENDS)
     rows = [(str(count), reason) for reason, count in listed]
     if len(counts) > len(listed):
-        count_of_others = len(entries) - sum(count for _, count in listed)
+        count_of_others = len(entries) - sum(dict(listed).values())
         rows.append((str(count_of_others), f"{len(counts) - len(listed)} other reasons"))
     table = text_table(("configurations", "reason"), rows)
     return f"{table}\nplan with --all lists the {len(entries)} configurations."
-
-
-def _not_fitting(plan: Plan, not_fitting: Mapping[str, str], complete: bool) -> str:
-    """Return a row for each configuration that does not fit in memory, with its number in the list of the plan."""
-    return _numbered_table(plan, "reason", not_fitting, complete)
-
-
-def _searches(plan: Plan, searches: Mapping[str, BatchSearch], complete: bool) -> str:
-    """Return a row for each configuration with what is known of its largest batch, and how many runs are left."""
-    return _numbered_table(plan, "batch", {name: bounds.description for name, bounds in searches.items()}, complete)
 
 
 def _numbered_table(plan: Plan, heading: str, reasons: Mapping[str, str], complete: bool) -> str:
