@@ -13,7 +13,7 @@ READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
 # Tests that share a group, and those that train, go to one worker; see tests/tiers.py.
 # More than half of what tests take is waiting for processes that they started.
 WORKERS     ?= $(shell echo $$((3 * $$(nproc))))
-PARALLEL    := --numprocesses=$(WORKERS) --maxprocesses=8 --no-loadscope-reorder
+PARALLEL     = --numprocesses=$(WORKERS) --maxprocesses=8 --no-loadscope-reorder
 # How long each test took: the slowest at the end, all of them in this file.
 RECORD      := --durations=25 --junitxml=.pytest_cache/durations.xml
 # Not among the pinned libraries: nothing but `make fuzz` needs it, and it has wheels for few versions of Python.
@@ -77,6 +77,8 @@ test: $(READY) ## lint, type-check and run all tests; what this machine can't ru
 		|| echo "make test: goes on; the tests of what is not installed are skipped" >&2
 	@$(PYTHON) -m pytest $(PARALLEL) $(RECORD) $(TESTS)
 
+# They wait for little.
+test-fast: WORKERS = $(shell echo $$((2 * $$(nproc))))
 test-fast: $(READY) ## the tests for the daily loop, under two minutes: no training, no cluster, no browser
 	@$(PYTHON) -m pytest $(PARALLEL) -m "not slow and not cluster and not browser" $(TESTS)
 

@@ -27,6 +27,7 @@ from tests.requirements import (  # noqa: F401  (hooks)
 from tests.run_fixtures import hand_made_run, make_run, paths  # noqa: F401  (fixtures)
 from tests.tiers import (  # noqa: F401  (hooks)
     pytest_collection_modifyitems,
+    pytest_ignore_collect,
     pytest_runtest_protocol,
     pytest_xdist_make_scheduler,
 )

@@ -33,7 +33,11 @@ TRAINING_FILES = {
 #: Files that take more than five seconds: they build networks, reports or environments, search, or train where it does
 #: not matter that others do too.
 SLOW_FILES = {
+    "analysis/test_drift.py",
     "audit/test_fuzz.py",
+    "check/test_check.py",
+    "evidence/test_damage.py",
+    "execution/test_gpu_machines.py",
     "data_sources/test_failing_runs.py",
     "data_sources/test_tensorflow_batches.py",
     "frameworks/test_failing_ranks.py",
@@ -51,13 +55,22 @@ SLOW_FILES = {
     "models/test_torch_networks.py",
     "report/pages/test_notebooks.py",
     "report/pages/test_pages.py",
+    "report/tables/test_replication.py",
+    "selftest/test_checks.py",
     "selftest/test_command.py",
     "selftest/test_shaped_link.py",
     "supervision/test_notebook.py",
     "test_adding_a_part.py",
     "test_docs_commands.py",
+    "test_full_disk.py",
     "test_setup.py",
 }
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files whose tests all are slow where none is wanted: to import them takes seconds per worker."""
+    is_unwanted = "not slow" in config.option.markexpr and is_slow(collection_path)
+    return True if is_unwanted else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -69,9 +82,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(group)
         if "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
-        if group in ("cluster", "machine") or path in SLOW_FILES:
+        if is_slow(item.path):
             item.add_marker("slow")
     items.sort(key=rank)
+
+
+def is_slow(file: Path) -> bool:
+    """Return whether all tests of a file are slow."""
+    path = file.relative_to(TESTS).as_posix()
+    return path in SLOW_FILES or group_of(path) in ("cluster", "machine")
 
 
 def group_of(path: str) -> str:
