@@ -4,17 +4,33 @@ from dataclasses import replace
 
 import numpy as np
 
-from dlperf_study.arrays import Floats
+from dlperf_study.arrays import Floats, Mask
 from dlperf_study.logs.format import INTERVALS, Format
 from dlperf_study.logs.records import Records
 
 
 def carry_epochs(records: Records) -> Records:
-    """Give a row without an epoch that of the last row before it that has one."""
+    """Give a row without an epoch that of the last row before it that has one.
+
+    Rows before the first epoch, and those whose step does not continue the epoch, are of an evaluation: left out.
+    """
     rows_with_epoch = np.where(records.epoch >= 0, np.arange(len(records)), -1)
     last = np.maximum.accumulate(rows_with_epoch) if len(records) else rows_with_epoch
     is_carried = (records.epoch < 0) & (last >= 0)
-    return replace(records, epoch=np.where(is_carried, records.epoch[last], records.epoch))
+    carried = replace(records, epoch=np.where(is_carried, records.epoch[last], records.epoch))
+    of_epochs = carried.select(carried.epoch >= 0)
+    return of_epochs.select(_continues_its_epoch(of_epochs))
+
+
+def _continues_its_epoch(records: Records) -> Mask:
+    """Return which rows have no step, or one after all those since the last row that names an epoch."""
+    continues = np.ones(len(records), dtype=bool)
+    latest = -1
+    for row, step in enumerate(records.step.tolist()):
+        latest = -1 if step < 0 else latest
+        continues[row] = step < 0 or step > latest
+        latest = max(latest, step)
+    return continues
 
 
 def with_intervals(records: Records) -> Records:

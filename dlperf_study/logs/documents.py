@@ -3,12 +3,13 @@
 Programs write the same numbers into a table of comma-separated values, into lines of JSON, or into one document.
 """
 
-import csv
 import io
 import json
 from collections.abc import Iterator
 from io import BufferedIOBase
 from itertools import chain
+
+from dlperf_study.logs.blocks import LONGEST_LINE
 
 #: What stands before the JSON object of a row.
 JSON_ROW, CSV_ROW = "JSON row: ", "CSV row: "
@@ -29,25 +30,35 @@ def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
 
 
 def _csv_rows(file: BufferedIOBase) -> Iterator[bytes]:
-    """Yield the rows of a table by the names in its first line; a value that is missing is left out."""
-    table = csv.reader(line.decode(errors="replace") for line in file)
-    names = [name.strip() for name in next(table, [])]
-    for cells in table:
-        if len(cells) == len(names):
-            row = {name: cell.strip() for name, cell in zip(names, cells, strict=True) if cell.strip()}
-            yield _line(CSV_ROW, json.dumps(row))
-        elif cells:
-            yield _line(CSV_ROW, json.dumps(",".join(cells)))
+    """Yield the rows of a table by the names in its first line; a value that is missing is left out.
+
+    A row of more or fewer values is no object: it is a line that can't be used.
+    """
+    names: list[str] = []
+    for line in _lines_of(file):
+        cells = [cell.strip() for cell in line.decode(errors="replace").strip().split(",")]
+        if not names:
+            names = cells
+        elif len(cells) == len(names):
+            row = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
+            yield _line(CSV_ROW, json.dumps(row), line.endswith(b"\n"))
+        elif any(cells):
+            yield _line(CSV_ROW, json.dumps(",".join(cells)), line.endswith(b"\n"))
+
+
+def _lines_of(file: BufferedIOBase) -> Iterator[bytes]:
+    """Yield the lines of a file; of one that is too long for a log, parts."""
+    return iter(lambda: file.readline(LONGEST_LINE), b"")
 
 
 def _json_rows(file: BufferedIOBase) -> Iterator[bytes]:
     """Yield the rows of a document; lines with an object each as they are, and all others."""
-    first = file.readline()
+    first = file.readline(LONGEST_LINE)
     if first.strip() == b"{":
         content = first + file.read(_LONGEST_DOCUMENT)
         yield from _document_rows(content)
         return
-    for line in chain([first], file):
+    for line in chain([first], _lines_of(file)):
         yield JSON_ROW.encode() + line if line.startswith(b"{") else line
 
 
@@ -64,8 +75,10 @@ def _document_rows(content: bytes) -> Iterator[bytes]:
         yield content
 
 
-def _line(marker: str, text: str) -> bytes:
-    return f"{marker}{text}\n".encode()
+def _line(marker: str, text: str, is_complete: bool = True) -> bytes:
+    """Return a row as a line, without a newline if its own line was cut."""
+    newline = "\n" if is_complete else ""
+    return f"{marker}{text}{newline}".encode()
 
 
 class _Lines(io.BufferedIOBase):

@@ -33,6 +33,7 @@ RATES = {
     # 1719 steps of 32 samples in 2 s, printed as 1 ms per step.
     "keras_fit_real.log": ((1, 1, 32), 32 / 0.001, 1e-9, "s of the job, a mean since the start"),
     "keras_fit_keras3_constructed.log": ((1, 1, 32), 32 / 0.005, 1e-9, "s of the job, a mean since the start"),
+    "keras_fit_verbose_2_constructed.log": ((1, 1, 32), 32 / 0.006, 1e-9, "s of the job, a mean since the start"),
     "lightning_real.log": ((1, 2, 4), 8 / 4.47, 1e-9, "steps/s of one process, a mean since the start"),
     "llm_c_constructed.log": ((1, 8, 64), 512 / 0.61137, 0.01, "s of the job"),
     # 24 × 2048 tokens / 5.667 s on each of 4 devices.

@@ -9,7 +9,7 @@ def _step(factor: float) -> Metric:
 
 def _progress(unit: str, factor: float) -> Line:
     """Return the line of a progress bar with this unit of a step, of a bar of either style."""
-    bar = r"(?:\[[=>.]+\]|[━╸╺ ]+)"
+    bar = r"(?:\[[=>.]+\]|[━╸╺ ]+|-)"
     head = rf"\b{integer('step')}/\d+ {bar}.*?\s{number('step_seconds')}{unit}/(?:step|batch)"
     return Line((f"{unit}/step", f"{unit}/batch"), head, (Field(LOSS, " loss"),), (_step(factor),))
 
@@ -31,6 +31,7 @@ FORMAT = Format(
         "the time of a step is a mean since the epoch began, rounded to whole milliseconds: 1 ms may be 0.5 or 1.5",
         "the last line of an epoch contains its validation; the first step, which compiles, is left out",
         "the batch is that of all replicas",
+        "bars of evaluate and predict look the same: they follow the last line of an epoch, or stand before the first",
     ),
     carries_epochs=True,
 )

@@ -23,7 +23,7 @@ FORMAT = Format(
     lines=(
         Line(
             ("interval_runtime: ",),
-            rf"loss: {number('loss')}, learning_rate: [^,]+, global_step: {integer('step')}, ",
+            rf"\bloss: {number('loss')}, .*?\bglobal_step: {integer('step')}, ",
             (
                 Field(_SAMPLES, "interval_samples_per_second"),
                 Field(JOB_STEPS_RATE, "interval_steps_per_second"),
