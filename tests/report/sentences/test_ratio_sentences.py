@@ -173,3 +173,15 @@ def test_what_only_the_table_decides_is_not_called_undecided(paths: StudyPaths) 
     [last] = sentences.comparison(judged).sentences
     assert last.startswith("Judged together, none of 5 is shown to be faster, slower or equal to its reference (ratios")
     assert re.search("; judged alone, Seed [1-5] is equal within [0-9.]+\u202f%", last)
+
+
+def test_what_was_chosen_among_many_has_a_wider_range() -> None:
+    estimate = Estimate(1.0, 0.1, 9)
+    alone, chosen = (range_text([estimate], total) for total in (1, 20))
+    assert alone.startswith("1.00 [0.77, ")
+    assert chosen.startswith("1.00 [0.59, ")
+
+
+def test_a_range_keeps_to_what_the_verdict_says() -> None:
+    ratios = [Estimate(-0.02, 0.01, 4), Estimate(-0.05, 0.01, 4)]
+    assert range_text(ratios, 2, is_ratio=True, limits=(0.0, 1.0)).endswith(", 1.000]")
