@@ -46,7 +46,7 @@ def judged(study: SimulatedStudy) -> Iterator[tuple[str, bool]]:
     for word, phrase in _PHRASES.items():
         truths = [study.truth[identity] for identity, verdict in words.items() if verdict == word]
         for sentence in sentences:
-            if phrase in sentence and "Judged" not in sentence:
+            if phrase in sentence and not sentence.startswith("None of"):
                 yield word, all(_is_true(word, truth) for truth in truths)
                 yield "range", _holds(sentence, truths)
 

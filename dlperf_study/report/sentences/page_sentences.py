@@ -12,7 +12,8 @@ from dlperf_study.report import context
 MOST_SENTENCES = 5
 #: What a reader looks for first: ratios and shares with their intervals, counts of verdicts, or that there are none.
 _ANSWER = re.compile(
-    r"[\d.]+ times \[[^]]+]|\S+\u202f% \[[^]]+]|^Nothing can be concluded|^\d+ of \d+ .*? (?:baseline|reference)"
+    r"[\d.]+ times \[[^]]+]|\S+\u202f% \[[^]]+]|^\d+ of \d+ .*? (?:baseline|reference)"
+    r"|^Nothing can be concluded|^None of \d+ configurations is shown to be faster or slower"
 )
 
 

@@ -183,7 +183,7 @@ def _without_verdict(undecided: Sequence[Claim], total: int) -> str:
     reasons = first_of(list(dict.fromkeys(claim.why_no_verdict for claim in undecided)), 1, "; ")
     if len(undecided) == total:
         return f"Nothing can be concluded on {_SUBJECTS[undecided[0].role]} ({reasons})."
-    names = first_of([claim.configuration for claim in undecided], MOST_NAMED)
+    names = first_of([claim.configuration for claim in undecided], MOST_NAMED, "; ")
     return f"Nothing can be concluded on {names} ({reasons})."
 
 
@@ -197,7 +197,7 @@ def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
 
 
 def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:
-    names = first_of([claim.configuration for claim in claims], MOST_NAMED)
+    names = first_of([claim.configuration for claim in claims], MOST_NAMED, "; ")
     limits = _KNOWN_OF.get(word, (0.0, math.inf))
     bounds = range_text([claim.log_ratio for claim in claims], total, is_ratio=True, limits=limits)
     ratios = f"ratios within {bounds}" if len(claims) > 1 else f"{bounds} times"
@@ -217,6 +217,6 @@ def _none_distinguishable(claims: Sequence[Claim], ratios: str) -> str:
     if not decided:
         subject = _SUBJECTS[role]
         return f"Nothing can be concluded on {subject}: none of {total} can be told from its {role} ({ratios})."
-    alone = first_of([f"{claim.configuration} is {claim.verdict}" for claim in decided], MOST_NAMED)
-    together = f"Judged together, none of {total} is shown to be faster, slower or equal to its {role} ({ratios})"
+    alone = first_of([f"{claim.configuration} is {claim.verdict}" for claim in decided], MOST_NAMED, "; ")
+    together = f"None of {total} configurations is shown to be faster or slower than its {role} ({ratios})"
     return f"{together}; judged alone, {alone}."

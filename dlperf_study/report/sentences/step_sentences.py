@@ -88,7 +88,7 @@ def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
 
 
 def _named(all_waits: Sequence[Wait]) -> str:
-    return first_of([wait.name for wait in all_waits], MOST_NAMED)
+    return first_of([wait.name for wait in all_waits], MOST_NAMED, "; ")
 
 
 def on_losses(dataset: Dataset) -> Iterator[str]:

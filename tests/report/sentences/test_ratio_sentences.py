@@ -109,7 +109,7 @@ def test_many_comparisons_share_a_sentence_for_each_verdict(paths: StudyPaths) -
         "2 of 7 configurations train slower than their reference",
         "1 of 7 configurations trains as fast as its reference",
     ]
-    assert shown[0].endswith(": Seed 1, Seed 2, Seed 3, and 1 more.")
+    assert shown[0].endswith(": Seed 1; Seed 2; Seed 3; and 1 more.")
 
 
 def test_of_many_that_cant_be_told_apart_nothing_is_concluded(paths: StudyPaths) -> None:
@@ -171,7 +171,9 @@ def test_what_only_the_table_decides_is_not_called_undecided(paths: StudyPaths) 
     words = words.mask(is_equal, EQUAL)
     judged = replace(dataset, plan=planned, configurations=dataset.configurations.assign(verdict=words))
     [last] = sentences.comparison(judged).sentences
-    assert last.startswith("Judged together, none of 5 is shown to be faster, slower or equal to its reference (ratios")
+    assert last.startswith(
+        "None of 5 configurations is shown to be faster or slower than its reference (ratios within ["
+    )
     assert re.search("; judged alone, Seed [1-5] is equal within [0-9.]+\u202f%", last)
 
 

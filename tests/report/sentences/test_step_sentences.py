@@ -58,7 +58,7 @@ def test_what_waits_for_batches_is_told_from_what_hardly_does(paths: StudyPaths)
         r"1 of 3 configurations waits for batches in 16\.\d+ \[.*\]\u202f% of a step: .*Seed 0\)\.", more
     )
     expected = "2 of 3 configurations wait for batches in less than 1\u202f% of a step: "
-    assert less == f"{expected}ResNet-50 (Seed 1), ResNet-50 (Seed 2)."
+    assert less == f"{expected}ResNet-50 (Seed 1); ResNet-50 (Seed 2)."
 
 
 def test_a_factor_without_an_interval_explains_nothing(paths: StudyPaths) -> None:
