@@ -29,6 +29,10 @@ class BusyError(DlperfStudyError):
     """Another study is measuring on this machine, which would spoil both."""
 
 
+class HeldError(BusyError):
+    """A lock that another process holds; it will be free when that process ends."""
+
+
 class ReportError(DlperfStudyError):
     """A report that could not be built; the previous one is kept."""
 

@@ -28,6 +28,26 @@ def _on_one_line(cell: str) -> str:
     return " ".join(cell.splitlines())
 
 
+#: The colour of the words at the beginning of a line, or after two spaces in a table, that say how bad something is.
+_COLOURS = {
+    r"(?m)^(?:error|missing|failed)\b|(?<=  )\d+ errors?\b": "bold red",
+    r"(?m)^warning\b|(?<=  )\d+ warnings?\b": "yellow",
+    r"(?m)^(?:note|untested)\b|(?<=  )\d+ notes?\b": "cyan",
+    r"(?m)^ok\b": "green",
+}
+
+
+def print_in_colour(text: str) -> None:
+    """Print a text on a terminal; its words for errors, warnings and notes have colours, and no line is wrapped."""
+    from rich.console import Console
+    from rich.text import Text
+
+    coloured = Text(text)
+    for pattern, style in _COLOURS.items():
+        coloured.highlight_regex(pattern, style)
+    Console().print(coloured, soft_wrap=True)
+
+
 def progress_display(unit: str) -> "Progress":
     """Return a bar with the amount done and the time left; ``unit`` is ``bytes`` or the plural of what is counted.
 

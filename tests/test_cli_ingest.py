@@ -40,6 +40,21 @@ def test_nothing_is_ingested_before_a_person_confirms(
 
 
 @pytest.mark.usefixtures("small_archive")
+def test_refused_runs_are_printed_with_their_reason_and_none_usable_is_an_error(
+    folder: Path, paths: StudyPaths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = sorted(folder.rglob("*.log"))
+    logs[0].write_text(logs[0].read_text()[:2000])
+    assert main(["ingest", str(folder), "--no-report", "--accept"]) == 0
+    refused = [line for line in capsys.readouterr().out.splitlines() if line.startswith("refused: ")]
+    assert len(refused) == 1
+    for log in logs:
+        log.write_text(log.read_text()[:2000])
+    assert main(["ingest", str(folder), "--no-report", "--accept"]) == 1
+    assert "no run can be used" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("small_archive")
 def test_a_confirmed_file_needs_no_option_and_a_name_can_be_given(folder: Path, paths: StudyPaths) -> None:
     main(["ingest", str(folder), "--no-report"])
     file = folder / "identity.yaml"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from dlperf_study.audit import checks
 from dlperf_study.audit.audit_check import AuditDiagnostic, AuditResult, most_severe_first
@@ -62,6 +63,17 @@ def describe(check_results: Sequence[AuditResult], with_all: bool = False) -> st
             paragraph += f"\n  possible explanations: {'; or '.join(diagnostic.explanations)}"
         paragraphs.append(paragraph)
     return "\n\n".join([*paragraphs, *([] if with_all else _left_out(diagnostics))])
+
+
+def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
+    """Return what each check examined and every diagnostic, for JSON."""
+    diagnostics = [diagnostic for result in check_results for diagnostic in result.diagnostics]
+    listed = []
+    for diagnostic in most_severe_first(diagnostics):
+        described = {name: getattr(diagnostic, name) for name in ("severity", "check", "computation", "explanations")}
+        listed.append({**described, "cells": [cell.key for cell in diagnostic.cells]})
+    examined = [{"check": result.name, "examined": result.examined} for result in check_results]
+    return {"checks": examined, "diagnostics": listed}
 
 
 def _by_kind(diagnostics: Iterable[AuditDiagnostic]) -> dict[tuple[Severity, str], list[AuditDiagnostic]]:

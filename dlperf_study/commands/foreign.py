@@ -3,28 +3,31 @@
 import argparse
 from functools import partial
 
-from dlperf_study.commands.output import print_line
+from dlperf_study.commands.output import print_error, print_json, print_line
 from dlperf_study.commands.reading import build_report, dataset_summary
 from dlperf_study.diagnostic import Severity
 from dlperf_study.paths import StudyPaths
 
+#: How many runs that are refused for one reason are named at most.
+MOST_REFUSED = 3
+
 
 def audit(options: argparse.Namespace) -> int:
     """Recompute a table of results from its own numbers, or all published ones, and say what can't be right."""
-    from dlperf_study.audit.audit import audit, describe
-    from dlperf_study.audit.reading.description import describe_columns
+    from dlperf_study.audit.audit import audit, content, describe
+    from dlperf_study.audit.reading.description import columns_content, describe_columns
     from dlperf_study.audit.reading.files import TableFormat
     from dlperf_study.audit.result_frames import results_of_sources
     from dlperf_study.audit.table_file import read_tables
 
-    if options.table:
-        tables = read_tables(options.table, TableFormat(options.separator, options.decimal))
-        print_line(f"{describe_columns(tables)}\n")
-        results = tables.results
+    tables = read_tables(options.table, TableFormat(options.separator, options.decimal)) if options.table else None
+    check_results = audit(tables.results if tables else results_of_sources())
+    if options.json:
+        print_json({"table": options.table, **(columns_content(tables) if tables else {}), **content(check_results)})
     else:
-        results = results_of_sources()
-    check_results = audit(results)
-    print_line(describe(check_results, options.all))
+        if tables:
+            print_line(f"{describe_columns(tables)}\n")
+        print_line(describe(check_results, options.all))
     is_wrong = any(result.count(Severity.ERROR) for result in check_results)
     return 1 if options.strict and is_wrong else 0
 
@@ -51,9 +54,27 @@ def ingest(options: argparse.Namespace) -> int:
         task = display.add_task("reading", total=size)
         ingest(logs.identity, logs.files, logs.folder, paths, partial(display.advance, task))
     print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+    is_usable = _print_refusals(paths)
     if options.like_dlperf:
         for line in write_like_dlperf(paths):
             print_line(line)
     if not options.no_report:
         print_line(f"report: {build_report(logs.identity.study)}")
-    return 0
+    return 0 if is_usable else 1
+
+
+def _print_refusals(paths: StudyPaths) -> bool:
+    """Print why runs are not counted, each reason with its runs; return whether any run is."""
+    from dlperf_study.columns import TableName
+    from dlperf_study.dataset import tables
+    from dlperf_study.study.job import Outcome
+    from dlperf_study.wording import first_of
+
+    runs = tables.read(TableName.RUNS, paths.dataset)
+    is_refused = runs["outcome"] != Outcome.COMPLETED
+    for reason, refused in runs[is_refused].groupby("reason", sort=False):
+        names = [f"{run.identity}, run {run.repetition}" for run in refused.itertuples()]
+        print_line(f"refused: {reason}: {first_of(names, MOST_REFUSED, '; ')}")
+    if is_refused.all():
+        print_error("no run can be used")
+    return not is_refused.all()

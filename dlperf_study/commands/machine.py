@@ -1,8 +1,9 @@
 """Commands about this machine: check, data, selftest."""
 
 import argparse
+from dataclasses import asdict
 
-from dlperf_study.commands.output import print_line
+from dlperf_study.commands.output import print_aside, print_json, print_line
 from dlperf_study.paths import image_sets_folder
 
 
@@ -16,10 +17,13 @@ def check(options: argparse.Namespace) -> int:
     launcher = launchers.load(cluster.launcher)
     if queue := launcher.queue(cluster):
         seconds = queue_seconds(queue.start_within_seconds)
-        print_line(f"the check waits in the queue, at most {seconds:.0f} s …")
+        print_aside(f"the check waits in the queue, at most {seconds:.0f} s …")
     results = list(launcher.check(cluster))
-    print_line(describe(results))
     missing = sum(result.status is CheckStatus.MISSING for result in results)
+    if options.json:
+        print_json({"cluster": cluster.name, "missing": missing, "results": list(map(asdict, results))})
+        return 1 if missing else 0
+    print_line(describe(results))
     print_line(f"{cluster.name}: " + (f"missing: {missing}" if missing else "nothing is missing"))
     return 1 if missing else 0
 

@@ -2,11 +2,17 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from dlperf_study.commands.output import print_line
+from dlperf_study.commands.output import print_json, print_line
 from dlperf_study.commands.reading import report
 from dlperf_study.errors import UnsupportedError
 from dlperf_study.paths import StudyPaths
+from dlperf_study.study.grid import DENOMINATORS
+
+if TYPE_CHECKING:
+    from dlperf_study.plan.plan import Plan
 
 
 def plan(options: argparse.Namespace) -> int:
@@ -20,8 +26,26 @@ def plan(options: argparse.Namespace) -> int:
     planned, cluster = make_plan(options.study, options.cluster, options.quick)
     not_fitting = out_of_memory_reasons(planned, cluster)
     searches = batch_searches(planned, cluster)
-    print_line(describe(planned, earlier_run_seconds(planned), not_fitting, searches, options.all))
+    if options.json:
+        print_json(_plan_content(planned, not_fitting, earlier_run_seconds(planned)))
+    else:
+        print_line(describe(planned, earlier_run_seconds(planned), not_fitting, searches, options.all))
     return 0
+
+
+def _plan_content(planned: "Plan", not_fitting: Mapping[str, str], run_seconds: Mapping[str, float]) -> dict[str, Any]:
+    """Return the plan with a mapping for each configuration, also of those that can't run here."""
+    configurations = []
+    for entry in planned.entries:
+        identity = entry.configuration.identity
+        references: dict[str, str | None] = {kind: entry.denominator(kind) for kind in DENOMINATORS}
+        obstacle = entry.unsupported or not_fitting.get(identity)
+        measured = {"repeats": entry.configuration.repeats, "earlier_run_seconds": run_seconds.get(identity)}
+        configurations.append(
+            {"identity": identity, "why_not": obstacle, **references, **measured, "parameters": entry.parameters}
+        )
+    head = {name: getattr(planned, name) for name in ("study", "cluster", "title", "scaling", "quick", "factors")}
+    return {**head, "configurations": configurations}
 
 
 def run(options: argparse.Namespace) -> int:

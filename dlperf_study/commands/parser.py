@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dlperf_study import __version__
+from dlperf_study.commands.completion import SHELLS, completion_script
 from dlperf_study.commands.foreign import audit, ingest
 from dlperf_study.commands.machine import check, data, selftest
 from dlperf_study.commands.measuring import plan, run, study
+from dlperf_study.commands.output import print_line
 from dlperf_study.commands.reading import collect, compare, paper, report
 
 #: A command: from its options to the exit code.
@@ -27,29 +29,53 @@ def command_parser() -> argparse.ArgumentParser:
         if command is study:
             again_help = "measure everything again; what was measured is kept as an earlier measurement"
             parser_of_command.add_argument("--again", action="store_true", help=again_help)
+        if command in (plan, collect, report):
+            _add_json(parser_of_command)
+        if command in (study, run, report):
+            _add_wait(parser_of_command)
         if command is plan:
             parser_of_command.add_argument("--all", action="store_true", help="list every configuration")
     _add_compare_options(_add_command(commands, compare))
-    _add_command(commands, check).add_argument("cluster", help="a name in params/clusters, or a path")
+    check_parser = _add_command(commands, check)
+    check_parser.add_argument("cluster", help="a name in params/clusters, or a path")
+    _add_json(check_parser)
     images_help = "a folder of images; without one, the set of photographs is made"
     _add_command(commands, data).add_argument("folder", nargs="?", type=Path, help=images_help)
     _add_selftest_options(_add_command(commands, selftest))
     _add_audit_options(_add_command(commands, audit))
     _add_ingest_options(_add_command(commands, ingest))
+    shells = _add_command(commands, completion)
+    shells.add_argument("shell", choices=SHELLS, help="put what it prints into a start-up file of that shell")
     return parser
+
+
+def completion(options: argparse.Namespace) -> int:
+    """Print a script that completes commands, options and names of studies in a shell."""
+    print_line(completion_script(command_parser(), options.shell))
+    return 0
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def _add_wait(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--wait", action="store_true", help="wait while another process holds a lock, and say which")
 
 
 def _add_command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", command: Command
 ) -> argparse.ArgumentParser:
     """Add a command, with the name and the description of its function, and return its parser."""
-    parser = commands.add_parser(command.__name__, help=(command.__doc__ or "").strip())
+    description = (command.__doc__ or "").strip()
+    parser = commands.add_parser(command.__name__, help=description, description=description)
+    parser.add_argument("-v", "--verbose", action="store_true", help="print where an error comes from")
     parser.set_defaults(command=command)
     return parser
 
 
 def _add_study_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", help="a name in params/studies, or a path")
+    parser.add_argument("study", help="a name in params/studies or in the outputs, or a path")
     parser.add_argument("--cluster", default="local", help="a name in params/clusters, or a path")
     parser.add_argument("--quick", action="store_true", help="the study's quick variant: not for publication")
 
@@ -62,6 +88,7 @@ def _add_compare_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_selftest_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="the short form: a few pairs, short windows")
+    _add_wait(parser)
     parser.add_argument("--pairs", type=_number_of_pairs, default=0, help="without it 20, in the short form 3")
     parser.add_argument("--cluster", default="local", help="a cluster file of this machine: a name or a path")
 
@@ -82,6 +109,7 @@ def _add_audit_options(parser: argparse.ArgumentParser) -> None:
     decimal_help = "the sign of decimals in the table; without it a point, where any number has one"
     parser.add_argument("--decimal", choices=(".", ","), default="", help=decimal_help)
     parser.add_argument("--all", action="store_true", help="print every diagnostic, also if many are alike")
+    _add_json(parser)
     parser.add_argument("--strict", action="store_true", help="end with exit code 1 if there is an error")
 
 
@@ -101,3 +129,4 @@ def _add_ingest_options(parser: argparse.ArgumentParser) -> None:
     like_dlperf_help = "write DLPerf's JSON of results too, by the rules of DLPerf"
     parser.add_argument("--like-dlperf", action="store_true", help=like_dlperf_help)
     parser.add_argument("--no-report", action="store_true", help="build the dataset only")
+    _add_wait(parser)

@@ -3,8 +3,9 @@
 import argparse
 from pathlib import Path
 
-from dlperf_study.commands.output import print_line
-from dlperf_study.paths import StudyPaths
+from dlperf_study.commands.output import print_aside, print_json, print_line
+from dlperf_study.errors import StudyFileError
+from dlperf_study.paths import StudyPaths, outputs_folder
 
 
 def collect(options: argparse.Namespace) -> int:
@@ -13,15 +14,25 @@ def collect(options: argparse.Namespace) -> int:
 
     paths = StudyPaths.of(study_name_of(options))
     collect(paths)
-    print_line(f"{dataset_summary(paths)}: {paths.dataset}")
+    if options.json:
+        print_json({"study": paths.folder.name, "dataset": paths.dataset})
+    else:
+        print_line(f"{dataset_summary(paths)}: {paths.dataset}")
     return 0
 
 
 def report(options: argparse.Namespace) -> int:
     """Build the dataset and the report."""
+    from dlperf_study.report.pages.pages import build
+
     name = study_name_of(options)
-    page = build_report(name)
-    print_line(dataset_summary(StudyPaths.of(name)))
+    as_json = getattr(options, "json", False)
+    page = build(name, print_aside if as_json else print_line)
+    paths = StudyPaths.of(name)
+    if as_json:
+        print_json({"study": name, "report": page, "dataset": paths.dataset, "summary": dataset_summary(paths)})
+        return 0
+    print_line(dataset_summary(paths))
     print_line(f"report: {page}")
     return 0
 
@@ -46,13 +57,25 @@ def paper(options: argparse.Namespace) -> int:
 
 
 def study_name_of(options: argparse.Namespace) -> str:
-    """Return the name of the study, which is that of its folder; one of ingested logs has no study file."""
-    from dlperf_study.ingest.ingestion import is_ingested
+    """Return the name of the study: that of a folder of outputs with a plan, else that of a study file.
+
+    Raises StudyFileError if there is neither; the message has the names of both.
+    """
     from dlperf_study.study.study_file import load_study
 
-    if not options.quick and is_ingested(options.study):
+    if not options.quick and options.study in _measured_studies():
         return str(options.study)
-    return load_study(options.study, options.quick).name
+    try:
+        return load_study(options.study, options.quick).name
+    except StudyFileError as error:
+        if Path(options.study).name != options.study or not _measured_studies():
+            raise
+        raise StudyFileError(f"{error}; {outputs_folder()} has {', '.join(_measured_studies())}") from None
+
+
+def _measured_studies() -> list[str]:
+    """Return the names of all folders of outputs that have a plan: measured, quick and ingested studies."""
+    return sorted(path.parent.name for path in outputs_folder().glob("*/plan.json"))
 
 
 def build_report(study_name: str) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from dlperf_study.errors import BusyError
+from dlperf_study.errors import BusyError, HeldError
 from dlperf_study.supervision.processes import is_running, this_process
 from dlperf_study.writing import naming
 
@@ -78,7 +78,7 @@ def _take(descriptor: int, conflict: str) -> None:
         except BlockingIOError:
             holder = _Holder.of(os.pread(descriptor, LONGEST_CONTENT, 0))
         if holder.is_known or time.monotonic() > deadline:
-            raise BusyError(f"{holder.words}; two at once {conflict}. Wait for it to end, or end it.")
+            raise HeldError(f"{holder.words}; two at once {conflict}. Wait for it to end, or end it.")
         time.sleep(POLL_SECONDS)
 
 

@@ -1,6 +1,7 @@
 """What is said about a table before it is audited: how each column was read, and which numbers are not used."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from dlperf_study.audit.reading.column_names import Use
 from dlperf_study.audit.reading.column_readings import ColumnReading
@@ -37,6 +38,16 @@ def reading_warnings(tables: TablesOfFile) -> Iterator[str]:
         yield f"no column of results: {'; '.join(tables.tables_without_results)}"
     if tables.uncompared:
         yield f"no number depends on another one, and none can be checked: {'; '.join(tables.uncompared)}"
+
+
+def columns_content(tables: TablesOfFile) -> dict[str, Any]:
+    """Return how each column of each table was read, and the warnings, for JSON."""
+    columns = []
+    for column in tables.columns:
+        meaning = column.meaning
+        declared = {"unit": meaning.unit, "scope": meaning.scope, "why_not_checked": column.unused_numbers}
+        columns.append({"table": column.table, "column": column.header, "read_as": read_as(column), **declared})
+    return {"columns": columns, "warnings": list(reading_warnings(tables))}
 
 
 def read_as(column: ColumnReading) -> str:

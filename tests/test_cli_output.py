@@ -1,0 +1,171 @@
+"""What commands print for programs and terminals: JSON, colour, completion; and how they wait for a lock."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from dlperf_study import __main__ as command_line
+from dlperf_study.__main__ import main
+from dlperf_study.commands.completion import completion_script
+from dlperf_study.commands.parser import command_parser
+from dlperf_study.errors import HeldError
+from dlperf_study.paths import StudyPaths
+from dlperf_study.supervision.locks import lock
+from tests.command_line import Workplace
+
+pytestmark = pytest.mark.timeout(60)
+WRONG = "GPUs,Images/sec,Speed-up\n1,100,1.00\n4,370,3.90\n"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table.csv"
+    path.write_text(WRONG)
+    return path
+
+
+def printed_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    main([*arguments, "--json"])
+    content: dict[str, object] = json.loads(capsys.readouterr().out)
+    return content
+
+
+def test_the_audit_as_json(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = printed_json(capsys, "audit", str(table))
+    assert [column["read_as"] for column in content["columns"]] == ["world_size", "throughput", "speedup"]
+    [diagnostic] = content["diagnostics"]
+    assert (diagnostic["severity"], diagnostic["check"]) == ("error", "ratios")
+    assert diagnostic["cells"][0] == "table.csv/row 2/speedup"
+
+
+@pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 1)])
+def test_errors_are_the_exit_code_where_wanted(table: Path, strict: list[str], code: int) -> None:
+    assert main(["audit", str(table), *strict]) == code
+    table.write_text(WRONG.replace("3.90", "3.70"))
+    assert main(["audit", str(table), *strict]) == 0
+
+
+def test_a_separator_and_a_decimal_sign_are_declared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "table.csv").write_text("GPUs;Images/sec;Speed-up\n1;100,0;1,00\n4;370,0;3,90\n")
+    main(["audit", str(tmp_path / "table.csv"), "--separator", ";", "--decimal", ","])
+    assert "370.0 / 100.0 = 3.7, printed 3.90: it fits no rounding" in capsys.readouterr().out
+
+
+def test_the_plan_as_json(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+    content = printed_json(capsys, "plan", str(place.study_file), "--cluster", str(place.cluster_file))
+    identities = {configuration["identity"] for configuration in content["configurations"]}
+    assert content["study"] == "tiny"
+    assert {configuration["baseline"] for configuration in content["configurations"]} <= identities
+
+
+@pytest.mark.parametrize(
+    ("environment", "has_colour"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_a_terminal_shows_colour_unless_it_is_declined(
+    table: Path, environment: dict[str, str], has_colour: bool
+) -> None:
+    controller, terminal = pty.openpty()
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    command = [sys.executable, "-m", "dlperf_study", "audit", str(table)]
+    process = subprocess.Popen(command, stdout=terminal, env={**plain, "TERM": "xterm", **environment})
+    os.close(terminal)
+    printed = b""
+    while b"possible explanations" not in printed:
+        printed += os.read(controller, 65536)
+    process.wait()
+    os.close(controller)
+    assert (b"\x1b[" in printed) == has_colour
+    assert b"3.7, printed 3.90" in printed
+
+
+def test_no_colour_goes_into_a_file(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["audit", str(table)])
+    assert "\x1b[" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        (["aud"], {"audit"}),
+        (["plan", "quicks"], {"quickstart"}),
+        (["audit", "--str"], {"--strict"}),
+        (["completion", "z"], {"zsh"}),
+    ],
+)
+def test_a_shell_completes_what_is_typed(typed: list[str], completed: set[str], tmp_path: Path) -> None:
+    words = " ".join(["dlperf-study", *typed])
+    lines = [completion_script(command_parser(), "bash"), f"COMP_WORDS=({words})", f"COMP_CWORD={len(typed)}"]
+    script = "\n".join([*lines, "_dlperf_study", 'echo "${COMPREPLY[@]}"'])
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert {*done.stdout.split()} == completed
+
+
+def test_every_command_describes_itself_without_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["audit", "--help"])
+    text = capsys.readouterr().out
+    assert "Recompute a table of results" in text
+    assert "`" not in text
+
+
+def test_an_error_says_where_it_comes_from_where_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for options, has_traceback in (([], False), (["-v"], True)):
+        (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+        assert main(["audit", str(tmp_path / "table.csv"), *options]) == 1
+        assert ("Traceback" in capsys.readouterr().err) == has_traceback
+
+
+def test_a_command_waits_for_a_lock_and_says_who_holds_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The lock is held by this process, in a second thread, until the command has tried once."""
+    tried = threading.Event()
+
+    def command(options: object) -> int:
+        try:
+            with lock(tmp_path / "lock", "measuring", "would spoil both"):
+                return 0
+        except HeldError:
+            tried.set()
+            raise
+
+    def hold() -> None:
+        with lock(tmp_path / "lock", "reading a study", "would spoil both"):
+            held.set()
+            tried.wait(30)
+
+    held = threading.Event()
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(30)
+    monkeypatch.setattr(command_line, "WAIT_SECONDS", 0.05)
+    options = command_parser().parse_args(["report", "quickstart", "--wait"])
+    assert command_line._until_free(command, options) == 0
+    holder.join()
+    assert f"waiting: process {os.getpid()} is reading a study on this machine" in capsys.readouterr().err
+
+
+def test_without_wait_a_held_lock_is_an_error(tmp_path: Path) -> None:
+    options = command_parser().parse_args(["report", "quickstart"])
+
+    def command(options: object) -> int:
+        raise HeldError("held")
+
+    with pytest.raises(HeldError, match="held"):
+        command_line._until_free(command, options)
+
+
+def test_a_folder_of_outputs_is_a_name_and_is_listed(place: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = StudyPaths.of("tiny-quick").folder
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text("{}")
+    assert main(["collect", "tiny-quick"]) == 1
+    assert "tiny-quick/plan.json" in capsys.readouterr().err
+    assert main(["collect", "tiny-quik"]) == 1
+    assert f"{place.outputs} has tiny-quick" in capsys.readouterr().err
