@@ -64,6 +64,7 @@ class TensorflowTrainer:
     """One rank; each framework adds how gradients travel.
 
     ``exchange_threads``: how many threads of a process exchange gradients; ``element_bytes``: of one of these.
+    ``device`` is the name of the device of this rank.
     """
 
     exchange_threads: int
@@ -76,6 +77,7 @@ class TensorflowTrainer:
         self.rank, self.world_size, self.exchange_kind = rank, world_size, exchange_kind
         self._configuration = configuration
         self.element_bytes = _common.ELEMENT_BYTES[configuration.gradient_compression]
+        self.device = _tensorflow_devices.own_device()
         _tensorflow_precision.set_tf32(configuration)
 
     def description(self) -> dict[str, Any]:
@@ -97,7 +99,7 @@ class TensorflowTrainer:
 
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch for this rank's device."""
-        return _tensorflow_devices.stopwatch()
+        return _tensorflow_devices.stopwatch(self.device)
 
     def loss_value(self, loss: Any) -> float:
         """Return a loss as a number."""
@@ -106,8 +108,11 @@ class TensorflowTrainer:
     def first_step(self, batch: Any) -> str:
         """Do the first step; return the number format in which the network computes."""
         self.train_step(batch)
+        import tensorflow as tf
+
         observed = _tensorflow_precision.number_formats(self.graph_of_step(batch))
-        return _number_formats.observed_format(observed, _tensorflow_precision.products)
+        with tf.device(self.device):
+            return _number_formats.observed_format(observed, _tensorflow_precision.products)
 
     def build_network(self) -> Any:
         """Return the network of the configuration, with the same initial parameters on every rank."""

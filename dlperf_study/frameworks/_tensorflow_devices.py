@@ -6,7 +6,6 @@ import re
 import tempfile
 from collections.abc import Iterator, MutableMapping
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from dlperf_study.frameworks import _number_formats
 from dlperf_study.frameworks._base import (
@@ -94,24 +93,25 @@ def on_gpu() -> bool:
     return bool(tf.config.list_physical_devices("GPU"))
 
 
-def device() -> Any:
-    """Return the context in which tensors are made on the device of this process."""
+def own_device() -> str:
+    """Return the name of the device of this process, where no other process has a device."""
+    return "/GPU:0" if on_gpu() else "/CPU:0"
+
+
+def synchronise(device: str) -> None:
+    """Wait for the device with this name.
+
+    ``tf.test.experimental.sync_devices`` would wait for those of other processes too, which this one can't reach.
+    """
     import tensorflow as tf
 
-    return tf.device("/GPU:0" if on_gpu() else "/CPU:0")
+    with tf.device(device):
+        tf.raw_ops.SyncDevice()
 
 
-def synchronise() -> None:
-    """Wait for the GPU; on a CPU there is nothing to wait for."""
-    import tensorflow as tf
-
-    if on_gpu():
-        tf.test.experimental.sync_devices()
-
-
-def stopwatch() -> Stopwatch:
-    """Return the stopwatch of this process's device."""
-    return IdleStopwatch() if on_gpu() else HostStopwatch()
+def stopwatch(device: str) -> Stopwatch:
+    """Return the stopwatch of the device with this name."""
+    return IdleStopwatch(device) if on_gpu() else HostStopwatch()
 
 
 class IdleStopwatch(HostStopwatch):
@@ -120,7 +120,11 @@ class IdleStopwatch(HostStopwatch):
     So no step begins before the one before it has ended on the GPU.
     """
 
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self._device = device
+
     def mark(self) -> None:
         """Wait for the GPU, then read the monotonic clock."""
-        synchronise()
+        synchronise(self._device)
         super().mark()

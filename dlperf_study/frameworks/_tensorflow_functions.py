@@ -38,7 +38,7 @@ class FunctionTrainer(TensorflowTrainer, ABC):
         """Return a batch as tensors on the device of this rank, the images in its memory format."""
         import tensorflow as tf
 
-        with _tensorflow_devices.device():
+        with tf.device(self.device):
             placed = tf.identity(tf.convert_to_tensor(images))
             return in_memory_format(self._configuration, placed), tf.identity(tf.convert_to_tensor(labels))
 
@@ -71,12 +71,12 @@ class FunctionTrainer(TensorflowTrainer, ABC):
 
     def barrier(self) -> None:
         """Wait for all ranks, each with its device idle."""
-        _tensorflow_devices.synchronise()
+        _tensorflow_devices.synchronise(self.device)
         self.agreed_maximum(0.0)
 
     def settle(self) -> Drain:
         """Wait for the device; under all-reduce a step ends with its update applied, so nothing is pending."""
-        _tensorflow_devices.synchronise()
+        _tensorflow_devices.synchronise(self.device)
         return Drain()
 
     def parameter_checksum(self) -> str:

@@ -91,7 +91,7 @@ class HorovodTensorflowTrainer(FunctionTrainer):
         import tensorflow as tf
 
         counts = [parameter.shape.num_elements() for parameter in self.network.parameters]
-        with _tensorflow_devices.device():
+        with tf.device(self.device):
             tensors = [tf.zeros([count]) for count in _common.leading_counts(counts, size // self.element_bytes)]
         # A name belongs to one shape: Horovod remembers what was negotiated about it.
         averages = tf.function(lambda: self._averaged(tensors, f"exchange.{size}"))

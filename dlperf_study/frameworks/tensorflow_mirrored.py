@@ -59,6 +59,8 @@ class MirroredTrainer(FunctionTrainer):
         _tensorflow_devices.show_own_gpu(os.environ, rank % configuration.devices_per_node)
         super().__init__(configuration, rank, configuration.world_size)
         self._strategy = _strategy(configuration)
+        # With the name of this process in it: the devices of all processes are known here.
+        self.device = self._strategy.extended.worker_devices[0]
         self.build(self._strategy.scope())
 
     def exchange(self, size: int) -> Callable[[], None]:
@@ -66,7 +68,7 @@ class MirroredTrainer(FunctionTrainer):
         import tensorflow as tf
 
         counts = [parameter.shape.num_elements() for parameter in self.network.parameters]
-        with _tensorflow_devices.device():
+        with tf.device(self.device):
             tensors = [tf.zeros([count]) for count in _common.leading_counts(counts, size // self.element_bytes)]
         averages = tf.function(lambda: self._strategy.run(self._averages, args=(tensors,)))
 
@@ -84,7 +86,8 @@ class MirroredTrainer(FunctionTrainer):
             return value
         values = np.zeros(self.world_size)
         values[self.rank] = value
-        return float(max(self._sums(tf.constant(values)).numpy()))
+        with tf.device(self.device):
+            return float(max(self._sums(tf.constant(values)).numpy()))
 
     def _own(self, variable: Any) -> Any:
         """Return this rank's part of a variable of the strategy."""

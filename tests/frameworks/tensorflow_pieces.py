@@ -88,7 +88,6 @@ if __name__ == "__main__":
     training = scaled_training()
     allocator = TensorflowAllocator()
     allocator.restart()
-    _tensorflow_devices.synchronise()
     memory = {"on_gpu": _tensorflow_devices.on_gpu(), "peaks": allocator.peaks()}
     steps = {memory_format: step(memory_format) for memory_format in ("nchw", "nhwc")}
     print(json.dumps({"training": training, "steps": steps, **memory}))
