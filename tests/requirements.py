@@ -28,6 +28,7 @@ PROGRAMS = {
     HOROVOD_TENSORFLOW: "make horovod-tensorflow",
     "g++": "apt install g++",
     "make": "apt install make",
+    "pdftotext": "apt install poppler-utils",
     "pdflatex": "apt install texlive-latex-extra texlive-latex-recommended",
     PYTHON_HEADERS: "apt install python3-dev",
     **dict.fromkeys(("ip", "tc"), "apt install iproute2"),

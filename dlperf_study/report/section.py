@@ -7,6 +7,7 @@ from html import escape
 from typing import Protocol, Self
 
 from dlperf_study.paths import StudyPaths
+from dlperf_study.report.links import anchor_link
 
 
 class Part(Protocol):
@@ -39,13 +40,11 @@ class Section:
 
     def save(self, paths: StudyPaths) -> "Section":
         """Write the files of all parts, also of those that are not shown; return the section, to be shown."""
-        for part in self.parts:
-            part.save(paths)
-        return self
+        return Section(self.title, tuple(part.save(paths) for part in self.parts))
 
     def _repr_html_(self) -> str:
         content = "".join(part._repr_html_() for part in self.parts if not part.is_empty)
         if not content or not self.title:
             return content
         anchor = re.sub(r"\W+", "-", self.title.lower()).strip("-")
-        return f'<section><h2 id="{anchor}">{escape(self.title)}</h2></section>{content}'
+        return f'<section><h2 id="{anchor}">{escape(self.title)}{anchor_link(anchor)}</h2></section>{content}'

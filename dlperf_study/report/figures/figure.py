@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -14,6 +14,7 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.figures.compact_svg import compact_svg, data_uri
 from dlperf_study.report.figures.style import publication_style
+from dlperf_study.report.links import anchor_link, downloads
 from dlperf_study.writing import naming
 
 #: Dates would make two renderings of one dataset differ.
@@ -33,7 +34,8 @@ class Figure:
     """A captioned figure; without a drawing, ``empty`` says why there is none.
 
     ``page_caption``: what a page shows of the caption, because it says the rest once; empty: all of it. The files keep
-    the whole caption. ``alt``: the numbers of the figure, for who can't see it; empty: its title.
+    the whole caption. ``alt``: the numbers of the figure, for who can't see it; empty: its title. ``is_saved``:
+    a page can lead to its files.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Figure:
     empty: str = ""
     page_caption: str = ""
     alt: str = ""
+    is_saved: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -58,7 +61,10 @@ class Figure:
                 svg_file.write_bytes(self.svg())
             with _layout_kept(self.drawing):
                 self.write_pdf(pdf_file)
-        return self
+        saved = replace(self, is_saved=True)
+        # To lay it out again would take seconds.
+        vars(saved)["_svg"] = self._svg
+        return saved
 
     def write_pdf(self, file: Path) -> None:
         """Write the drawing, which there must be, as PDF."""
@@ -83,7 +89,10 @@ class Figure:
         return compact_svg(buffer.getvalue().decode()).encode()
 
     def _repr_html_(self) -> str:
-        caption = f"<b>{escape(self.title)}.</b> {escape(self.page_caption or self.caption)}"
+        anchor = f"figure-{self.name}"
+        files = downloads("figures", self.name, "svg", "pdf") if self.is_saved and not self.is_empty else ""
+        text = escape(self.page_caption or self.caption)
+        caption = f"<b>{escape(self.title)}.</b> {text}{anchor_link(anchor)}{files}"
         content = f'<p class="nothing">{escape(self.empty)}</p>'
         if self.drawing is not None:
             # As an image of its own: inline SVGs on one page would share their element ids.
@@ -91,7 +100,7 @@ class Figure:
             content = (
                 f'<img width="{width}" alt="{escape(self.alt or self.title)}" src="{data_uri(self.svg().decode())}">'
             )
-        return f'<figure id="figure-{self.name}">{content}<figcaption>{caption}</figcaption></figure>'
+        return f'<figure id="{anchor}">{content}<figcaption>{caption}</figcaption></figure>'
 
 
 @contextmanager

@@ -13,11 +13,13 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: Parts of a step, in colours that no series has.
 COMPUTATION, INPUT, EXPOSED, EXCHANGE = "#b4bec6", "#8fd0c0", "#F0E442", "#1c2126"
 INK, SOFT, FAINT = "#1c2126", "#5d6770", "#e3e7ea"
+#: The first is the one of the layout; the others are as wide, and one is on every system.
+FONTS = ("DejaVu Sans", "Bitstream Vera Sans", "Verdana", "sans-serif")
 
 _RC = {
     "figure.dpi": 100,
     "figure.constrained_layout.use": True,
-    "font.family": "DejaVu Sans",
+    "font.family": FONTS[0],
     "font.size": 7,
     "axes.titlesize": 7.5,
     "axes.titleweight": "bold",
@@ -47,8 +49,9 @@ _RC = {
     "lines.markersize": 3.5,
     # Names come from users' files: a dollar sign in one is no formula.
     "text.parse_math": False,
-    # Outlines look the same on every reader's machine; a PDF embeds its fonts.
-    "svg.fonttype": "path",
+    # Text stays text: it can be searched and copied. A PDF embeds its fonts.
+    "svg.fonttype": "none",
+    "text.color": INK,
     "svg.hashsalt": "dlperf_study",
     "pdf.fonttype": 42,
 }

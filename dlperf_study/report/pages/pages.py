@@ -1,7 +1,7 @@
 """The report of a study: pages, tables and figures, written by executed notebooks; only then they replace the old ones.
 
 Each notebook is executed in an operating-system process of its own, because a kernel's state and folder are global.
-A page is one file, with its style and figures in it and no script at all.
+A page is one file, with its style and figures in it; a small script sorts and searches its tables.
 """
 
 import json
@@ -88,6 +88,11 @@ def _write_pages(paths: StudyPaths, pages: Sequence[Page], masthead: Masthead) -
         executed = execute_notebooks([page.notebook for page in pages], paths, notebooks)
         for page, notebook in zip(pages, executed, strict=True):
             write_atomically(folder / page.file, page_html(notebook, page, pages, masthead))
+        for part in (paths.tables, paths.figures):
+            # With its own copies the folder of the pages can be sent alone.
+            written = paths.report_unfinished / part.name
+            if written.exists():
+                shutil.copytree(written, folder / part.name, ignore=shutil.ignore_patterns("*.html"))
 
 
 @contextmanager
@@ -184,12 +189,13 @@ def page_html(notebook: Path, page: Page, pages: Sequence[Page], masthead: Masth
     from nbconvert.exporters import HTMLExporter
 
     exporter = HTMLExporter(template_name=TEMPLATE, extra_template_basedirs=[str(TEMPLATES)])
-    exporter.exclude_anchor_links = True
+    exporter.anchor_link_text = "#"
     resources = {
         "page": asdict(page),
         "pages": list(map(asdict, pages)),
         "study": asdict(masthead),
         "style": (TEMPLATES / TEMPLATE / "page.css").read_text(encoding="utf-8"),
+        "script": (TEMPLATES / TEMPLATE / "page.js").read_text(encoding="utf-8"),
         "version": __version__,
     }
     html, _ = exporter.from_filename(str(notebook), resources=resources)

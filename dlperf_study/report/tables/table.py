@@ -1,14 +1,17 @@
 """A table of the report: text cells under labelled columns, as HTML and as LaTeX."""
 
+import csv
+import io
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from itertools import chain, count, product
 
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.links import anchor_link, downloads
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.writing import write_atomically
 
@@ -93,6 +96,7 @@ class Table:
 
     ``groups`` names the group of each row; a group's name is printed once, above its first row. ``page_caption``: what
     a page shows of the caption, because it says the rest once; None: all of it. The files keep the whole caption.
+    ``is_saved``: a page can lead to its files.
     """
 
     name: str
@@ -104,6 +108,7 @@ class Table:
     empty: str = "Nothing to show."
     groups: tuple[str, ...] = ()
     page_caption: str | None = None
+    is_saved: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -145,10 +150,27 @@ class Table:
         return [row[position].text for row in self.rows]
 
     def save(self, paths: StudyPaths) -> "Table":
-        """Write the table as HTML and as LaTeX into the study's tables; return it, to be shown."""
+        """Write the table as HTML, LaTeX and CSV into the study's tables; return it, to be shown."""
         write_atomically(paths.tables / f"{self.name}.html", self.html() + "\n")
         write_atomically(paths.tables / f"{self.name}.tex", latex_table(self))
-        return self
+        write_atomically(paths.tables / f"{self.name}.csv", self.csv())
+        return replace(self, is_saved=True)
+
+    def csv(self) -> str:
+        """Return the printed values as CSV: group, values and intervals, and the footnotes of each row at its end."""
+        head = ["Group"] if self.groups else []
+        for heading in self.headings:
+            head += [heading.text, f"{heading.label}, interval"] if heading.interval else [heading.text]
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*head, "Notes"])
+        for group, row in zip(self.groups or ("",) * len(self.rows), self.rows, strict=True):
+            values = [group] if self.groups else []
+            for heading, cell in zip(self.headings, row, strict=True):
+                values += [cell.text, cell.interval] if heading.interval else [cell.text]
+            notes = "; ".join(str(footnote) for cell in row for footnote in cell.footnotes)
+            writer.writerow([*values, notes])
+        return file.getvalue()
 
     def html(self) -> str:
         """Return the table with its whole caption and all its notes: it explains itself wherever it is put."""
@@ -159,10 +181,12 @@ class Table:
         caption = self.caption if self.page_caption is None else self.page_caption
         definitions = _list(list(map(escape, self.notes_without_footnotes)))
         folded = f'<details class="definitions"><summary>Definitions and notes</summary>{definitions}</details>'
-        return self._figure(caption, _list(list(self._footnote_lines())) + (folded if definitions else ""))
+        files = downloads("tables", self.name, "csv", "tex") if self.is_saved and self.rows else ""
+        notes = _list(list(self._footnote_lines())) + (folded if definitions else "")
+        return self._figure(caption, notes, anchor_link(f"table-{self.name}") + files)
 
-    def _figure(self, caption: str, notes: str) -> str:
-        heading = f"<b>{escape(self.title)}.</b> {escape(caption)}".rstrip()
+    def _figure(self, caption: str, notes: str, links: str = "") -> str:
+        heading = f"<b>{escape(self.title)}.</b> {escape(caption)}".rstrip() + links
         body = _html_grid(self) + notes if self.rows else f'<p class="nothing">{escape(self.empty)}</p>'
         return f'<figure class="table" id="table-{self.name}"><figcaption>{heading}</figcaption>{body}</figure>'
 

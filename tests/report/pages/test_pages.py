@@ -1,12 +1,15 @@
 """A report built as a user builds it, opened as a reader opens it: from a disk, in a browser, without a network."""
 
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 
 from dlperf_study.errors import DlperfStudyError, EvidenceError
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
@@ -15,6 +18,7 @@ from dlperf_study.report.report_inputs import is_current
 from dlperf_study.report.sentences.page_sentences import MOST_SENTENCES
 from dlperf_study.study.study import question_names
 from tests.report.conftest import mixed_entries, write_titled
+from tests.requirements import need
 
 PAGES = ("index.html", *(f"{question}.html" for question in question_names()))
 CAPTION_LINES = 2
@@ -57,7 +61,7 @@ def _note_foreign(troubles: list[str], url: str) -> None:
 def test_every_page_the_files_and_the_notebooks_are_there(built: StudyPaths) -> None:
     assert set(PAGES) <= {path.name for path in built.report.iterdir()}
     assert {path.suffix for path in built.figures.iterdir()} == {".svg", ".pdf"}
-    assert {path.suffix for path in built.tables.iterdir()} == {".html", ".tex"}
+    assert {path.suffix for path in built.tables.iterdir()} == {".html", ".tex", ".csv"}
     assert not built.report_unfinished.exists()
     assert not built.report_previous.exists()
 
@@ -75,7 +79,7 @@ def test_a_page_names_nothing_outside_itself(built: StudyPaths, name: str) -> No
     html = (built.report / name).read_text()
     assert "http://" not in html.replace("http://www.w3.org", "")
     assert "https://" not in html
-    assert "<script" not in html
+    assert html.count("<script") == html.count("<script>") == 1
     assert str(Path.home()) not in html
     assert str(built.folder) not in html
 
@@ -177,3 +181,74 @@ def test_a_failing_notebook_leaves_the_last_good_report(
         pages.build("example")
     for folder in (paths.report, paths.tables):
         assert (folder / "index.html").read_text() == "the last good report"
+
+
+def test_every_link_of_the_pages_leads_somewhere(built: StudyPaths, tmp_path: Path) -> None:
+    """Also where the folder of the pages was sent alone."""
+    sent = Path(shutil.copytree(built.report, tmp_path / "sent"))
+    broken, files = [], set()
+    for page_file in sent.glob("*.html"):
+        soup = BeautifulSoup(page_file.read_text(), "html.parser")
+        for link in soup.find_all("a", href=True):
+            name, _, anchor = str(link["href"]).partition("#")
+            target = sent / name if name else page_file
+            files.add(target.suffix)
+            is_there = target.exists() and (not anchor or f'id="{anchor}"' in target.read_text())
+            broken += [] if is_there else [(page_file.name, link["href"])]
+    assert broken == []
+    assert files == {".html", ".csv", ".tex", ".svg", ".pdf"}
+
+
+def test_a_table_is_sorted_by_size_and_searched(built: StudyPaths, page: Any) -> None:
+    page.goto((built.report / "index.html").as_uri())
+    table = page.locator("#table-measured table")
+    heading = table.locator("thead th", has_text=re.compile("^Throughput"))
+    column = heading.evaluate(_SUB_COLUMN)
+    cells = table.locator(f"tbody tr:not(.group) td:nth-child({column})")
+    printed = cells.all_inner_texts()
+    rates = [float(text) for text in cells.evaluate_all(_FIRST_NUMBERS)]
+    for order in (sorted(rates), sorted(rates, reverse=True)):
+        heading.click()
+        assert [float(text) for text in cells.evaluate_all(_FIRST_NUMBERS)] == order
+    heading.click()
+    assert cells.all_inner_texts() == printed
+
+
+#: The number of the first cell below a heading; a heading may cover two.
+_SUB_COLUMN = "h => [...h.parentNode.cells].slice(0, h.cellIndex).reduce((n, c) => n + c.colSpan, 1)"
+#: Of the cells with a value, in order: what is missing is at the end.
+_FIRST_NUMBERS = (
+    "cells => cells.map(cell => parseFloat(cell.firstChild.textContent.replace(/\\s/g, '')))"
+    ".filter(number => !isNaN(number))"
+)
+#: The lowest contrast of a text with the page behind it, as WCAG 2 defines it.
+_CONTRAST = """() => {
+  const light = (color) => { const [r, g, b] = color.match(/[0-9.]+/g).slice(0, 3).map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const page = light(getComputedStyle(document.documentElement).backgroundColor);
+  const texts = [...document.querySelectorAll("p, a, td, th, figcaption, h1, h2, label, .highlight span")];
+  return Math.min(...texts.map(e => light(getComputedStyle(e).color)).map(
+    l => (Math.max(l, page) + 0.05) / (Math.min(l, page) + 0.05)));
+}"""
+
+
+def test_pages_fit_a_phone_can_be_read_in_the_dark_and_are_printed_without_empty_pages(
+    built: StudyPaths, page: Any, tmp_path: Path
+) -> None:
+    if shutil.which("pdftotext") is None:
+        need("pdftotext")
+    for name in PAGES:
+        page.emulate_media(color_scheme="dark")
+        page.set_viewport_size({"width": 400, "height": 800})
+        page.goto((built.report / name).as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") == 400, name
+        assert page.evaluate(_CONTRAST) > 4.5, name
+        backdrop = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        assert backdrop == "rgb(21, 25, 28)"
+    page.goto((built.report / "index.html").as_uri())
+    page.pdf(path=tmp_path / "page.pdf", format="A4")
+    texts = subprocess.run(["pdftotext", tmp_path / "page.pdf", "-"], capture_output=True, text=True, check=True).stdout
+    *sheets, after = texts.split("\f")
+    assert after == ""
+    assert all(sheet.strip() for sheet in sheets)
+    assert "show code" not in texts

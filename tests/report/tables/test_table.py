@@ -77,8 +77,8 @@ def test_an_empty_table_says_so() -> None:
 
 def test_saved_as_html_and_latex(table: Table, tmp_path: Path) -> None:
     paths = StudyPaths(tmp_path)
-    assert table.save(paths) is table
-    assert sorted(path.name for path in paths.tables.iterdir()) == ["rates.html", "rates.tex"]
+    assert table.save(paths) == replace(table, is_saved=True)
+    assert sorted(path.name for path in paths.tables.iterdir()) == ["rates.csv", "rates.html", "rates.tex"]
 
 
 def test_latex_rows_have_as_many_cells_as_columns(table: Table, tmp_path: Path) -> None:

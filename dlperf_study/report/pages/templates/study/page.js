@@ -1,0 +1,93 @@
+// Tables that can be sorted and searched. Without scripts they are as they were printed.
+"use strict";
+
+const SEARCHED_FROM_ROWS = 8;
+
+/** Return the number that a cell begins with, or null: "1,234 [1,200, 1,260]" is 1234. */
+function numberOf(text) {
+  const number = text.replace(/[\u202f\u00a0,\s](?=\d{3})/g, "").replace("\u2212", "-").match(/^[-+]?\d*\.?\d+/);
+  return number ? parseFloat(number[0]) : null;
+}
+
+/** Order two texts: numbers by size, before texts by letters; what is missing is last in both directions. */
+function compare(first, second, direction) {
+  const [a, b] = [numberOf(first), numberOf(second)];
+  const missing = (text) => (text === "" || text.startsWith("\u2013") ? 1 : 0);
+  if (missing(first) !== missing(second)) return missing(first) - missing(second);
+  if (a !== null && b !== null && a !== b) return direction * (a - b);
+  if ((a === null) !== (b === null)) return a === null ? 1 : -1;
+  return direction * first.localeCompare(second, "en", { numeric: true });
+}
+
+/** Return the rows with values, each with the row of its group, in printed order. */
+function rowsOf(table) {
+  let group = null;
+  const rows = [];
+  for (const row of table.tBodies[0].rows) {
+    if (row.classList.contains("group")) group = row;
+    else rows.push({ row, group });
+  }
+  return rows;
+}
+
+/** Sort by the column under a heading: up, down, then as printed. */
+function sort(table, printed, rows, heading, column) {
+  const next = { none: "ascending", ascending: "descending", descending: "none" };
+  const order = next[heading.getAttribute("aria-sort") || "none"];
+  for (const other of table.tHead.rows[0].cells) other.setAttribute("aria-sort", "none");
+  heading.setAttribute("aria-sort", order);
+  const direction = order === "ascending" ? 1 : -1;
+  const text = ({ row }) => row.cells[column].innerText.trim();
+  const sorted = [...rows].sort((first, second) => compare(text(first), text(second), direction));
+  table.classList.toggle("sorted", order !== "none");
+  table.tBodies[0].append(...(order === "none" ? printed : sorted.map(({ row }) => row)));
+  if (order !== "none") table.tBodies[0].prepend(...printed.filter((row) => row.classList.contains("group")));
+}
+
+function makeSortable(table, rows) {
+  const printed = [...table.tBodies[0].rows];
+  let column = 0;
+  for (const heading of table.tHead.rows[0].cells) {
+    const position = column;
+    column += heading.colSpan;
+    heading.setAttribute("aria-sort", "none");
+    heading.tabIndex = 0;
+    const sortHere = () => sort(table, printed, rows, heading, position);
+    heading.addEventListener("click", (event) => event.target.closest("a") || sortHere());
+    heading.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        sortHere();
+      }
+    });
+  }
+  for (const { row, group } of rows) {
+    if (group) row.cells[0].insertAdjacentHTML("afterbegin", '<span class="of-group"></span>');
+    if (group) row.cells[0].firstChild.textContent = group.innerText;
+  }
+}
+
+function makeSearchable(table, rows) {
+  const box = document.createElement("input");
+  Object.assign(box, { type: "search", placeholder: "search " + rows.length + " rows" });
+  box.setAttribute("aria-label", "search this table");
+  table.closest(".scroll").before(box);
+  const texts = rows.map(({ row, group }) => ((group ? group.innerText + " " : "") + row.innerText).toLowerCase());
+  box.addEventListener("input", () => {
+    const words = box.value.toLowerCase().split(/\s+/);
+    const shown = new Set();
+    rows.forEach(({ row, group }, index) => {
+      row.hidden = !words.every((word) => texts[index].includes(word));
+      if (!row.hidden) shown.add(group);
+    });
+    for (const { group } of rows) if (group) group.hidden = !shown.has(group);
+  });
+}
+
+for (const table of document.querySelectorAll("figure.table table")) {
+  const rows = rowsOf(table);
+  if (table.tHead && rows.length > 1) makeSortable(table, rows);
+  if (rows.length >= SEARCHED_FROM_ROWS) makeSearchable(table, rows);
+}
+// Paper can't unfold anything.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((details) => (details.open = true)));
