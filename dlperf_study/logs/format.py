@@ -69,7 +69,8 @@ class Metric:
     def printed(self) -> str:
         """What the program prints: the unit of the number, and of what it is."""
         unit = "steps/s" if self.inverse else self.unit or "a rate of no stated unit"
-        return f"{unit} of {_SCOPES[self.scope]}{', a mean since the start' * self.cumulative}"
+        since = "each epoch began" if self.restarts_each_epoch else "the start"
+        return f"{unit} of {_SCOPES[self.scope]}{f', a mean since {since}' * self.cumulative}"
 
     @property
     def number(self) -> str:

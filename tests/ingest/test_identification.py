@@ -126,6 +126,16 @@ def test_a_configuration_next_to_logs_needs_no_confirmation(folder: Path, write_
     assert "model" not in metadata.unstated
 
 
+def test_a_table_is_a_log_only_where_there_is_no_other(folder: Path) -> None:
+    declare(folder / "with_log")
+    declare(folder / "alone", batch_per_device=64)
+    for name in ("with_log", "alone"):
+        (folder / name / "results.csv").write_text("epoch,time,train/box_loss\n1,10.0,1.5\n")
+    (folder / "with_log" / "training.log").write_text("iter 1: loss 2.5, time 250.0ms\n")
+    logs = {metadata.logs[0]: len(metadata.logs) for metadata in identify_logs(folder).identity.configurations}
+    assert {Path(name).name: count for name, count in logs.items()} == {"results.csv": 1, "training.log": 1}
+
+
 def test_equal_configurations_in_several_folders_are_one(folder: Path, write_log: WriteLog) -> None:
     for repetition in (1, 2):
         declare(folder / f"runs/{repetition}", repetition=repetition)

@@ -12,6 +12,7 @@ from dlperf_study.logs.log_reader import read_log
 from dlperf_study.logs.rank_checks import JobSize
 from dlperf_study.logs.rank_merge import job_series
 
+MEAN, EPOCH_MEAN = ", a mean since the start", ", a mean since each epoch began"
 SAMPLES = Path(__file__).parents[1] / "logs" / "samples" / "today"
 #: Sample: nodes, devices per node, batch per device; samples/s; its relative error by rounding; what is printed.
 RATES = {
@@ -20,21 +21,31 @@ RATES = {
     "composer_two_batches_constructed.log": ((1, 8, 8), 65.0, 0.01, "samples/s of the job"),
     # The whole log: RunningAvgSamplesPerSec=171.74, last CurrSamplesPerSec=171.60.
     "deepspeed_real.log": ((1, 16, 8), 171.6, 0.005, "samples/s of the job"),
-    "deepspeed_old_constructed.log": ((1, 1, 8), 41.25, 1e-9, "samples/s of the job, a mean since the start"),
-    "detectron2_real.log": ((1, 1, 2), 2 / 1.1952, 1e-9, "s of the job, a mean since the start"),
+    "deepspeed_old_constructed.log": ((1, 1, 8), 41.25, 1e-9, "samples/s of the job" + MEAN),
+    "detectron2_real.log": ((1, 1, 2), 2 / 1.1952, 1e-9, "s of the job" + MEAN),
     # "Overall training speed: 298 iterations in 0:06:16 (1.2650 s / it)"
     "detectron2_metrics_real.json": ((1, 1, 2), 2 / 1.265, 0.02, "s of the job"),
     # 285 to 319 words/s, 16384 words and 8 sequences per update.
     "fairseq_real.log": ((1, 1, 8), 8 * 305 / 16384, 0.03, "samples/s of the job"),
     "fairseq_text_constructed.log": ((1, 2, 8), 16.0, 1e-9, "tokens/s of the job"),
     # 100 steps of 24 samples in 425.43 s.
-    "huggingface_trainer_real.log": ((2, 12, 1), 100 * 24 / 425.43, 1e-3, "samples/s of the job"),
-    "huggingface_trainer_state_constructed.json": ((1, 1, 8), 32.5, 1e-9, "samples/s of the job"),
+    "huggingface_trainer_real.log": (
+        (2, 12, 1),
+        100 * 24 / 425.43,
+        1e-3,
+        "samples/s of the job, a mean since the start",
+    ),
+    "huggingface_trainer_state_constructed.json": (
+        (1, 1, 8),
+        32.5,
+        1e-9,
+        "samples/s of the job, a mean since the start",
+    ),
     # 1719 steps of 32 samples in 2 s, printed as 1 ms per step.
-    "keras_fit_real.log": ((1, 1, 32), 32 / 0.001, 1e-9, "s of the job, a mean since the start"),
-    "keras_fit_keras3_constructed.log": ((1, 1, 32), 32 / 0.005, 1e-9, "s of the job, a mean since the start"),
-    "keras_fit_verbose_2_constructed.log": ((1, 1, 32), 32 / 0.006, 1e-9, "s of the job, a mean since the start"),
-    "lightning_real.log": ((1, 2, 4), 8 / 4.47, 1e-9, "steps/s of one process, a mean since the start"),
+    "keras_fit_real.log": ((1, 1, 32), 32 / 0.001, 1e-9, "s of the job" + EPOCH_MEAN),
+    "keras_fit_keras3_constructed.log": ((1, 1, 32), 32 / 0.005, 1e-9, "s of the job" + EPOCH_MEAN),
+    "keras_fit_verbose_2_constructed.log": ((1, 1, 32), 32 / 0.006, 1e-9, "s of the job" + EPOCH_MEAN),
+    "lightning_real.log": ((1, 2, 4), 8 / 4.47, 1e-9, "steps/s of one process" + EPOCH_MEAN),
     "llm_c_constructed.log": ((1, 8, 64), 512 / 0.61137, 0.01, "s of the job"),
     # 24 × 2048 tokens / 5.667 s on each of 4 devices.
     "maxtext_real.log": ((1, 4, 24), 24 * 4 / 5.667, 1e-3, "tokens/s of each device"),
@@ -56,8 +67,8 @@ RATES = {
     "paddlenlp_real.log": ((1, 1, 8), 90.6, 0.06, "steps/s of the job"),
     "paddlenlp_tokens_real.log": ((1, 1, 1), 2 / (1.1518 + 0.2556), 1e-3, "steps/s of the job"),
     "paddleclas_2_6_constructed.log": ((1, 8, 256), 2048 / 0.785, 0.01, "s of one process"),
-    "timm_constructed.log": ((1, 8, 128), 4000.0, 1e-9, "samples/s of the job, a mean since the start"),
-    "timm_real.log": ((1, 1, 128), 69.89, 1e-9, "samples/s of the job, a mean since the start"),
+    "timm_constructed.log": ((1, 8, 128), 4000.0, 1e-9, "samples/s of the job" + EPOCH_MEAN),
+    "timm_real.log": ((1, 1, 128), 69.89, 1e-9, "samples/s of the job" + EPOCH_MEAN),
     # "steady 6,633 tps per rank", 4096 tokens per sample on 24 ranks.
     "torchtitan_real.log": ((2, 12, 1), 24 * 6633 / 4096, 0.01, "tokens/s of each device"),
     # Batch / time, and not the 13.6 img/s of one process without its data.
@@ -66,7 +77,7 @@ RATES = {
     "torchvision_references_detection_real.log": ((1, 1, 1), 2 / (0.9880 + 0.5778), 1e-3, "s of one process"),
     # 1000 images per epoch; 52.9 s of the last epochs of the whole file, 36 s at its start.
     "ultralytics_results_real.csv": ((1, 1, 16), 1000 / 36.0, 0.1, "s of the job"),
-    "ultralytics_constructed.log": ((1, 2, 8), 16 * 2.5, 1e-9, "steps/s of the job, a mean since the start"),
+    "ultralytics_constructed.log": ((1, 2, 8), 16 * 2.5, 1e-9, "steps/s of the job" + EPOCH_MEAN),
 }
 TOKENS = {
     "fairseq_text_constructed.log": 512,
@@ -78,6 +89,7 @@ REFUSED = {
     "lightning_metrics_real.csv": "metrics.csv of Lightning has no time",
     "llm_c_real.log": "main.log of llm.c has no time",
     "first_steps_of_maxtext_real.log": "has only steps before 5",
+    "mmengine_two_runs_real.log": "steps start over at line 4",
     "torchtitan_two_runs_real.log": "copies of the rate of each device differ",
 }
 
@@ -135,3 +147,18 @@ def test_copies_of_the_rate_of_a_device_are_never_summed() -> None:
     """Two of four ranks print; the first step has a rate with two commas."""
     log, job = read_log(SAMPLES / "torchtitan_two_ranks_constructed.log"), JobSize(1, 4, 1)
     assert job_series([log], job).rate.tolist() == [4 * 1034697, 4 * 34880]
+
+
+def test_ranks_that_all_print_the_rate_of_the_job_are_not_summed(tmp_path: Path) -> None:
+    lines = (SAMPLES / "huggingface_trainer_real.log").read_text().splitlines()
+    (tmp_path / "log").write_text("".join(f"{line}\n" * 24 for line in lines))
+    assert job_series([read_log(tmp_path / "log")], JobSize(2, 12, 1)).rate.tolist() == [5.641]
+
+
+def test_the_tokens_of_one_rank_in_the_last_line_are_no_rate_of_the_job(tmp_path: Path) -> None:
+    """A training that did not end has the tokens of the job so far: the last line counts."""
+    text = (SAMPLES / "huggingface_trainer_real.log").read_text()
+    assert "'train_tokens_per_second': 1925.584" in text
+    (tmp_path / "log").write_text(text[: text.index("{'train_runtime'")])
+    series = job_series([read_log(tmp_path / "log")], JobSize(2, 12, 1))
+    assert (series.rate.tolist(), series.unit) == ([50512.468], "tokens/s")

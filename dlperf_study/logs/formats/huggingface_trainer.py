@@ -5,7 +5,6 @@ from typing import Any
 
 from dlperf_study.logs.documents import JSON_ROW
 from dlperf_study.logs.format import (
-    JOB_TOTAL,
     LOSS,
     Fact,
     Format,
@@ -18,6 +17,7 @@ from dlperf_study.logs.format import (
     number,
 )
 
+_TOTAL = Metric("overall_throughput", "samples/s", MetricScope.JOB, cumulative=True)
 _TOKENS = Metric("running_throughput", "tokens/s", MetricScope.JOB, cumulative=True)
 _QUOTED = r"'?"
 
@@ -25,7 +25,7 @@ _QUOTED = r"'?"
 def _record(row: Mapping[str, Any]) -> JsonRecord | None:
     """Return the numbers of a row of log_history; the last of a training that ended has its rate."""
     if "train_samples_per_second" in row:
-        return JsonRecord({JOB_TOTAL.name: float(row["train_samples_per_second"])})
+        return JsonRecord({_TOTAL.name: float(row["train_samples_per_second"])})
     if any(name.startswith("eval_") for name in row):
         return None
     if "learning_rate" not in row:
@@ -41,7 +41,7 @@ FORMAT = Format(
         Line(
             ("'train_samples_per_second': ",),
             rf"'train_samples_per_second': {_QUOTED}{number('overall_throughput')}",
-            captured=(JOB_TOTAL,),
+            captured=(_TOTAL,),
         ),
         Line(
             ("{'loss': ",),
@@ -49,7 +49,7 @@ FORMAT = Format(
             rf"{number('running_throughput')})?",
             captured=(LOSS, _TOKENS),
         ),
-        JsonLine((JSON_ROW,), _record, lambda row: {}, (JOB_TOTAL, LOSS)),
+        JsonLine((JSON_ROW,), _record, lambda row: {}, (_TOTAL, LOSS)),
     ),
     rates=("overall_throughput", "running_throughput"),
     merge=Merge.COPIES,
