@@ -151,14 +151,19 @@ def speedup_claims(dataset: Dataset) -> list[Claim]:
 
 def reference_claims(dataset: Dataset) -> list[Claim]:
     """Return the claim on each configuration with a reference, without those that are the same program."""
+    # A tuple of every column for each group would take most of the time of a page.
+    rows = {row.identity: row for row in dataset.configurations.itertuples()}
     claims, groups, ratios = [], all_groups(dataset), Ratios(dataset)
     for group in groups:
-        reference, model = next(group.rows.itertuples()), display_name(group.model)
-        comparison = f"as with {reference.label} ({group.shared})"
-        for row in list(group.rows.itertuples())[1:]:
+        labels = dict(zip(group.rows["identity"], group.rows["label"], strict=True))
+        reference_identity, *compared = labels
+        reference, model = rows[reference_identity], display_name(group.model)
+        comparison = f"as with {labels[reference_identity]} ({group.shared})"
+        for identity in compared:
+            row, label = rows[identity], labels[identity]
             if not same_program(row, reference):
-                listed_as = f"{row.label} ({group.label})" if len(groups) > 1 else row.label
-                name = f"{model} with {row.label}"
+                listed_as = f"{label} ({group.label})" if len(groups) > 1 else label
+                name = f"{model} with {label}"
                 claims.append(Claim(dataset, "reference", row, reference, name, comparison, listed_as, ratios))
     return claims
 
