@@ -26,7 +26,8 @@ class FunctionTrainer(TensorflowTrainer, ABC):
         """Build the network, whose variables are made in ``scope``, and the functions of its steps."""
         import tensorflow as tf
 
-        self._scaler = LossScaler(self._configuration)
+        with tf.device(self.device):
+            self._scaler = LossScaler(self._configuration)
         with scope:
             self.network = self.build_network()
             self._velocities = _tensorflow_common.velocities(self._configuration, self.network.parameters)
