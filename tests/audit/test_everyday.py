@@ -171,6 +171,29 @@ MADE_UP = {
     ),
     "a share of the peak": ("GPU,GPUs,Precision,TFLOPS/GPU,MFU|A100,8,bf16,156.3,50.1%", None, []),
     "a wrong share of the peak": ("GPU,GPUs,Precision,TFLOPS/GPU,MFU|A100,8,bf16,156.3,55.1%", None, ["utilisation"]),
+    "metrics as rows below the devices": (
+        "# GPUs,1,2,4|images/sec,352.7,690.1,1361.2|speedup,1.00x,1.96x,3.96x",
+        None,
+        ["ratios"],
+    ),
+    "a ratio of the first of two columns to the second": (
+        "GPUs,Mixed precision throughput (img/s),FP32 throughput (img/s),Speedup (FP32 - mixed precision)"
+        "|1,1028.0,380.0,2.71x|8,8100.0,2995.0,2.70x",
+        None,
+        [],
+    ),
+    "a ratio of each of two columns to its own first row": (
+        "GPUs,amp img/s,fp32 img/s,Speedup,amp weak scaling,fp32 weak scaling"
+        "|1,1028.0,380.0,2.71,1.00,1.00|8,8100.0,2995.0,2.70,7.88,7.38",
+        None,
+        ["ratios"],
+    ),
+    "steps/s and samples/s of a batch": (
+        "GPUs,samples/s,steps/s,batch per GPU|8,812.4,3.173,64",
+        None,
+        ["token_rates"],
+    ),
+    "devices in the label of a row": ("config,tokens/s,tokens/s/GPU|8xH100,98304.0,12388.0", None, ["device_rates"]),
     "a rate in thousands": ("GPUs,GBS,Step time (ms),img/s|8,2048,160.0,12.8k", None, []),
 }
 

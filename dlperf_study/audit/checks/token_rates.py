@@ -37,7 +37,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
         for rate, second in results.pairs(metric, second_metric):
             name = column if column in rate.facts or column != "tokens_per_sample" else _LENGTH
             printed = rate.get(name)
-            if printed and rate.printed.is_positive and second.printed.is_positive and name not in rate.inferred:
+            if printed and rate.printed.is_positive and second.printed.is_positive:
                 yield _compare(rate, second, name, printed)
 
 
@@ -48,7 +48,8 @@ def _compare(rate: ResultCell, second: ResultCell, name: str, printed: float) ->
     if low <= Fraction(printed) + rounding and Fraction(printed) - rounding / 2 <= high:
         return None
     computation = f"{rate.text} {rate.metric} / {second.text} {second.metric} = {rate.value / second.value:.5g}"
-    severity = Severity.WARNING if name == _LENGTH else Severity.ERROR
+    is_inferred = name == _LENGTH or name in rate.inferred
+    severity = Severity.WARNING if is_inferred else Severity.ERROR
     return AuditDiagnostic(severity, (rate, second), f"{computation}, but {name} is {printed:g}", _EXPLANATIONS)
 
 

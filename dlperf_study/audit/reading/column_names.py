@@ -106,7 +106,7 @@ _TIME_UNITS = {
 }
 _RATIOS = (
     (re.compile(r"\brelative (?:throughput|speed|performance)\b"), RELATIVE),
-    (re.compile(r"\bspeedup\b(?: ratio| factor)?"), SPEEDUP),
+    (re.compile(r"\bspeedup\b(?: ratio| factor)?|\b(?:weak|strong) scaling\b(?! efficiency)"), SPEEDUP),
     (re.compile(r"\b(?:(?:weak|strong|parallel|scaling|scale) )*efficiency\b"), EFFICIENCY),
     (re.compile(r"\bmfu\b|\bmodel flops? utili[sz]ation\b"), "mfu"),
 )
@@ -115,7 +115,10 @@ _CONDITIONS = (
     (r"world size|(?:total )?(?:number )?device(?: number)?", "world_size"),
     (r"(?:number )?node(?: number)?", "nodes"),
     (r"(?:number )?device per (?:node|server)", "devices_per_node"),
-    (r"gbs|(?:global|total|effective)(?: train)? batch(?: size)?(?: total)?|train batch size total", "global_batch"),
+    (
+        r"gbs|(?:global|total|effective)(?: train)? (?:batch|bs)(?: size)?(?: total)?|train batch size total",
+        "global_batch",
+    ),
     (r"(?:local|device|micro per device) (?:batch|bs)(?: size)?|lbs", "batch_per_device"),
     (r"(?:train )?(?:per device (?:train )?)?(?:batch|bs)(?: size)?(?: per device)?", "batch"),
     (r"samples (?:length|len)|seqlen|seq ?length|(?:max )?(?:samples|context|ctx) (?:length|len)", "sequence_length"),
@@ -208,7 +211,7 @@ def _ratio(bare: str, everything: str, unit: str) -> Meaning | None:
     for pattern, metric in _RATIOS:
         if pattern.search(bare):
             sign = "%" if "%" in unit or bare.endswith("%") else ""
-            return _of_training(Meaning(Use.METRIC, metric, sign, "", pattern.sub(" ", bare)))
+            return _of_training(Meaning(Use.METRIC, metric, sign, "", pattern.sub(" ", everything).replace("%", "")))
     return None
 
 

@@ -30,6 +30,7 @@ def facts_of_heading(heading: str) -> dict[str, str]:
 
 
 def facts_of_label(label: str) -> Mapping[str, str]:
-    """Return nodes and devices of a node from the label of a row that ends in them, as ``A100 (2x8)``."""
-    match = _NODES.search(label)
-    return {"nodes": match["nodes"], "devices_per_node": match["devices"]} if match else {}
+    """Return the devices from the label of a row: ``8xH100``, or nodes and devices of a node, ``A100 (2x8)``."""
+    if match := _NODES.search(label):
+        return {"nodes": match["nodes"], "devices_per_node": match["devices"]}
+    return facts_of_heading(label) if _DEVICES.fullmatch(label) else {}

@@ -43,12 +43,12 @@ class Grid:
         for position, name in enumerate(self.header):
             yield name, self.column(position)
 
-    def transposed(self) -> "Grid":
-        """Return the table with its columns as rows; the first column, with the names of the rows, is its header."""
+    def transposed(self, first_column: str) -> "Grid":
+        """Return the table with its columns as rows; ``first_column`` is the name of the column with their names."""
         names = [row.fields[0] for row in self.rows]
         rows = [
             GridRow(self.rows[0].line, (name, *(row.fields[position] for row in self.rows)))
             for position, name in enumerate(self.header[1:], 1)
         ]
         heading = f"{self.heading}: {self.header[0]}" if self.heading else self.header[0]
-        return Grid(self.number, heading, (COLUMN_NAME, *names), tuple(rows), self.is_marked_up)
+        return Grid(self.number, heading, (first_column, *names), tuple(rows), self.is_marked_up)

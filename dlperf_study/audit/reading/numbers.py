@@ -84,6 +84,15 @@ def plain_digits(digits: str, decimal: str) -> str:
     return integer.replace(thousands, "") + (f".{fraction}" if fraction else "")
 
 
+def number_of(field: str, decimal: str) -> float:
+    """Return the digits of a field as a number, 0 if it holds none."""
+    written = written_number(field)
+    try:
+        return float(plain_digits(written.digits, decimal)) if written else 0.0
+    except (ValueError, TableError):
+        return 0.0
+
+
 def without_commas(field: str) -> str:
     """Return a number without the commas between its thousands; any other field as it is.
 

@@ -1,15 +1,17 @@
 """The rows of a table with the columns of this package: one row, or one of each variant that has columns of its own."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from dlperf_study.audit.reading.column_names import Use, words_of
 from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical
 from dlperf_study.audit.reading.context import facts_of_label
 from dlperf_study.audit.reading.grid import Grid, GridRow
-from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, plain_digits, written_number
-from dlperf_study.audit.result_cell import EFFICIENCY, RATES, RELATIVE, SPEEDUP
+from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, number_of, plain_digits, written_number
+from dlperf_study.audit.result_cell import RATES, RELATIVE, SPEEDUP
 from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import TableError
 from dlperf_study.published.source_lines import NO_NUMBER
@@ -23,9 +25,8 @@ NUMBER_CONDITIONS = ("tokens_per_sample", "tokens_per_step")
 #: Units after a number of a condition: ``8 GPUs``.
 _COUNTED = {"samples", "tokens", "device", "node", "second", "steps"}
 _SCALES = {"k": "k", "K": "k", "M": "M"}
-_RATIOS = (SPEEDUP, EFFICIENCY, RELATIVE)
-#: The columns that name the row a ratio is relative to.
-_BASELINES = ("baseline_identity", "reference_identity")
+#: The column that names the row a ratio of two variants is relative to.
+_REFERENCE = "reference_identity"
 
 
 class RowReader:
@@ -40,8 +41,38 @@ class RowReader:
         self._has_variants = any(count > 1 for count in columns.values())
         rates = [reading.meaning for reading in self._metrics if reading.meaning.name in RATES]
         self._rate_labels = list(dict.fromkeys(rate.label for rate in rates))
-        ratios = [reading for reading in self._metrics if reading.meaning.name in _RATIOS]
-        self._compares_two = self._has_variants and len(self._rate_labels) == 2 and len(ratios) == 1
+        self._comparing = self._comparing_column()
+        self._faster = self._compared_variant()
+
+    def _comparing_column(self) -> ColumnReading | None:
+        """Return the column with the ratio of two variants: the only one, or the only one that is of neither."""
+        if not self._has_variants or len(self._rate_labels) != 2:
+            return None
+        ratios = [reading for reading in self._metrics if reading.meaning.name in (SPEEDUP, RELATIVE)]
+        of_neither = [reading for reading in ratios if reading.meaning.label not in self._rate_labels]
+        candidates = ratios if len(ratios) == 1 else of_neither
+        return candidates[0] if len(candidates) == 1 else None
+
+    def _compared_variant(self) -> str:
+        """Return the variant whose rate is divided by the other: the one named, else the one that fits the ratios."""
+        if self._comparing is None:
+            return ""
+        if self._comparing.meaning.label in self._rate_labels:
+            return self._comparing.meaning.label
+        first, second = self._rate_labels
+        positions = [self._rate_position(label) for label in self._rate_labels]
+        columns = (*positions, self._comparing.position)
+        distances = []
+        for row in self._grid.rows:
+            rate, second_rate, ratio = (number_of(row.fields[column], self._decimal) for column in columns)
+            if min(rate, second_rate, ratio) > 0:
+                step, printed = math.log(second_rate / rate), math.log(ratio)
+                distances.append(abs(step - printed) - abs(-step - printed))
+        return second if not distances or median(distances) <= 0 else first
+
+    def _rate_position(self, label: str) -> int:
+        rates = (reading for reading in self._metrics if reading.meaning.name in RATES)
+        return next(reading.position for reading in rates if reading.meaning.label == label)
 
     def rows(self, row: GridRow, label: str) -> Iterator[dict[str, Any]]:
         """Yield a row with its conditions, its line and its results, for each variant; ``label`` is its identity."""
@@ -52,7 +83,8 @@ class RowReader:
             field = row.fields[reading.position]
             if field:
                 variant = self._variant_of(reading)
-                metrics.setdefault(variant, {})[reading.meaning.name] = self._metric_field(reading, field)
+                name = RELATIVE if reading is self._comparing else reading.meaning.name
+                metrics.setdefault(variant, {})[name] = self._metric_field(reading, field)
         if not self._has_variants:
             yield conditions | metrics.get("", {})
             return
@@ -62,18 +94,16 @@ class RowReader:
             yield conditions | self._baselines(conditions, variant, results) | named | {"identity": identity} | results
 
     def _variant_of(self, reading: ColumnReading) -> str:
-        """Return the variant of a column; a ratio of two variants is of the second, if its name does not say it."""
-        label = reading.meaning.label
-        if not self._has_variants:
-            return ""
-        is_ratio_of_two = self._compares_two and reading.meaning.name in _RATIOS
-        return self._rate_labels[1] if is_ratio_of_two and label not in self._rate_labels else label
+        """Return the variant that a column is of; empty in a table without variants."""
+        if reading is self._comparing:
+            return self._faster
+        return reading.meaning.label if self._has_variants else ""
 
     def _baselines(self, conditions: Mapping[str, Any], variant: str, results: Mapping[str, str]) -> dict[str, str]:
-        if not self._compares_two or not {*_RATIOS} & {*results}:
+        if self._comparing is None or RELATIVE not in results:
             return {}
         compared_label = next(label for label in self._rate_labels if label != variant)
-        return dict.fromkeys(_BASELINES, self._identity(str(conditions["identity"]), compared_label))
+        return {_REFERENCE: self._identity(str(conditions["identity"]), compared_label)}
 
     def _identity(self, label: str, variant: str) -> str:
         return f"{label}, {variant}" if variant else label

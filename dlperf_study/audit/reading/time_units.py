@@ -6,8 +6,8 @@ from statistics import median
 
 from dlperf_study.audit.reading.column_names import Meaning, Use
 from dlperf_study.audit.reading.column_readings import ColumnReading
-from dlperf_study.audit.reading.grid import Grid, GridRow
-from dlperf_study.audit.reading.numbers import plain_digits, written_number
+from dlperf_study.audit.reading.grid import Grid
+from dlperf_study.audit.reading.numbers import number_of
 from dlperf_study.audit.result_cell import SAMPLES_OF_DEVICE, THROUGHPUT
 
 _UNITS = {"s": 1, "ms": 1e3, "us": 1e6}
@@ -40,16 +40,8 @@ def _quotients(grid: Grid, readings: Sequence[ColumnReading], time: ColumnReadin
             continue
         for row in grid.rows:
             time_rate_batch = [
-                _number(row, position, decimal) for position in (time.position, positions[rate], positions[batch])
+                number_of(row.fields[position], decimal)
+                for position in (time.position, positions[rate], positions[batch])
             ]
             if all(time_rate_batch):
                 yield time_rate_batch[0] * time_rate_batch[1] / time_rate_batch[2]
-
-
-def _number(row: GridRow, position: int, decimal: str) -> float:
-    """Return the number of a field, 0 if it holds none."""
-    written = written_number(row.fields[position])
-    try:
-        return float(plain_digits(written.digits, decimal)) if written else 0.0
-    except ValueError:
-        return 0.0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.audit.reading.column_names import Use
+from dlperf_study.audit.reading.column_names import Use, meaning_of
 from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical, read_columns
 from dlperf_study.audit.reading.context import facts_of_heading
 from dlperf_study.audit.reading.files import OTHER_SEPARATORS
@@ -94,7 +94,8 @@ def _upright(grid: Grid, has_devices: bool) -> tuple[Grid, list[ColumnReading]]:
     is_upright = any(reading.is_metric or is_canonical(reading.header) for reading in readings)
     if is_upright or len(grid.header) < 2 or len(set(grid.column(0))) < len(grid.rows):
         return grid, readings
-    across = grid.transposed()
+    corner = meaning_of(grid.header[0], grid.header[1:], "")
+    across = grid.transposed(grid.header[0] if corner.use is Use.CONDITION else COLUMN_NAME)
     across_readings = read_columns(across, has_devices)
     understood = [reading for reading in across_readings if reading.numbers and _is_understood(reading)]
     return (across, across_readings) if len(understood) >= _ENOUGH_NAMES else (grid, readings)
