@@ -41,6 +41,7 @@ def test_two_ranks_of_a_static_graph_train_alike(tmp_path: Path) -> None:
     assert losses["to_static"] == pytest.approx(losses["none"], rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.needs("torch")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_is_compiled_tells_its_number_format(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ def test_a_rate_that_some_ranks_printed_for_all_is_diagnosed_where_it_is_shown(d
 
 
 def test_the_rule_of_the_format_is_named(dataset: Dataset) -> None:
-    assert "paddle resnet50: global batch / the slowest rank's step" in context.merging(dataset)
+    assert "paddle resnet50, s of one process: global batch / the slowest rank's step" in context.merging(dataset)
 
 
 def test_what_is_not_stated_is_listed_once_at_the_end_of_a_caption(dataset: Dataset) -> None:
