@@ -188,11 +188,12 @@ MADE_UP = {
         None,
         ["ratios"],
     ),
-    "steps/s and samples/s of a batch": (
+    "a step of another batch": (
         "GPUs,samples/s,steps/s,batch per GPU|8,812.4,3.173,64",
         None,
         ["token_rates"],
     ),
+    "batches on one device": ("batch_size,samples/s,step_time|32,2560.0,12.5|64,2655.6,24.1", None, []),
     "devices in the label of a row": ("config,tokens/s,tokens/s/GPU|8xH100,98304.0,12388.0", None, ["device_rates"]),
     "a rate in thousands": ("GPUs,GBS,Step time (ms),img/s|8,2048,160.0,12.8k", None, []),
 }
@@ -230,6 +231,12 @@ def test_a_batch_of_unknown_scope_and_a_time_of_unknown_unit_are_not_used(tmp_pa
     unused = {column.header: column.unused_numbers for column in read_tables(tmp_path / "table.csv").columns}
     assert unused["batch size"].startswith("it does not say whether it is of one device or of the job")
     assert unused["step time"] == "neither its name nor its cells say the unit"
+
+
+def test_a_deviation_without_its_runs_is_not_used(tmp_path):
+    (tmp_path / "table.csv").write_text("GPUs,img/s,std\n8,2534.7,12.1\n")
+    warnings = list(reading_warnings(read_tables(tmp_path / "table.csv")))
+    assert warnings[0] == "numbers that are not checked: std: its runs are not in the table"
 
 
 def test_a_point_decides_what_the_commas_of_a_table_are(tmp_path):

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dlperf_study.audit.reading.column_names import Meaning, Use, meaning_of, unit_in_name, words_of
+from dlperf_study.audit.reading.column_names import DEVIATION, Meaning, Use, meaning_of, unit_in_name, words_of
 from dlperf_study.audit.reading.grid import Grid
 from dlperf_study.audit.reading.numbers import is_no_number, written_number
 from dlperf_study.audit.result_cell import CONFIGURATION
@@ -33,6 +33,8 @@ _OTHER_RESULTS = {
     *("runtime", "duration", "time", "hours", "minutes", "flops", "macs", "gmacs", "params", "param", "utilization"),
     *("std", "stdev", "stddev", "deviation", "error", "cost", "price", "seen", "time-to-train", "energy"),
 }
+#: The scope of a batch in a table that counts no devices.
+NO_DEVICES = "not declared, no column counts devices"
 OWN_NUMBERS = "its numbers tell rows apart, and no check computes with them"
 
 
@@ -77,6 +79,8 @@ def read_columns(grid: Grid, has_devices: bool) -> list[ColumnReading]:
         readings.append(ColumnReading(grid.name, header, position, _meaning(header, fields, count), count))
     has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
     readings = [replace(reading, meaning=_with_batch(reading.meaning, has_devices)) for reading in readings]
+    if not any(reading.meaning.use is Use.RUN for reading in readings):
+        readings = [_without_runs(reading) for reading in readings]
     if _EVALUATION & {*words_of(f"{grid.heading} {grid.header[0]}").split()}:
         readings = [_without_metric(reading) for reading in readings]
     return _each_once(readings)
@@ -128,7 +132,14 @@ def _with_batch(meaning: Meaning, has_devices: bool) -> Meaning:
         return meaning
     if has_devices:
         return Meaning(Use.NONE, reason=_SEVERAL_MEANINGS)
-    return replace(meaning, name="global_batch", scope="not declared, no column counts devices")
+    return replace(meaning, name="global_batch", scope=NO_DEVICES)
+
+
+def _without_runs(reading: ColumnReading) -> ColumnReading:
+    """Return a column of a table without runs: a standard deviation can't be computed there."""
+    if reading.meaning.use is not Use.SUMMARY or reading.meaning.name != DEVIATION:
+        return reading
+    return replace(reading, meaning=Meaning(Use.NONE, reason="its runs are not in the table"))
 
 
 def _without_metric(reading: ColumnReading) -> ColumnReading:

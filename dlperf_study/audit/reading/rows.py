@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from dlperf_study.audit.reading.column_names import Use, words_of
-from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical
+from dlperf_study.audit.reading.column_readings import NO_DEVICES, ColumnReading, is_canonical
 from dlperf_study.audit.reading.context import facts_of_label
 from dlperf_study.audit.reading.grid import Grid, GridRow
 from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, number_of, plain_digits, written_number
@@ -117,6 +117,9 @@ class RowReader:
             if name in ("parallel", "micro batch"):
                 name = reading.header
             conditions[name] = self._condition_field(name, field)
+            if reading.meaning.scope == NO_DEVICES:
+                # A global batch grows along a curve of more devices; here it tells rows apart.
+                conditions[reading.header] = field
         sizes = facts_of_label(row.fields[0])
         if sizes and not {"world_size", "nodes"} & conditions.keys():
             # The label says the size of the row, and separates no curves.

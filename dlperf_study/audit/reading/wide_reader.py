@@ -23,6 +23,10 @@ from dlperf_study.errors import TableError
 _ENOUGH_NAMES = 2
 
 
+#: Columns that say which row a number is in, and nothing about how it was measured.
+_OF_TABLE = ("identity", "table")
+
+
 class WideReader:
     """Reads the tables of a file; keeps how each column was read, and which tables have no result."""
 
@@ -48,34 +52,37 @@ class WideReader:
         readings = with_time_unit(grid, readings, decimal)
         self.columns += readings
         reader = RowReader(grid, readings, facts, decimal)
-        metric_of_columns = metric_of_runs(readings, grid.heading)
+        metric = metric_of_runs(readings, grid.heading)
         wide: list[dict[str, Any]] = []
         long: list[dict[str, Any]] = []
 
         def read_row(numbered: tuple[int, GridRow]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             position, row = numbered
             label = f"table {grid.number}/row {position}" if is_one_of_several else f"row {position}"
-            settings = self._settings.get(row.fields[0], {}) if grid.header[0] == COLUMN_NAME else {}
-            rows = [settings | fields for fields in reader.rows(row, label)]
-            conditions = _conditions(rows[0]) if rows else {}
-            runs = run_cells(row, readings, conditions, metric_of_columns, self._source, decimal) if rows else ()
-            return rows, list(runs)
+            rows = [self._settings_of(grid, row) | fields for fields in reader.rows(row, label)]
+            if not rows:
+                return [], []
+            return rows, list(run_cells(row, readings, _conditions(rows[0]), metric, self._source, decimal))
 
         for rows, runs in self._errors.parse_each(enumerate(grid.rows, 1), read_row):
-            wide += rows
+            wide += [row | {"table": grid.name} for row in rows] if is_one_of_several else rows
             long += runs
         if any(reading.is_metric for reading in readings):
-            named = [row | {"table": grid.name} for row in wide] if is_one_of_several else wide
-            return [*_records(long_frame(pd.DataFrame(named), self._source)), *long]
+            return [*_records(long_frame(pd.DataFrame(wide), self._source)), *long]
         self.tables_without_results.append(grid.name)
-        if grid.header[0] == COLUMN_NAME:
-            self._keep_settings(grid, wide)
+        self._keep_settings(grid, wide)
         return []
 
+    def _settings_of(self, grid: Grid, row: GridRow) -> dict[str, str]:
+        """Return what earlier tables that are read across say about the column of this name."""
+        return self._settings.get(row.fields[0], {}) if grid.header[0] == COLUMN_NAME else {}
+
     def _keep_settings(self, grid: Grid, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep the conditions of a table without results for the tables after it that have the same columns."""
+        """Keep the conditions of a table that is read across, without results, for the tables after it."""
+        if grid.header[0] != COLUMN_NAME:
+            return
         for grid_row, row in zip(grid.rows, rows, strict=False):
-            conditions = {name: value for name, value in row.items() if name in COLUMNS and name != "identity"}
+            conditions = {name: value for name, value in row.items() if name in COLUMNS and name not in _OF_TABLE}
             self._settings.setdefault(grid_row.fields[0], {}).update(conditions)
 
 
