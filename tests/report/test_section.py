@@ -16,7 +16,7 @@ EMPTY = Table("empty", "Empty", "", HEADINGS, (), empty="Nothing was measured.")
 def test_an_empty_table_is_not_shown_and_its_file_is_written(tmp_path: Path) -> None:
     paths = StudyPaths(tmp_path)
     shown = Section.of("Both", FULL, [EMPTY]).save(paths)._repr_html_()
-    assert '<h2 id="both">Both</h2>' in shown
+    assert '<h2 id="both">Both<a class="anchor-link" href="#both"' in shown
     assert "Nothing was measured." not in shown
     assert "Nothing was measured." in (paths.tables / "empty.html").read_text()
 

@@ -1,8 +1,10 @@
 """What the figures share: panels, lines with intervals, rows of categories, axes and legends."""
 
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from copy import copy
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.figure import SubFigure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
@@ -37,6 +40,12 @@ ROW_INCHES = 0.21
 #: From this ratio of the largest to the smallest number of devices on, axes are logarithmic.
 WIDE_RANGE = 8
 _LETTERS_PER_INCH = 15
+#: So many lines have their names at their ends; more have a legend.
+MOST_END_LABELS = 6
+#: Letters on a line of such a name, and the height of that line.
+_END_LABEL_LETTERS, _END_LABEL_INCHES = 26, 0.125
+#: How far intervals at the same number of devices are apart, and how far from the tick the outermost are at most.
+_SHIFT_POINTS, _MOST_SHIFT_POINTS = 3.5, 9
 
 
 def panels(
@@ -52,7 +61,7 @@ def page(dataset: Dataset, height_inches: float) -> Drawing:
     """Return a page-wide drawing without panels; that of a quick study says that it is one."""
     drawing = Drawing(figsize=(PAGE_INCHES, height_inches), layout="constrained")
     if dataset.plan.quick:
-        drawing.suptitle(QUICK, x=0.995, ha="right", fontsize=6, color=SOFT)
+        drawing.suptitle(QUICK, x=0.995, ha="right", color=SOFT)
     return drawing
 
 
@@ -102,16 +111,17 @@ def step_bars(axes: Axes, rows: pd.DataFrame, unit: Unit) -> None:
     axes.set_xlabel(unit.axis)
 
 
-def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-") -> None:
-    """Draw one series against its devices; a point without an interval has an open marker.
+def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-", shift_points: float = 0) -> None:
+    """Draw one series against its devices, moved to the right; a point without an interval has an open marker.
 
     The bar of an interval is where the interval is: a published value may be outside that of its own runs.
     """
     rows = series.measured
     low, high = rows[list(INTERVALS[column])].to_numpy(float).T
-    style: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position)}
+    moved = axes.transData + ScaledTranslation(shift_points / 72, 0, axes.figure.dpi_scale_trans)
+    style: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position), "transform": moved}
     axes.plot(rows["world_size"], rows[column], label=series.label, linestyle=dashes, **style)
-    bar: dict[str, Any] = {"fmt": "none", "capsize": 2, "elinewidth": 0.9, "ecolor": style["color"]}
+    bar: dict[str, Any] = {"fmt": "none", "capsize": 2, "elinewidth": 0.9, "ecolor": style["color"], "transform": moved}
     axes.errorbar(rows["world_size"], (low + high) / 2, yerr=(high - low) / 2, **bar)
     without_interval = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
     axes.plot(
@@ -122,6 +132,34 @@ def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-") ->
         zorder=3,
         **style,
     )
+
+
+def shifts(count: int) -> list[float]:
+    """Return by how many points each of so many lines is moved, so that their intervals are next to each other."""
+    step = min(_SHIFT_POINTS, 2 * _MOST_SHIFT_POINTS / max(1, count - 1))
+    return [step * (position - (count - 1) / 2) for position in range(count)]
+
+
+def end_labels(axes: Axes, lines: Sequence[Series], column: str, labels: dict[str, str], panel_inches: float) -> None:
+    """Name each line to the right of a panel, as high as its last point where that leaves room for the others.
+
+    Limits and scales of the axes must be set. ``labels``: names by the label of the line, with ``\\n`` between parts.
+    """
+    # A name has the colour and the marker of its line, so it is known also where the line ends elsewhere.
+    ends = []
+    for line in lines:
+        point = axes.transScale.transform((1.0, float(line.measured[column].dropna().iloc[-1])))
+        parts = [textwrap.fill(part, _END_LABEL_LETTERS) for part in labels[line.label].split("\n")]
+        ends.append((float(axes.transLimits.transform(point)[1]), line, "\n".join(parts)))
+    line_height = _END_LABEL_INCHES / panel_inches
+    top = math.inf
+    for height, line, text in sorted(ends, key=itemgetter(0), reverse=True):
+        size = line_height * (text.count("\n") + 1)
+        middle = min(height, top - size / 2)
+        top = middle - size / 2 - line_height / 3
+        style: dict[str, Any] = {"transform": axes.transAxes, "color": colour(line.position), "clip_on": False}
+        axes.plot(1.06, middle, marker=marker(line.position), **style)
+        axes.text(1.1, middle, text, va="center", **style)
 
 
 def baseline_label(line: Series) -> str:
@@ -161,7 +199,7 @@ def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None
     ticks = sorted(set(devices))
     is_wide = ticks[-1] >= WIDE_RANGE * ticks[0]
     quantity_axes(axes)
-    axes.margins(y=0.1)
+    axes.margins(x=0.1, y=0.1)
     if is_wide:
         axes.set_xscale("log", base=2)
     if is_wide and logarithmic_y:
@@ -174,9 +212,14 @@ def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
 
 
-def legend_below(drawing: Drawing | SubFigure, axes: Axes, labels: dict[str, str]) -> None:
-    """Name the lines of a drawing, or of a part of one, below it, once each; ``labels`` says how."""
+def legend_below(drawing: Drawing | SubFigure, axes: Axes, labels: dict[str, str], named: Iterable[str] = ()) -> None:
+    """Name the lines of a drawing, or of a part of one, below it, once each; ``labels`` says how.
+
+    ``named``: the labels of lines that have their names elsewhere.
+    """
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    for label in named:
+        handles.pop(label, None)
     for last in (IDEAL, BOUND):
         if last in handles:
             # Each line has its own; the legend shows what all have in common.

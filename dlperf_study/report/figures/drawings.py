@@ -61,10 +61,11 @@ def scaling(dataset: Dataset, series: list[Series]) -> Drawing | None:
     devices = sorted({size for line in lines for size in line.measured["world_size"]})
     if len(devices) < 2:
         return None
-    drawing, axes = charts.panels(dataset, 1, 3, 2.6)
+    height = 2.6
+    drawing, axes = charts.panels(dataset, 1, 3, height)
     for column, panel in zip(SCALED, axes, strict=True):
-        for line in lines:
-            charts.interval_line(panel, line, column)
+        for line, shift in zip(lines, charts.shifts(len(lines)), strict=True):
+            charts.interval_line(panel, line, column, shift_points=shift)
             if line.measured["exchange_seconds"].notna().any():
                 charts.bound_line(panel, line.measured, column, colour(line.position))
         panel.set_title(unit_of(column, []).axis)
@@ -74,8 +75,15 @@ def scaling(dataset: Dataset, series: list[Series]) -> Drawing | None:
         charts.device_axes(panel, devices, logarithmic_y=column != "efficiency")
     labels = {}
     for line, label in zip(lines, short_labels(lines), strict=True):
-        labels[line.label] = f"{label} ({charts.baseline_label(line)})"
-    charts.legend_below(drawing, axes[0], labels)
+        labels[line.label] = "\n".join(filter(None, (label, charts.baseline_label(line))))
+    named = [line.label for line in lines if line.measured["efficiency"].notna().any()]
+    if len(lines) > charts.MOST_END_LABELS or len(named) < len(lines):
+        in_one_line = {name: label.replace("\n", ": ") for name, label in labels.items()}
+        charts.legend_below(drawing, axes[0], in_one_line)
+        return drawing
+    # Titles, ticks and the legend take the rest of the height.
+    charts.end_labels(axes[2], lines, "efficiency", labels, panel_inches=height - 0.8)
+    charts.legend_below(drawing, axes[0], {}, named)
     return drawing
 
 
