@@ -149,8 +149,7 @@ def end_labels(axes: Axes, lines: Sequence[Series], column: str, labels: dict[st
     ends = []
     for line in lines:
         point = axes.transScale.transform((1.0, float(line.measured[column].dropna().iloc[-1])))
-        parts = [textwrap.fill(part, _END_LABEL_LETTERS) for part in labels[line.label].split("\n")]
-        ends.append((float(axes.transLimits.transform(point)[1]), line, "\n".join(parts)))
+        ends.append((float(axes.transLimits.transform(point)[1]), line, _wrapped(labels[line.label])))
     line_height = _END_LABEL_INCHES / panel_inches
     top = math.inf
     for height, line, text in sorted(ends, key=itemgetter(0), reverse=True):
@@ -160,6 +159,15 @@ def end_labels(axes: Axes, lines: Sequence[Series], column: str, labels: dict[st
         style: dict[str, Any] = {"transform": axes.transAxes, "color": colour(line.position), "clip_on": False}
         axes.plot(1.06, middle, marker=marker(line.position), **style)
         axes.text(1.1, middle, text, va="center", **style)
+
+
+def end_labels_inches(labels: Iterable[str]) -> float:
+    """Return how much height the names of lines need below each other."""
+    return sum(_END_LABEL_INCHES * (_wrapped(label).count("\n") + 1 + 1 / 3) for label in labels)
+
+
+def _wrapped(label: str) -> str:
+    return "\n".join(textwrap.fill(part, _END_LABEL_LETTERS) for part in label.split("\n"))
 
 
 def baseline_label(line: Series) -> str:

@@ -61,7 +61,13 @@ def scaling(dataset: Dataset, series: list[Series]) -> Drawing | None:
     devices = sorted({size for line in lines for size in line.measured["world_size"]})
     if len(devices) < 2:
         return None
-    height = 2.6
+    labels = {}
+    for line, label in zip(lines, short_labels(lines), strict=True):
+        labels[line.label] = "\n".join(filter(None, (label, charts.baseline_label(line))))
+    named = [line.label for line in lines if line.measured["efficiency"].notna().any()]
+    has_end_labels = len(named) == len(lines) <= charts.MOST_END_LABELS
+    # Titles, ticks and the legend take 0.8 inches of the height.
+    height = max(2.6, 0.8 + charts.end_labels_inches(labels.values())) if has_end_labels else 2.6
     drawing, axes = charts.panels(dataset, 1, 3, height)
     for column, panel in zip(SCALED, axes, strict=True):
         for line, shift in zip(lines, charts.shifts(len(lines)), strict=True):
@@ -73,17 +79,12 @@ def scaling(dataset: Dataset, series: list[Series]) -> Drawing | None:
     _draw_ideal(axes, lines, devices)
     for column, panel in zip(SCALED, axes, strict=True):
         charts.device_axes(panel, devices, logarithmic_y=column != "efficiency")
-    labels = {}
-    for line, label in zip(lines, short_labels(lines), strict=True):
-        labels[line.label] = "\n".join(filter(None, (label, charts.baseline_label(line))))
-    named = [line.label for line in lines if line.measured["efficiency"].notna().any()]
-    if len(lines) > charts.MOST_END_LABELS or len(named) < len(lines):
+    if has_end_labels:
+        charts.end_labels(axes[2], lines, "efficiency", labels, height - 0.8)
+        charts.legend_below(drawing, axes[0], {}, named)
+    else:
         in_one_line = {name: label.replace("\n", ": ") for name, label in labels.items()}
         charts.legend_below(drawing, axes[0], in_one_line)
-        return drawing
-    # Titles, ticks and the legend take the rest of the height.
-    charts.end_labels(axes[2], lines, "efficiency", labels, panel_inches=height - 0.8)
-    charts.legend_below(drawing, axes[0], {}, named)
     return drawing
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from dlperf_study.report.figures import charts
+from dlperf_study.report.figures.style import publication_style
 from dlperf_study.report.series import Series
 
 NAN = np.nan
@@ -46,13 +47,14 @@ def test_lines_that_end_at_the_same_height_have_names_and_intervals_side_by_side
     rates = {"world_size": [1, 2], "throughput": [100.0, 190.0], "is_baseline": [True, False]}
     bounds = {"throughput_low": [99.0, 180.0], "throughput_high": [101.0, 200.0]}
     lines = [Series(f"line {position}", position, pd.DataFrame(rates | bounds)) for position in range(6)]
-    drawing = Figure(figsize=(4, 2.6))
-    axes = drawing.subplots()
-    for line, shift in zip(lines, charts.shifts(len(lines)), strict=True):
-        charts.interval_line(axes, line, "throughput", shift_points=shift)
-    charts.device_axes(axes, [1, 2], logarithmic_y=False)
-    charts.end_labels(axes, lines, "throughput", {line.label: f"{line.label}\n1× = 100" for line in lines}, 1.8)
-    drawing.canvas.draw()
+    with publication_style():
+        drawing = Figure(figsize=(4, 2.6))
+        axes = drawing.subplots()
+        for line, shift in zip(lines, charts.shifts(len(lines)), strict=True):
+            charts.interval_line(axes, line, "throughput", shift_points=shift)
+        charts.device_axes(axes, [1, 2], logarithmic_y=False)
+        charts.end_labels(axes, lines, "throughput", {line.label: f"{line.label}\n1× = 100" for line in lines}, 1.8)
+        drawing.canvas.draw()
     boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: -box.y0)
     assert all(upper.y0 >= lower.y1 - 1 for upper, lower in pairwise(boxes))
     assert len(boxes) == 6
