@@ -87,6 +87,13 @@ def test_the_rule_of_the_format_is_named(dataset: Dataset) -> None:
     assert "paddle resnet50, s of one process: global batch / the slowest rank's step" in context.merging(dataset)
 
 
+def test_printed_numbers_of_two_kinds_are_told_apart(dataset: Dataset) -> None:
+    assert "tokens/s of each device" not in str(tables.stability(dataset))
+    runs = dataset.runs.copy()
+    runs.loc[runs.index[0], "printed_rate"] = "tokens/s of each device"
+    assert "tokens/s of each device" in str(tables.stability(replace(dataset, runs=runs)))
+
+
 def test_what_is_not_stated_is_listed_once_at_the_end_of_a_caption(dataset: Dataset) -> None:
     caption = context.conditions(dataset)
     assert caption.startswith("Printed by other programs; devices: 1, 8 and 80; ")

@@ -59,8 +59,8 @@ def memory(dataset: Dataset) -> Table:
 def stability(dataset: Dataset) -> Table:
     """Return how steady each run was and what else the machine did meanwhile; of ingested runs, what they printed."""
     if dataset.plan.ingested_from:
-        has_many_formats = dataset.runs["log_format"].nunique() > 1
-        columns: tuple[str, ...] = ("log_format", *PRINTED) if has_many_formats else PRINTED
+        sources = [name for name in ("log_format", "printed_rate") if dataset.runs[name].nunique() > 1]
+        columns = (*sources, *PRINTED)
         notes = (*map(defined, columns), context.merging(dataset))
     else:
         variation = (
