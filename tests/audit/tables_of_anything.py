@@ -55,7 +55,38 @@ CONDITIONS = (
     *("model", "image_size", "inferred", "device_name", "precision", "threads_per_device", "instance", "low", "high"),
     *("flops_per_sample", "device_peak_flops", "identity", "baseline_identity", "throughput_low", "throughput_high"),
 )
+EVERYDAY = (
+    *(
+        "GPUs",
+        "GPU",
+        "Images/sec",
+        "fp32 img/s",
+        "amp img/s",
+        "Speed-up",
+        "Efficiency (%)",
+        "TPS/GPU",
+        "tokens/s",
+        "it/s",
+    ),
+    *(
+        "TFLOPS/GPU",
+        "MFU",
+        "Step time (ms)",
+        "step time",
+        "GBS",
+        "batch size",
+        "BS / GPU",
+        "Seq Len",
+        "Nodes",
+        "memory",
+    ),
+    *("run1", "run2", "mean", "std", "tokens/sample", "config"),
+)
+WRITTEN = st.sampled_from(
+    ["", "8", "0", "1.00x", "97%", "17.1 samp/s", "12.8k", "~ 1024", "8xH100", "A100 (2x8)", "1 234", "10 ± 2", "fp32"]
+)
 HEADS = st.one_of(
+    st.lists(st.sampled_from(EVERYDAY), unique=True, min_size=1, max_size=8),
     st.lists(st.sampled_from(CONDITIONS), unique=True, max_size=8).map(lambda names: ["metric", "value", *names]),
     st.lists(st.sampled_from((*CONDITIONS, *METRIC_COLUMNS)), unique=True, min_size=1, max_size=10),
 )
@@ -67,6 +98,8 @@ def fields(name):
         return st.sampled_from(tuple(METRICS))
     if name in ("value", "printed", *METRIC_COLUMNS):
         return NUMBERS
+    if name in EVERYDAY:
+        return WRITTEN
     known = name in COLUMNS and COLUMNS[name].is_number
     return COUNTS if known or name in ("low", "high", "throughput_low", "throughput_high") else WORDS
 
