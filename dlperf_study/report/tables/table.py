@@ -174,12 +174,12 @@ class Table:
 
     def html(self) -> str:
         """Return the table with its whole caption and all its notes: it explains itself wherever it is put."""
-        notes = _list([*map(escape, self.notes_without_footnotes), *self._footnote_lines()])
+        notes = _list([*self._note_lines(), *self._footnote_lines()])
         return self._figure(self.caption, notes)
 
     def _repr_html_(self) -> str:
         caption = self.caption if self.page_caption is None else self.page_caption
-        definitions = _list(list(map(escape, self.notes_without_footnotes)))
+        definitions = _list(self._note_lines())
         folded = f'<details class="definitions"><summary>Definitions and notes</summary>{definitions}</details>'
         files = downloads("tables", self.name, "csv", "tex") if self.is_saved and self.rows else ""
         notes = _list(list(self._footnote_lines())) + (folded if definitions else "")
@@ -189,6 +189,23 @@ class Table:
         heading = f"<b>{escape(self.title)}.</b> {escape(caption)}".rstrip() + links
         body = _html_grid(self) + notes if self.rows else f'<p class="nothing">{escape(self.empty)}</p>'
         return f'<figure class="table" id="table-{self.name}"><figcaption>{heading}</figcaption>{body}</figure>'
+
+    def definition_anchor(self, heading: Heading) -> str:
+        """Return the name of the note that defines a column, to lead to it; empty where no note does."""
+        is_defined = heading.label and any(
+            note.startswith(f"{heading.label}: ") for note in self.notes_without_footnotes
+        )
+        return f"definition-{self.name}-{self.headings.index(heading)}" if is_defined else ""
+
+    def _note_lines(self) -> list[str]:
+        anchors = {}
+        for heading in self.headings:
+            anchors[heading.label] = self.definition_anchor(heading)
+        lines = []
+        for note in self.notes_without_footnotes:
+            anchor = anchors.get(note.partition(": ")[0])
+            lines.append(f'<span id="{anchor}">{escape(note)}</span>' if anchor else escape(note))
+        return lines
 
     def _footnote_lines(self) -> Iterator[str]:
         for footnote, mark in self.footnotes.items():
@@ -214,7 +231,9 @@ def _html_grid(table: Table) -> str:
     for heading in table.headings:
         unit = f' <span class="unit">{escape(heading.unit)}</span>' if heading.unit else ""
         kind = ' class="number"' if heading.numeric else ""
-        head += f'<th scope="col" colspan="{heading.span}"{kind}>{escape(heading.label)}{unit}</th>'
+        anchor = table.definition_anchor(heading)
+        link = f'<a class="definition" href="#{anchor}" aria-label="definition"></a>' if anchor else ""
+        head += f'<th scope="col" colspan="{heading.span}"{kind}>{escape(heading.label)}{link}{unit}</th>'
     is_headed = any(heading.label for heading in table.headings)
     head = f"<thead><tr>{head}</tr></thead>" if is_headed else ""
     rows = []

@@ -107,3 +107,15 @@ def test_latex_braces_and_environments_are_balanced(table: Table, tmp_path: Path
 )
 def test_latex_reads_text_as_text(text: str, escaped: str) -> None:
     assert latex_escaped(text) == escaped
+
+
+def test_a_heading_leads_to_the_note_that_defines_its_column() -> None:
+    headings = (Heading("Rate", numeric=True), Heading("Rate of ranks", numeric=True), Heading("Name"))
+    notes = ("Rate: samples per second.", "Rate of ranks: their sum.", "Names are short.")
+    page = Table("t", "T", "", headings, ((Cell("1"), Cell("2"), Cell("a")),), notes)._repr_html_()
+    links = re.findall(r'<th[^>]*>([^<]+)<a class="definition" href="#([^"]+)"', page)
+    definitions = dict(re.findall(r'<span id="([^"]+)">([^<]+)</span>', page))
+    assert [(label, definitions[anchor]) for label, anchor in links] == [
+        ("Rate", notes[0]),
+        ("Rate of ranks", notes[1]),
+    ]
