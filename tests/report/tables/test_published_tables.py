@@ -171,7 +171,7 @@ def test_without_a_page_of_the_audit_its_words_stand_alone(paths: StudyPaths) ->
     dataset = write_titled(paths, on_gpu, published=("dlperf_paddle_plsc",), questions=("published",))
     shown = published_tables.next_to_ours(dataset)._repr_html_()
     assert "audit, warning: from 8 to 16 devices" in shown
-    assert "href" not in shown
+    assert ".html" not in shown
 
 
 def test_a_caption_names_both_machines_and_warns(published_study: Dataset) -> None:
