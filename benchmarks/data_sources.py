@@ -62,7 +62,8 @@ COMPARISONS = (
     *(Comparison("synthetic_host", library, reference="random numbers") for library in ("paddle", "torch")),
     *(Comparison("python_queue", library) for library in ("paddle", "torch")),
     Comparison("python_queue", "paddle", "photographs"),
-    *(Comparison("zmq", "paddle", image_set, "python_queue") for image_set in ("none", "photographs")),
+    # Values that are made up cost less than their way between processes, so only images are compared.
+    Comparison("zmq", "paddle", "photographs", "python_queue"),
 )
 
 
