@@ -30,6 +30,7 @@ def test_every_check_is_explained():
 
 def test_the_numbers_of_the_published_figures_are_those_of_today():
     section = PAGE.split("## What it finds in the published figures\n")[1]
+    assert {line.count(" | ") for line in section.splitlines() if line.startswith("| ")} == {5}
     documented = {
         row[0]: [*map(int, row[1:])] for row in re.findall(r"^\| `(\w+)` " + r"\| (\d+) " * 4, section, re.MULTILINE)
     }
