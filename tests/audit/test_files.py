@@ -146,6 +146,10 @@ def test_digits_beyond_the_ninth_are_no_rounding(write):
         ('world_size,throughput\n1,"1,000"\n', "throughput is '1,000', which may be 1000 or 1.000: write it without"),
         ('world_size,throughput\n1,"3 700,0"\n', "throughput is '3 700,0', which is not a number; where there is none"),
         ("world_size;throughput\n1;2\n", "fields seem to be separated by semicolons: declare them with --separator"),
+        (
+            "GPUs;img/s\n1;100,5\n2;199,0\n",
+            "its fields seem to be separated by semicolons: declare them with --separator",
+        ),
         ("metric,world_size\nspeedup,1\n", "column value is missing"),
         ("cell,metric,value\na,speedup,1\na,speedup,2\n", "key twice"),
     ],

@@ -43,6 +43,14 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     return [_csv_grid(content, "\t" if path.suffix.lower() == ".tsv" else table_format.separator, errors)]
 
 
+def _require_separator(header: GridRow) -> None:
+    """Raise TableError, with what to declare, if the only field of a header holds another separator."""
+    for separator, noun in OTHER_SEPARATORS.items():
+        if len(header.fields) == 1 and separator in header.fields[0]:
+            declared = "declare them with --separator, and decimal commas with --decimal"
+            raise TableError(f"its fields seem to be separated by {noun}: {declared}")
+
+
 def _with_rows(grids: list[Grid], wanted: str) -> list[Grid]:
     filled = [grid for grid in grids if grid.rows]
     if not filled:
@@ -61,6 +69,8 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     if not lines:
         raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
     header, *rows = lines
+    # Decimal commas would be reported as wrong numbers of fields, line by line.
+    _require_separator(header)
 
     def complete_row(row: GridRow) -> GridRow:
         if len(row.fields) != len(header.fields):
@@ -74,7 +84,7 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
 def _excel_grids(path: Path) -> list[Grid]:
     """Return one table for each sheet: its first row that is not empty is the header."""
     try:
-        sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=object)
+        sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=object, engine="openpyxl")
     except ImportError:
         raise TableError("an Excel file is read with the package openpyxl, which is not installed") from None
     except Exception as error:  # openpyxl raises what its XML and zip readers do, and errors of its own.

@@ -8,7 +8,6 @@ import pandas as pd
 from dlperf_study.audit.reading.column_names import Use, meaning_of
 from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonical, read_columns
 from dlperf_study.audit.reading.context import facts_of_heading
-from dlperf_study.audit.reading.files import OTHER_SEPARATORS
 from dlperf_study.audit.reading.grid import COLUMN_NAME, Grid, GridRow
 from dlperf_study.audit.reading.numbers import decimal_sign
 from dlperf_study.audit.reading.rows import RowReader
@@ -118,11 +117,7 @@ def _is_understood(reading: ColumnReading) -> bool:
 def _without_metrics(grids: Sequence[Grid]) -> str:
     """Return the message for a file without results, with its columns."""
     header = list(dict.fromkeys(name for grid in grids for name in grid.header))
-    hint = ""
-    for separator, noun in OTHER_SEPARATORS.items():
-        if not hint and any(separator in name for name in header):
-            hint = f"; its fields seem to be separated by {noun}: declare them with --separator"
     return (
         f"there is no column metric and no column of a metric; the columns are {', '.join(header)}; "
-        f"the metrics are {', '.join(METRIC_COLUMNS)}, also in everyday wording as Images/sec{hint}"
+        f"the metrics are {', '.join(METRIC_COLUMNS)}, also in everyday wording as Images/sec"
     )
