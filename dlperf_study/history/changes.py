@@ -77,8 +77,10 @@ class MeasurementComparison:
 def compare_measurements(before: Measurement, after: Measurement) -> MeasurementComparison:
     """Return what changed from one measurement to another.
 
-    Raises EvidenceError when no configuration has completed runs in both.
+    Raises EvidenceError when both are the same measurement, or no configuration has completed runs in both.
     """
+    if before.dataset.folder.resolve() == after.dataset.folder.resolve():
+        raise EvidenceError(f"{before.name} and {after.name} are the same measurement; name two")
     if before.throughputs.keys().isdisjoint(after.throughputs):
         raise EvidenceError(f"{before.name} and {after.name} have no measured configuration in common")
     other_networks = _other_networks(before, after)

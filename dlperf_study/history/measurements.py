@@ -11,6 +11,7 @@ from dlperf_study.dataset.dataset import Dataset, up_to_date
 from dlperf_study.errors import EvidenceError
 from dlperf_study.paths import StudyPaths, outputs_folder
 from dlperf_study.study.job import Outcome
+from dlperf_study.wording import closest
 
 #: Between the name of a study and the number of an earlier measurement of it.
 SEPARATOR = "@"
@@ -48,8 +49,11 @@ def find_measurement(name: str) -> Measurement:
     """
     paths = _paths_of(name)
     if not paths.plan_file.exists():
-        names = ", ".join(measurement_names()) or "none"
-        raise EvidenceError(f"{name}: no measurement has this name, and no folder with a plan; there are: {names}")
+        names = list(measurement_names())
+        raise EvidenceError(
+            f"{name}: no measurement has this name, and no folder with a plan; "
+            f"{closest(name, names)}there are: {', '.join(names) or 'none'}"
+        )
     return Measurement(name, up_to_date(paths))
 
 

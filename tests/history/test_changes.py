@@ -63,7 +63,9 @@ def test_a_study_that_was_never_measured_has_nothing_to_put_aside(paths: StudyPa
 def test_a_wrong_name_lists_the_right_ones(paths: StudyPaths) -> None:
     measure(paths, SOONER)
     for name in ("exmple", "example@1", "example@0"):
-        with pytest.raises(EvidenceError, match=f"^{name}: no measurement has this name.*: example$"):
+        with pytest.raises(
+            EvidenceError, match=f"^{name}: no measurement has this name.* did you mean example.*: example$"
+        ):
             find_measurement(name)
 
 
@@ -116,6 +118,13 @@ def test_studies_without_a_common_configuration_are_refused(paths: StudyPaths) -
     write_study(StudyPaths.of("other"), [Planned(configuration(batch_per_device=64))])
     with pytest.raises(EvidenceError, match="example and other have no measured configuration in common"):
         compare_measurements(find_measurement("example"), find_measurement("other"))
+
+
+def test_a_measurement_is_not_compared_with_itself(paths: StudyPaths, tmp_path: Path) -> None:
+    measure(paths, SOONER)
+    for name in ("example", str(tmp_path / "example")):
+        with pytest.raises(EvidenceError, match=f"example and {name} are the same measurement"):
+            compare_measurements(find_measurement("example"), find_measurement(name))
 
 
 def test_the_last_of_many_dates_departs_from_the_earlier_ones(paths: StudyPaths) -> None:
