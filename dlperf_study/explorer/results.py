@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from dlperf_study.analysis.published_points import Published
-from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.configuration_table import MEANS, RATES
 from dlperf_study.errors import DlperfStudyError
 from dlperf_study.history.measurements import find_measurement, measurement_names
@@ -88,9 +87,3 @@ def require(name: str, choices: Sequence[str], kind: str) -> None:
     """Raise DlperfStudyError, with the choices, for a name that is none of them."""
     if name not in choices:
         raise DlperfStudyError(f"{kind} {name!r} is not one of {', '.join(choices)}")
-
-
-def label_of(name: str) -> str:
-    """Return the label of a column with its unit."""
-    column = COLUMNS[name]
-    return f"{column.label} ({column.unit})" if column.unit else column.label

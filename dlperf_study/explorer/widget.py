@@ -10,7 +10,8 @@ from itables.widget import ITable
 from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import DlperfStudyError
 from dlperf_study.explorer.chart import chart
-from dlperf_study.explorer.results import Results, data_names, label_of, results_of
+from dlperf_study.explorer.results import Results, data_names, results_of
+from dlperf_study.report.figures.factor_figure import label_of
 from dlperf_study.report.formatting import plain, with_interval
 
 #: The entry of a menu that chooses no factor, and how many factors can be filtered.

@@ -10,13 +10,14 @@ from dlperf_study.report import context
 from dlperf_study.report.alt_text import alt_text
 from dlperf_study.report.figures import drawings
 from dlperf_study.report.figures.drift_figure import drift
+from dlperf_study.report.figures.factor_figure import factors
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.history_figure import history
 from dlperf_study.report.figures.style import publication_style
 from dlperf_study.report.formatting import display_name
 from dlperf_study.report.series import Series, all_groups, all_series
 
-__all__ = ["communication", "comparison", "drift", "history", "overview", "scaling", "steps", "stragglers"]
+__all__ = ["communication", "comparison", "drift", "factors", "history", "overview", "scaling", "steps", "stragglers"]
 
 Draw = Callable[[Dataset, list[Series]], Drawing | None]
 

@@ -23,6 +23,8 @@ _INPUT_RATE = (
     "throughput reaches that rate, the data source limits the training."
 )
 _NO_INPUT_RATE = "No data source of this study makes a step wait, or input_steps is 0."
+_NO_EXCHANGE = "No configuration exchanges gradients."
+_ONLY_BASELINES = "Every configuration is its own baseline."
 _PRODUCT = (
     "Their product is the efficiency: the smallest factor is what most is lost to. Below 1, the computation factor "
     "says that a device takes longer for a sample, as where devices share memory or have smaller batches; the balance "
@@ -56,14 +58,21 @@ def exchange(dataset: Dataset) -> Table:
     columns = ["exchange_seconds", "bus_bandwidth", "exchange_latency_seconds", "exchange_bandwidth"]
     if not dataset.configurations["sum_of_rank_rates"].isna().all():
         columns += ["throughput", "sum_of_rank_rates"]
-    return table_of_configurations(dataset, "exchange", "The exchange alone", columns, tuple(map(defined, columns)))
+    notes, rows = tuple(map(defined, columns)), dataset.configurations
+    has_exchange = set(context.completed_runs(dataset)["exchange"]) != {"none"}
+    selected = rows if has_exchange else rows.iloc[:0]
+    table = table_of_configurations(dataset, "exchange", "The exchange alone", columns, notes, selected)
+    return replace(table, empty=_NO_EXCHANGE)
 
 
 def factors(dataset: Dataset) -> Table:
     """Return why a configuration is not as efficient as its baseline: three factors whose product is the efficiency."""
     columns = ("efficiency", *FACTORS)
-    notes = (*map(defined, columns), _PRODUCT)
-    return table_of_configurations(dataset, "factors", "Why not ideal", columns, notes)
+    notes, rows = (*map(defined, columns), _PRODUCT), dataset.configurations
+    # A baseline has no other efficiency than 1.
+    selected = rows if not rows["is_baseline"].all() else rows.iloc[:0]
+    table = table_of_configurations(dataset, "factors", "Why not ideal", columns, notes, selected)
+    return replace(table, empty=_ONLY_BASELINES)
 
 
 def timeline(dataset: Dataset) -> Table:

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.tables.study_tables import MOST_PAIRS
 from dlperf_study.report.tables.table import Cell, Table
 from dlperf_study.study.study import question_names
-from tests.evidence_factory import Planned, Recipe, configuration, write_lines
+from tests.evidence_factory import Planned, Recipe, configuration, write_lines, write_study
 from tests.report.conftest import ALONE, TOGETHER, write_titled
 
 CONFIGURATION_TABLES = (
@@ -396,3 +397,16 @@ def test_where_no_step_waits_no_table_has_a_column_for_it(mixed: Dataset) -> Non
     assert "Input wait" not in [heading.label for heading in tables.communication(mixed).headings]
     assert not tables.data_sources(mixed).rows
     assert "No data source of this study makes a step wait" in tables.data_sources(mixed).empty
+
+
+def test_tables_without_any_value_are_empty(tmp_path: Path) -> None:
+    """Of configurations on one device nothing is exchanged, and each is its own baseline."""
+    paths = StudyPaths(tmp_path / "example")
+    planned = [configuration(batch_per_device=batch) for batch in (4, 8)]
+    write_study(paths, [Planned(each, baseline=each) for each in planned])
+    dataset = collect(paths)
+    assert [tables.exchange(dataset).empty, tables.factors(dataset).empty] == [
+        "No configuration exchanges gradients.",
+        "Every configuration is its own baseline.",
+    ]
+    assert not tables.exchange(dataset).rows + tables.factors(dataset).rows
