@@ -48,8 +48,8 @@ class Results:
     def independent_factor(self, factor: str) -> str:
         """Return the first other factor that has several levels at one level of ``factor``; empty if none has."""
         by_level = self.rows.groupby(factor, dropna=False)
-        others = (name for name in self.factors if name != factor)
-        return next((name for name in others if by_level[name].nunique().gt(1).any()), "")
+        other_factors = (name for name in self.factors if name != factor)
+        return next((name for name in other_factors if by_level[name].nunique().gt(1).any()), "")
 
     def levels(self, factor: str) -> list[Any]:
         """Return the levels of a factor, in order."""

@@ -77,8 +77,8 @@ def _configuration_macros(dataset: Dataset, row: Any, key: str) -> Iterator[str]
         if cell.text and cell.text != cell.missing("").text:
             path = f"{dataset.plan.study}/{key}/{name}"
             value, unit = latex_escaped(cell.text), latex_escaped(column.heading.unit)
-            whole = "~".join(filter(None, (value, unit, latex_escaped(cell.interval))))
-            yield _macro(path, whole) + f" % {COLUMNS[name].label}"
+            printed = "~".join(filter(None, (value, unit, latex_escaped(cell.interval))))
+            yield _macro(path, printed) + f" % {COLUMNS[name].label}"
             yield _macro(f"{path}/value", value)
 
 

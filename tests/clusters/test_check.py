@@ -21,6 +21,8 @@ from tests.clusters.ssh_hosts import SshHosts
 from tests.command_line import LIMIT_SECONDS, typed, wait_for
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
+#: What the command says while it waits; its result is on the other stream.
+WAITS = "the check waits in the queue, at most {} s …\n"
 
 
 @pytest.fixture
@@ -169,7 +171,7 @@ def test_slurm_is_checked_from_inside_a_job(slurm: Slurm, tmp_path: Path) -> Non
     assert ended.stdout.splitlines()[-1].endswith("queue.yaml: nothing is missing")
     assert re.search(rf"^ok +nodes +{first}, {second}", ended.stdout, re.MULTILINE)
     assert f"{second}: outputs/" in ended.stdout
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (ended.returncode, ended.stderr) == (0, WAITS.format(20))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ def test_what_slurm_will_not_do_is_a_row_and_a_verdict(
     slurm: Slurm, tmp_path: Path, change: tuple[str, str], row: str, remedy: str
 ) -> None:
     ended = in_slurm(slurm, tmp_path, *change)
-    assert (ended.returncode, ended.stderr) == (1, "")
+    assert (ended.returncode, ended.stderr) == (1, WAITS.format(3 if "seconds: 3" in change[1] else 20))
     assert f"\nmissing  {row}" in ended.stdout
     assert f"-> {remedy}" in ended.stdout
     assert ended.stdout.splitlines()[-1].endswith("queue.yaml: missing: 1")

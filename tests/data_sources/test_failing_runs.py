@@ -83,7 +83,7 @@ def test_a_worker_of_a_loader_that_is_killed_ends_the_run(tmp_path: Path) -> Non
 @pytest.mark.needs("torch")
 def test_an_image_that_breaks_after_the_first_steps_is_named(tmp_path: Path) -> None:
     images = open_image_set(tiny.class_folders(tmp_path / "pictures"))
-    broken = images.location(Samples(images, 32, seed=0)._index(2 * 2 * 2))
+    broken = images.location(Samples(images, 32, seed=0).index(2 * 2 * 2))
     Path(broken).write_bytes(b"x")
     two_ranks = configuration(framework="torch_ddp", devices_per_node=2, **{**READING, "batch_per_device": 2})
     result = launch(two_ranks, tmp_path / "1", **{FOLDER_VARIABLE: str(tmp_path / "pictures")})

@@ -16,6 +16,7 @@ from tests.requirements import ROOT, need
 
 pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 
+ATTEMPTS = 5
 HOLD = """
 import sys, time
 from dlperf_study.execution.gate import machine_lock
@@ -52,9 +53,16 @@ def test_under_a_driver_the_lock_is_free(machine: None, monkeypatch: pytest.Monk
 def test_survivors_of_the_dead_are_ended_and_named(variable: str) -> None:
     with subprocess.Popen(["true"]) as dead:
         dead.wait()
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, variable: f"{dead.pid}-x@{gethostname()}"}) as survivor:
-        assert f"{survivor.pid}: sleep 60" in end_survivors()
-        assert survivor.wait(5) == -9
+    environment = {**os.environ, variable: f"{dead.pid}-x@{gethostname()}"}
+    named: tuple[str, ...] = ()
+    for _ in range(ATTEMPTS):
+        with subprocess.Popen(["sleep", "60"], env=environment) as survivor:
+            named = tuple(end_survivors())
+            assert survivor.wait(5) == -9
+        # The driver of another test that starts at this moment may end it too.
+        if named:
+            break
+    assert f"{survivor.pid}: sleep 60" in named
 
 
 @pytest.mark.parametrize("variable", [RUN_MARK, DRIVER_MARK])

@@ -18,8 +18,8 @@ from dlperf_study.report.series import devices_label, joined, level_label, varyi
 from dlperf_study.report.tables.cells import measured_column
 
 #: Of one panel and of a row of the legend; and how far apart the colours of one level are, in levels.
-_PANEL_INCHES, _LEGEND_INCHES, _SPREAD = 2.2, 0.14, 0.5
-_MOST_PANELS_BESIDE, _LEGEND_COLUMNS = 3, 2
+_PANEL_INCHES, _LEGEND_INCHES, _SPREAD = 2.5, 0.14, 0.5
+_MOST_COLUMNS, _LEGEND_COLUMNS = 3, 2
 #: What the other factors of a row are, in words.
 _SETTING = "setting"
 EXPLANATION = "Mark: a mean over runs; bar: its 95 % interval; an open mark has none. Levels are at equal distances."
@@ -48,11 +48,11 @@ def factor_drawing(rows: pd.DataFrame, metric: str, x: str, colour_by: str = "",
     line between levels, because nothing was measured there.
     """
     panels, colours = _levels(rows, panel_by), _levels(rows, colour_by)
-    beside = min(len(panels), _MOST_PANELS_BESIDE)
-    lines = -(-len(panels) // beside)
+    columns = min(len(panels), _MOST_COLUMNS)
+    lines = -(-len(panels) // columns)
     legend_rows = -(-len(colours) // _LEGEND_COLUMNS) if colour_by else 0
     drawing = Drawing(figsize=(PAGE_INCHES, _PANEL_INCHES * lines + _LEGEND_INCHES * legend_rows))
-    grid = drawing.subplots(lines, beside, squeeze=False, sharey=True).ravel()
+    grid = drawing.subplots(lines, columns, squeeze=False, sharey=True).ravel()
     for axes, panel in zip(grid, panels, strict=False):
         _draw(axes, _of(rows, panel_by, panel), metric, x, colour_by, colours, _levels(rows, x))
         axes.set_title(level_label(panel_by, panel) if panel_by else "")
@@ -75,10 +75,10 @@ def label_of(name: str) -> str:
 def _comparable_rows(dataset: Dataset, factor: str) -> pd.DataFrame:
     """Return the measured configurations whose setting has several levels of a factor, with that setting."""
     rows = context.measured(dataset)
-    others = [name for name in varying_factors(dataset) if name not in (factor, "model")]
+    other_factors = [name for name in varying_factors(dataset) if name not in (factor, "model")]
     settings = []
     for row in rows.itertuples():
-        settings.append(joined(*(level_label(name, getattr(row, name)) for name in others), devices_label(row)))
+        settings.append(joined(*(level_label(name, getattr(row, name)) for name in other_factors), devices_label(row)))
     labelled = rows.assign(**{_SETTING: settings})
     counts = labelled.groupby(["model", _SETTING])[factor].transform("nunique")
     return labelled[counts > 1]
@@ -106,8 +106,11 @@ def _draw(
         label = _name_of(colour_by, level) if colour_by else None
         style: dict[str, Any] = {"color": colour(position), "marker": marker(position), "linestyle": "none"}
         has_interval = chosen[f"{metric}_low"].notna().to_numpy()
-        axes.plot(positions, chosen[metric], fillstyle="none", label=label, **style)
-        axes.plot(positions[has_interval], chosen[metric][has_interval], **style)
+        # The legend has the filled mark, where there is one.
+        open_label, filled_label = (None, label) if has_interval.any() else (label, None)
+        with_interval, without = chosen[metric][has_interval], chosen[metric][~has_interval]
+        axes.plot(positions[~has_interval], without, fillstyle="none", label=open_label, **style)
+        axes.plot(positions[has_interval], with_interval, label=filled_label, **style)
         axes.vlines(positions, chosen[f"{metric}_low"], chosen[f"{metric}_high"], color=colour(position))
     names = [level_name(x, level) for level in levels]
     is_long = sum(map(len, names)) > 40

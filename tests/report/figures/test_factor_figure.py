@@ -20,8 +20,8 @@ def test_a_factor_is_drawn_where_nothing_else_differs(tmp_path: Path) -> None:
     assert figure.name == "factor-batch-per-device"
     [axes] = figure.drawing.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["4", "8"]
-    # Of each number of devices an open and a filled mark at both batches.
-    assert [len(line.get_xdata()) for line in axes.lines] == [2, 2, 2, 2]
+    # Of each number of devices no open mark, and a filled one at both batches.
+    assert [len(line.get_xdata()) for line in axes.lines] == [0, 2, 0, 2]
     assert [label.get_text() for label in figure.drawing.legends[0].get_texts()] == ["1 device", "2 devices"]
     assert figure.alt.startswith("Throughput by batch per device. ResNet-50 · 1 device, Batch per device 4: ")
 
