@@ -44,8 +44,9 @@ def test_pages_say_nothing_of(page, what):
 
 
 def test_the_images_are_shown_and_are_pictures_of_a_page():
-    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    shown = set(re.findall(r"!\[[^\]]+\]\(docs/images/([^)]+)\)", readme))
+    shown = set()
+    for page in PAGES:
+        shown.update(re.findall(r"!\[[^\]]+\]\((?:docs/)?images/([^)]+)\)", page.read_text(encoding="utf-8")))
     assert shown == {image.name for image in (DOCS / "images").iterdir()}
     for name in shown:
         head = (DOCS / "images" / name).read_bytes()[:24]
