@@ -43,7 +43,7 @@ def on_runs(dataset: Dataset) -> Iterator[str]:
     elif other_endings:
         yield f"{completed} of {counted(total, 'run')} completed; the others: {listed(other_endings)}."
     else:
-        yield f"All {counted(total, 'run')} completed."
+        yield "The only run completed." if total == 1 else f"All {total} runs completed."
 
 
 def on_missing_configurations(dataset: Dataset) -> Iterator[str]:
@@ -52,10 +52,15 @@ def on_missing_configurations(dataset: Dataset) -> Iterator[str]:
     unsupported, missing = int(rows["unsupported_reason"].notna().sum()), int(rows["throughput"].isna().sum())
     wording = context.page_wording(dataset)
     if missing:
-        reason = "have no log" if not wording.is_measured else "can't run here"
+        reason = "can't run here" if wording.is_measured else f"{_have(unsupported)} no log"
+        unmeasured = missing - unsupported
         parts = [f"{unsupported} {reason}"] if unsupported else []
-        parts += [f"{missing - unsupported} have no completed run"] if missing > unsupported else []
-        yield f"{missing} of {counted(len(rows), 'configuration')} have no number: {listed(parts)}."
+        parts += [f"{unmeasured} {_have(unmeasured)} no completed run"] if unmeasured > 0 else []
+        yield f"{missing} of {counted(len(rows), 'configuration')} {_have(missing)} no number: {listed(parts)}."
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
 
 
 def on_steadiness(dataset: Dataset) -> Iterator[str]:
@@ -64,21 +69,20 @@ def on_steadiness(dataset: Dataset) -> Iterator[str]:
     total = int(counts.sum())
     if not total:
         return
-    runs = counted(total, "run")
-    steady, unsteady, unclear = (
-        int(counts.get(answer, 0)) for answer in (Answer.STEADY, Answer.NOT_STEADY, Answer.CANT_TELL)
-    )
-    if steady == total:
-        yield f"The step times of all {runs} are steady."
-        return
-    parts = [f"{steady} {_are(steady)} steady"] if steady else []
-    parts += [f"{unsteady} {_are(unsteady)} not steady"] if unsteady else []
-    parts += [f"{unclear} {_are(unclear)} too short to tell whether they are steady"] if unclear else []
-    yield f"Of {runs}, {listed(parts)}."
+    answers = {answer: int(counts.get(answer, 0)) for answer in Answer}
+    parts = [f"{count} {_steadiness(answer, count)}" for answer, count in answers.items() if count]
+    if total == 1:
+        yield f"The only run {_steadiness(Answer(counts.index[0]), 1)}."
+    elif answers[Answer.STEADY] == total:
+        yield f"The step times of all {total} runs are steady."
+    else:
+        yield f"Of {total} runs, {listed(parts)}."
 
 
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
+def _steadiness(answer: Answer, count: int) -> str:
+    """Return what is said of as many runs: ``is steady``, ``are too short to tell whether they are steady``."""
+    runs, are = ("it", "is") if count == 1 else ("they", "are")
+    return f"{are} too short to tell whether {runs} {are} steady" if answer == Answer.CANT_TELL else f"{are} {answer}"
 
 
 def on_drift(dataset: Dataset) -> Iterator[str]:

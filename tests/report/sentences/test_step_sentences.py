@@ -73,6 +73,14 @@ def test_runs_that_failed_and_configurations_without_a_number_are_counted(mixed:
     assert shown[1] == "3 of 7 configurations have no number: 1 can't run here and 2 have no completed run."
 
 
+def test_one_run_and_one_configuration_have_sentences_in_the_singular(paths: StudyPaths) -> None:
+    shown = sentences.quality(write_titled(paths, [Planned(ONE, ALONE, 1), Planned(TWO, TOGETHER, 0)])).sentences
+    assert "The only run completed." in shown
+    assert "1 of 2 configurations has no number: 1 has no completed run." in shown
+    [steadiness] = [sentence for sentence in shown if "steady" in sentence]
+    assert re.fullmatch(r"The only run is (steady|not steady|too short to tell whether it is steady)\.", steadiness)
+
+
 def test_rounds_that_do_not_differ_are_said_not_to(paths: StudyPaths) -> None:
     planned = [Planned(configuration(seed=seed), Recipe(0.08)) for seed in range(4)]
     shown = sentences.quality(write_titled(paths, planned)).sentences
