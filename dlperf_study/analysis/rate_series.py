@@ -108,7 +108,9 @@ def fixed_window(steps: Integers, rates: Floats, first_step: int, last_step: int
     is_full = bool(steps.size and steps.max() + spacing >= last_step)
     reason = f"steps {first_step} to {last_step - 1}"
     if not is_full:
-        reason += f"; the log ends at step {steps.max() if steps.size else 'none'}, before it is full"
+        # A line without a step, as the last one of a whole run, has a negative one.
+        end = f"ends at step {steps.max()}, before it is full" if (steps >= 0).any() else "numbers no step"
+        reason += f"; the log {end}"
     return _window(cumulative_steps(steps), rates, kept, (reason,), is_full)
 
 

@@ -37,3 +37,9 @@ def test_a_window_that_is_not_full_says_so() -> None:
     window = fixed_window(np.arange(100), np.full(100, 1000.0), 20, 120)
     assert (window.reasons, window.is_full) == (("steps 20 to 119; the log ends at step 99, before it is full",), False)
     assert np.isnan(fixed_window(np.arange(10), np.full(10, 1000.0), 20, 120).mean_of_rates)
+
+
+@pytest.mark.parametrize("unnumbered", [[], [-1]])
+def test_a_log_without_step_numbers_ends_at_no_step(unnumbered: list[int]) -> None:
+    window = fixed_window(np.array(unnumbered, dtype=int), np.ones(len(unnumbered)), 20, 120)
+    assert window.reasons == ("steps 20 to 119; the log numbers no step",)
