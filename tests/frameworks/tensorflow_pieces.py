@@ -34,8 +34,8 @@ def network(asked: Any, rank: int = 0, world_size: int = 1) -> Network:
 
 def step(memory_format: str) -> list[Any]:
     """Return loss, gradients and statistics of one step; that with channels first is compiled by XLA."""
-    asked = configuration(memory_format=memory_format)
-    layers, (images, labels) = network(asked), batch()
+    planned = configuration(memory_format=memory_format)
+    layers, (images, labels) = network(planned), batch()
 
     @tf.function(jit_compile=memory_format == "nchw" or None)
     def step_of(images: Any) -> Any:
@@ -43,7 +43,7 @@ def step(memory_format: str) -> list[Any]:
             loss = layers.loss(images, labels)
         return loss, tape.gradient(loss, layers.parameters)
 
-    loss, gradients = step_of(in_memory_format(asked, tf.constant(images)))
+    loss, gradients = step_of(in_memory_format(planned, tf.constant(images)))
     return [np.asarray(value).tolist() for value in (loss, *gradients, *layers.statistics)]
 
 
@@ -56,8 +56,8 @@ def scaled_training() -> dict[str, Any]:
     """Train until a step updates, then do one without finite gradients; return the scales and what changed."""
     # Only XLA has kernels for float16 on a CPU.
     parameters = {"memory_format": "nchw", "precision": "amp_fp16", "compiler": "xla", "optimizer": "momentum"}
-    asked = configuration(framework="tensorflow_mirrored", loss_scaling="dynamic", **parameters)
-    trainer, (images, labels) = MirroredTrainer(asked), batch()
+    planned = configuration(framework="tensorflow_mirrored", loss_scaling="dynamic", **parameters)
+    trainer, (images, labels) = MirroredTrainer(planned), batch()
     finite, infinite = (trainer.on_device(values, labels) for values in (images, np.full_like(images, np.inf)))
     initial, computed_in, steps = trainer.parameter_checksum(), trainer.first_step(finite), 1
     while trainer.parameter_checksum() == initial and steps < 20:

@@ -67,8 +67,8 @@ def test_horovod_averages_gradients_and_only_while_ranks_exchange(
     need(HOROVOD_TENSORFLOW)
     cluster = replace(launching.CLUSTER, python={"horovod_tensorflow": HOROVOD_TENSORFLOW})
     monkeypatch.setattr(launching, "CLUSTER", cluster)
-    asked = replace(MIRRORED, framework="horovod_tensorflow", optimizer="momentum")
-    one, two = tell(asked, tmp_path, steps=3, script=TINY)
+    by_horovod = replace(MIRRORED, framework="horovod_tensorflow", optimizer="momentum")
+    one, two = tell(by_horovod, tmp_path, steps=3, script=TINY)
     assert one["initial"] == two["initial"] != one["trained"] == two["trained"]
     assert one["losses"][0] != two["losses"][0]
     assert (one["maximum"], two["maximum"]) == (1.125, 1.125)

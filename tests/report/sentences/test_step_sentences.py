@@ -4,10 +4,12 @@ import re
 
 import pytest
 
+from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report import sentences
-from dlperf_study.report.sentences.step_sentences import dominant_factor
+from dlperf_study.report.sentences.step_sentences import _counted, dominant_factor
+from dlperf_study.report.sentences.waits import Wait
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
 
@@ -18,8 +20,8 @@ def waiting(paths: StudyPaths, *input_seconds: float) -> Dataset:
     """Return a study of configurations on one device that wait so long for each batch."""
     planned = []
     for seed, seconds in enumerate(input_seconds):
-        asked = configuration(data_source="python_queue", seed=seed)
-        planned.append(Planned(asked, Recipe(0.1, 0.0, input_seconds=seconds)))
+        queued = configuration(data_source="python_queue", seed=seed)
+        planned.append(Planned(queued, Recipe(0.1, 0.0, input_seconds=seconds)))
     return write_titled(paths, planned)
 
 
@@ -59,6 +61,13 @@ def test_what_waits_for_batches_is_told_from_what_hardly_does(paths: StudyPaths)
     )
     expected = "2 of 3 configurations wait for batches in less than 1\u202f% of a step: "
     assert less == f"{expected}ResNet-50 (Seed 1); ResNet-50 (Seed 2)."
+
+
+def test_one_configuration_that_cant_be_told_is_in_the_singular() -> None:
+    shares = (Estimate(0.2, 0.001, 9), Estimate(0.01, 0.005, 9))
+    waits = [Wait(None, f"c{number}", "input_seconds", share) for number, share in enumerate(shares)]
+    *_, unclear = _counted(waits, "batches")
+    assert unclear.startswith("Whether 1 of 2 configurations waits for batches in more than 1\u202f% of a step")
 
 
 def test_a_factor_without_an_interval_explains_nothing(paths: StudyPaths) -> None:

@@ -1,19 +1,18 @@
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report import figures, tables
+from dlperf_study.report import tables
 from dlperf_study.report.formatting import MISSING
 from dlperf_study.report.tables.study_tables import MOST_PAIRS
-from dlperf_study.report.tables.table import Cell, Table
 from dlperf_study.study.study import question_names
-from tests.evidence_factory import Planned, Recipe, configuration, write_lines, write_study
+from tests.evidence_factory import Planned, Recipe, configuration, write_lines
 from tests.report.conftest import ALONE, TOGETHER, write_titled
+from tests.report.tables.cells import cell_of
 
 CONFIGURATION_TABLES = (
     tables.measured,
@@ -24,15 +23,6 @@ CONFIGURATION_TABLES = (
 )
 
 LATENCY_AND_RATE = ("exchange_latency_seconds", "exchange_bandwidth")
-
-
-def cell(table: Table, devices: str, label: str, group: str, framework: str = "") -> Cell:
-    """Return the cell of one configuration, found by its group, its number of devices and its framework."""
-    labels = [heading.label for heading in table.headings]
-    devices_at = labels.index(COLUMNS["world_size"].label)
-    grouped = [row for row, name in zip(table.rows, table.groups, strict=True) if group in name]
-    [row] = [row for row in grouped if row[devices_at].text == devices and framework in (*(c.text for c in row), "")]
-    return row[labels.index(label)]
 
 
 @pytest.mark.parametrize("build", CONFIGURATION_TABLES)
@@ -62,8 +52,8 @@ def test_peaks_of_memory_are_those_that_were_counted(mixed: Dataset) -> None:
     assert len(table.rows) == len(mixed.plan.entries)
     peaks = [heading.label for heading in table.headings if "Peak" in heading.label]
     assert peaks == ["Peak of the process"]
-    assert cell(table, "4", "Peak of the process", "PaddlePaddle").text == "315"
-    assert "asked for 100 % of it" in cell(table, "8", "Peak of the process", "PaddlePaddle").footnote
+    assert cell_of(table, "4", "Peak of the process", "PaddlePaddle").text == "315"
+    assert "asked for 100 % of it" in cell_of(table, "8", "Peak of the process", "PaddlePaddle").footnote
 
 
 def test_a_speedup_is_next_to_its_baselines_throughput(mixed: Dataset) -> None:
@@ -75,13 +65,13 @@ def test_a_speedup_is_next_to_its_baselines_throughput(mixed: Dataset) -> None:
 
 def test_three_runs_have_an_interval_and_two_say_why_not(mixed: Dataset) -> None:
     throughput = COLUMNS["throughput"].label
-    assert cell(tables.measured(mixed), "2", throughput, "collective").interval.startswith("[")
-    bare = cell(tables.measured(mixed), "4", throughput, "collective")
+    assert cell_of(tables.measured(mixed), "2", throughput, "collective").interval.startswith("[")
+    bare = cell_of(tables.measured(mixed), "4", throughput, "collective")
     assert (bare.interval, bare.footnote) == ("", "2 completed runs: an interval needs 3")
 
 
 def test_without_a_baseline_there_is_no_speedup(mixed: Dataset) -> None:
-    speedup = cell(tables.scaling(mixed), "2", COLUMNS["speedup"].label, "asynchronous")
+    speedup = cell_of(tables.scaling(mixed), "2", COLUMNS["speedup"].label, "asynchronous")
     assert speedup.text == MISSING
     assert "timeout (no end after 600 s)" in speedup.footnote
 
@@ -90,48 +80,15 @@ def test_failures_and_unsupported_give_their_reasons(mixed: Dataset) -> None:
     throughput = COLUMNS["throughput"].label
     assert (
         "does not fit in memory: trainer-0 asked"
-        in cell(tables.measured(mixed), "8", throughput, "collective").footnote
+        in cell_of(tables.measured(mixed), "8", throughput, "collective").footnote
     )
-    assert "unsupported: precision fp16" in cell(tables.measured(mixed), "1", throughput, "fp16").footnote
+    assert "unsupported: precision fp16" in cell_of(tables.measured(mixed), "1", throughput, "fp16").footnote
     assert len(tables.failures(mixed).rows) == 1
     assert tables.unsupported(mixed).column(COLUMNS["unsupported_reason"].label) == ["precision fp16 is not built"]
 
 
-def test_one_device_exchanges_nothing(mixed: Dataset) -> None:
-    ratio = cell(tables.communication(mixed), "1", "Pure communication", "data parallel · fp32")
-    assert (ratio.text, ratio.footnote) == (MISSING, "nothing to exchange")
-
-
-def test_a_rank_that_is_always_the_slowest_makes_no_jitter_in_any_run(mixed: Dataset) -> None:
-    jitter = cell(tables.communication(mixed), "2", COLUMNS["jitter_seconds"].label, "collective")
-    assert (jitter.text, jitter.interval) == ("0", "")
-    assert "all its runs have this very value: no interval" in jitter.footnote
-
-
-@pytest.mark.parametrize("column", ["exposed_seconds", "exchange_seconds", "overlap"])
-def test_every_measured_number_of_the_communication_page_has_its_interval(mixed: Dataset, column: str) -> None:
-    assert cell(tables.communication(mixed), "2", COLUMNS[column].label, "collective").interval
-
-
-def test_the_exchange_alone_has_latency_and_bandwidth(mixed: Dataset) -> None:
-    shown = [cell(tables.exchange(mixed), "2", COLUMNS[name].label, "collective") for name in LATENCY_AND_RATE]
-    assert all(found.interval for found in shown)
-    latency = mixed.configurations.query("framework == 'paddle_collective' and world_size == 2").iloc[0]
-    assert latency["exchange_latency_seconds"] == pytest.approx(0.001, rel=0.05)
-
-
-def test_the_product_of_the_factors_is_the_efficiency(mixed: Dataset) -> None:
-    rows = mixed.configurations.dropna(subset=["computation_factor"])
-    assert len(rows)
-    product = rows["computation_factor"] * rows["balance_factor"] * rows["communication_factor"]
-    assert product.tolist() == pytest.approx(rows["efficiency"].tolist(), rel=1e-9)
-    assert (rows.loc[rows["world_size"] > 1, "communication_factor"] < 0.9).all()
-    assert cell(tables.factors(mixed), "2", COLUMNS["communication_factor"].label, "collective").interval
-    assert cell(tables.factors(mixed), "1", COLUMNS["communication_factor"].label, "data parallel · fp32").text == "1"
-
-
 def test_servers_are_shown(mixed: Dataset) -> None:
-    assert cell(tables.scaling(mixed), "2", COLUMNS["servers"].label, "asynchronous").text == "1"
+    assert cell_of(tables.scaling(mixed), "2", COLUMNS["servers"].label, "asynchronous").text == "1"
 
 
 def test_every_diagnostic_is_on_the_summary_and_on_a_page(mixed: Dataset) -> None:
@@ -173,7 +130,7 @@ def test_a_comparison_is_next_to_the_throughput_of_its_reference(mixed: Dataset)
     ratios, references = (table.column(COLUMNS[n].label) for n in ("relative_throughput", "reference_throughput"))
     assert [r for r, b in zip(ratios, references, strict=True) if r != MISSING and b == MISSING] == []
     assert table.groups[:2] == ("ResNet-50 · 1 device",) * 2
-    verdict = cell(table, "2", COLUMNS["verdict"].label, "2 devices", framework="PaddlePaddle parameter server")
+    verdict = cell_of(table, "2", COLUMNS["verdict"].label, "2 devices", framework="PaddlePaddle parameter server")
     assert verdict.text.startswith("equal within ")
 
 
@@ -215,19 +172,6 @@ def test_a_diagnosed_baseline_is_flagged_too(paths: StudyPaths) -> None:
         c for row in tables.scaling(write_titled(paths, planned)).rows for c in row if c.text == "1" and c.footnote
     ]
     assert "linear: from 1 to 2 devices" in flagged.footnote
-
-
-def test_a_note_counts_a_sharded_classifiers_collectives_as_computation(paths: StudyPaths) -> None:
-    planned = [Planned(configuration(classifier="sharded", devices_per_node=count), TOGETHER) for count in (1, 2)]
-    sharded = write_titled(paths, planned)
-    note = "sharded classifier has collectives"
-    assert all(any(note in line for line in build(sharded).notes) for build in (tables.communication, tables.stability))
-    assert all(note in next(build(sharded)).caption for build in (figures.communication, figures.stragglers))
-
-
-def test_no_note_about_collectives_without_a_sharded_classifier(mixed: Dataset) -> None:
-    assert not any("sharded" in line for line in tables.communication(mixed).notes)
-    assert "sharded" not in next(figures.communication(mixed)).caption
 
 
 def test_under_strong_scaling_the_global_batch_names_the_series(paths: StudyPaths) -> None:
@@ -343,70 +287,6 @@ def test_a_rate_whose_steps_are_not_steady_says_so(paths: StudyPaths, build: obj
     assert any("run 2: parts of the window differ by " in note for note in notes)
 
 
-def traced(paths: StudyPaths, changes: dict[str, object], message: str = "") -> Table:
-    """Return the table of the timeline of a study that asked for one of six steps."""
-    dataset = write_titled(paths, [Planned(configuration(devices_per_node=count, trace_steps=6)) for count in (1, 2)])
-    two = dataset.configurations["world_size"] == 2
-    for name, value in changes.items():
-        dataset.configurations.loc[two, name] = value
-    identity = dataset.configurations.loc[two, "identity"].iloc[0]
-    about = {"identity": identity, "subject": "trace", "message": message, "severity": "error"}
-    dataset.diagnostics.loc[len(dataset.diagnostics), list(about)] = list(about.values())
-    return tables.timeline(
-        replace(dataset, diagnostics=dataset.diagnostics if message else dataset.diagnostics.iloc[:-1])
-    )
-
-
-def test_a_timeline_has_a_caption_of_its_own(paths: StudyPaths) -> None:
-    table = traced(paths, {"traced_step_seconds": 0.1, "negotiation_seconds": 0.08, "all_reduce_seconds": 0.05})
-    assert table.column("Negotiation") == ["80.0"]
-    owed = ("devices: 2;", "6 steps after the warm-up of one additional run", "one run has no interval")
-    assert [words for words in owed if words not in table.caption] == []
-    assert "median" not in table.caption
-
-
-def test_a_trace_that_failed_has_a_row_with_the_reason(paths: StudyPaths) -> None:
-    [row] = traced(paths, {}, "the traced run is no evidence: killed").rows
-    assert [cell.footnote for cell in row if cell.text == MISSING] == ["the traced run is no evidence: killed"] * 3
-
-
-def test_a_trace_that_is_missing_was_requested(paths: StudyPaths) -> None:
-    page = traced(paths, {})._repr_html_()
-    assert "requested a timeline, but there is none" in page
-    assert "No configuration was traced" not in page
-
-
 def test_a_run_that_did_not_complete_has_no_values(mixed: Dataset) -> None:
     [failed] = [row for row in tables.stability(mixed).rows if any(cell.text == "out of memory" for cell in row)]
     assert "the run does not count" in [cell.footnote for cell in failed]
-
-
-def test_what_a_data_source_delivers_alone_is_next_to_what_the_steps_wait_for_it(paths: StudyPaths) -> None:
-    waiting, fixed = configuration(devices_per_node=2, data_source="python_queue"), configuration(devices_per_node=2)
-    recipe = Recipe(input_seconds=0.02, batch_seconds=0.1)
-    dataset = write_titled(paths, [Planned(waiting, recipe), Planned(fixed, Recipe())])
-    table = tables.data_sources(dataset)
-    [row] = table.rows
-    assert [heading.label for heading in table.headings][-4:] == ["Input rate", "Throughput", "Step", "Input wait"]
-    assert float(row[-1].text) == pytest.approx(20, rel=0.05)
-    parts = [heading.label for heading in tables.communication(dataset).headings]
-    assert parts[parts.index("Computation") + 1] == "Input wait"
-
-
-def test_where_no_step_waits_no_table_has_a_column_for_it(mixed: Dataset) -> None:
-    assert "Input wait" not in [heading.label for heading in tables.communication(mixed).headings]
-    assert not tables.data_sources(mixed).rows
-    assert "No data source of this study makes a step wait" in tables.data_sources(mixed).empty
-
-
-def test_tables_without_any_value_are_empty(tmp_path: Path) -> None:
-    """Of configurations on one device nothing is exchanged, and each is its own baseline."""
-    paths = StudyPaths(tmp_path / "example")
-    planned = [configuration(batch_per_device=batch) for batch in (4, 8)]
-    write_study(paths, [Planned(each, baseline=each) for each in planned])
-    dataset = collect(paths)
-    assert [tables.exchange(dataset).empty, tables.factors(dataset).empty] == [
-        "No configuration exchanges gradients.",
-        "Every configuration is its own baseline.",
-    ]
-    assert not tables.exchange(dataset).rows + tables.factors(dataset).rows
