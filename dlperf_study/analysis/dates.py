@@ -12,6 +12,7 @@ import numpy as np
 
 from dlperf_study.analysis.comparison import Throughputs
 from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate, Sample, are_equal
+from dlperf_study.arrays import Floats
 
 #: Below so many earlier measurements nothing is known of how much a configuration differs from date to date.
 MINIMUM_DATES = MINIMUM_RUNS
@@ -59,7 +60,7 @@ def _mean_logarithm(sample: Sample) -> Estimate:
     return sample.logarithms.estimate
 
 
-def _departure(dates: "np.ndarray[tuple[int], np.dtype[np.float64]]", latest: float) -> Estimate:
+def _departure(dates: Floats, latest: float) -> Estimate:
     mean, count = float(dates.mean()), dates.size
     if are_equal(dates):
         return Estimate(latest - mean)

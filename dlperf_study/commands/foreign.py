@@ -4,7 +4,7 @@ import argparse
 from functools import partial
 
 from dlperf_study.commands.output import print_error, print_json, print_line
-from dlperf_study.commands.reading import build_report, dataset_summary
+from dlperf_study.commands.reading import dataset_summary
 from dlperf_study.diagnostic import Severity
 from dlperf_study.paths import StudyPaths
 
@@ -37,6 +37,7 @@ def ingest(options: argparse.Namespace) -> int:
     from dlperf_study.ingest.identification import describe, identify_logs
     from dlperf_study.ingest.ingestion import ingest, refuse_others
     from dlperf_study.ingest.like_dlperf import write_like_dlperf
+    from dlperf_study.report.pages.pages import build
     from dlperf_study.supervision.locks import lock
     from dlperf_study.terminal import progress_display
 
@@ -59,7 +60,7 @@ def ingest(options: argparse.Namespace) -> int:
         for line in write_like_dlperf(paths):
             print_line(line)
     if not options.no_report:
-        print_line(f"report: {build_report(logs.identity.study)}")
+        print_line(f"report: {build(logs.identity.study, print_line)}")
     return 0 if is_usable else 1
 
 

@@ -22,9 +22,9 @@ def check(options: argparse.Namespace) -> int:
     missing = sum(result.status is CheckStatus.MISSING for result in results)
     if options.json:
         print_json({"cluster": cluster.name, "missing": missing, "results": list(map(asdict, results))})
-        return 1 if missing else 0
-    print_line(describe(results))
-    print_line(f"{cluster.name}: " + (f"missing: {missing}" if missing else "nothing is missing"))
+    else:
+        print_line(describe(results))
+        print_line(f"{cluster.name}: " + (f"missing: {missing}" if missing else "nothing is missing"))
     return 1 if missing else 0
 
 

@@ -1,11 +1,10 @@
 """Commands that measure: plan, run, study."""
 
 import argparse
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dlperf_study.commands.output import print_json, print_line
+from dlperf_study.commands.output import print_aside, print_json, print_line
 from dlperf_study.commands.reading import report
 from dlperf_study.errors import UnsupportedError
 from dlperf_study.paths import StudyPaths
@@ -77,7 +76,7 @@ def _measure(options: argparse.Namespace) -> tuple[int, str]:
     for identity, reason in result.out_of_memory.items():
         print_line(f"does not fit in memory: {identity}: {reason}")
     for failure in result.failures:
-        print(f"failed: {failure}", file=sys.stderr)
+        print_aside(f"failed: {failure}")
     return 1 if result.failures else 0, planned.study
 
 

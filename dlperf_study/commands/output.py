@@ -26,7 +26,7 @@ def print_line(text: str) -> None:
 
 
 def print_aside(text: str) -> None:
-    """Print a text that is no result of a command, next to the JSON that is."""
+    """Print a text that is no result of a command, to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -78,13 +78,6 @@ def _measured_studies() -> list[str]:
     return sorted(path.parent.name for path in outputs_folder().glob("*/plan.json"))
 
 
-def build_report(study_name: str) -> Path:
-    """Build the report of a study that was measured or ingested; return its first page."""
-    from dlperf_study.report.pages.pages import build
-
-    return build(study_name, print_line)
-
-
 def dataset_summary(paths: StudyPaths) -> str:
     """Return how many runs and diagnostics a dataset has, in one line."""
     from dlperf_study.columns import TableName

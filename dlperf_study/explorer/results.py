@@ -12,6 +12,7 @@ from dlperf_study.errors import DlperfStudyError
 from dlperf_study.history.measurements import find_measurement, measurement_names
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.study import source_names
+from dlperf_study.wording import unknown_name
 
 #: Before the name of a published source.
 PUBLISHED = "published: "
@@ -84,6 +85,6 @@ def results_of(name: str) -> Results:
 
 
 def require(name: str, choices: Sequence[str], kind: str) -> None:
-    """Raise DlperfStudyError, with the choices, for a name that is none of them."""
+    """Raise DlperfStudyError, with the choices and the one most like it, for a name that is none of them."""
     if name not in choices:
-        raise DlperfStudyError(f"{kind} {name!r} is not one of {', '.join(choices)}")
+        raise DlperfStudyError(unknown_name(f"{kind} is", name, f"{kind}s", choices))

@@ -49,7 +49,7 @@ class _Explorer:
         self._filters: dict[str, ipywidgets.SelectMultiple] = {}
         self._filter_box = ipywidgets.HBox(layout={"flex_flow": "row wrap"})
         self._chart, self._table = ipywidgets.HTML(), ITable(**_TABLE)
-        self._code = ipywidgets.Textarea(layout={"width": "100%", "height": "7em"}, description="Code", disabled=False)
+        self._code = ipywidgets.Textarea(layout={"width": "100%", "height": "7em"}, description="Code")
         menus = ipywidgets.HBox(
             [self._data, self._metric, self._x, self._colour, self._panel], layout={"flex_flow": "row wrap"}
         )

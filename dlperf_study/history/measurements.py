@@ -78,7 +78,7 @@ def measurement_names() -> Iterator[str]:
 
 def _paths_of(name: str) -> StudyPaths:
     """Return the paths of a measurement, whether there is one or not."""
-    if (Path(name) / StudyPaths(Path(name)).plan_file.name).exists():
+    if StudyPaths(Path(name)).plan_file.exists():
         return StudyPaths(Path(name).resolve())
     study, _, number = name.partition(SEPARATOR)
     paths = StudyPaths.of(study)

@@ -11,7 +11,7 @@ from itertools import chain
 
 from dlperf_study.logs.blocks import LONGEST_LINE
 
-#: What stands before the JSON object of a row.
+#: What is before the JSON object of a row.
 JSON_ROW, CSV_ROW = "JSON row: ", "CSV row: "
 #: The entry of a document that has one row per line of the log.
 _ROWS = "log_history"

@@ -139,18 +139,22 @@ class JsonRecord:
     window: str = TRAINING
 
 
+def _no_facts(row: Mapping[str, Any]) -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True)
 class JsonLine:
     """A line that contains a JSON object after its needle.
 
-    ``record`` returns the numbers of an object, or None if it has none; ``facts`` what it states about the whole run.
-    Both raise KeyError, TypeError or ValueError for an object of the wrong form. ``metrics``: those of its numbers
-    whose meaning is known, or of which it is known that no line states the unit.
+    ``record`` returns the numbers of an object, or None if it has none; ``facts`` what it states about the whole run,
+    by default nothing. Both raise KeyError, TypeError or ValueError for an object of the wrong form. ``metrics``: those
+    of its numbers whose meaning is known, or of which it is known that no line states the unit.
     """
 
     needles: tuple[str, ...]
     record: Callable[[Mapping[str, Any]], JsonRecord | None]
-    facts: Callable[[Mapping[str, Any]], Mapping[str, str]]
+    facts: Callable[[Mapping[str, Any]], Mapping[str, str]] = _no_facts
     metrics: tuple[Metric, ...] = ()
 
 

@@ -68,7 +68,7 @@ def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
 
 def _short(dataset: Dataset, table: Table) -> Table:
     """Return a table without what the methods say of all: conditions, means, intervals and definitions."""
-    caption = f"{context.quick_label(dataset).strip()}"
+    caption = context.quick_label(dataset).strip()
     return replace(table, caption=caption, notes=())
 
 

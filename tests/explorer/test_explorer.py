@@ -71,8 +71,8 @@ def test_a_chart_has_a_mark_for_each_row_and_a_bar_for_each_interval(study: str)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": "speed", "x": "model"}, "metric 'speed' is not one of throughput, "),
-        ({"metric": "throughput", "x": "modell"}, "factor 'modell' is not one of "),
+        ({"metric": "speed", "x": "model"}, r"metric is 'speed'; did you mean speedup\? the metrics are throughput, "),
+        ({"metric": "throughput", "x": "modell"}, r"factor is 'modell'; did you mean model\? the factors are "),
     ],
 )
 def test_a_misspelt_name_lists_the_choices(study: str, arguments: dict[str, str], message: str) -> None:

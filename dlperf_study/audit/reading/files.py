@@ -22,7 +22,7 @@ OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 class TableFormat:
     """What a CSV file does not say itself: the separator of its fields, and the sign of its decimals.
 
-    Without ``decimal``, commas stand between thousands if any number of the table has a decimal point.
+    Without ``decimal``, commas are between thousands if any number of the table has a decimal point.
     """
 
     separator: str = ","

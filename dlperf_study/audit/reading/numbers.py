@@ -11,7 +11,6 @@ from dlperf_study.published.source_lines import UNIT_FACTORS
 NO_NUMBERS = ("-", "–", "—", "n/a", "na", "nan", "none", "null", "/", "oom", "tbd", "?")
 #: How many of a written unit are one unit of the metric; any other unit is that of the metric.
 FACTORS = {**UNIT_FACTORS, "us": 1e6, "min": 1 / 60, "GFLOP/s": 1e-9, "PFLOP/s": 1e-15, "k": 1e-3, "M": 1e-6}
-DECIMAL_SIGNS = (".", ",")
 #: A number with commas before every three digits; with one comma and no point it may be a decimal comma as well.
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 _POINT = re.compile(r"[-+]?\d+(?:,\d{3})*\.\d+")

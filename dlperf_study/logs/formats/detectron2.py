@@ -41,7 +41,7 @@ FORMAT = Format(
             rf"eta: [^a-z]*(?:days?[^a-z]*)?\biter: {integer('step')}\b",
             (Field(LOSS, "total_loss"), Field(_MEAN, " time", r":\s*")),
         ),
-        JsonLine((JSON_ROW,), _record, lambda row: {}, (LOSS, JOB_STEP)),
+        JsonLine((JSON_ROW,), _record, metrics=(LOSS, JOB_STEP)),
     ),
     rates=("step_seconds", "mean_step_seconds"),
     merge=Merge.ONE,

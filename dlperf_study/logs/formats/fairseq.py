@@ -34,7 +34,7 @@ FORMAT = Format(
     title="fairseq",
     program="facebookresearch/fairseq, logging/progress_bar.py",
     lines=(
-        JsonLine(("| train_inner | ",), _record, lambda row: {}, (JOB_RATE, LOSS)),
+        JsonLine(("| train_inner | ",), _record, metrics=(JOB_RATE, LOSS)),
         Line(
             ("wps=",),
             rf"\btrain_inner \| epoch \d+:.*?\bloss={number('loss')},.*?\bwps={number('token_throughput')}, "

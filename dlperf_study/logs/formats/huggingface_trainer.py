@@ -49,7 +49,7 @@ FORMAT = Format(
             rf"{number('running_throughput')})?",
             captured=(LOSS, _TOKENS),
         ),
-        JsonLine((JSON_ROW,), _record, lambda row: {}, (_TOTAL, LOSS)),
+        JsonLine((JSON_ROW,), _record, metrics=(_TOTAL, LOSS)),
     ),
     rates=("overall_throughput", "running_throughput"),
     merge=Merge.COPIES,

@@ -31,7 +31,7 @@ FORMAT = Format(
         "the time of a step is a mean since the epoch began, rounded to whole milliseconds: 1 ms may be 0.5 or 1.5",
         "the last line of an epoch contains its validation; the first step, which compiles, is left out",
         "the batch is that of all replicas",
-        "bars of evaluate and predict look the same: they follow the last line of an epoch, or stand before the first",
+        "bars of evaluate and predict look the same: they are after the last line of an epoch, or before the first",
     ),
     carries_epochs=True,
 )

@@ -41,7 +41,7 @@ FORMAT = Format(
         Line(("it/s",), rf"{_POSITION}[^\]]*?,\s*{_NUMBER}it/s", captured=(_RATE,)),
         # Bars of validation, and those that have just begun.
         Line(("it/s", "s/it"), rf"{LINE_START}(?!Epoch )|\?it/s"),
-        JsonLine((CSV_ROW,), _record, lambda row: {}, (LOSS,)),
+        JsonLine((CSV_ROW,), _record, metrics=(LOSS,)),
     ),
     rates=("step_seconds",),
     merge=Merge.SLOWEST,

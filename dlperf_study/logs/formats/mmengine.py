@@ -45,7 +45,7 @@ FORMAT = Format(
             (Field(JOB_STEP, "time", r":\s*"), Field(RANK_READER, "data_time"), Field(LOSS, " loss", r":\s*")),
         ),
         Line(("INFO - Iter [",), rf"INFO - Iter \[{integer('step')}/\d+\]", _NUMBERS),
-        JsonLine((JSON_ROW,), _record, lambda row: {}, (LOSS, JOB_STEP)),
+        JsonLine((JSON_ROW,), _record, metrics=(LOSS, JOB_STEP)),
     ),
     rates=("step_seconds",),
     merge=Merge.ONE,

@@ -18,7 +18,7 @@ FORMAT = Format(
     steps="steps since the start",
     traps=(
         "step_avg is a mean since the start, or since step 10: the difference of two train_time is used instead",
-        "the clock is set to 0 after 10 steps in some versions, and stands still during validation",
+        "the clock is set to 0 after 10 steps in some versions, and stops during validation",
         "the batch, or the length of a sequence, grows during training in some records",
     ),
 )

@@ -49,7 +49,7 @@ FORMAT = Format(
         Line(("it/s",), rf"{_POSITION}{_NUMBER}it/s", captured=(_RATE,)),
         # Bars of validation, and those that have just begun.
         Line(("it/s", "s/it"), rf"{LINE_START}(?!\d+/\d+\s)|\?it/s"),
-        JsonLine((CSV_ROW,), _record, lambda row: {}, (ELAPSED_OF_EPOCHS, LOSS)),
+        JsonLine((CSV_ROW,), _record, metrics=(ELAPSED_OF_EPOCHS, LOSS)),
     ),
     rates=("step_seconds", "epoch_seconds"),
     merge=Merge.ONE,

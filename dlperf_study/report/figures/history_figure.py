@@ -53,7 +53,7 @@ def _draw(measurements: Sequence[Measurement], lines: dict[str, np.ndarray]) -> 
     axes.axhline(1, color=SOFT, linewidth=0.6)
     for position, (label, line) in enumerate(lines.items()):
         positions, relative = line[:, 0], line[:, 1:] / line[0, 1]
-        # Bars of one date stand next to each other.
+        # Bars of one date would hide each other.
         shifted = positions + 0.3 * ((position + 0.5) / len(lines) - 0.5)
         axes.plot(shifted, relative[:, 0], color=colour(position), marker=marker(position), label=label)
         axes.vlines(shifted, relative[:, 1], relative[:, 2], color=colour(position))

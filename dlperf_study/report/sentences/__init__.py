@@ -11,6 +11,7 @@ from dlperf_study.report.sentences.page_sentences import MOST_SENTENCES, PageSen
 from dlperf_study.report.sentences.ratio_sentences import on_ratios, reference_claims, speedup_claims
 from dlperf_study.selftest.result import SelftestResult
 from dlperf_study.study.study import COMPARISON, PUBLISHED, REPLICATION
+from dlperf_study.wording import counted
 
 __all__ = [
     "audit",
@@ -72,7 +73,7 @@ def published(dataset: Dataset) -> PageSentences:
 
 
 def replication(dataset: Dataset) -> PageSentences:
-    """Return what the original answering, and how much of it is answered here."""
+    """Return the question of the original, and how much of it is answered here."""
     return PageSentences.of(dataset, source_sentences.on_replication(dataset))
 
 
@@ -133,8 +134,9 @@ def _quality(dataset: Dataset) -> Texts:
 
 def _throughputs(dataset: Dataset) -> Texts:
     """Yield how many configurations have a throughput, for a study that asks nothing of them."""
-    total, measured = len(dataset.configurations), len(context.measured(dataset))
-    yield f"{measured} of {total} configurations were measured; the study asks no question of them."
+    total, measured = counted(len(dataset.configurations), "configuration"), len(context.measured(dataset))
+    verb = "was" if measured == 1 else "were"
+    yield f"{measured} of {total} {verb} measured; the study asks no question of them."
 
 
 _SENTENCES: dict[str, Callable[[Dataset], Texts]] = {

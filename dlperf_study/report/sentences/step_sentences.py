@@ -78,13 +78,18 @@ def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
     total, limit = counted(len(all_waits), "configuration"), f"{100 * MATERIAL:g}{THIN_SPACE}%"
     if more:
         shares = range_text([wait.share for wait in more], len(all_waits), _PERCENT)
-        verb = "waits" if len(more) == 1 else "wait"
+        verb = _wait(len(more))
         yield f"{len(more)} of {total} {verb} for {what} in {shares}{THIN_SPACE}% of a step: {_named(more)}."
     if less:
-        verb = "waits" if len(less) == 1 else "wait"
+        verb = _wait(len(less))
         yield f"{len(less)} of {total} {verb} for {what} in less than {limit} of a step: {_named(less)}."
     if unclear := len(all_waits) - len(more) - len(less):
-        yield f"Whether {unclear} of {total} wait for {what} in more than {limit} of a step, these runs can't tell."
+        verb = _wait(unclear)
+        yield f"Whether {unclear} of {total} {verb} for {what} in more than {limit} of a step, these runs can't tell."
+
+
+def _wait(count: int) -> str:
+    return "waits" if count == 1 else "wait"
 
 
 def _named(all_waits: Sequence[Wait]) -> str:

@@ -1,6 +1,5 @@
 """Diagnostics by kind: all on the page that has the details, and on each other page one line that leads there."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -22,6 +21,8 @@ ANCHOR = "diagnostics"
 #: So many configurations are named.
 MOST_NAMED = 3
 _SUMMARY_FILE = "index.html"
+#: The subject of all diagnostics about files.
+_LOGS = "Logs"
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,6 @@ class DiagnosticGroup:
         _, configurations, runs, subject, message = (escape(cell.text) for cell in row)
         about = f"{configurations}, {'all runs' if runs == 'all' else f'run {runs}'}"
         return f"{about}, {subject}: {message}" if self.subject == _LOGS else f"{about}: {message}"
-
-
-_LOGS = "Logs"
 
 
 def diagnostic_groups(dataset: Dataset, topic: str = "") -> list[DiagnosticGroup]:
@@ -112,17 +110,19 @@ class DiagnosticOverview:
         return f'<section class="diagnostics"><h2 id="{ANCHOR}">Warnings and notes</h2>{content}</section>'
 
     def _line(self) -> str:
-        counts = listed(list(self._counts()))
+        counts = self._counts()
         if not counts:
             return '<p class="diagnostics">No warning is about what this page shows.</p>'
         page = Page.answering(QUALITY).file if QUALITY in self.dataset.plan.questions else _SUMMARY_FILE
-        verb = "is" if counts.startswith("1 ") and " and " not in counts else "are"
+        verb = "is" if sum(counts.values()) == 1 else "are"
         kind = "diagnostics error" if Severity.ERROR in counts else "diagnostics"
-        link = f'<a href="{page}#{ANCHOR}">{escape(counts)}</a>'
+        numbers = listed([counted(count, severity) for severity, count in counts.items()])
+        link = f'<a href="{page}#{ANCHOR}">{numbers}</a>'
         return f'<p class="{kind}">{link} {verb} about what this page shows.</p>'
 
-    def _counts(self) -> Iterator[str]:
-        groups = diagnostic_groups(self.dataset, self.topic)
-        for severity in reversed(Severity):
-            if count := sum(group.count for group in groups if group.severity == severity):
-                yield counted(count, severity)
+    def _counts(self) -> dict[Severity, int]:
+        """Return how many diagnostics there are of each severity that has some, the most severe first."""
+        totals = dict.fromkeys(reversed(Severity), 0)
+        for group in diagnostic_groups(self.dataset, self.topic):
+            totals[Severity(group.severity)] += group.count
+        return {severity: total for severity, total in totals.items() if total}

@@ -1,20 +1,22 @@
 """Tables on what changed between two measurements, and over all measurements of a study."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from dlperf_study.analysis.dates import MINIMUM_DATES
 from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate
 from dlperf_study.columns import COLUMNS
 from dlperf_study.history.changes import Change, ConditionChange, MeasurementComparison, departures_from_earlier
 from dlperf_study.history.measurements import Measurement
-from dlperf_study.report.formatting import display_name, listed, plain, with_interval
+from dlperf_study.report.formatting import display_name, is_missing, listed, plain, with_interval
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.cells import verdict_text
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.wording import first_of
 
-#: How many measurements have a column of their own, the last ones; and how many configurations a note names.
+#: How many measurements have a column of their own, the last ones.
 MOST_DATES = 6
+#: How many configurations a note names.
+_MOST_NAMED = 6
 #: How many characters of a digest, a commit or a list of variables are shown.
 _SHORT = {"measuring_code": 12, "git_commit": 12, "library_settings": 120, "host": 120}
 WITHIN_DATES = (
@@ -87,12 +89,10 @@ def dates(measurements: Sequence[Measurement]) -> Table:
     ordered = [*departures, *(identity for identity in measurements[-1].throughputs if identity not in departures)]
     rates = [_rates(measurement) for measurement in shown]
     rows = []
-    for identity in ordered:
+    # Of two dates, the table of the last change has all of it.
+    for identity in ordered if len(measurements) > 2 else ():
         cells = [rate.get(identity, Cell.missing("no completed run on that date")) for rate in rates]
         rows.append((Cell(labels[identity]), *cells, *_departure_cells(departures.get(identity))))
-    if len(measurements) <= 2:
-        # The table of the last change has all of it.
-        rows = []
     caption = (
         "In brackets: 95 % intervals over the runs of a date. Change: the last date relative to the mean of all "
         "earlier ones; its interval holds what differs from date to date too, as far as the earlier dates tell."
@@ -130,7 +130,7 @@ def _not_compared(comparison: MeasurementComparison) -> Iterator[str]:
         ("Not compared, because the two trained different numbers of parameters", comparison.other_networks),
     ):
         if identities:
-            yield f"{reason}: {first_of([labels[identity] for identity in identities], MOST_DATES, '; ')}."
+            yield f"{reason}: {first_of([labels[identity] for identity in identities], _MOST_NAMED, '; ')}."
 
 
 def labels_of(comparison: MeasurementComparison) -> dict[str, str]:
@@ -152,10 +152,10 @@ def _cells(measurement: Measurement, column: str, no_interval: str) -> dict[str,
     rows = measurement.dataset.configurations.set_index("identity")[[column, f"{column}_low", f"{column}_high"]]
     cells = {}
     for identity, value, low, high in rows.dropna(subset=column).itertuples():
-        has_interval = low == low
-        cells[str(identity)] = (
-            Cell(*with_interval(value, low, high)) if has_interval else Cell(plain(value), footnote=no_interval)
-        )
+        if is_missing(low):
+            cells[str(identity)] = Cell(plain(value), footnote=no_interval)
+        else:
+            cells[str(identity)] = Cell(*with_interval(value, low, high))
     return cells
 
 
@@ -175,8 +175,10 @@ def _verdict_cell(change: Change, no_interval: str) -> Cell:
 
 
 def _condition_row(change: ConditionChange) -> tuple[Cell, ...]:
-    show: Callable[[str], str] = (
-        (lambda value: value[: _SHORT[change.column]]) if change.column in _SHORT else display_name
-    )
-    levels = [listed(list(map(show, values))) or "not recorded" for values in (change.before, change.after)]
-    return (Cell(COLUMNS[change.column].label), *map(Cell, levels))
+    cells = (_levels_cell(change.column, levels) for levels in (change.before, change.after))
+    return (Cell(COLUMNS[change.column].label), *cells)
+
+
+def _levels_cell(column: str, levels: Sequence[str]) -> Cell:
+    names = [level[: _SHORT[column]] if column in _SHORT else display_name(level) for level in levels]
+    return Cell(listed(names) or "not recorded")

@@ -5,8 +5,8 @@ be is known from the metrics of Computer Modern, which is wider than the usual f
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -114,7 +114,7 @@ class _Layout:
     type: _Type
     width: float
     stacked: bool = False
-    wrapped: tuple[tuple[int, float], ...] = ()
+    wrapped: Mapping[int, float] = field(default_factory=dict)
     scaled: bool = False
 
 
@@ -152,7 +152,7 @@ def _wrapped(table: "Table", size: _Type, stacked: bool) -> _Layout | None:
         shares = [(position, max(_NARROWEST, left * widths[position] / total)) for position in chosen]
         if sum(share for _, share in shares) <= left + 1e-6:
             # The separation is outside the width of a paragraph.
-            narrower = tuple((position, share - 2 * _SEPARATION) for position, share in shares)
+            narrower = {position: share - 2 * _SEPARATION for position, share in shares}
             return _Layout(size, PAGE_POINTS, stacked, narrower)
     return None
 
@@ -243,10 +243,10 @@ def _grid(table: "Table", layout: _Layout) -> list[str]:
 
 
 def _columns(table: "Table", layout: _Layout) -> str:
-    widths, columns = dict(layout.wrapped), ""
+    columns = ""
     for position, heading in enumerate(table.headings):
-        if position in widths:
-            columns += f">{{\\raggedright\\arraybackslash}}p{{{widths[position]:.1f}pt}}"
+        if position in layout.wrapped:
+            columns += f">{{\\raggedright\\arraybackslash}}p{{{layout.wrapped[position]:.1f}pt}}"
         elif heading.interval and not layout.stacked:
             columns += f"r@{{\\hspace{{{_INTERVAL_SEPARATION:g}pt}}}}l"
         else:
@@ -256,10 +256,9 @@ def _columns(table: "Table", layout: _Layout) -> str:
 
 def _headings(table: "Table", layout: _Layout) -> str:
     labels = []
-    widths = dict(layout.wrapped)
     for position, heading in enumerate(table.headings):
         cells = [row[position] for row in table.rows]
-        body = widths.get(position) or _body_width(cells, heading, layout.type, layout.stacked, table.marks)
+        body = layout.wrapped.get(position) or _body_width(cells, heading, layout.type, layout.stacked, table.marks)
         lines = map(latex_escaped, _heading_lines(heading, body, layout.type))
         side = "r" if heading.numeric else "l"
         label = f"\\shortstack[{side}]{{{_LINE_BREAK.join(lines)}}}"
@@ -278,7 +277,7 @@ def _group(table: "Table", group: str, layout: _Layout) -> str:
 def _cell(cell: "Cell", heading: "Heading", marks: str, layout: _Layout, position: int) -> str:
     mark = f"\\textsuperscript{{{marks}}}" if marks else ""
     value = latex_escaped(cell.text)
-    if position in dict(layout.wrapped):
+    if position in layout.wrapped:
         value = _BREAKS.sub(r"\1\\allowbreak{}", value)
     if cell.code:
         value = f"\\texttt{{{value}}}"
