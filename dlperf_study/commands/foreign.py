@@ -37,7 +37,6 @@ def ingest(options: argparse.Namespace) -> int:
     from dlperf_study.ingest.identification import describe, identify_logs
     from dlperf_study.ingest.ingestion import ingest, refuse_others
     from dlperf_study.ingest.like_dlperf import write_like_dlperf
-    from dlperf_study.report.pages.pages import build
     from dlperf_study.supervision.locks import lock
     from dlperf_study.terminal import progress_display
 
@@ -60,6 +59,9 @@ def ingest(options: argparse.Namespace) -> int:
         for line in write_like_dlperf(paths):
             print_line(line)
     if not options.no_report:
+        # It loads papermill and matplotlib, which a dataset alone does not need.
+        from dlperf_study.report.pages.pages import build
+
         print_line(f"report: {build(logs.identity.study, print_line)}")
     return 0 if is_usable else 1
 
