@@ -86,6 +86,10 @@ class RunPaths:
         """What one rank measured."""
         return self.folder / f"rank-{rank:05d}.jsonl"
 
+    def telemetry(self, node: int) -> Path:
+        """What the guard of one node sampled during the run."""
+        return self.folder / f"telemetry-{node:05d}.jsonl"
+
 
 @dataclass(frozen=True)
 class JobPaths:

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "cluster": ("study", "frameworks", "data_sources", "image_sets"),
     "plan": ("study", "cluster"),
     "supervision": (),
-    "guard": ("study", "cluster", "image_sets", "supervision"),
+    "guard": ("study", "cluster", "image_sets", "supervision", "evidence"),
     "check": ("study", "cluster", "frameworks", "image_sets", "guard"),
     "slurm": ("study", "cluster", "guard"),
     "kubernetes": ("study", "cluster", "guard"),

@@ -36,7 +36,7 @@ DRIVER_CODE_VARIABLE = "DLPERF_STUDY_DRIVER_CODE"
 MEASURING = (
     *("worker", "frameworks", "models", "data_sources", "image_sets", "launchers", "guard", "slurm", "kubernetes"),
 )
-MEASURING_FILES = ("evidence/rank_log_writer.py",)
+MEASURING_FILES = ("evidence/rank_log_writer.py", "evidence/telemetry_writer.py")
 
 
 @cache

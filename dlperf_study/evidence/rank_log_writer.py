@@ -81,6 +81,7 @@ class TimedWindow:
     bytes: int | None = None
     ended_by: WarmupEnd | None = None
     skipped_steps: int | None = None
+    begin_ns: int | None = None
 
     @property
     def seconds(self) -> float:
@@ -115,6 +116,8 @@ class RankLogWriter:
             "step_seconds": window.step_seconds,
             "losses": window.losses,
         }
+        if window.begin_ns is not None:
+            values["begin_ns"] = window.begin_ns
         if window.input_seconds is not None:
             values["input_seconds"] = window.input_seconds
         if window.bytes is not None:

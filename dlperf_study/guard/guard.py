@@ -20,6 +20,7 @@ from typing import Any
 from dlperf_study.cluster.cpu_group import GROUP_VARIABLE, remove_abandoned_groups, remove_groups
 from dlperf_study.cluster.environment_variables import passed_environment, recorded_environment
 from dlperf_study.cluster.gpu_support import gpu_answer
+from dlperf_study.cluster.hardware import usable_gpus
 from dlperf_study.errors import ImageSetError, RunError
 from dlperf_study.guard.installed_packages import installed_packages
 from dlperf_study.guard.messages import CoordinatorConnection, Message, RunStopped
@@ -27,6 +28,7 @@ from dlperf_study.guard.node_hardware import allowed_gpus, first_devices, free_p
 from dlperf_study.guard.node_load import LoadMeter, wait_until_idle
 from dlperf_study.guard.remote_shell import install
 from dlperf_study.guard.run_folder import keep_rank_output, pack, write_files
+from dlperf_study.guard.telemetry import Telemetry
 from dlperf_study.image_sets.opening import class_names, require_classes
 from dlperf_study.lifeline import die_with_parent
 from dlperf_study.paths import RunPaths
@@ -85,6 +87,7 @@ class _Guard:
         self._request: Message = {}
         self._started: list[_Started] = []
         self._meter: LoadMeter | None = None
+        self._telemetry: Telemetry | None = None
 
     def prepare(self, request: Message) -> None:
         """Wait until this node is idle, and report what it has; raises ImageSetError if its images are not there."""
@@ -98,6 +101,8 @@ class _Guard:
         self._environment = passed_environment(further=request["pass_environment"]) | request["environment"]
         gpus = allowed_gpus(request["environment"])
         devices = first_devices(gpus, request["gpus_per_node"])
+        uuids = [gpu.uuid for gpu in usable_gpus(devices)] if request["gpus_per_node"] else []
+        self._telemetry = Telemetry(uuids, self._coordinator.mark)
         address, interface = own_address(request["network_interface"]) if request["has_peers"] else (LOOPBACK, "lo")
         private = (*PRIVATE, *request["unrecorded"])
         public = {name: value for name, value in self._environment.items() if name not in private}
@@ -163,6 +168,8 @@ class _Guard:
         last_state = None
         while True:
             self._coordinator.receive(POLL_SECONDS)
+            if self._telemetry:
+                self._telemetry.sample_if_due()
             state = self._state()
             if state and state != last_state:
                 kind, values = state
@@ -191,6 +198,7 @@ class _Guard:
         # What another node starts here, as horovodrun does by ssh, is no child of this process, and so not known.
         busy = self._meter.busy_cores() if self._meter and self._started else None
         kills = self._meter.out_of_memory_kills() if self._meter else 0
+        self._end_telemetry()
         files = ""
         if node_folder := self._request.get("node_folder"):
             folder = Path(self._request["folder"])
@@ -198,6 +206,13 @@ class _Guard:
             files = pack(folder)
             shutil.rmtree(node_folder)
         self._coordinator.send("report", exit_codes=codes, busy_cores=busy, out_of_memory_kills=kills, files=files)
+
+    def _end_telemetry(self) -> None:
+        """Write what was sampled, if the run began here; without it the run counts, and a reader is told."""
+        if self._telemetry and self._request:
+            paths = RunPaths(Path(self._request["folder"]))
+            with suppress(OSError):
+                self._telemetry.close(paths.telemetry(self._request["node"]), self._request["node"])
 
 
 def _create_node_folder(folder: Path) -> None:

@@ -83,7 +83,8 @@ def start_requests(run: ConductedRun) -> dict[int, dict[str, Any]]:
     }
     requests = {}
     for index in run.ready:
-        requests[index] = common | {"commands": [asdict(command.filled(values)) for command in run.commands_on(index)]}
+        commands = [asdict(command.filled(values)) for command in run.commands_on(index)]
+        requests[index] = common | {"node": index, "commands": commands}
     return requests
 
 

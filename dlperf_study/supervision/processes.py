@@ -83,6 +83,14 @@ def end_survivors() -> tuple[str, ...]:
     return tuple(end(orphans.values()))
 
 
+def is_marked(pid: int, variable: str, value: str) -> bool:
+    """Return whether a process holds this mark; no process that is gone or of another user does."""
+    try:
+        return _variable(psutil.Process(pid), variable) == value
+    except psutil.Error:
+        return False
+
+
 def end_marked(variable: str, value: str) -> list[str]:
     """End all processes with this mark, until none is left; return ``pid: command`` of each."""
     ended: list[str] = []

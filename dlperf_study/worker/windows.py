@@ -1,5 +1,6 @@
 """The timed windows of a run, in the order they are measured."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,7 @@ def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int, fe
     fetch = feed.fetch if feed else None
     skipped_before = _skipped_steps(trainer)
     trainer.barrier()
+    begin_ns = time.perf_counter_ns()
     stopwatch = trainer.stopwatch()
     stopwatch.mark()
     for _ in range(steps):
@@ -44,7 +46,9 @@ def measure(trainer: Trainer, name: str, step: Callable[[], Any], steps: int, fe
         step_seconds = list(map(sum, zip(input_seconds, work_seconds, strict=True)))
     loss_values = [trainer.loss_value(loss) for loss in losses if loss is not None]
     skipped = _skipped_steps(trainer) - skipped_before if loss_values and trainer.loss_scaling() else None
-    return TimedWindow(name, step_seconds, loss_values, input_seconds if feed else None, skipped_steps=skipped)
+    return TimedWindow(
+        name, step_seconds, loss_values, input_seconds if feed else None, skipped_steps=skipped, begin_ns=begin_ns
+    )
 
 
 def _skipped_steps(trainer: Trainer) -> int:

@@ -87,6 +87,7 @@ def test_a_node_without_a_command_has_a_guard_and_a_way_there(folder: Path) -> N
     requested = submission(folder, "ssh -o A=b {host_1} 'echo $FOLDER-there; exit 4'; echo $?")
     result = run(replace(requested, nodes=2, starts_other_nodes=True))
     assert result.outcome == "completed", result
+    assert [path.name for path in sorted(folder.glob("telemetry-*"))] == [f"telemetry-0000{k}.jsonl" for k in range(2)]
     assert (folder / "node-0.log").read_text() == f"{folder}-there\n4\n"
     assert [node["load"]["busy_cores_during"] is None for node in result.nodes] == [False, True]
 
@@ -143,7 +144,7 @@ def test_what_nodes_write_apart_is_brought_home_and_removed_there(folder: Path, 
     commands = tuple(replace(command, log=f"{there}/1/{command.name}.log") for command in requested.commands)
     result = run(replace(requested, commands=commands, node_folder=there, fingerprint="f"))
     assert result.outcome == "completed", result
-    names = {"asked.txt", "kept.txt", "submission.json", "trainer-0.log"}
+    names = {"asked.txt", "kept.txt", "submission.json", "trainer-0.log", "telemetry-00000.jsonl"}
     assert {file.name for file in folder.iterdir()} == names
     assert (folder / "trainer-0.log").read_text() == "asked\n"
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
