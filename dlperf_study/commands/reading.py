@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from dlperf_study.commands.output import print_aside, print_json, print_line
-from dlperf_study.errors import StudyFileError
+from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.paths import StudyPaths, outputs_folder
 
 
@@ -41,9 +41,12 @@ def compare(options: argparse.Namespace) -> int:
     """Print what changed between two measurements: of one study at two dates, or of two studies."""
     from dlperf_study.history.changes import compare_measurements
     from dlperf_study.history.measurements import find_measurement
-    from dlperf_study.report.sentences.history_sentences import describe
+    from dlperf_study.report.sentences.history_sentences import describe, nothing_in_common
 
-    print_line(describe(compare_measurements(find_measurement(options.before), find_measurement(options.after))))
+    comparison = compare_measurements(find_measurement(options.before), find_measurement(options.after))
+    if not comparison.has_common_configurations:
+        raise EvidenceError(nothing_in_common(comparison))
+    print_line(describe(comparison))
     return 0
 
 

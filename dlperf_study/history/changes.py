@@ -64,6 +64,11 @@ class MeasurementComparison:
     other_networks: tuple[str, ...]
 
     @property
+    def has_common_configurations(self) -> bool:
+        """Whether any configuration has completed runs in both."""
+        return not self.before.throughputs.keys().isdisjoint(self.after.throughputs)
+
+    @property
     def only_before(self) -> list[str]:
         """The identities of which only the earlier one has completed runs."""
         return [identity for identity in self.before.throughputs if identity not in self.after.throughputs]
@@ -77,12 +82,10 @@ class MeasurementComparison:
 def compare_measurements(before: Measurement, after: Measurement) -> MeasurementComparison:
     """Return what changed from one measurement to another.
 
-    Raises EvidenceError when both are the same measurement, or no configuration has completed runs in both.
+    Raises EvidenceError when both are the same measurement.
     """
     if before.dataset.folder.resolve() == after.dataset.folder.resolve():
         raise EvidenceError(f"{before.name} and {after.name} are the same measurement; name two")
-    if before.throughputs.keys().isdisjoint(after.throughputs):
-        raise EvidenceError(f"{before.name} and {after.name} have no measured configuration in common")
     other_networks = _other_networks(before, after)
     ratios = _without(changes(before.throughputs, after.throughputs), other_networks)
     speedups = _without(ratio_changes(_log_speedups(before), _log_speedups(after)), other_networks)

@@ -13,6 +13,7 @@ from dlperf_study.history.changes import MeasurementComparison, compare_measurem
 from dlperf_study.history.measurements import find_measurement, measurement_names, measurements_of
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.plan.plan import Plan
+from dlperf_study.report.figures import history_figure
 from dlperf_study.report.sentences.history_sentences import change_sentences
 from dlperf_study.report.tables.history_tables import (
     condition_changes,
@@ -20,6 +21,7 @@ from dlperf_study.report.tables.history_tables import (
     speedup_changes,
     throughput_changes,
 )
+from dlperf_study.study.job import Outcome
 from dlperf_study.supervision.processes import DRIVER_MARK
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
 from tests.study.examples import cluster
@@ -113,11 +115,29 @@ def test_another_network_under_the_same_name_is_not_compared(paths: StudyPaths) 
     assert "different numbers of parameters: 2 devices." in throughput_changes(comparison).notes[-1]
 
 
-def test_studies_without_a_common_configuration_are_refused(paths: StudyPaths) -> None:
+def test_studies_without_a_common_configuration_are_refused(
+    paths: StudyPaths, capsys: pytest.CaptureFixture[str]
+) -> None:
     measure(paths, SOONER)
     write_study(StudyPaths.of("other"), [Planned(configuration(batch_per_device=64))])
-    with pytest.raises(EvidenceError, match="example and other have no measured configuration in common"):
-        compare_measurements(find_measurement("example"), find_measurement("other"))
+    assert main(["compare", "example", "other"]) == 1
+    assert "have no measured configuration in common" in capsys.readouterr().err
+
+
+def test_the_page_of_a_study_whose_earlier_measurement_failed_says_so(paths: StudyPaths) -> None:
+    measure(paths, SOONER)
+    write_study(
+        paths.earlier_measurement(1), [Planned(ONE, replace(SOONER, outcome=Outcome.FAILED, reason="a rank ended"))]
+    )
+    measurements = measurements_of("example")
+    comparison = compare_measurements(*measurements)
+    (sentence,) = change_sentences(comparison)
+    assert sentence.startswith("example@1 (")
+    assert sentence.endswith("have no measured configuration in common.")
+    for table in (throughput_changes(comparison), condition_changes(comparison)):
+        assert not table.rows
+        assert table.empty == "No configuration has completed runs in both."
+    assert history_figure.history(measurements).drawing is None
 
 
 def test_a_measurement_is_not_compared_with_itself(paths: StudyPaths, tmp_path: Path) -> None:

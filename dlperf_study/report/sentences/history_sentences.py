@@ -25,6 +25,8 @@ MOST_NAMED = 3
 
 def change_sentences(comparison: MeasurementComparison) -> list[str]:
     """Return what changed between two measurements, regressions first, and what may explain it."""
+    if not comparison.has_common_configurations:
+        return [nothing_in_common(comparison)]
     changes = comparison.throughputs
     labels = labels_of(comparison)
     since = f"From {comparison.before.title} to {comparison.after.title}"
@@ -39,6 +41,11 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
     else:
         sentences.append(NOTHING_RECORDED)
     return sentences
+
+
+def nothing_in_common(comparison: MeasurementComparison) -> str:
+    """Return that two measurements can't be compared."""
+    return f"{comparison.before.title} and {comparison.after.title} have no measured configuration in common."
 
 
 def _counts(changes: Sequence[Change]) -> str:

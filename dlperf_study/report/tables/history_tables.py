@@ -33,6 +33,7 @@ _NO_INTERVAL_OF_SPEEDUP = "the speedup of one of the two has no interval"
 NOTHING_RECORDED = (
     "Nothing that is recorded differs between them: a change is one of the machine's state, or of what no run records."
 )
+NOTHING_IN_COMMON = "No configuration has completed runs in both."
 
 
 def throughput_changes(comparison: MeasurementComparison) -> Table:
@@ -47,7 +48,7 @@ def throughput_changes(comparison: MeasurementComparison) -> Table:
     rows = _change_rows(comparison, comparison.throughputs, rates, _NOT_ENOUGH_RUNS)
     caption = f"Before: {comparison.before.title}. After: {comparison.after.title}. {WITHIN_DATES}"
     notes = (TOGETHER, *_not_compared(comparison))
-    return Table("throughput-changes", "Changes of throughput", caption, headings, rows, notes)
+    return Table("throughput-changes", "Changes of throughput", caption, headings, rows, notes, NOTHING_IN_COMMON)
 
 
 def speedup_changes(comparison: MeasurementComparison) -> Table:
@@ -73,7 +74,8 @@ def condition_changes(comparison: MeasurementComparison) -> Table:
     headings = tuple(map(Heading, ("Recorded", "Before", "After")))
     rows = tuple(map(_condition_row, comparison.conditions))
     caption = "Of the completed runs of the configurations that both have; any of it may explain a change."
-    return Table("condition-changes", "What differs", caption, headings, rows, empty=NOTHING_RECORDED)
+    empty = NOTHING_RECORDED if comparison.has_common_configurations else NOTHING_IN_COMMON
+    return Table("condition-changes", "What differs", caption, headings, rows, empty=empty)
 
 
 def dates(measurements: Sequence[Measurement]) -> Table:
