@@ -64,7 +64,9 @@ class Recipe:
     cores: int = 64
     busy_cores: float = 0.0
     waited_seconds: float = 0.0
-    peak_flops: float | None = PEAK_FLOPS
+    peak_flops: float | Mapping[str, float] | None = PEAK_FLOPS
+    device_name: str = ""
+    says_computed_in: bool = True
     flops_per_sample: float | None = FLOPS_PER_SAMPLE
     peak_memory: Mapping[str, int] | None = field(default_factory=lambda: {"process_bytes": 300 * 2**20})
     commit: str = "0" * 40
@@ -210,7 +212,7 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "flops_per_sample": recipe.flops_per_sample,
         "flops_source": "constructed",
         "exchange": exchange_of(asked, recipe),
-        **_first_steps(asked),
+        **(_first_steps(asked) if recipe.says_computed_in else {}),
     }
 
 
@@ -305,7 +307,7 @@ def _cluster(asked: Configuration, recipe: Recipe) -> dict[str, Any]:
         "name": asked.cluster,
         "launcher": "local",
         "device": recipe.device,
-        "device_name": f"Constructed {recipe.device.upper()}",
+        "device_name": recipe.device_name or f"Constructed {recipe.device.upper()}",
         "devices_per_node": asked.devices_per_node,
         "nodes": asked.nodes,
         "device_peak_flops": recipe.peak_flops,

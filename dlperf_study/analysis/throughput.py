@@ -24,7 +24,6 @@ def throughput_of(run: Run) -> dict[str, float | None]:
         "step_seconds": makespan_seconds(run) / window.steps,
         "step_variation": step_variation(window.step_seconds),
         **step_percentiles(run),
-        "mfu": model_flops_utilisation(run),
         "drain_seconds": drain_seconds(run),
         "warmup_slowdown": warmup_slowdown(run),
         "final_loss": final_loss(run),
@@ -92,17 +91,6 @@ def step_percentiles(run: Run) -> dict[str, float | None]:
         is_known = steps.size * (100 - percentile) >= 100
         columns[f"step_p{percentile}_seconds"] = float(seconds) if is_known else None
     return columns
-
-
-def model_flops_utilisation(run: Run) -> float | None:
-    """Return throughput × FLOPs per sample / (devices × peak), or None if FLOPs or peak are unknown.
-
-    Formula: Chowdhery et al., "PaLM" (2022), appendix B.
-    """
-    flops, peak = run.ranks[0].facts["flops_per_sample"], run.facts["cluster"]["device_peak_flops"]
-    if not flops or not peak:
-        return None
-    return throughput(run) * float(flops) / (run.configuration.world_size * float(peak))
 
 
 def drain_seconds(run: Run) -> float:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from dlperf_study.audit.limits import Peak, Work, required_flops
+from dlperf_study.audit.limits import Work, required_flops
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Rate, Results, curve_step
 from dlperf_study.columns import PRODUCTS
 from dlperf_study.diagnostic import Severity
+from dlperf_study.study.device_peaks import DevicePeak
 
 #: Runs of one configuration that are further apart are a warning.
 FAR_APART = 0.03
@@ -115,7 +116,7 @@ def texts_phrase(cells: Iterable[ResultCell]) -> str:
     return ", ".join(cell.text for cell in cells)
 
 
-def demand_phrase(rate: ResultCell, work: Work, peak: Peak) -> str:
+def demand_phrase(rate: ResultCell, work: Work, peak: DevicePeak) -> str:
     """Return the FLOP/s that a rate requires of each device, compared with the peak of the device."""
     flops = required_flops(rate, work)
     return (

@@ -1,6 +1,6 @@
 """What a rate requires of each device, and the peak of that device.
 
-The folder ``data`` has tables of devices, cloud machines and networks; each of their rows names its source.
+The folder ``data`` has tables of cloud machines and networks; each of their rows names its source.
 """
 
 import csv
@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from dlperf_study.analysis.utilisation import severity_above_peak
 from dlperf_study.audit.result_cell import ResultCell
+from dlperf_study.diagnostic import Severity
+from dlperf_study.study.device_peaks import DevicePeak, known_device, known_peak
 from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
 
 _DATA = Path(__file__).parent / "data"
 _FROM_TABLE = "as the table says"
-#: How many times fewer multiplications a convolution may take than its definition: Winograd's F(4×4, 3×3) saves 4
-#: (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016).
-WINOGRAD_FACTOR = 4.0
-WINOGRAD = "3×3 convolutions by Winograd's algorithm take up to 4 times fewer multiplications than are counted"
 
 
 @dataclass(frozen=True)
@@ -33,17 +32,6 @@ class Instance:
     def has(self, device_name: str) -> bool:
         """Return whether its devices are those of that name."""
         return self.device.lower() in device_name.lower()
-
-
-@dataclass(frozen=True)
-class Peak:
-    """The peak FLOP/s of a device in one precision; of a CPU, that of one thread."""
-
-    device: str
-    precision: str
-    flops: float
-    per_thread: bool
-    source: str
 
 
 @dataclass(frozen=True)
@@ -65,15 +53,6 @@ def instances() -> Mapping[str, Instance]:
     for row in _read_data("instances"):
         machines[row["name"]] = Instance(row["name"], row["device"], int(row["devices"]), row["source"])
     return machines
-
-
-@cache
-def peaks() -> tuple[Peak, ...]:
-    """Return the peaks of all devices."""
-    return tuple(
-        Peak(row["device"], row["precision"], float(row["peak_flops"]), row["per"] == "thread", row["source"])
-        for row in _read_data("devices")
-    )
 
 
 @cache
@@ -102,16 +81,17 @@ def required_flops(rate: ResultCell, work: Work) -> float:
     return rate.value * work.flops / (rate.world_size or 1)
 
 
-def is_impossible(rate: ResultCell, work: Work, peak: Peak) -> bool:
+def is_impossible(rate: ResultCell, work: Work, peak: DevicePeak) -> bool:
     """Return whether no algorithm makes a rate possible."""
-    return required_flops(rate, work) > peak.flops * (WINOGRAD_FACTOR if work.convolutional else 1)
+    share = required_flops(rate, work) / peak.flops
+    return severity_above_peak(share, work.convolutional) is Severity.ERROR
 
 
-def peak_of(rate: ResultCell) -> Peak | None:
-    """Return the peak of one device of a rate: as the table of results says, else from our table of devices."""
+def peak_of(rate: ResultCell) -> DevicePeak | None:
+    """Return the peak of one device of a rate: as the table of results says, else as the device's data sheet does."""
     device, precision = str(rate.get("device_name")), str(rate.get("precision"))
     if rate.get("device_peak_flops"):
-        return Peak(device, precision, float(rate.get("device_peak_flops")), False, _FROM_TABLE)
+        return DevicePeak(device, precision, float(rate.get("device_peak_flops")), False, _FROM_TABLE)
     peak = _find_peak(device, precision)
     if peak is None or not peak.per_thread:
         return peak
@@ -119,15 +99,15 @@ def peak_of(rate: ResultCell) -> Peak | None:
     return replace(peak, flops=peak.flops * int(threads), per_thread=False) if threads else None
 
 
-def _find_peak(device: str, precision: str) -> Peak | None:
-    """Return the peak of the known device whose name is part of ``device``: an RTX A1000 is no A100."""
+def _find_peak(device: str, precision: str) -> DevicePeak | None:
+    """Return the peak of a known device in a precision, by any of its names.
+
+    Libraries may compute what they call float32 as TF32, where the device has it.
+    """
     canonical = canonical_precision(precision)
     number_format = COMPUTED_IN.get(canonical, canonical)
-    for peak in peaks():
-        name = re.compile(rf"(?<!\w){re.escape(peak.device)}(?!\d)", re.IGNORECASE)
-        if COMPUTED_IN[peak.precision] == number_format and name.search(device):
-            return peak
-    return None
+    as_tf32 = known_peak(device, COMPUTED_IN["tf32"]) if number_format == COMPUTED_IN["fp32"] else None
+    return as_tf32 or known_peak(device, number_format)
 
 
 def size_of(rate: ResultCell) -> int | None:
@@ -171,7 +151,7 @@ def unknown_names(rate: ResultCell) -> list[str]:
     device, precision = str(rate.get("device_name")), rate.get("precision")
     if rate.get("device_peak_flops") or (precision and _find_peak(device, str(precision))):
         return names
-    if not any(peak.device.lower() in device.lower() for peak in peaks()):
+    if not known_device(device):
         names.append(device)
     elif precision:
         names.append(f"{device} in {precision}")

@@ -16,7 +16,8 @@ DEFAULT = "default"
 class Cluster:
     """The machines of one cluster file, with every ``auto`` replaced by the detected value.
 
-    ``device`` is ``cpu`` or ``gpu``; ``device_peak_flops`` (FLOP/s of one device) is None when unknown.
+    ``device`` is ``cpu`` or ``gpu``; ``device_peak_flops`` has FLOP/s of one device, in any number format or by
+    format; None: the cluster file gives none.
     ``why_not_gpu``: why runs are measured on the CPU although this machine has GPUs; empty everywhere else.
     ``idle_max_busy_cores`` is how many cores other processes may keep busy before a run starts, and
     ``idle_wait_seconds`` how long to wait for that.
@@ -34,7 +35,7 @@ class Cluster:
     device: str
     device_name: str
     launcher: str
-    device_peak_flops: float | None = None
+    device_peak_flops: float | Mapping[str, float] | None = None
     link: str = "loopback"
     idle_max_busy_cores: float = 0.5
     idle_wait_seconds: float = 20.0

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
+from dlperf_study.study.device_peaks import PeakFlops, PeaksByFormat, number_or
 from dlperf_study.study.training_parameters import MAX_DEVICES_PER_NODE, MAX_NODES
 from dlperf_study.study.validation import Section
 
@@ -75,8 +76,8 @@ class ClusterFile(Section):
     devices_per_node: NumberOrAuto = Field(description="devices of each; auto: what this machine has")
     device: Literal["cpu", "gpu", "auto"] = Field(description="auto: gpu where a library of the study can use one")
     device_name: str = Field(min_length=1, description="as its maker names it; auto: as this machine reports it")
-    device_peak_flops: float | None = Field(
-        default=None, ge=1e6, le=1e18, description="FLOP/s of one device; without it no MFU"
+    device_peak_flops: Annotated[PeakFlops, number_or(PeaksByFormat)] | None = Field(
+        default=None, description="FLOP/s of one device, also by number format; left out: its data sheet's, if known"
     )
     link: str = Field(min_length=1, description="what connects the devices; auto: as this machine reports it")
     idle: IdleSection = IdleSection()
@@ -104,5 +105,10 @@ def cluster_file_model(settings: Mapping[str, type[Section]]) -> type[ClusterFil
 
 def keys(settings: Mapping[str, type[Section]]) -> dict[str, tuple[str, ...]]:
     """Return the keys of each section by its name, those of the file itself under ""."""
-    sections: dict[str, type[Section]] = {"": cluster_file_model(settings), "idle": IdleSection, **settings}
+    sections: dict[str, type[Section]] = {
+        "": cluster_file_model(settings),
+        "idle": IdleSection,
+        "device_peak_flops": PeaksByFormat,
+        **settings,
+    }
     return {name: tuple(section.model_fields) for name, section in sections.items()}

@@ -269,7 +269,16 @@ ENVIRONMENT = (
     ),
     Column("device", "Device", "", STRING, "cpu or gpu", RCP),
     Column("device_name", "Device name", "", STRING, "name that the device reports", RP),
-    Column("device_peak_flops", "Device peak", "FLOP/s", FLOAT, "peak of one device, from the cluster file", R),
+    Column(
+        "device_peak_flops",
+        "Device peak",
+        "FLOP/s",
+        FLOAT,
+        "peak of one device in the number format that was computed in, without sparsity: as in the cluster file, else "
+        "in the data sheet of the device; missing if in neither",
+        R,
+    ),
+    Column("device_peak_source", "Peak from", "", STRING, "the cluster file, or the data sheet of the device", R),
     Column("link", "Link", "", STRING, "what connects the devices; of ours, from the cluster file", RP),
     Column("host", "Host", "", STRING, "names of the hosts of the ranks", R),
     Column("launcher", "Launcher", "", STRING, "how processes were started: local, ssh, slurm or kubernetes", R),

@@ -23,9 +23,9 @@ from dlperf_study.analysis.throughput import (
     drain_resolution_seconds,
     drain_seconds,
     makespan_seconds,
-    model_flops_utilisation,
     slowest_training,
 )
+from dlperf_study.analysis.utilisation import WINOGRAD, device_peak, model_flops_utilisation, severity_above_peak
 from dlperf_study.dataset.rounds import REMEDY
 from dlperf_study.dataset.run_table import hosts_of, steadiness_of
 from dlperf_study.diagnostic import Diagnostic, Severity
@@ -190,9 +190,12 @@ def unmeasured_parts(run: Run) -> Iterator[Diagnostic]:
 def impossible_utilisation(run: Run) -> Iterator[Diagnostic]:
     """The utilisation is above 1: more FLOPs than the peak of the device."""
     mfu = model_flops_utilisation(run)
-    if mfu is not None and mfu > 1:
-        message = f"{mfu:.2f} is above 1: the peak of the device or the FLOPs of the model are wrong"
-        yield Diagnostic("mfu", message, Severity.ERROR)
+    severity = None if mfu is None else severity_above_peak(mfu)
+    if severity is not None:
+        peak, source = device_peak(run)
+        is_wrong = f"the peak of a device, {peak:.4g} FLOP/s (from {source}), or the FLOPs of the model are wrong"
+        explanation = is_wrong if severity is Severity.ERROR else f"{WINOGRAD}, or {is_wrong}"
+        yield Diagnostic("mfu", f"{mfu:.2f} is above 1: {explanation}", severity)
 
 
 def late_updates(run: Run) -> Iterator[Diagnostic]:

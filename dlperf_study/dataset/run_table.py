@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dlperf_study.analysis.communication import communication_of
 from dlperf_study.analysis.steady_state import TOLERANCE, Steadiness, settled_at, steadiness
 from dlperf_study.analysis.throughput import slowest_training, throughput_of
+from dlperf_study.analysis.utilisation import utilisation_of
 from dlperf_study.columns import TableName
 from dlperf_study.columns.memory import PEAKS
 from dlperf_study.dataset.tables import RepeatedText, rows_of
@@ -60,7 +61,7 @@ def hosts_of(run: Run) -> list[str]:
 def _environment_columns(run: Run) -> dict[str, Any]:
     cluster, environment = run.facts["cluster"], run.facts["environment"]
     hardware, git = environment["hardware"], environment["git"]
-    columns = {name: cluster.get(name) for name in ("launcher", "device", "device_name", "device_peak_flops", "link")}
+    columns = {name: cluster.get(name) for name in ("launcher", "device", "device_name", "link")}
     columns |= {name: hardware.get(name) for name in ("cpu_model", "memory_bytes", "cores")}
     variables = environment["variables"]
     settings = [f"{name}={value}" for name, value in variables.items() if name not in _LOCALE_VARIABLES]
@@ -89,6 +90,7 @@ def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
         "skipped_steps": slowest_training(run).skipped_steps,
         **_window_columns(run),
         **throughput_of(run),
+        **utilisation_of(run),
         **communication_of(run),
         **_peak_memory(run),
         **_cpu_limit(run),

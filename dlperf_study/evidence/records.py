@@ -6,6 +6,7 @@ from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from dlperf_study.evidence.rank_log_writer import FORMAT, WarmupEnd
+from dlperf_study.study.device_peaks import PeakFlops, number_or
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.json_record import (
     RECORD,
@@ -18,8 +19,8 @@ from dlperf_study.study.json_record import (
 )
 
 Format = Annotated[int, format_number(FORMAT)]
-#: A device as slow or as fast is a typing error in the cluster file, which has the same bounds.
-PeakFlops = Annotated[float, Field(ge=1e6, le=1e18)]
+#: As in the cluster file; numbers by a format that this program does not know are read by none.
+PeaksOfRecord = Annotated[PeakFlops, number_or(dict[str, PeakFlops])]
 Flops = Annotated[float, Field(ge=1, le=1e18)]
 #: It is halved at every overflow and doubled again: a factor of 0 or beyond float32 is none.
 LossScale = Annotated[float, Field(gt=0, le=3.4e38)]
@@ -41,7 +42,7 @@ class ClusterFacts(TypedDict):
     devices_per_node: Count
     device: str
     device_name: str
-    device_peak_flops: PeakFlops | None
+    device_peak_flops: PeaksOfRecord | None
     link: str
     network_interface: NotRequired[str]
 

@@ -6,7 +6,6 @@ from dlperf_study.analysis.throughput import (
     drain_seconds,
     final_loss,
     mean_of_rates,
-    model_flops_utilisation,
     slowest_training,
     step_percentiles,
     step_variation,
@@ -43,15 +42,6 @@ def test_step_variation_is_standard_deviation_over_mean(hand_made_run):
 
 def test_a_single_step_has_no_variation(make_run):
     assert step_variation(slowest_training(make_run(measured_steps=1)).step_seconds) is None
-
-
-def test_mfu_is_the_share_of_the_peak_of_all_devices(hand_made_run):
-    assert model_flops_utilisation(hand_made_run()) == pytest.approx(64 * 4 / 6.0 * 2e9 / (2 * 1e12))
-
-
-@pytest.mark.parametrize("unknown", [{"peak_flops": None}, {"flops_per_sample": None}])
-def test_mfu_is_missing_where_peak_or_flops_are_unknown(make_run, unknown):
-    assert model_flops_utilisation(make_run(recipe=Recipe(**unknown))) is None
 
 
 def test_the_warmup_slowdown_compares_the_first_step_with_the_median_measured_one(make_run):

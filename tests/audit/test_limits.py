@@ -3,7 +3,13 @@
 import pytest
 
 from dlperf_study import models
-from dlperf_study.audit.limits import instances, peaks, works
+from dlperf_study.audit.limits import instances, is_impossible, peak_of, required_flops, size_of, work_of, works
+from dlperf_study.audit.result_cell import THROUGHPUT
+from dlperf_study.audit.result_frames import results_of_sources
+from dlperf_study.published import load
+from dlperf_study.study.device_peaks import known_peaks
+from tests.audit.tables import rate as rate_of
+from tests.audit.tables import results
 
 CLASSES = {224: 1000, 256: 100, 32: 10}
 OURS = [work for work in works() if work.model in models.names()]
@@ -45,4 +51,26 @@ def test_every_network_has_one_usual_size():
 
 
 def test_every_fact_names_its_source():
-    assert all(fact.source for fact in (*works(), *peaks(), *instances().values()))
+    assert all(fact.source for fact in (*works(), *known_peaks(), *instances().values()))
+
+
+def test_no_published_number_of_dlperf_takes_more_than_its_devices_have():
+    """But for convolutions in float32, of which Winograd's algorithm may save a part."""
+    sources = [name for name in load()["source"].unique() if name.startswith("dlperf_")]
+    shares: dict[str, list[float]] = {"amp_fp16": [], "fp32": []}
+    for rate in results_of_sources(sources).of(THROUGHPUT):
+        work, peak = work_of(rate, size_of(rate)), peak_of(rate)
+        if work and peak and rate.world_size:
+            shares[str(rate.get("precision"))].append(required_flops(rate, work) / peak.flops)
+            assert not is_impossible(rate, work, peak)
+            assert shares[str(rate.get("precision"))][-1] <= 1 or work.convolutional
+    assert len(shares["amp_fp16"]) > 100
+    assert max(shares["amp_fp16"]) <= 1
+    assert 1 < max(shares["fp32"]) < 1.4
+
+
+def test_float32_may_be_computed_as_tf32_where_nobody_says_which():
+    [rate] = results([rate_of("1", device_name="NVIDIA A100-SXM4-80GB", precision="fp32")]).of(THROUGHPUT)
+    peak = peak_of(rate)
+    assert peak is not None
+    assert (peak.flops, peak.number_format) == (156e12, "tf32")

@@ -26,6 +26,11 @@ def test_a_cluster_file_becomes_a_cluster(tmp_path):
     assert (cluster.link, cluster.idle_max_busy_cores, cluster.idle_wait_seconds) == ("100 Gbit/s InfiniBand", 0.5, 60)
 
 
+def test_the_peak_of_a_device_may_depend_on_the_number_format(tmp_path):
+    file = write(tmp_path, CLUSTER.replace("15.7e12", "{fp32: 15.7e12, fp16: 125e12}"))
+    assert load_cluster(file).device_peak_flops == {"fp32": 15.7e12, "fp16": 125e12}
+
+
 def test_a_framework_has_the_python_the_file_names_or_this_one(tmp_path):
     cluster = load_cluster(write(tmp_path, CLUSTER))
     assert cluster.python_for("horovod_torch") == "/opt/horovod/bin/python"

@@ -173,8 +173,14 @@ def test_an_overlap_is_not_given_where_jitter_is_not_known(make_run):
     assert diagnostic.severity is Severity.NOTE
 
 
-def test_a_utilisation_above_the_bound_is_an_error(make_run):
-    assert found(make_run(recipe=Recipe(peak_flops=1e11)))["mfu"].severity is Severity.ERROR
+def test_a_utilisation_above_the_bound_is_an_error_unless_winograd_may_save_as_much(make_run):
+    diagnostic = found(make_run(recipe=Recipe(peak_flops=1e11)))["mfu"]
+    assert diagnostic.severity is Severity.ERROR
+    wrong = "the peak of a device, 1e+11 FLOP/s (from the cluster file), or the FLOPs of the model are wrong"
+    assert diagnostic.message == f"7.99 is above 1: {wrong}"
+    diagnostic = found(make_run(recipe=Recipe(peak_flops=3e11), devices_per_node=2))["mfu"]
+    assert diagnostic.severity is Severity.WARNING
+    assert "is above 1: 3×3 convolutions by Winograd's algorithm" in diagnostic.message
 
 
 def test_late_updates_are_diagnosed(make_run):

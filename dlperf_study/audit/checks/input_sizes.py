@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.utilisation import WINOGRAD
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check, demand_phrase
 from dlperf_study.audit.limits import (
-    WINOGRAD,
-    Peak,
     Work,
     is_impossible,
     peak_of,
@@ -17,6 +16,7 @@ from dlperf_study.audit.limits import (
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
+from dlperf_study.study.device_peaks import DevicePeak
 
 _SIZE_ELSEWHERE = "the source may state the size elsewhere, in its program for example"
 
@@ -34,7 +34,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield _compare_with_peak(fastest, work, peak)
 
 
-def _compare_with_peak(rate: ResultCell, work: Work, peak: Peak) -> AuditDiagnostic | None:
+def _compare_with_peak(rate: ResultCell, work: Work, peak: DevicePeak) -> AuditDiagnostic | None:
     if required_flops(rate, work) <= peak.flops:
         return None
     if is_impossible(rate, work, peak):

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.utilisation import WINOGRAD
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check, demand_phrase
-from dlperf_study.audit.limits import WINOGRAD, Peak, Work, is_impossible, peak_of, required_flops, size_of, work_of
+from dlperf_study.audit.limits import Work, is_impossible, peak_of, required_flops, size_of, work_of
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
+from dlperf_study.study.device_peaks import DevicePeak
 
 _CLOCK = "the device may be another variant or run at another clock than the peak assumes"
 #: A rate, its work, the peak of its device, and how many times the peak it requires.
-Excess = tuple[ResultCell, Work, Peak, float]
+Excess = tuple[ResultCell, Work, DevicePeak, float]
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
@@ -25,7 +27,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
         if required <= peak.flops:
             yield None
         else:
-            network = str(rate.get("source")), work.model, peak.precision
+            network = str(rate.get("source")), work.model, peak.number_format
             above_peak.setdefault(network, []).append((rate, work, peak, required / peak.flops))
     for excesses in above_peak.values():
         excesses.sort(key=lambda excess: excess[-1], reverse=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from dlperf_study.analysis.utilisation import WINOGRAD, severity_above_peak
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
-from dlperf_study.audit.limits import WINOGRAD, WINOGRAD_FACTOR
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 
@@ -19,7 +19,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
         computation = f"{share.metric} is {share.text}, and a share is at most 1"
         if share.printed.bounds()[0] <= 1:
             yield None
-        elif share.metric == MFU and share.value <= WINOGRAD_FACTOR:
+        elif share.metric == MFU and severity_above_peak(share.value) is Severity.WARNING:
             yield AuditDiagnostic(Severity.WARNING, (share,), computation, (WINOGRAD, _PER_CENT))
         else:
             yield AuditDiagnostic(Severity.ERROR, (share,), computation, (_PER_CENT,))

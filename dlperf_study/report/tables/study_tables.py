@@ -48,7 +48,8 @@ _OF_THE_PLAN = (*parameters_of(Scope.PLAN), "timeout_seconds")
 #: How each configuration was measured.
 _MEASUREMENT = tuple(name for name in parameters_of(Scope.MEASUREMENT) if name not in _OF_THE_PLAN)
 ENVIRONMENT = (
-    *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "link"),
+    *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "device_peak_source"),
+    "link",
     *("cpu_model", "cores", "memory_bytes"),
     *("library", "library_version", "python_version", "library_settings", "git_commit", "git_dirty"),
 )
@@ -61,6 +62,7 @@ _VERBATIM: dict[str, int | None] = {
 MOST_IN_PAIRS, MOST_PAIRS = 100, 20
 _NOT_THE_PUBLISHED = " They are about this study's own runs; what the published numbers contradict, the audit says."
 _NO_RUN = "No run completed."
+_NO_PEAK = "neither the cluster file nor the table of data sheets has it"
 _NO_DIAGNOSTIC = "No check of this study's own runs has a diagnostic."
 _NO_DIAGNOSTIC_HERE = "No diagnostic is about what this page shows; the summary lists those about anything else."
 _NEGATIVE = "A difference is the configuration's minus the reference's, per step: negative takes less time."
@@ -212,8 +214,8 @@ def environments(dataset: Dataset) -> Table:
 
 def _environment_cell(name: str, value: object, wording: context.PageWording) -> Cell:
     if is_missing(value):
-        no_peak = wording.is_measured and name == "device_peak_flops"
-        return Cell.missing("the cluster file gives none" if no_peak else wording.unknown)
+        is_peak = wording.is_measured and name in ("device_peak_flops", "device_peak_source")
+        return Cell.missing(_NO_PEAK if is_peak else wording.unknown)
     if name in _VERBATIM:
         return Cell(str(value)[: _VERBATIM[name]])
     if not COLUMNS[name].unit:

@@ -260,7 +260,7 @@ def test_the_place_has_a_short_commit_and_the_variables_that_set_libraries(mixed
 def test_a_missing_peak_is_missing_in_the_cluster_file(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(configuration(), Recipe(peak_flops=None))])
     [cell] = [row[1] for row in tables.environments(dataset).rows if row[0].text == COLUMNS["device_peak_flops"].label]
-    assert (cell.text, cell.footnote) == (MISSING, "the cluster file gives none")
+    assert (cell.text, cell.footnote) == (MISSING, "neither the cluster file nor the table of data sheets has it")
 
 
 def test_the_place_says_how_it_was_reached_and_leaves_out_where_a_user_keeps_a_file(paths: StudyPaths) -> None:

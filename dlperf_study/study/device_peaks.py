@@ -1,0 +1,119 @@
+"""Peaks of devices by number format: as a cluster file gives them, and as data sheets print them.
+
+``device_peaks.csv`` has one row a device, with FLOP/s of dense matrices and the data sheet. A name that is part
+of another one comes after it; a format that a device has no units for is empty.
+"""
+
+import csv
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator
+
+from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
+from dlperf_study.study.validation import Section
+
+_TABLE = Path(__file__).parent / "device_peaks.csv"
+#: The names of number formats in the table and in a cluster file.
+FORMATS = ("fp32", "tf32", "fp16", "bf16")
+FROM_CLUSTER_FILE = "the cluster file"
+#: A part of a GPU has a part of its units, and no data sheet.
+_PARTITION = re.compile(r"\bMIG\b")
+
+#: A device as slow or as fast is a typing error.
+PeakFlops = Annotated[float, Field(ge=1e6, le=1e18)]
+
+
+class PeaksByFormat(Section):
+    """FLOP/s of one device by number format; a format that is left out has no peak."""
+
+    fp32: PeakFlops | None = None
+    tf32: PeakFlops | None = None
+    fp16: PeakFlops | None = None
+    bf16: PeakFlops | None = None
+
+
+#: The peaks that a cluster file gives: FLOP/s in every format, or by format.
+PeaksOfFile = float | Mapping[str, float]
+
+
+def number_or(by_format: Any) -> WrapValidator:
+    """Return a validator of a number for every format, or of the type ``by_format``, which is made a dict."""
+    mapping = TypeAdapter(by_format)
+
+    def check(value: Any, as_number: ValidatorFunctionWrapHandler) -> Any:
+        if not isinstance(value, dict):
+            return as_number(value)
+        return mapping.dump_python(mapping.validate_python(value), exclude_none=True)
+
+    return WrapValidator(check, json_schema_input_type=PeakFlops | by_format)
+
+
+@dataclass(frozen=True)
+class DevicePeak:
+    """The peak FLOP/s of a device in one number format; of a CPU, that of one thread."""
+
+    device: str
+    number_format: str
+    flops: float
+    per_thread: bool
+    source: str
+
+
+@cache
+def known_peaks() -> tuple[DevicePeak, ...]:
+    """Return the peaks that data sheets print, in the order of the table; formats are named as in ``COMPUTED_IN``."""
+    peaks = []
+    with open(_TABLE, encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            for name in FORMATS:
+                if row[name]:
+                    flops, per_thread = float(row[name]), row["per"] == "thread"
+                    peaks.append(DevicePeak(row["device"], _number_format(name), flops, per_thread, row["source"]))
+    return tuple(peaks)
+
+
+@cache
+def known_device(device_name: str) -> str | None:
+    """Return the device of the table that a name means; None for others, for parts of one, and for different devices.
+
+    The device's name must be a word of it: an RTX A1000 is no A100, and an A10G is no A10.
+    """
+    devices = {_device_of(name) for name in device_name.split(", ")}
+    return devices.pop() if len(devices) == 1 else None
+
+
+def _device_of(name: str) -> str | None:
+    if _PARTITION.search(name):
+        return None
+    for peak in known_peaks():
+        if re.search(rf"(?<!\w){re.escape(peak.device)}(?!\w)", name, re.IGNORECASE):
+            return peak.device
+    return None
+
+
+def known_peak(device_name: str, number_format: str) -> DevicePeak | None:
+    """Return the peak that a data sheet prints, for a format as in ``COMPUTED_IN``; None where it prints none."""
+    device = known_device(device_name)
+    for peak in known_peaks():
+        if (peak.device, peak.number_format) == (device, number_format):
+            return peak
+    return None
+
+
+def peak_of_file(peaks: PeaksOfFile | None, number_format: str | None) -> float | None:
+    """Return the FLOP/s that a cluster file gives for a format as in ``COMPUTED_IN``; None where it gives none."""
+    if not isinstance(peaks, Mapping):
+        return peaks
+    for name in FORMATS:
+        if _number_format(name) == number_format:
+            return peaks.get(name)
+    return None
+
+
+def _number_format(name: str) -> str:
+    return COMPUTED_IN[canonical_precision(name)]
