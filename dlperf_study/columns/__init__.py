@@ -1,6 +1,6 @@
 """Every column of the dataset: its name, label, unit, type, definition and tables."""
 
-from dlperf_study.columns import cpu_limit, measured, memory, published, times
+from dlperf_study.columns import cpu_limit, measured, memory, published, resources, times
 from dlperf_study.columns.column import (
     ALL,
     DATASET_TABLES,
@@ -76,6 +76,7 @@ COLUMNS = {
         *memory.PEAKS,
         *memory.LARGEST_BATCH,
         *cpu_limit.CPU_LIMIT,
+        *resources.RESOURCES,
         *measured.MODEL,
         *measured.PRECISION,
         *measured.ENVIRONMENT,

@@ -26,6 +26,7 @@ from dlperf_study.analysis.statistics import Estimate, interval_columns, quotien
 from dlperf_study.arrays import Floats
 from dlperf_study.columns import TableName
 from dlperf_study.columns.memory import PEAKS
+from dlperf_study.columns.resources import SAMPLED_PEAKS
 from dlperf_study.dataset.tables import frame_of_rows
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import BaselineError
@@ -44,11 +45,12 @@ MEANS = (
     *("exchange_seconds", "exchange_latency_seconds"),
     *("step_p50_seconds", "step_p95_seconds", "step_p99_seconds"),
     *("overlap", "load_balance"),
+    *("energy_per_sample", "mean_power", "gpu_utilisation", "sm_clock", "memory_clock", "clock_limited_share"),
 )
 #: Facts of the network. All runs must have the same; where they don't, the median stands for them.
 FACTS = {"parameters": 0, "gradient_bytes": 0, "flops_per_sample": 9}
 #: Columns of the runs of which this table has the largest.
-LARGEST = tuple(column.name for column in PEAKS)
+LARGEST = tuple(column.name for column in (*PEAKS, *SAMPLED_PEAKS))
 #: The column of what may be said of the ratio to a baseline or reference.
 VERDICTS: dict[Denominator, str] = {"baseline": "baseline_verdict", "reference": "verdict"}
 

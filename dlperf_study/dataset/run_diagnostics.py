@@ -26,6 +26,7 @@ from dlperf_study.analysis.throughput import (
     slowest_training,
 )
 from dlperf_study.analysis.utilisation import WINOGRAD, device_peak, model_flops_utilisation, severity_above_peak
+from dlperf_study.dataset import resource_diagnostics
 from dlperf_study.dataset.rounds import REMEDY
 from dlperf_study.dataset.run_table import hosts_of, steadiness_of
 from dlperf_study.diagnostic import Diagnostic, Severity
@@ -221,7 +222,7 @@ def skipped_steps(run: Run) -> Iterator[Diagnostic]:
         yield Diagnostic("skipped_steps", f"{skipped}: their gradients overflowed; {remedy}")
 
 
-EVERY_RUN = (failed, busy_machine)
+EVERY_RUN = (failed, busy_machine, *resource_diagnostics.OF_EVERY_RUN)
 COMPLETED_RUN = (
     out_of_round,
     other_clock,
@@ -234,4 +235,5 @@ COMPLETED_RUN = (
     impossible_utilisation,
     late_updates,
     skipped_steps,
+    *resource_diagnostics.OF_COMPLETED_RUN,
 )

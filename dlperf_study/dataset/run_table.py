@@ -8,8 +8,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dlperf_study.analysis.communication import communication_of
+from dlperf_study.analysis.resources import resources_of
 from dlperf_study.analysis.steady_state import TOLERANCE, Steadiness, settled_at, steadiness
-from dlperf_study.analysis.throughput import slowest_training, throughput_of
+from dlperf_study.analysis.throughput import slowest_training, throughput, throughput_of
 from dlperf_study.analysis.utilisation import utilisation_of
 from dlperf_study.columns import TableName
 from dlperf_study.columns.memory import PEAKS
@@ -94,6 +95,7 @@ def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
         **communication_of(run),
         **_peak_memory(run),
         **_cpu_limit(run),
+        **resources_of(run, throughput(run)),
         **_steadiness_columns(run, tolerance),
     }
 

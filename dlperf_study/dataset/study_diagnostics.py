@@ -8,6 +8,7 @@ import pandas as pd
 from dlperf_study.analysis.statistics import median_deviation
 from dlperf_study.analysis.steady_state import Answer, steadiness_tolerance
 from dlperf_study.arrays import Floats
+from dlperf_study.dataset.resource_diagnostics import varying_clocks
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.plan.plan import Plan
 from dlperf_study.study.job import Outcome
@@ -40,6 +41,7 @@ def study_diagnostics(plan: Plan, runs: pd.DataFrame) -> list[Diagnostic]:
         *number_of_runs(plan, runs),
         *other_orders(plan, completed),
         *far_runs(completed),
+        *varying_clocks(completed),
         *mixed_environments(completed),
         *mixed_hosts(completed),
         *uncommitted(completed),

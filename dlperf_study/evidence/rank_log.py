@@ -24,7 +24,8 @@ class Window:
 
     ``input_seconds`` has how much of each step was waiting for its batch: 0 in windows without batches, and in logs
     from before there were data sources, when no step waited. ``bytes`` is of an exchange only, ``ended_by`` of the
-    warm-up only, ``skipped_steps`` of steps whose loss is scaled.
+    warm-up only, ``skipped_steps`` of steps whose loss is scaled. ``begin_ns`` is when it began, on
+    the clock of its node; None in logs from before there was telemetry.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Window:
     bytes: int | None
     ended_by: WarmupEnd | None
     skipped_steps: int | None
+    begin_ns: int | None = None
 
     @property
     def steps(self) -> int:
@@ -143,7 +145,8 @@ def _window(line: WindowLine, source: str) -> Window:
     skipped_steps = line.get("skipped_steps")
     if skipped_steps is not None and skipped_steps > losses.size:
         raise EvidenceError(f"{source}: window {name} skipped {skipped_steps} steps, but trained {losses.size}")
-    return Window(name, seconds, step_seconds, losses, input_seconds, line.get("bytes"), ended_by, skipped_steps)
+    optional = (line.get("bytes"), ended_by, skipped_steps, line.get("begin_ns"))
+    return Window(name, seconds, step_seconds, losses, input_seconds, *optional)
 
 
 def _input_seconds(line: WindowLine, step_seconds: Floats, source: str) -> Floats:

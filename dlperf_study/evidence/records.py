@@ -182,6 +182,7 @@ class WindowLine(TypedDict):
     bytes: NotRequired[Count | None]
     ended_by: NotRequired[Annotated[WarmupEnd, Field(strict=False)] | None]
     skipped_steps: NotRequired[Count]
+    begin_ns: NotRequired[Count]
 
 
 @with_config(RECORD)

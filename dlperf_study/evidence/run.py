@@ -9,7 +9,9 @@ from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
 from dlperf_study.evidence.rank_log import RankLog, Window
+from dlperf_study.evidence.rank_log_writer import TRAINING
 from dlperf_study.evidence.records import RUN_RECORD, RunRecord
+from dlperf_study.evidence.telemetry import NodeTelemetry, read_telemetry
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Outcome
@@ -22,7 +24,10 @@ SPEED_FACTS = ("cpu_model", "cores", "cpu_governor", "gpu_names", "gpu_driver")
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One repetition. ``ranks`` is empty unless it completed and every rank's log is complete."""
+    """One repetition. ``ranks`` is empty unless it completed and every rank's log is complete.
+
+    ``telemetry`` is of the nodes that have some, in order; a run counts without.
+    """
 
     configuration: Configuration
     identity: str
@@ -32,6 +37,7 @@ class Run:
     facts: RunRecord
     ranks: tuple[RankLog, ...]
     diagnostics: tuple[Diagnostic, ...]
+    telemetry: tuple[NodeTelemetry, ...] = ()
 
     @property
     def completed(self) -> bool:
@@ -57,7 +63,22 @@ def read_run(paths: RunPaths) -> Run:
         EvidenceError: ``run.json`` is missing, unreadable, or belongs to a different run.
 
     """
-    return run_of(run_facts(paths.run_file), paths)
+    return _with_telemetry(run_of(run_facts(paths.run_file), paths), paths)
+
+
+def _with_telemetry(run: Run, paths: RunPaths) -> Run:
+    """Return the run with the telemetry of its nodes, and a diagnostic for each file that can't be read."""
+    telemetry, diagnostics = [], list(run.diagnostics)
+    for node in range(len(run.facts["nodes"])):
+        path = paths.telemetry(node)
+        # The ranks say when a window began since there is telemetry; a run that failed may have none.
+        is_expected = any(log.windows[TRAINING].begin_ns is not None for log in run.ranks)
+        try:
+            if path.exists() or is_expected:
+                telemetry.append(read_telemetry(path))
+        except EvidenceError as error:
+            diagnostics.append(Diagnostic("telemetry", f"what the run used is not reported: {error}"))
+    return replace(run, telemetry=tuple(telemetry), diagnostics=tuple(diagnostics))
 
 
 def run_of(facts: RunRecord, paths: RunPaths) -> Run:

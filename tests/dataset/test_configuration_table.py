@@ -48,8 +48,11 @@ def test_a_rate_is_the_geometric_mean_over_the_runs_with_its_interval(dataset, c
     assert ends == pytest.approx(tuple(np.exp(t_interval(np.log(rates)))))
 
 
-#: Of long windows, and of compiled networks.
-NOT_OF_ALL = ("step_p95_seconds", "step_p99_seconds", "compile_seconds")
+#: Of long windows, of compiled networks, and of runs with telemetry: see test_resources.py.
+NOT_OF_ALL = (
+    *("step_p95_seconds", "step_p99_seconds", "compile_seconds", "energy_per_sample", "mean_power"),
+    *("gpu_utilisation", "sm_clock", "memory_clock", "clock_limited_share"),
+)
 
 
 @pytest.mark.parametrize("column", [name for name in MEANS if name not in NOT_OF_ALL])

@@ -1,0 +1,177 @@
+"""Energy, memory, clocks and other processes of a run, from telemetry whose truth is known."""
+
+from typing import Any
+
+import pytest
+
+from dlperf_study.analysis.resources import resources_of, training_windows
+from dlperf_study.dataset.run_diagnostics import run_diagnostics
+from dlperf_study.diagnostic import Severity
+from dlperf_study.evidence.run import Run, read_run
+from dlperf_study.paths import RunPaths, StudyPaths
+from tests.evidence_factory import Recipe, configuration, write_run
+from tests.telemetry_factory import UUID, gpu, sample, state_beginning, with_telemetry
+
+#: Forty steps of 0.25 s: a window of 10 s.
+RECIPE = {"computation_seconds": 0.25, "noise": 0.0}
+
+
+@pytest.fixture
+def paths(tmp_path) -> RunPaths:
+    return _written(tmp_path, "gpu")
+
+
+@pytest.fixture
+def cpu_paths(tmp_path) -> RunPaths:
+    return _written(tmp_path, "cpu")
+
+
+def _written(folder, device: str) -> RunPaths:
+    asked = configuration(measured_steps=40)
+    return write_run(StudyPaths(folder), asked, 1, Recipe(device=device, **RECIPE))
+
+
+def sampled(paths: RunPaths, before: dict[str, Any] | None = None, **changes: Any) -> Run:
+    """Return a run of a GPU that takes 300 W in the window of 10 s, and 50 W before and after."""
+    idle = gpu(50.0, **({"utilisation": 0.0} | (before or {})))
+    samples = [sample(-0.5, [gpu(300, -0.5)])]
+    samples += [sample(seconds + 0.5, [gpu(300, seconds + 0.5, **changes)]) for seconds in range(10)]
+    samples.append(sample(10.5, [gpu(50, 0.0, energy_joules=8100.0, memory_used_bytes=79 * 2**30)]))
+    return with_telemetry(paths, sample(-9, [idle]), samples)
+
+
+def diagnosed(run: Run) -> dict[str, tuple[Severity, str]]:
+    return {diagnostic.subject: (diagnostic.severity, diagnostic.message) for diagnostic in run_diagnostics(run)}
+
+
+def test_energy_is_of_the_window_alone_and_per_sample(paths: RunPaths) -> None:
+    columns = resources_of(sampled(paths), throughput=150.0)
+    assert columns["mean_power"] == pytest.approx(300.0)
+    assert columns["energy_per_sample"] == pytest.approx(2.0)
+    assert columns["energy_of"] == "GPU boards"
+    assert columns["telemetry_samples"] == 10
+    assert columns["sampling_seconds"] == pytest.approx(0.002)
+    # After the window more memory was in use.
+    assert columns["peak_device_bytes"] == 30 * 2**30
+    state = ("gpu_utilisation", "sm_clock", "memory_clock", "gpu_temperature", "foreign_processes")
+    assert [columns[name] for name in state] == pytest.approx([0.9, 1400, 1593, 60, 0])
+    assert (columns["clock_limited_share"], columns["clock_limits"]) == (0.0, None)
+
+
+def test_a_good_run_on_a_gpu_has_no_diagnostic(paths: RunPaths) -> None:
+    assert diagnosed(sampled(paths)) == {}
+
+
+def test_the_power_of_two_gpus_is_added_and_one_without_a_counter_leaves_none(paths: RunPaths) -> None:
+    gpus = [{"uuid": UUID}, {"uuid": "GPU-two"}]
+    pairs = [sample(s, [gpu(300, s), gpu(100, s)]) for s in range(5)]
+    run = with_telemetry(paths, sample(-9, [gpu(), gpu()]), pairs, gpus)
+    assert resources_of(run, 100.0)["mean_power"] == pytest.approx(400.0)
+    pairs = [sample(s, [gpu(300, s), gpu(100, s, energy_joules=None)]) for s in range(5)]
+    reasons = {"GPU-two": {"energy_joules": "Not Supported"}}
+    columns = resources_of(with_telemetry(paths, sample(-9, [gpu(), gpu()]), pairs, gpus, not_reported=reasons), 100.0)
+    assert (columns["mean_power"], columns["energy_per_sample"]) == (None, None)
+    assert columns["energy_obstacle"] == "GPU-two does not report its energy: Not Supported"
+
+
+def test_a_mig_device_has_its_memory_and_nothing_else(paths: RunPaths) -> None:
+    device = {"memory_used_bytes": 5 * 2**30, "process_ids": [], "run_process_ids": []}
+    run = with_telemetry(paths, sample(-9, [device]), [sample(s, [device]) for s in range(5)])
+    columns = resources_of(run, 100.0)
+    assert columns["peak_device_bytes"] == 5 * 2**30
+    nothing = ("mean_power", "gpu_utilisation", "sm_clock", "gpu_temperature", "clock_limited_share")
+    assert [columns[name] for name in nothing] == [None] * 5
+
+
+def test_processors_count_all_their_packages(cpu_paths: RunPaths) -> None:
+    samples = [sample(s, [], {"package-0": 60.0 * s, "package-1": 40.0 * s}) for s in range(10)]
+    run = with_telemetry(cpu_paths, sample(-9, []), samples, [])
+    columns = resources_of(run, 50.0)
+    assert (columns["mean_power"], columns["energy_per_sample"]) == pytest.approx((100.0, 2.0))
+    assert columns["energy_of"] == "CPU packages"
+    assert columns["peak_host_bytes"] == 4 * 2**30 + 9
+    assert columns["peak_device_bytes"] is None
+
+
+def test_without_a_counter_its_obstacle_is_the_reason(cpu_paths: RunPaths) -> None:
+    reason = "the kernel shows no energy counter of a processor in /sys/class/powercap"
+    run = with_telemetry(
+        cpu_paths, sample(-9, []), [sample(s, []) for s in range(5)], [], obstacles={"cpu_energy": reason}
+    )
+    columns = resources_of(run, 50.0)
+    assert (columns["mean_power"], columns["energy_obstacle"]) == (None, reason)
+    assert diagnosed(run) == {}
+
+
+def test_a_short_window_has_no_power(paths: RunPaths) -> None:
+    run = with_telemetry(paths, sample(-9, [gpu()]), [sample(s, [gpu(300, s)]) for s in (-1, 4, 9, 14)])
+    columns = resources_of(run, 100.0)
+    assert columns["energy_obstacle"] == "its training window has 2 samples, and power needs 3"
+    assert (columns["mean_power"], columns["telemetry_samples"]) == (None, 2)
+
+
+def test_evidence_from_before_there_was_telemetry_is_read(paths: RunPaths) -> None:
+    run = read_run(paths)
+    assert (training_windows(run), diagnosed(run)) == ((), {})
+    assert resources_of(run, 1.0)["energy_obstacle"] == "its evidence has no telemetry of the training window"
+
+
+def test_telemetry_that_is_lost_or_damaged_is_said_and_the_run_counts(paths: RunPaths) -> None:
+    state_beginning(paths)
+    lost = read_run(paths)
+    assert lost.completed
+    assert diagnosed(lost)["telemetry"][1].endswith("telemetry-00000.jsonl: is missing")
+    sampled(paths)
+    text = paths.telemetry(0).read_text()
+    paths.telemetry(0).write_text(text[: len(text) // 2])
+    assert "telemetry-00000.jsonl: line" in diagnosed(read_run(paths))["telemetry"][1]
+
+
+def test_a_gpu_in_use_before_the_run_is_diagnosed(paths: RunPaths) -> None:
+    diagnostics = diagnosed(sampled(paths, before={"process_ids": [41, 42], "utilisation": 0.8}))
+    assert diagnostics["foreign_processes"][1] == f"before the run 2 other processes used {UUID}: 41, 42"
+    assert diagnostics["gpu_utilisation"][1] == f"before the run {UUID} was busy for 80 % of the time"
+
+
+def test_a_process_that_comes_during_the_run_is_told_from_those_of_the_run(paths: RunPaths) -> None:
+    run = sampled(paths, process_ids=[7, 99], run_process_ids=[7])
+    assert resources_of(run, 1.0)["foreign_processes"] == 1
+    message = "1 other process used its GPUs in the training window: 99"
+    assert diagnosed(run)["foreign_processes"] == (Severity.WARNING, message)
+
+
+def test_in_a_container_the_ids_of_the_driver_accuse_nobody(paths: RunPaths) -> None:
+    run = sampled(paths, process_ids=[7000])
+    assert resources_of(run, 1.0)["foreign_processes"] is None
+    assert diagnosed(run) == {}
+
+
+def test_a_power_cap_is_a_note_and_heat_a_warning(paths: RunPaths) -> None:
+    capped = sampled(paths, clock_limits=0x4)
+    assert resources_of(capped, 1.0)["clock_limits"] == "power cap 100 %"
+    assert diagnosed(capped)["clock_limited_share"][0] is Severity.NOTE
+    hot = sampled(paths, clock_limits=0x24)
+    assert resources_of(hot, 1.0)["clock_limited_share"] == 1.0
+    text = f"the clock of {UUID} was limited in the training window: power cap 100 %, temperature, by software 100 %"
+    assert diagnosed(hot)["clock_limited_share"] == (Severity.WARNING, text)
+
+
+def test_idle_is_no_limit_and_set_clocks_are_said(paths: RunPaths) -> None:
+    assert diagnosed(sampled(paths, clock_limits=0x1)) == {}
+    run = sampled(paths, clock_limits=0x2)
+    assert resources_of(run, 1.0)["clock_limited_share"] == 0.0
+    assert "is set by somebody" in diagnosed(run)["sm_clock"][1]
+
+
+def test_a_lowered_power_limit_is_diagnosed(paths: RunPaths) -> None:
+    facts = {"uuid": UUID, "power_limit_watts": 250.0, "default_power_limit_watts": 400.0}
+    run = with_telemetry(paths, sample(-9, [gpu()]), [sample(s, [gpu(250, s)]) for s in range(5)], [facts])
+    assert "is limited to 250 W, and its default is 400 W" in diagnosed(run)["mean_power"][1]
+
+
+def test_gpus_without_nvml_are_said_once(paths: RunPaths) -> None:
+    run = with_telemetry(
+        paths, sample(-9, []), [sample(s, []) for s in range(5)], [], {"gpus": "NVML: Driver Not Loaded"}
+    )
+    assert resources_of(run, 1.0)["energy_obstacle"] == "NVML: Driver Not Loaded"
+    assert diagnosed(run)["telemetry"] == (Severity.NOTE, "its GPUs were not sampled: NVML: Driver Not Loaded")

@@ -1,0 +1,67 @@
+"""Telemetry of runs on machines with GPUs or energy counters, for machines without."""
+
+import json
+from typing import Any
+
+from dlperf_study.evidence.run import Run, read_run
+from dlperf_study.evidence.telemetry_writer import TelemetryWriter
+from dlperf_study.paths import RunPaths
+
+UUID = "GPU-2f9a4c1e-7b4d-11ee-b962-0242ac120002"
+#: When the training window begins on the clock of the node, and what one second is.
+BEGIN_NS, SECOND = 1_000_000_000_000, 1_000_000_000
+
+
+def gpu(watts: float = 300.0, seconds: float = 0.0, **changes: Any) -> dict[str, Any]:
+    """Return a sample of a GPU that took so much power until then; a change to None leaves a value out."""
+    values: dict[str, Any] = {
+        "utilisation": 0.9,
+        "memory_used_bytes": 30 * 2**30,
+        "power_watts": watts,
+        "energy_joules": 5000.0 + watts * seconds,
+        "sm_clock_mhz": 1400,
+        "memory_clock_mhz": 1593,
+        "temperature_celsius": 60,
+        "clock_limits": 0,
+        "process_ids": [],
+        "run_process_ids": [],
+    }
+    return {name: value for name, value in (values | changes).items() if value is not None}
+
+
+def sample(seconds: float, gpus: list[dict[str, Any]], joules: dict[str, float] | None = None) -> dict[str, Any]:
+    """Return a sample of a node so many seconds after the beginning of the window."""
+    return {
+        "clock_ns": BEGIN_NS + round(seconds * SECOND),
+        "sampling_seconds": 0.002,
+        "memory_used_bytes": 4 * 2**30 + round(seconds),
+        "cpu_energy_joules": joules or {},
+        "gpus": gpus,
+    }
+
+
+def with_telemetry(
+    paths: RunPaths,
+    before: dict[str, Any],
+    samples: list[dict[str, Any]],
+    gpus: list[dict[str, Any]] | None = None,
+    obstacles: dict[str, str] | None = None,
+    not_reported: dict[str, dict[str, str]] | None = None,
+) -> Run:
+    """Give a run on one node telemetry, and its ranks the time at which their windows began; return the run."""
+    writer = TelemetryWriter(1.0, [{"uuid": UUID}] if gpus is None else gpus, obstacles or {})
+    for kind, values in (("before", before), *(("sample", each) for each in samples)):
+        writer.add(kind, values)
+    writer.write(paths.telemetry(0), 0, not_reported or {})
+    state_beginning(paths)
+    return read_run(paths)
+
+
+def state_beginning(paths: RunPaths) -> None:
+    """Let the ranks of a run say when their windows began."""
+    for log in paths.folder.glob("rank-*.jsonl"):
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        for line in lines:
+            if line["kind"] == "window":
+                line["begin_ns"] = BEGIN_NS
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
