@@ -75,9 +75,17 @@ def measured(dataset: Dataset) -> Table:
     rates = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
     # Without the peak of the device no configuration has one.
     utilisation = ("mfu",) if dataset.configurations["mfu"].notna().any() else ()
-    columns = ("runs_completed", *rates, "baseline_throughput", "speedup", "efficiency", *utilisation)
+    columns = ("runs_completed", *rates, "baseline_throughput", "speedup", *_efficiency(dataset), *utilisation)
     notes = (*map(defined, (*rates, *utilisation)), *_indistinguishable(dataset))
     return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
+
+
+def _efficiency(dataset: Dataset) -> tuple[str, ...]:
+    """Return the column of efficiencies, unless every baseline has as many devices: there each is the speedup."""
+    devices = dict(zip(dataset.configurations["identity"], dataset.configurations["world_size"], strict=True))
+    baselines = dataset.configurations["baseline_identity"].map(devices)
+    is_scaled = baselines.notna() & (baselines != dataset.configurations["world_size"])
+    return ("efficiency",) if is_scaled.any() else ()
 
 
 def scaling(dataset: Dataset) -> Table:
@@ -169,7 +177,15 @@ def _levels_text(name: str, values: pd.Series) -> str:
     unit = COLUMNS[name].unit
     is_named = any(is_named_default(name, value) for value in values)
     has_no_unit = not unit or unit in COLUMNS[name].label.lower().split() or not is_numeric_dtype(values) or is_named
-    return context.levels(values) if has_no_unit else f"{context.levels(values)} {unit}"
+    levels = context.levels(values)
+    if has_no_unit:
+        return levels
+    # Units that are nouns are in the plural.
+    return (
+        counted(1, unit.removesuffix("s"))
+        if levels == "1" and unit in ("runs", "steps", "samples", "exchanges")
+        else f"{levels} {unit}"
+    )
 
 
 def _course(plan: Plan) -> dict[str, str]:

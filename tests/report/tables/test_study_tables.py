@@ -235,11 +235,23 @@ def test_only_a_caption_of_ratios_speaks_of_their_intervals(mixed: Dataset) -> N
     assert [sentence in build(mixed).caption for build in built] == [True, True, True, False]
 
 
+def test_an_efficiency_is_shown_only_where_a_baseline_has_another_number_of_devices(
+    mixed: Dataset, paths: StudyPaths
+) -> None:
+    label = COLUMNS["efficiency"].label
+    assert label in [heading.text for heading in tables.measured(mixed).headings]
+    batches = [Planned(configuration(batch_per_device=count, repeats=1), ALONE, runs=1) for count in (4, 8)]
+    dataset = write_titled(paths, batches)
+    assert label not in [heading.text for heading in tables.measured(dataset).headings]
+    facts = {name.text: value.text for name, value in tables.about(dataset).rows}
+    assert facts["Repeats"] == "1 run"
+
+
 def test_a_caption_names_what_of_the_training_is_not_the_default(paths: StudyPaths) -> None:
     unusual = {"gradient_compression": "fp16", "optimizer": "momentum", "memory_format": "nhwc", "image_size": 32}
     dataset = write_titled(paths, [Planned(configuration(**unusual), ALONE)])
     caption = tables.measured(dataset).caption
-    owed = ("image size: 32", "gradients travel as: fp16", "optimizer: momentum", "memory format: nhwc")
+    owed = ("image size: 32", "gradients travel as: fp16", "optimizer: momentum", "memory format: NHWC")
     assert [words for words in owed if words not in caption] == []
 
 
