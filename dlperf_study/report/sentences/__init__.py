@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.history.changes import MeasurementComparison
 from dlperf_study.report import context
-from dlperf_study.report.sentences import quality_sentences, source_sentences, step_sentences
+from dlperf_study.report.sentences import quality_sentences, resource_sentences, source_sentences, step_sentences
 from dlperf_study.report.sentences.history_sentences import change_sentences
 from dlperf_study.report.sentences.page_sentences import MOST_SENTENCES, PageSentences
 from dlperf_study.report.sentences.ratio_sentences import on_ratios, reference_claims, speedup_claims
@@ -21,6 +21,7 @@ __all__ = [
     "published",
     "quality",
     "replication",
+    "resources",
     "scaling",
     "selftest",
     "summary",
@@ -65,6 +66,11 @@ def comparison(dataset: Dataset) -> PageSentences:
 def quality(dataset: Dataset) -> PageSentences:
     """Return whether the runs completed, were steady, and were measured on a machine that did not drift."""
     return PageSentences.of(dataset, _quality(dataset))
+
+
+def resources(dataset: Dataset) -> PageSentences:
+    """Return what a sample takes in energy, the largest peak of memory, and whether clocks were limited."""
+    return PageSentences.of(dataset, _resources(dataset))
 
 
 def published(dataset: Dataset) -> PageSentences:
@@ -132,6 +138,12 @@ def _quality(dataset: Dataset) -> Texts:
     yield from quality_sentences.on_warnings(dataset)
 
 
+def _resources(dataset: Dataset) -> Texts:
+    yield from resource_sentences.on_energy(dataset)
+    yield from resource_sentences.on_memory(dataset)
+    yield from resource_sentences.on_clocks(dataset)
+
+
 def _throughputs(dataset: Dataset) -> Texts:
     """Yield how many configurations have a throughput, for a study that asks nothing of them."""
     total, measured = counted(len(dataset.configurations), "configuration"), len(context.measured(dataset))
@@ -146,5 +158,6 @@ _SENTENCES: dict[str, Callable[[Dataset], Texts]] = {
     PUBLISHED: source_sentences.on_published,
     "audit": source_sentences.on_audit,
     "quality": _quality,
+    "resources": _resources,
     REPLICATION: source_sentences.on_replication,
 }

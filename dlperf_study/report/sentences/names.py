@@ -59,8 +59,8 @@ def two_rates(row: Any, other: Any) -> str:
     return f"{printed[0]} instead of {printed[1]} {unit_of('throughput', []).symbol}"
 
 
-def seconds_text(row: Any, name: str) -> str:
-    """Return a time of a configuration with its interval, if it has one: ``20.6 ms [17.7, 23.4]``."""
+def quantity_text(row: Any, name: str) -> str:
+    """Return a measured value of a configuration with its interval, if it has one: ``20.6 ms [17.7, 23.4]``."""
     value, low, high = (getattr(row, f"{name}{suffix}") for suffix in ("", "_low", "_high"))
     unit = unit_of(name, [value])
     if is_missing(low):

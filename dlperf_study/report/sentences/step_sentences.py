@@ -7,7 +7,7 @@ from dlperf_study.analysis.statistics import CONFIDENCE
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.formatting import THIN_SPACE, is_missing, with_interval
-from dlperf_study.report.sentences.names import Names, percent_text, range_text, seconds_text, together
+from dlperf_study.report.sentences.names import Names, percent_text, quantity_text, range_text, together
 from dlperf_study.report.sentences.ratio_sentences import MOST_NAMED
 from dlperf_study.report.sentences.waits import Wait, waits
 from dlperf_study.report.series import all_series
@@ -60,10 +60,10 @@ def on_batches(dataset: Dataset) -> Iterator[str]:
 
 def _sentence(wait: Wait, what: str) -> str:
     interval = wait.share.interval()
-    share, seconds = percent_text(wait.share), seconds_text(wait.row, wait.column)
+    share, seconds = percent_text(wait.share), quantity_text(wait.row, wait.column)
     if interval is None or interval.low <= 0:
         return f"These runs can't tell whether {wait.name} waits for {what}: {share} of a step, {seconds}."
-    return f"{wait.name} waits for {what} in {share} of a step: {seconds} of {seconds_text(wait.row, 'step_seconds')}."
+    return f"{wait.name} waits for {what} in {share} of a step: {seconds} of {quantity_text(wait.row, 'step_seconds')}."
 
 
 def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
 
 from dlperf_study.report.tables.communication_tables import communication, data_sources, exchange, factors, timeline
-from dlperf_study.report.tables.quality_tables import memory, rounds, stability, step_times
+from dlperf_study.report.tables.quality_tables import rounds, stability, step_times
+from dlperf_study.report.tables.resource_tables import devices, energy, memory, telemetry
 from dlperf_study.report.tables.study_tables import (
     about,
     comparison,
@@ -19,8 +20,10 @@ __all__ = [
     "communication",
     "comparison",
     "data_sources",
+    "devices",
     "diagnostics",
     "differences",
+    "energy",
     "environments",
     "exchange",
     "factors",
@@ -31,6 +34,7 @@ __all__ = [
     "scaling",
     "stability",
     "step_times",
+    "telemetry",
     "timeline",
     "unsupported",
 ]

@@ -17,6 +17,10 @@ from dlperf_study.wording import counted
 QUALITY = "quality"
 #: What is wrong with a run and makes its throughput uncertain: on the page on quality, and wherever there are rates.
 _OF_THE_RATE = ("busy_cores", "cores", "drain_seconds", "skipped_steps", "steadiness")
+#: What disturbed or slowed the devices of a run: on the pages on quality and on resources.
+_OF_THE_DEVICES = (
+    *("foreign_processes", "gpu_utilisation", "clock_limited_share", "sm_clock", "mean_power", "telemetry"),
+)
 #: What is next to published numbers, on two pages.
 _NEXT_TO_PUBLISHED = {"throughput", "speedup", "efficiency", "computation_to_communication", *_OF_THE_RATE}
 #: The subjects of diagnostics that belong on a page; on that on quality belongs what has no other page.
@@ -26,6 +30,7 @@ TOPICS = {
         *EXCHANGE_COLUMNS,
         *("computation_seconds", "input_seconds", "input_rate", "step_seconds", "exchange", "load_balance", "trace"),
     },
+    "resources": {*_OF_THE_DEVICES},
     "audit": {"throughput", "speedup", "efficiency", "mfu"},
     PUBLISHED: _NEXT_TO_PUBLISHED,
     REPLICATION: _NEXT_TO_PUBLISHED,
@@ -46,7 +51,7 @@ def belongs(subject: str, topic: str) -> bool:
         return topic in _WITH_RATES
     if topic != QUALITY:
         return subject in TOPICS[topic]
-    return subject in _OF_THE_RATE or not any(subject in subjects for subjects in TOPICS.values())
+    return subject in (*_OF_THE_RATE, *_OF_THE_DEVICES) or not any(subject in subjects for subjects in TOPICS.values())
 
 
 def is_file(subject: str) -> bool:

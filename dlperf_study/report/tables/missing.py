@@ -38,6 +38,9 @@ EXCHANGE_COLUMNS = {
 }
 #: The factors of an efficiency.
 FACTORS = ("computation_factor", "balance_factor", "input_factor", "communication_factor")
+#: What a GPU may not report of its state.
+SAMPLED_OF_GPUS = ("gpu_utilisation", "sm_clock", "memory_clock", "gpu_temperature", "clock_limited_share")
+ENERGY = ("energy_per_sample", "mean_power")
 #: The columns that come from the traced run.
 TRACED_COLUMNS = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
 #: The columns of the search for the largest batch.
@@ -47,6 +50,9 @@ _OTHER_REASONS = {
     "peak_allocated_bytes": "its library does not count it on this device",
     "peak_reserved_bytes": "its library does not count it on this device",
     "peak_process_bytes": "the kernel of its host does not count it",
+    "peak_device_bytes": "no sample of its training window has it",
+    "peak_host_bytes": "no sample was taken in its training window",
+    **dict.fromkeys(SAMPLED_OF_GPUS, "its GPUs do not report it, or were not sampled in the training window"),
     "mfu": "the device's peak or the model's FLOPs are not known",
     "bus_bandwidth": "defined for an all-reduce only",
     "jitter_seconds": "ranks wait for each other inside their computation",
@@ -79,6 +85,9 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
         diagnostics = dataset.diagnostics_of(row.identity)
         of_trace = diagnostics.loc[diagnostics["subject"] == "trace", "message"]
         return "; ".join(of_trace) or "no traced run was found"
+    if column in ENERGY:
+        obstacles = _completed_runs_of(dataset, row.identity)["energy_obstacle"].dropna()
+        return "; ".join(dict.fromkeys(obstacles)) or "not recorded"
     if column == "overlap" and not is_missing(row.exchange_seconds):
         if is_missing(row.jitter_seconds):
             return f"{_OTHER_REASONS['jitter_seconds']}, so the waiting for jitter is not known"

@@ -6,7 +6,6 @@ from dlperf_study.analysis.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.analysis.drift import round_effects
 from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate
 from dlperf_study.columns import COLUMNS
-from dlperf_study.columns import memory as columns_on_memory
 from dlperf_study.columns.cpu_limit import CPU_LIMIT
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
@@ -23,13 +22,10 @@ PRINTED = (
     *("throughput", "mean_of_rates", "wall_throughput", "fixed_window_throughput", "fixed_window_mean_of_rates"),
     *("fixed_window", "printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour"),
 )
-PEAKS = tuple(column.name for column in columns_on_memory.PEAKS)
-LARGEST_BATCH = tuple(column.name for column in columns_on_memory.LARGEST_BATCH)
 #: Shown where a run has a CPU limit.
 LIMITED = tuple(column.name for column in CPU_LIMIT)
 STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
 _NO_STEPS = "Programs print rates over several steps, so percentiles of single steps are not known."
-_NO_MEMORY = "Programs print no peak of memory that is counted here."
 _EFFECTS = "Mean over {} of the throughput relative to the mean of its configuration over these rounds."
 _ROUNDS = (
     f"{_EFFECTS} The t interval is that of a mean over configurations; differs: after Holm over the rounds. What is "
@@ -45,15 +41,6 @@ def step_times(dataset: Dataset) -> Table:
     measured_rows = context.measured(dataset)
     table = table_of_configurations(dataset, "step-times", "How long a step takes", columns, notes, measured_rows)
     return replace(table, rows=(), groups=(), empty=_NO_STEPS) if dataset.plan.ingested_from else table
-
-
-def memory(dataset: Dataset) -> Table:
-    """Return the peak memory of each configuration, without the kinds that none counts, and the largest batches."""
-    columns = [name for name in PEAKS if dataset.configurations[name].notna().any()]
-    columns += LARGEST_BATCH if dataset.plan.largest_batch else ()
-    notes = tuple(map(defined, columns))
-    table = table_of_configurations(dataset, "memory", "Memory", columns, notes)
-    return table if columns else replace(table, rows=(), groups=(), empty=_NO_MEMORY)
 
 
 def stability(dataset: Dataset) -> Table:

@@ -1,0 +1,69 @@
+"""What the page on resources says first, and what its tables hold."""
+
+import pytest
+
+from dlperf_study.dataset.dataset import Dataset, collect
+from dlperf_study.paths import StudyPaths
+from dlperf_study.report import sentences, tables
+from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run
+from tests.telemetry_factory import gpu, sample, with_telemetry
+
+SMALL, LARGE = configuration(measured_steps=40, batch_per_device=8), configuration(measured_steps=40)
+NO_COUNTER = "the kernel shows no energy counter of a processor in /sys/class/powercap"
+
+
+def study(paths: StudyPaths, **changes: object) -> Dataset:
+    """Measure two configurations on a GPU that takes 300 W, three runs each of 10 s."""
+    for asked, gibibytes in ((SMALL, 10), (LARGE, 40)):
+        for repetition in (1, 2, 3):
+            run = write_run(paths, asked, repetition, Recipe(computation_seconds=0.25, noise=0.0, device="gpu"))
+            state = {"memory_used_bytes": gibibytes * 2**30, **changes}
+            samples = [sample(s, [gpu(300 + repetition, s, **state)]) for s in range(9)]
+            with_telemetry(run, sample(-9, [gpu(utilisation=0.0)]), samples)
+    write_plan(paths, [Planned(SMALL), Planned(LARGE)])
+    return collect(paths)
+
+
+@pytest.fixture
+def paths(tmp_path) -> StudyPaths:
+    return StudyPaths(tmp_path)
+
+
+def test_energy_memory_and_clocks_come_first(paths: StudyPaths) -> None:
+    energy, memory, clocks = sentences.resources(study(paths)).sentences
+    # From 301 to 303 W, and 32 or 8 samples in 0.25 s.
+    least = "ResNet-50 (Batch per device 32) takes 2.359 J/sample [2.340, 2.379] (GPU boards alone), the least"
+    assert energy == f"{least}; the most is that of ResNet-50 (Batch per device 8), 9.44 J/sample [9.36, 9.52]."
+    assert memory.startswith("At its peak one GPU had 42.9 GB, with ")
+    assert clocks == "Neither power nor temperature limited the clock of a GPU in any sample."
+
+
+def test_limited_clocks_are_counted(paths: StudyPaths) -> None:
+    clocks = sentences.resources(study(paths, clock_limits=0x20)).sentences[2]
+    text = "Power or temperature limited the clock of a GPU in 6 of 6 runs, in up to 100\u202f% of the samples."
+    assert clocks == text
+
+
+def test_without_a_counter_the_reason_is_said_once_and_memory_is_there(paths: StudyPaths) -> None:
+    for repetition in (1, 2, 3):
+        run = write_run(paths, LARGE, repetition, Recipe(computation_seconds=0.25))
+        samples = [sample(seconds, []) for seconds in range(9)]
+        with_telemetry(run, sample(-9, []), samples, [], {"cpu_energy": NO_COUNTER})
+    write_plan(paths, [Planned(LARGE)])
+    dataset = collect(paths)
+    energy, memory = sentences.resources(dataset).sentences
+    assert energy == f"No energy is reported: {NO_COUNTER}."
+    assert memory.startswith("At its peak the process of a rank held 315 MB")
+    assert (tables.energy(dataset).is_empty, tables.devices(dataset).is_empty) == (True, True)
+    peaks = [heading.label for heading in tables.memory(dataset).headings if "Peak" in heading.label]
+    assert peaks == ["Peak of the process", "Peak of the host"]
+
+
+def test_tables_have_energy_with_its_interval_and_the_state_of_gpus(paths: StudyPaths) -> None:
+    dataset = study(paths, temperature_celsius=None)
+    energy = [heading.label for heading in tables.energy(dataset).headings]
+    assert {"Energy per sample", "Power", "Throughput"} <= set(energy)
+    devices = [heading.label for heading in tables.devices(dataset).headings]
+    assert {"GPU busy", "SM clock", "Clock limited"} <= set(devices)
+    assert "Temperature" not in devices
+    assert len(tables.telemetry(dataset).rows) == 6
