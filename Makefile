@@ -11,8 +11,8 @@ ENVIRONMENT := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
 PYTHON      := $(or $(ENVIRONMENT),.venv)/bin/python
 READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
 # Tests that share a group, and those that train, go to one worker; see tests/tiers.py.
-# More than half of what tests take is waiting for processes that they started.
-WORKERS     ?= $(shell echo $$((3 * $$(nproc))))
+# Some wait for what others compute; more workers only slow each other down.
+WORKERS     ?= $(shell echo $$((2 * $$(nproc))))
 PARALLEL     = --numprocesses=$(WORKERS) --maxprocesses=8 --no-loadscope-reorder
 # How long each test took: the slowest at the end, all of them in this file.
 RECORD      := --durations=25 --junitxml=.pytest_cache/durations.xml
@@ -71,14 +71,15 @@ horovod: torch ## build Horovod for that PyTorch, 2-5 minutes once, and check it
 horovod-tensorflow: $(READY) ## build Horovod for TensorFlow 2.15 in an environment of its own, 2-5 minutes once
 	@$(PYTHON) -m tools.install_horovod_tensorflow
 
+# What all workers import is compiled once, and kept for what they start.
+test test-fast: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) ## lint, type-check and run all tests; what this machine can't run is skipped and listed
-	@$(MAKE) --no-print-directory check
+	@$(PYTHON) -m pytest --collect-only -qq $(TESTS) >/dev/null 2>&1 & $(MAKE) --no-print-directory check; \
+		checked=$$?; wait; exit $$checked
 	@$(PYTHON) -m tools.install_torch && $(PYTHON) -m tools.install_horovod && $(PYTHON) -m tools.install_tensorflow \
 		|| echo "make test: goes on; the tests of what is not installed are skipped" >&2
 	@$(PYTHON) -m pytest $(PARALLEL) $(RECORD) $(TESTS)
 
-# They wait for little.
-test-fast: WORKERS = $(shell echo $$((2 * $$(nproc))))
 test-fast: $(READY) ## the tests for the daily loop, under two minutes: no training, no cluster, no browser
 	@$(PYTHON) -m pytest $(PARALLEL) -m "not slow and not cluster and not browser" $(TESTS)
 

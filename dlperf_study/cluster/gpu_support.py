@@ -30,7 +30,13 @@ def gpu_support(python: Sequence[str], framework: str, environment: Mapping[str,
     Raises RunError when the Python does not run, or the library can't be imported.
     """
     ordered = dict(environment) | {DEVICE_ORDER: PCI_BUS_ORDER}
-    return support_of(library_answer((*python, "-m", MODULE, framework), ordered))
+    return support_of(library_answer((*python, "-m", MODULE, _first_with_the_library_of(framework)), ordered))
+
+
+def _first_with_the_library_of(name: str) -> str:
+    """Return the first framework that asks the same of its library, whose import takes seconds: it is asked once."""
+    asks = frameworks.load(name).gpu_support
+    return next(framework.name for framework in frameworks.all_frameworks() if framework.gpu_support is asks)
 
 
 def gpu_answer(python: Sequence[str], framework: str, environment: Mapping[str, str]) -> dict[str, Any] | None:

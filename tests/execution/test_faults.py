@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,7 +32,10 @@ def evidence(place: Workplace, *parts: str) -> dict[str, bytes]:
 
 def assert_completes(place: Workplace, part: str) -> None:
     """The same command measures what is missing, and then no run is."""
-    done = place.command("run")
+    assert_completed(place, part, place.command("run"))
+
+
+def assert_completed(place: Workplace, part: str, done: "subprocess.CompletedProcess[str]") -> None:
     assert done.returncode == 0, done.stderr + done.stdout
     assert "[1/1]" in done.stdout
     assert place.run_facts(part)["outcome"] == "completed"
@@ -45,7 +49,7 @@ def assert_completes(place: Workplace, part: str) -> None:
 def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
     measured: Workplace, tmp_path: Path
 ) -> None:
-    place = measured.copy(tmp_path, without=ONE)
+    place = measured.copy(tmp_path / "one", without=ONE)
     before = evidence(place, TWO, SERVED)
     at_once = (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)
     for numbers in ((signal.SIGKILL,), (signal.SIGTERM,), (signal.SIGINT,), at_once):
@@ -59,11 +63,25 @@ def test_a_driver_that_is_ended_in_any_way_leaves_nothing_and_the_study_goes_on(
         else:
             assert (ended.returncode, ended.stderr) == (130, INTERRUPTED)
             assert not left_over()
-    assert_completes(place, ONE)
+    last = place.start("run")
+    assert_refused_meanwhile(last, place, measured.copy(tmp_path / "other", without=ONE))
+    assert_completed(place, ONE, finish(last))
+    assert place.run_facts(ONE)["load"]["survivors_ended"] == []
     assert evidence(place, TWO, SERVED) == before
     kept = sorted((place.configuration(ONE).folder / "interrupted").iterdir())
     assert [folder.name for folder in kept] == ["1", "2", "3", "4"]
     assert not any((folder / "run.json").exists() for folder in kept)
+
+
+def assert_refused_meanwhile(driver: "subprocess.Popen[str]", place: Workplace, other: Workplace) -> None:
+    """Only one study measures at a time."""
+    place.first_rank()
+    second = other.command("run", busy=True)
+    assert second.returncode == 1
+    assert second.stderr == (
+        f"error: process {driver.pid} is measuring study tiny on this machine; "
+        "two at once would spoil each other. Wait for it to end, or end it.\n"
+    )
 
 
 def test_an_impatient_user_at_a_terminal_leaves_nothing_either(measured: Workplace, tmp_path: Path) -> None:
@@ -75,34 +93,6 @@ def test_an_impatient_user_at_a_terminal_leaves_nothing_either(measured: Workpla
     ended = finish(driver)
     assert (ended.returncode, ended.stderr) == (130, INTERRUPTED)
     assert not left_over()
-
-
-def test_only_one_study_measures_at_a_time(measured: Workplace, tmp_path: Path) -> None:
-    place, other = measured.copy(tmp_path / "one", without=ONE), measured.copy(tmp_path / "other", without=ONE)
-    first = place.start("run")
-    place.first_rank()
-    second = other.command("run", busy=True)
-    assert second.returncode == 1
-    assert second.stderr == (
-        f"error: process {first.pid} is measuring study tiny on this machine; "
-        "two at once would spoil each other. Wait for it to end, or end it.\n"
-    )
-    assert finish(first).returncode == 0
-    assert place.run_facts(ONE)["outcome"] == "completed"
-    assert place.run_facts(ONE)["load"]["survivors_ended"] == []
-
-
-def test_a_killed_kernel_is_recorded_and_measured_again(measured: Workplace, tmp_path: Path) -> None:
-    place = measured.copy(tmp_path, without=ONE)
-    driver = place.start("run")
-    _kernel_of(place.first_rank()).kill()
-    ended = finish(driver)
-    assert ended.returncode == 1
-    facts = place.run_facts(ONE)
-    assert facts["outcome"] == "killed"
-    assert "kernel died" in facts["reason"].lower()
-    assert f"run 1 killed: {facts['reason']}" in ended.stderr
-    assert_completes(place, ONE)
 
 
 def _kernel_of(rank: psutil.Process) -> psutil.Process:
@@ -119,8 +109,18 @@ def _printed(scratch: Path) -> int:
     return sum(log.stat().st_size > 0 for log in scratch.glob("*/workerlog.*"))
 
 
-def test_a_killed_and_a_hanging_rank(measured: Workplace, tmp_path: Path) -> None:
+def test_what_a_killed_kernel_a_killed_and_a_hanging_rank_leave_is_measured_again(
+    measured: Workplace, tmp_path: Path
+) -> None:
     place = measured.copy(tmp_path, without=TWO)
+    driver = place.start("run")
+    _kernel_of(place.first_rank()).kill()
+    ended = finish(driver)
+    facts = place.run_facts(TWO)
+    assert (ended.returncode, facts["outcome"]) == (1, "killed")
+    assert "kernel died" in facts["reason"].lower()
+    assert f"run 1 killed: {facts['reason']}" in ended.stderr
+
     killed = place.start("run")
     first = place.first_rank()
     wait_for(lambda: _printed(place.configuration(TWO).run(1).scratch) == 2, "both ranks to print something")
@@ -143,7 +143,7 @@ def test_a_killed_and_a_hanging_rank(measured: Workplace, tmp_path: Path) -> Non
     _set_timeout(place, 120)
     assert_completes(place, TWO)
     outcomes = [RunPaths(f).run_file for f in sorted((place.configuration(TWO).folder / "interrupted").iterdir())]
-    assert [file.exists() for file in outcomes] == [True, True]
+    assert [file.exists() for file in outcomes] == [True, True, True]
 
 
 def _set_timeout(place: Workplace, seconds: int) -> None:
