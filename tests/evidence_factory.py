@@ -19,6 +19,8 @@ from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.plan.plan import Entry, Plan
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
 from dlperf_study.study.precision import COMPUTED_IN
+from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
+from dlperf_study.study.tuning import TUNED
 from dlperf_study.study.turn import ROUNDS
 from dlperf_study.worker.windows import exchange_sizes
 
@@ -220,7 +222,9 @@ def _first_steps(asked: Configuration) -> dict[str, Any]:
     """Return what the steps before all windows proved; nothing of a precision that only logs of others have."""
     if asked.precision not in COMPUTED_IN:
         return {}
-    return {"computed_in": COMPUTED_IN[asked.precision], "first_steps": 1, "first_steps_seconds": 1.0}
+    facts = {"computed_in": COMPUTED_IN[asked.precision], "first_steps": 1, "first_steps_seconds": 1.0}
+    levels = {name: getattr(asked, name) for name in TUNED}
+    return facts | {"tuning": {name: level for name, level in levels.items() if level != LIBRARYS_CHOICE}}
 
 
 def _nanoseconds(asked: Configuration, repetition: int) -> int:

@@ -1,6 +1,6 @@
 """Every column of the dataset: its name, label, unit, type, definition and tables."""
 
-from dlperf_study.columns import cpu_limit, measured, memory, published, resources, times
+from dlperf_study.columns import cpu_limit, measured, memory, published, resources, times, tuning
 from dlperf_study.columns.column import (
     ALL,
     DATASET_TABLES,
@@ -79,6 +79,7 @@ COLUMNS = {
         *resources.RESOURCES,
         *measured.MODEL,
         *measured.PRECISION,
+        *tuning.TUNING,
         *measured.ENVIRONMENT,
         *measured.STEPS,
         *measured.DIAGNOSTICS,

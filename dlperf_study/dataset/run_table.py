@@ -19,6 +19,7 @@ from dlperf_study.evidence.rank_log import Window
 from dlperf_study.evidence.rank_log_writer import TRAINING, WARMUP
 from dlperf_study.evidence.run import Run
 from dlperf_study.study.configuration import PARAMETERS
+from dlperf_study.study.tuning import TUNED
 
 NO_COMPILER = PARAMETERS["compiler"].default
 #: Environment variables of the locale: they do not change a library.
@@ -80,6 +81,11 @@ def _environment_columns(run: Run) -> dict[str, Any]:
     }
 
 
+def _tuning(run: Run) -> dict[str, str | None]:
+    levels: dict[str, Any] = {**run.ranks[0].facts.get("tuning", {})}
+    return {f"observed_{name}": levels.get(name) for name in TUNED}
+
+
 def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
     facts = run.ranks[0].facts
     described = ("parameters", "gradient_bytes", "flops_per_sample", "computed_in", "exchange", "library")
@@ -87,6 +93,7 @@ def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
         "host": ", ".join(hosts_of(run)),
         **{name: facts.get(name) for name in (*described, "library_version")},
         "compile_seconds": _compile_seconds(run),
+        **_tuning(run),
         "loss_scale": run.ranks[0].end.get("loss_scale"),
         "skipped_steps": slowest_training(run).skipped_steps,
         **_window_columns(run),

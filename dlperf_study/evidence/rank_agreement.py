@@ -21,6 +21,7 @@ from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import PRODUCER, TaskRole
 from dlperf_study.study.precision import COMPUTED_IN, REDUCED_PARAMETERS
+from dlperf_study.study.tuning import tuning_contradictions
 from dlperf_study.wording import counted
 
 #: How gradients travel, see ``records.Exchange``; with the last two ranks wait for each other in every step.
@@ -64,6 +65,7 @@ def contradiction(
         return str(error)
     contradictions = chain(
         _contradictory_number_formats(logs, configuration),
+        _contradictory_tuning(logs, configuration),
         _different_devices_or_facts(logs, configuration, facts["cluster"]["device"], facts["code"]),
         _contradictory_exchange(logs[0].facts, configuration),
         _contradictory_results(logs, facts["seconds"]),
@@ -198,6 +200,16 @@ def _contradictory_scaling(log: RankLog, loss_scaling: str) -> Iterator[str]:
     scale = log.end.get("loss_scale")
     if (scale is None) != (loss_scaling == "none"):
         yield f"loss_scaling is {loss_scaling}, but rank {log.rank} ended with {scale or 'no loss scale'}"
+
+
+def _contradictory_tuning(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:
+    """Yield how the libraries of the ranks were tuned otherwise than asked for, or than each other."""
+    levels_of_ranks: list[dict[str, Any]] = [{**log.facts.get("tuning", {})} for log in logs]
+    for log, levels in zip(logs, levels_of_ranks, strict=True):
+        for message in tuning_contradictions(configuration, levels):
+            yield f"rank {log.rank}: {message}"
+        if levels != levels_of_ranks[0]:
+            yield f"the library of rank {log.rank} is tuned as {levels}, but that of rank 0 as {levels_of_ranks[0]}"
 
 
 def _contradictory_exchange(facts: Mapping[str, Any], configuration: Configuration) -> Iterator[str]:

@@ -141,6 +141,15 @@ class WallAnchor(TypedDict):
 
 
 @with_config(RECORD)
+class Tuning(TypedDict, total=False):
+    """The levels that the library had after the first step; without what it can't be asked."""
+
+    memory_format: Literal["nchw", "nhwc"]
+    cudnn_autotune: Literal["enabled", "disabled"]
+    fused_optimizer: Literal["fused", "foreach", "for_loop"]
+
+
+@with_config(RECORD)
 class RankLine(TypedDict):
     """The first line of a rank log: which process measured."""
 
@@ -166,6 +175,7 @@ class RankLine(TypedDict):
     computed_in: NotRequired[str]
     first_steps: NotRequired[PositiveCount]
     first_steps_seconds: NotRequired[Seconds]
+    tuning: NotRequired[Tuning]
 
 
 @with_config(RECORD)

@@ -108,6 +108,9 @@ class Trainer(Protocol):
         It is a value of ``COMPUTED_IN``, and is observed: a library may compute in another than it was asked for.
         """
 
+    def tuning(self) -> dict[str, str]:
+        """Return, after the first step, the levels of ``TUNED`` that the library has, as far as it can be asked."""
+
     def train_step(self, batch: Any) -> Any:
         """Do forward, backward, exchange and update of one batch; return the loss."""
 

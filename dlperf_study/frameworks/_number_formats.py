@@ -1,6 +1,7 @@
 """Number formats of a computation: which ones are supported, and what float32 products are really computed in."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from dlperf_study.errors import RunError
@@ -23,6 +24,14 @@ NO_PRODUCT = "the first step computed no convolution and no matrix product, so i
 
 #: ``products(images, weights, number_format)`` returns float arrays: a convolution and a matrix product.
 Products = Callable[[Any, Any, str], list[Any]]
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a convolution or a matrix product: its number format, and its memory format if that is known."""
+
+    number_format: str
+    memory_format: str = ""
 
 
 def scaling_obstacles(configuration: Configuration) -> Iterator[str]:
@@ -59,11 +68,12 @@ def format_of_float32(products: Products) -> str:
     return next((name for name, largest in LARGEST_ERRORS.items() if error <= largest), "bfloat16")
 
 
-def observed_format(names: list[str], products: Products) -> str:
-    """Return the number format of a network, given those of the outputs of its convolution that were observed.
+def observed_format(outputs: list[Output], products: Products) -> str:
+    """Return the number format of a network, given the outputs of its convolution that were observed.
 
     Raises RunError if none was observed.
     """
-    if not names:
+    if not outputs:
         raise RunError(NO_PRODUCT)
-    return format_of_float32(products) if names[0] == "float32" else names[0]
+    number_format = outputs[0].number_format
+    return format_of_float32(products) if number_format == "float32" else number_format

@@ -6,7 +6,8 @@ from typing import Any
 
 from dlperf_study.frameworks import _number_formats
 from dlperf_study.frameworks._base import LossScaling
-from dlperf_study.frameworks._number_formats import FIRST_LOSS_SCALE, GROWTH_STEPS, STATIC_LOSS_SCALE
+from dlperf_study.frameworks._number_formats import FIRST_LOSS_SCALE, GROWTH_STEPS, STATIC_LOSS_SCALE, Output
+from dlperf_study.frameworks._paddle_tuning import memory_format
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.precision import COMPUTED_IN, FULL, REDUCED_PARAMETERS
 
@@ -96,19 +97,20 @@ def loss_scaler(configuration: Configuration) -> Any:
 
 
 @contextmanager
-def observed_outputs(layer: Any) -> Iterator[list[str]]:
-    """Yield a list that gets the number format of each output of the first convolution of a network.
+def observed_outputs(layer: Any) -> Iterator[list[Output]]:
+    """Yield a list that gets what is observed of each output of the first convolution of a network.
 
     Of a network without convolutions, of its first fully connected layer.
     """
-    names: list[str] = []
+    outputs: list[Output] = []
 
-    def observe(_: Any, inputs: Any, output: Any) -> None:
-        names.append(format_name(output.dtype))
+    def observe(product: Any, inputs: Any, output: Any) -> None:
+        channels = getattr(product, "_out_channels", 0)
+        outputs.append(Output(format_name(output.dtype), memory_format(output, channels)))
 
     product = _first_product(layer)
     hook = product.register_forward_post_hook(observe) if product else None
-    yield names
+    yield outputs
     if hook:
         hook.remove()
 

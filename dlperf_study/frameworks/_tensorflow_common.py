@@ -3,12 +3,13 @@
 TensorFlow and Paddle can't share a process: that ends in a segmentation fault. Functions import TensorFlow.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from dlperf_study import models
-from dlperf_study.frameworks import _common, _number_formats, _tensorflow_devices, _tensorflow_precision
+from dlperf_study.frameworks import _common, _number_formats, _tensorflow_devices, _tensorflow_precision, _tuning
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
@@ -18,8 +19,10 @@ from dlperf_study.frameworks._base import (
     model_obstacles,
     unbuilt_levels,
 )
+from dlperf_study.frameworks._number_formats import Output
 from dlperf_study.models._tensorflow_layers import CHANNELS_LAST
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 
 PACKAGES = ("tensorflow-cpu", "tensorflow")
 ENVIRONMENT_PREFIXES = ("TF_CPP_", "TF_ENABLE_", "TF_XLA_", "XLA_")
@@ -33,8 +36,11 @@ LEVELS: Levels = BUILT_LEVELS | {
     "precision": ("fp32", "tf32", "amp_fp16", "amp_bf16"),
     "loss_scaling": ("none", "dynamic", "static"),
     "memory_format": ("nchw", "nhwc"),
+    "cudnn_autotune": _tuning.AUTOTUNING,
     "compiler": ("none", "xla"),
 }
+_ONE_VARIABLE = "TensorFlow's operations, such as ResourceApplyMomentum, update one variable each"
+FUSED_REFUSED = {kernels: f"fused_optimizer {kernels}: {_ONE_VARIABLE}" for kernels in ("fused", "foreach")}
 REFUSED_ON_CPUS = {
     "nchw": "memory_format nchw: on a CPU, TensorFlow's convolutions take nhwc only",
     "amp_fp16": "precision amp_fp16: on a CPU, TensorFlow computes it some hundred times slower than fp32",
@@ -49,9 +55,12 @@ def obstacles(
     refused: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Yield each reason why TensorFlow can't run the configuration."""
-    yield from unbuilt_levels(configuration, levels, settings, refused)
+    yield from unbuilt_levels(configuration, levels, settings, {**FUSED_REFUSED, **refused})
     yield from _number_formats.scaling_obstacles(configuration)
     yield from _number_formats.device_obstacles(configuration, cluster.device)
+    yield from _tuning.device_obstacles(configuration, cluster.device)
+    if configuration.cudnn_autotune != LIBRARYS_CHOICE and configuration.compiler == "xla":
+        yield f"cudnn_autotune {configuration.cudnn_autotune}: XLA tries algorithms by its own xla_gpu_autotune_level"
     yield from model_obstacles(configuration, "tensorflow")
     yield from data_source_obstacles(configuration, "tensorflow")
     if cluster.device == "cpu":
@@ -70,6 +79,7 @@ class TensorflowTrainer:
     exchange_threads: int
     tensor_library = "tensorflow"
     network: Any
+    _first_outputs: list[Output]
     train_step: Callable[[Any], Any]
     graph_of_step: Callable[[Any], Any]
 
@@ -110,9 +120,14 @@ class TensorflowTrainer:
         self.train_step(batch)
         import tensorflow as tf
 
-        observed = _tensorflow_precision.number_formats(self.graph_of_step(batch))
+        self._first_outputs = _tensorflow_precision.outputs(self.graph_of_step(batch))
         with tf.device(self.device):
-            return _number_formats.observed_format(observed, _tensorflow_precision.products)
+            return _number_formats.observed_format(self._first_outputs, _tensorflow_precision.products)
+
+    def tuning(self) -> dict[str, str]:
+        """Return, after the first step, the levels of what tunes TensorFlow; cuDNN is for GPUs only."""
+        levels = {"cudnn_autotune": _tensorflow_devices.autotuning(os.environ)} if _tensorflow_devices.on_gpu() else {}
+        return levels | _tuning.observed_memory_format(self._first_outputs)
 
     def build_network(self) -> Any:
         """Return the network of the configuration, with the same initial parameters on every rank."""

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.metadata import PackageNotFoundError, version
 
 from dlperf_study.frameworks import _number_formats
@@ -18,9 +18,12 @@ from dlperf_study.frameworks._base import (
 from dlperf_study.frameworks._gpu_support import GpuSupport
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES
+from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 
 #: By default TensorFlow takes nearly all memory of a GPU when it starts, so that nothing could be told of its use.
 MEMORY_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
+#: Read by TensorFlow at its first convolution, and by nothing that Python could ask: it is on unless this says 0.
+AUTOTUNING = "TF_CUDNN_USE_AUTOTUNE"
 #: What TensorFlow prints, after the file and the line, of a driver or a library that it can't use.
 _LOG_LINE = re.compile(r"\.cc:\d+\] (.*(?:cuda|GPU).*)", re.IGNORECASE)
 NCCL_PACKAGE = "nvidia-nccl-cu12"
@@ -32,7 +35,14 @@ def environment(configuration: Configuration, cluster: ClusterView, node: int) -
     if cluster.device != "gpu":
         return variables
     variables |= gpu_environment(cluster, node)
+    if configuration.cudnn_autotune != LIBRARYS_CHOICE:
+        variables[AUTOTUNING] = "1" if configuration.cudnn_autotune == "enabled" else "0"
     return variables | _number_formats.environment(configuration, cluster.device) | {MEMORY_GROWTH: "true"}
+
+
+def autotuning(environment: Mapping[str, str]) -> str:
+    """Return whether TensorFlow lets cuDNN try its algorithms, by the environment of its process."""
+    return "disabled" if environment.get(AUTOTUNING, "1").lower() in ("0", "false") else "enabled"
 
 
 def show_own_gpu(environment: MutableMapping[str, str], local_rank: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dlperf_study.frameworks._base import LossScaling
-from dlperf_study.frameworks._number_formats import FIRST_LOSS_SCALE, GROWTH_STEPS, STATIC_LOSS_SCALE
+from dlperf_study.frameworks._number_formats import FIRST_LOSS_SCALE, GROWTH_STEPS, STATIC_LOSS_SCALE, Output
 from dlperf_study.models._tensorflow_layers import CHANNELS_LAST
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.precision import COMPUTED_IN, FULL
@@ -90,21 +90,24 @@ class LossScaler:
         return tf.constant(False)
 
 
-def number_formats(graph: Any) -> list[str]:
-    """Return the number formats of the convolutions in a graph.
-
-    Without convolutions, those of its matrix products.
-    """
-    import tensorflow as tf
+def outputs(graph: Any) -> list[Output]:
+    """Return what a graph says of the outputs of its convolutions; without these, of its matrix products."""
 
     definition = graph.as_graph_def()
     nodes = [*definition.node]
     for function in definition.library.function:
         nodes += function.node_def
     for product in ("Conv2D", "MatMul"):
-        if names := [tf.as_dtype(node.attr["T"].type).name for node in nodes if node.op == product]:
-            return names
+        if observed := [_output(node) for node in nodes if node.op == product]:
+            return observed
     return []
+
+
+def _output(node: Any) -> Output:
+    import tensorflow as tf
+
+    number_format = tf.as_dtype(node.attr["T"].type).name
+    return Output(number_format, node.attr["data_format"].s.decode().lower() if node.op == "Conv2D" else "")
 
 
 def products(images: Any, weights: Any, number_format: str) -> list[Any]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from dlperf_study import models
-from dlperf_study.frameworks import _common, _number_formats, _torch_compiler, _torch_precision
+from dlperf_study.frameworks import _common, _number_formats, _torch_compiler, _torch_precision, _torch_tuning, _tuning
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
     ClusterView,
@@ -27,6 +27,7 @@ from dlperf_study.frameworks._base import (
     unbuilt_levels,
 )
 from dlperf_study.frameworks._gpu_support import GpuSupport, obstacle_of
+from dlperf_study.frameworks._number_formats import Output
 from dlperf_study.frameworks._torch_compiler import CompiledFormats
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES
@@ -40,6 +41,8 @@ LEVELS: Levels = BUILT_LEVELS | {
     "loss_scaling": ("none", "dynamic", "static"),
     "compiler": ("none", *COMPILERS),
     "memory_format": ("nchw", "nhwc"),
+    "cudnn_autotune": _tuning.AUTOTUNING,
+    "fused_optimizer": _torch_tuning.FUSED_OPTIMIZERS,
     "gradient_compression": ("none", "fp16"),
 }
 _NO_O2 = "PyTorch's autocast keeps parameters in float32; the level O2, which does not, is Paddle's"
@@ -60,6 +63,7 @@ def obstacles(
         yield f"servers is {configuration.servers}, but all-reduce has no parameter servers"
     yield from _number_formats.scaling_obstacles(configuration)
     yield from _number_formats.device_obstacles(configuration, cluster.device)
+    yield from _tuning.device_obstacles(configuration, cluster.device)
     if configuration.compiler != "none" and configuration.classifier == "sharded":
         yield f"compiler {configuration.compiler}: a sharded classifier exchanges features inside of what is compiled"
     yield from missing_library(library, version, remedy)
@@ -100,6 +104,8 @@ class TorchTrainer:
 
     exchange_threads: int
     tensor_library = "torch"
+    #: Whether parameters, and so their gradients, have the memory format of images and features too.
+    has_parameters_in_memory_format = True
     train_step: "TrainingStep"
 
     def __init__(self, configuration: Configuration, rank: int, world_size: int, local_rank: int) -> None:
@@ -108,8 +114,12 @@ class TorchTrainer:
         self._configuration = configuration
         self._device = _device(local_rank)
         _torch_precision.set_tf32(configuration)
+        _torch_tuning.set_autotuning(configuration)
         layer = build_layer(configuration, rank, world_size)
-        self._layer = layer.to(self._device, memory_format=_memory_format(configuration))
+        self._layer = layer.to(self._device)
+        if self.has_parameters_in_memory_format:
+            self._layer = self._layer.to(memory_format=_memory_format(configuration))
+        self._first_outputs: list[Output] = []
         self._compiled = CompiledFormats() if configuration.compiler == _torch_compiler.COMPILER else None
         if self._compiled:
             require_compiler(configuration, COMPILERS)
@@ -149,11 +159,18 @@ class TorchTrainer:
         if self._compiled:
             self.train_step(batch)
             _torch_compiler.refuse_further_compilation()
-            number_formats = self._compiled.names
+            self._first_outputs = self._compiled.outputs
         else:
-            with _torch_precision.observed_outputs(self._layer) as number_formats:
+            with _torch_precision.observed_outputs(self._layer) as self._first_outputs:
                 self.train_step(batch)
-        return _number_formats.observed_format(number_formats, _torch_precision.products(self._device))
+        return _number_formats.observed_format(self._first_outputs, _torch_precision.products(self._device))
+
+    def tuning(self) -> dict[str, str]:
+        """Return, after the first step, the levels of what tunes PyTorch; cuDNN is for GPUs only."""
+        levels = {"fused_optimizer": _torch_tuning.optimizer_kernels(self.train_step.optimizer)}
+        if self._device.type == "cuda":
+            levels["cudnn_autotune"] = _torch_tuning.autotuning()
+        return levels | _tuning.observed_memory_format(self._first_outputs)
 
     def loss_scaling(self) -> LossScaling | None:
         """Return the state of loss scaling, or None without it."""
@@ -208,7 +225,8 @@ class TrainingStep:
         device: Any,
         update: Callable[[Any, Any], None],
     ) -> None:
-        self._model, self._optimizer, self._update = model, optimizer, update
+        self.optimizer = optimizer
+        self._model, self._update = model, update
         self.scaler = _torch_precision.LossScaler(configuration, optimizer, device)
         self._autocast = _torch_precision.autocast(configuration, device)
 
@@ -217,9 +235,9 @@ class TrainingStep:
         with self._autocast():
             loss = self._model(*batch)
         self.scaler.scaler.scale(loss).backward()
-        self._update(self._optimizer, self.scaler.scaler)
+        self._update(self.optimizer, self.scaler.scaler)
         self.scaler.update()
-        self._optimizer.zero_grad()
+        self.optimizer.zero_grad()
         return loss.detach()
 
     @contextmanager
@@ -230,7 +248,7 @@ class TrainingStep:
         """
         import torch
 
-        parts, states = (self._model, self._optimizer, self.scaler.scaler), io.BytesIO()
+        parts, states = (self._model, self.optimizer, self.scaler.scaler), io.BytesIO()
         torch.save([part.state_dict() for part in parts], states)
         yield
         states.seek(0)
@@ -256,7 +274,8 @@ def optimizer(configuration: Configuration, layer: Any) -> Any:
     import torch
 
     momentum = _common.MOMENTUM if configuration.optimizer == "momentum" else 0.0
-    return torch.optim.SGD(trainable_parameters(layer), lr=_common.LEARNING_RATE, momentum=momentum)
+    kernels = _torch_tuning.optimizer_arguments(configuration)
+    return torch.optim.SGD(trainable_parameters(layer), lr=_common.LEARNING_RATE, momentum=momentum, **kernels)
 
 
 def trainable_parameters(layer: Any) -> list[Any]:

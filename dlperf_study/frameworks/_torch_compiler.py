@@ -1,4 +1,4 @@
-"""``torch.compile``: the network compiled in place, and the number formats of what was compiled."""
+"""``torch.compile``: the network compiled in place, and the number and memory formats of what was compiled."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,8 @@ from typing import Any
 
 from dlperf_study.frameworks._base import RUN_VARIABLE
 from dlperf_study.frameworks._gpu_support import obstacle_of
+from dlperf_study.frameworks._number_formats import Output
+from dlperf_study.frameworks._torch_precision import observed
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 
@@ -29,10 +31,13 @@ def obstacle() -> str:
 
 
 class CompiledFormats:
-    """Compiles networks in place; ``names`` gets the number format of each product in what is compiled."""
+    """Compiles networks in place; ``outputs`` gets what is observed of each product in what is compiled.
+
+    That is the graph which the compiler gets: on a GPU it may order features in memory as it likes.
+    """
 
     def __init__(self) -> None:
-        self.names: list[str] = []
+        self.outputs: list[Output] = []
 
     def compile(self, layer: Any) -> None:
         """Make a layer compile at its first call.
@@ -47,7 +52,7 @@ class CompiledFormats:
 
         for node in graph.graph.nodes:
             if getattr(node.target, "__name__", "") in PRODUCTS:
-                self.names.append(str(node.meta["example_value"].dtype).removeprefix("torch."))
+                self.outputs.append(observed(node.meta["example_value"]))
         return compile_fx(graph, inputs)
 
 

@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from dlperf_study.frameworks._base import LossScaling
-from dlperf_study.frameworks._number_formats import FIRST_LOSS_SCALE, GROWTH_STEPS, STATIC_LOSS_SCALE
+from dlperf_study.frameworks._number_formats import FIRST_LOSS_SCALE, GROWTH_STEPS, STATIC_LOSS_SCALE, Output
+from dlperf_study.frameworks._torch_tuning import memory_format
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.precision import COMPUTED_IN, FULL
 
@@ -39,6 +40,9 @@ class LossScaler:
 
         self._static = configuration.loss_scaling == "static"
         self._skipped_steps, self._has_updated = 0, False
+        #: A fused update looks itself whether gradients are finite; to ask the device in every step would be a wait.
+        self._found_infinite: Any = 0
+        self._skipped_by_kernels: Any = 0
         scale = STATIC_LOSS_SCALE if self._static else FIRST_LOSS_SCALE
         enabled = configuration.loss_scaling != "none"
         self.scaler = torch.amp.GradScaler(device.type, scale, growth_interval=GROWTH_STEPS, enabled=enabled)
@@ -48,7 +52,8 @@ class LossScaler:
     def update(self) -> None:
         """End a step: adapt the scale, or keep it where it is a constant."""
         self._skipped_steps += not self._has_updated
-        self._has_updated = False
+        self._skipped_by_kernels = self._skipped_by_kernels + self._found_infinite
+        self._has_updated, self._found_infinite = False, 0
         if self._static:
             self.scaler.update(STATIC_LOSS_SCALE)
         else:
@@ -58,28 +63,34 @@ class LossScaler:
         """Return the scale and the number of skipped steps, or None without loss scaling."""
         if not self.scaler.is_enabled():
             return None
-        return LossScaling(self.scaler.get_scale(), self._skipped_steps)
+        return LossScaling(self.scaler.get_scale(), self._skipped_steps + int(self._skipped_by_kernels))
 
-    def _note_update(self, *_: Any) -> None:
+    def _note_update(self, optimizer: Any, *_: Any) -> None:
         self._has_updated = True
+        self._found_infinite = getattr(optimizer, "found_inf", 0)
 
 
 @contextmanager
-def observed_outputs(layer: Any) -> Iterator[list[str]]:
-    """Yield a list that gets the number format of each output of the first convolution of a network.
+def observed_outputs(layer: Any) -> Iterator[list[Output]]:
+    """Yield a list that gets what is observed of each output of the first convolution of a network.
 
     Of a network without convolutions, of its first fully connected layer.
     """
-    names: list[str] = []
+    outputs: list[Output] = []
 
     def observe(_: Any, inputs: Any, output: Any) -> None:
-        names.append(str(output.dtype).removeprefix("torch."))
+        outputs.append(observed(output))
 
     product = _first_product(layer)
     hook = product.register_forward_hook(observe) if product else None
-    yield names
+    yield outputs
     if hook:
         hook.remove()
+
+
+def observed(tensor: Any) -> Output:
+    """Return what is observed of an output."""
+    return Output(str(tensor.dtype).removeprefix("torch."), memory_format(tensor))
 
 
 def products(device: Any) -> Callable[[Any, Any, str], list[Any]]:

@@ -21,8 +21,6 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     if configuration.classifier == "sharded":
         yield "a sharded classifier exchanges features by torch.distributed, which Horovod does not start"
-    if configuration.memory_format != "nchw":
-        yield f"memory_format {configuration.memory_format}: Horovod exchanges contiguous gradients only"
     if configuration.hierarchical and cluster.device != "gpu":
         yield "hierarchical is for NCCL and MPI; gloo, which exchanges between CPUs, ignores it"
     yield from _torch_common.obstacles(configuration, cluster, version, "horovod", "make horovod", _horovod.SETTINGS)
@@ -45,6 +43,8 @@ class HorovodTrainer(TorchTrainer):
 
     #: Horovod's own, and one of gloo that moves bytes.
     exchange_threads = 2
+    #: Horovod refuses gradients that are not contiguous. cuDNN then orders the weights anew in every step.
+    has_parameters_in_memory_format = False
 
     def __init__(self, configuration: Configuration) -> None:
         _horovod.show_gpus_of_node(os.environ)

@@ -6,7 +6,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from dlperf_study.frameworks import _common, _number_formats, _paddle_common, _paddle_compiler, _paddle_precision
+from dlperf_study.frameworks import (
+    _common,
+    _number_formats,
+    _paddle_common,
+    _paddle_compiler,
+    _paddle_precision,
+    _paddle_tuning,
+    _tuning,
+)
 from dlperf_study.frameworks._allocators import PaddleAllocator
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
@@ -27,6 +35,7 @@ from dlperf_study.frameworks._base import (
     require_compiler,
     unbuilt_levels,
 )
+from dlperf_study.frameworks._number_formats import Output
 from dlperf_study.models._base import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
@@ -42,6 +51,8 @@ LEVELS: Levels = BUILT_LEVELS | {
     "loss_scaling": ("none", "dynamic", "static"),
     "compiler": ("none", *COMPILERS),
     "memory_format": ("nchw", "nhwc"),
+    "cudnn_autotune": _tuning.AUTOTUNING,
+    "fused_optimizer": _paddle_tuning.FUSED_OPTIMIZERS,
 }
 #: Without them Paddle trains on every GPU that it sees. An empty list alone is one GPU without a name for its launcher;
 #: with the second variable the launcher counts the devices that Paddle sees, and starts ranks for CPUs.
@@ -56,6 +67,7 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
         yield f"servers is {configuration.servers}, but all-reduce has no parameter servers"
     yield from missing_library("paddlepaddle", version)
     yield from _paddle_precision.obstacles(configuration, cluster.device)
+    yield from _paddle_tuning.obstacles(configuration, cluster.device)
     yield from unbuilt_levels(configuration, LEVELS, settings=("fusion_mib",))
     yield from model_obstacles(configuration, "paddle")
     yield from data_source_obstacles(configuration, "paddle")
@@ -123,6 +135,8 @@ class CollectiveTrainer:
             _join(self.rank)
         self._configuration = configuration
         _paddle_precision.set_tf32(configuration)
+        _paddle_tuning.set_autotuning(configuration)
+        self._first_outputs: list[Output] = []
         layer = _paddle_common.build_layer(configuration)
         optimizer = _optimizer(configuration, trainable_parameters(layer))
         self._layer, self._optimizer = _paddle_precision.decorated(configuration, layer, optimizer)
@@ -149,9 +163,16 @@ class CollectiveTrainer:
 
     def first_step(self, batch: tuple[Any, Any]) -> str:
         """Do the first step; return the number format in which its first convolution computed."""
-        with _paddle_precision.observed_outputs(self._layer) as number_formats:
+        with _paddle_precision.observed_outputs(self._layer) as self._first_outputs:
             self.train_step(batch)
-        return _number_formats.observed_format(number_formats, _paddle_precision.products)
+        return _number_formats.observed_format(self._first_outputs, _paddle_precision.products)
+
+    def tuning(self) -> dict[str, str]:
+        """Return, after the first step, the levels of what tunes Paddle; cuDNN is for GPUs only."""
+        levels = {"fused_optimizer": _paddle_tuning.parameter_update(self._optimizer)}
+        if _paddle_common.on_gpu():
+            levels["cudnn_autotune"] = _paddle_tuning.autotuning()
+        return levels | _tuning.observed_memory_format(self._first_outputs)
 
     def train_step(self, batch: tuple[Any, Any]) -> Any:
         """Do one step; the exchange runs inside ``backward``."""
@@ -268,7 +289,9 @@ def _optimizer(configuration: Configuration, parameters: Any) -> Any:
     import paddle
 
     if configuration.optimizer == "momentum":
-        return paddle.optimizer.Momentum(_common.LEARNING_RATE, _common.MOMENTUM, parameters=parameters)
+        is_fused = configuration.fused_optimizer == "fused"
+        rates = (_common.LEARNING_RATE, _common.MOMENTUM)
+        return paddle.optimizer.Momentum(*rates, parameters=parameters, use_multi_tensor=is_fused)
     return paddle.optimizer.SGD(_common.LEARNING_RATE, parameters=parameters)
 
 

@@ -192,6 +192,10 @@ class ParameterServerTrainer:
             self._client.finish_step()
         return str(np.asarray(output).dtype)
 
+    def tuning(self) -> dict[str, str]:
+        """Return nothing: on CPUs, with servers that update, there is nothing to tune."""
+        return {}
+
     def loss_scaling(self) -> None:
         """Return nothing: losses are not scaled in float32."""
 

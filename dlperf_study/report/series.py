@@ -29,6 +29,8 @@ _LABEL_COLUMNS = ["identity", "world_size", "nodes", "servers"]
 _GROUP_COLUMNS = ("framework", "model", "nodes", "servers", "world_size", "is_reference")
 #: What the level ``none`` of a parameter is called.
 _NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled", "image_set": "made-up images"}
+#: Parameters whose levels say nothing alone.
+_WITH_LABEL = ("cudnn_autotune", "fused_optimizer")
 #: What may distinguish the published lines of one table.
 _OF_PUBLISHED_LINES = (
     *("program", "mode", "servers", "batch_per_device", "precision"),
@@ -134,7 +136,7 @@ def level_label(factor: str, value: Any) -> str:
         return "uncompressed gradients" if value == "none" else f"{display_name(value)} gradients"
     if value == "none" and factor in _NONE_OF:
         return _NONE_OF[factor]
-    if isinstance(value, str) and value not in {"none", "replicated"}:
+    if isinstance(value, str) and value not in {"none", "replicated"} and factor not in _WITH_LABEL:
         return display_name(value)
     return f"{COLUMNS[factor].label} {level_name(factor, value)}"
 

@@ -10,6 +10,8 @@ PLAN, NETWORK, SELFTEST = Scope.PLAN, Scope.NETWORK, Scope.SELFTEST
 #: week before anybody notices.
 MAX_NODES, MAX_DEVICES_PER_NODE = 10_000, 4_096
 MAX_BATCH = 1_000_000
+#: The level of what a library decides if nobody tells it.
+LIBRARYS_CHOICE = "default"
 SELFTEST_ONLY = "for studies of the [self-test](selftest.md) only"
 
 
@@ -100,8 +102,17 @@ class TrainingParameters:
         "Memory format",
         "order of the dimensions of images and features in memory",
         levels=("nchw", "nhwc"),
-        note="`nhwc` (channels last): PyTorch without Horovod, Paddle for networks that pool to one pixel before the "
-        "first linear layer, and TensorFlow, which has no other on CPUs",
+        note="`nhwc` (channels last): PyTorch, Horovod, Paddle for networks that pool to one pixel before the first "
+        "linear layer, and TensorFlow, which has no other on CPUs",
+    )
+    cudnn_autotune: str = parameter(
+        LIBRARYS_CHOICE,
+        "cuDNN autotuning",
+        "whether each convolution tries the algorithms of cuDNN and keeps the fastest; default: the library's own "
+        "choice",
+        default_name="by default",
+        levels=(LIBRARYS_CHOICE, "enabled", "disabled"),
+        note="GPUs only",
     )
     gradient_compression: str = parameter(
         "none",
@@ -136,6 +147,15 @@ class TrainingParameters:
     )
     optimizer: str = parameter(
         "sgd", "Optimizer", "rule of the update", levels=("sgd", "momentum"), note="with servers `sgd` only"
+    )
+    fused_optimizer: str = parameter(
+        LIBRARYS_CHOICE,
+        "Parameter update",
+        "calls of the library in an update: one for all parameters (fused), one for each operation on all of them "
+        "(foreach), or those of one parameter after the other (for_loop); default: the library's own choice",
+        default_name="by default",
+        levels=(LIBRARYS_CHOICE, "fused", "foreach", "for_loop"),
+        note="`foreach`: PyTorch and Horovod; `fused`: these, and Paddle's `momentum` without servers",
     )
     data_source: str = parameter(
         "synthetic_device",

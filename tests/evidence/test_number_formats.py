@@ -44,7 +44,7 @@ def test_a_log_from_before_the_precision_was_observed_is_read(tmp_path: Path) ->
     requested = configuration()
     paths = write_run(StudyPaths(tmp_path), requested, 1)
     first, *lines = rank_lines(requested, 0, 1, Recipe())
-    added = ("computed_in", "first_steps", "first_steps_seconds")
+    added = ("computed_in", "first_steps", "first_steps_seconds", "tuning")
     write_lines(paths.rank_log(0), [{name: value for name, value in first.items() if name not in added}, *lines])
     assert read_run(paths).completed
 
@@ -59,6 +59,18 @@ def test_a_log_from_before_the_precision_was_observed_is_read(tmp_path: Path) ->
         ({}, {-1: {"loss_scale": 512.0}}, "the ranks ended with different loss scales (1024.0, 512.0)"),
         ({}, {TRAINING: {"skipped_steps": 4}}, "skipped different numbers of steps of window training (1, 4)"),
         ({}, {TRAINING: {"skipped_steps": 21}}, "window training skipped 21 steps, but trained 20"),
+        ({}, {0: {"tuning": {"memory_format": "nhwc"}}}, "rank 1: memory_format is nchw, but the library has nhwc"),
+        ({}, {0: {"tuning": {"fused_optimizer": "fused"}}}, "rank 1 is tuned as {'fused_optimizer': 'fused'}, but"),
+        (
+            {"fused_optimizer": "fused"},
+            {0: {"tuning": {}}},
+            "fused, but the library has none that could be observed",
+        ),
+        (
+            {},
+            {0: {"tuning": {"cudnn_autotune": "on"}}},
+            "cudnn_autotune is 'on'; the choices are 'enabled' or 'disabled'",
+        ),
         ({"loss_scaling": "none"}, {}, "loss_scaling is none, but rank 0 ended with 1024.0"),
         ({"precision": "amp_bf16_o2"}, {}, "amp_bf16_o2, which computes in bfloat16, but rank 0 computed in float16"),
     ],

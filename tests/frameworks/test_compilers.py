@@ -12,6 +12,7 @@ from dlperf_study.errors import UnsupportedError
 from dlperf_study.evidence.rank_log import read_rank_log
 from dlperf_study.frameworks import _torch_compiler
 from dlperf_study.frameworks._base import RUN_VARIABLE, require_compiler
+from dlperf_study.frameworks._number_formats import Output
 from dlperf_study.models._torch_layers import cross_entropy_module
 from dlperf_study.paths import StudyPaths
 from tests.command_line import LIMIT_SECONDS
@@ -56,7 +57,7 @@ def test_what_is_compiled_tells_its_number_format(monkeypatch: pytest.MonkeyPatc
     labels = torch.zeros(1, dtype=torch.int64)
     with torch.autocast("cpu", torch.bfloat16):
         layer(torch.ones(1, 3, 8, 8), labels)
-    assert formats.names == ["bfloat16", "bfloat16"]
+    assert formats.outputs == [Output("bfloat16", "nchw"), Output("bfloat16")]
     monkeypatch.setattr("torch._dynamo.config.error_on_recompile", False)
     _torch_compiler.refuse_further_compilation()
     with pytest.raises(torch._dynamo.exc.RecompileError):

@@ -114,7 +114,6 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
             replace(DDP, hierarchical=True),
             "hierarchical is true, but none of torch_ddp, mobilenet_v2 and synthetic_device has such a setting",
         ),
-        (replace(HOROVOD, memory_format="nhwc"), "Horovod exchanges contiguous gradients only"),
         (replace(HOROVOD, hierarchical=True), "gloo, which exchanges between CPUs, ignores it"),
         (replace(HOROVOD, **SHARDED), "which Horovod does not start"),
         (replace(HOROVOD_TENSORFLOW, servers=1), "all-reduce has no parameter servers"),
@@ -159,7 +158,8 @@ BUILT = [
         MIRRORED,
         replace(MIRRORED, precision="amp_bf16", compiler="xla", fusion_mib=0),
     ),
-    *(HOROVOD, replace(HOROVOD, gradient_compression="fp16", fusion_mib=0, cycle_time_ms=0.0)),
+    *(HOROVOD, replace(HOROVOD, memory_format="nhwc", fused_optimizer="fused")),
+    replace(HOROVOD, gradient_compression="fp16", fusion_mib=0, cycle_time_ms=0.0),
 ]
 
 

@@ -18,6 +18,7 @@ from dlperf_study.frameworks._number_formats import (
     FIRST_LOSS_SCALE,
     STATIC_LOSS_SCALE,
     WITHOUT_TF32,
+    Output,
     format_of_float32,
     observed_format,
 )
@@ -77,10 +78,10 @@ def test_the_output_of_a_layer_tells_its_number_format(precision: str, expected:
 
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 2))
     autocast = _torch_precision.autocast(configuration(precision=precision), torch.device("cpu"))
-    with _torch_precision.observed_outputs(network) as names, autocast():
+    with _torch_precision.observed_outputs(network) as outputs, autocast():
         network(torch.ones(1, 3, 2, 2))
     network(torch.ones(1, 3, 2, 2))
-    assert names == [expected]
+    assert outputs == [Output(expected)]
 
 
 def test_a_network_that_multiplies_nothing_has_no_known_precision() -> None:
@@ -95,9 +96,9 @@ def test_paddle_computes_in_float32_on_a_cpu_whatever_it_is_asked_for() -> None:
     network = paddle.nn.Sequential(paddle.nn.Conv2D(3, 2, 3))
     autocast = _paddle_precision.autocast(configuration(precision="amp_bf16"))
     observed, warned = _paddle_precision.observed_outputs(network), pytest.warns(UserWarning, match=CPU_REASON)
-    with warned, observed as names, autocast():
+    with warned, observed as outputs, autocast():
         network(paddle.ones([1, 3, 8, 8]))
-    assert names == ["float32"]
+    assert outputs == [Output("float32", "nchw")]
 
 
 @pytest.fixture

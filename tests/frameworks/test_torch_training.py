@@ -114,9 +114,9 @@ MIXED = {"precision": "amp_bf16", "optimizer": "momentum"} | COMPRESSED | BY_TIM
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("torch_ddp", MIXED | {"memory_format": "nhwc"}),
+        ("torch_ddp", MIXED | {"memory_format": "nhwc", "fused_optimizer": "foreach"}),
         ("torch_ddp", SHARDED),
-        ("horovod_torch", MIXED | {"cycle_time_ms": 2.5}),
+        ("horovod_torch", MIXED | {"cycle_time_ms": 2.5, "memory_format": "nhwc", "fused_optimizer": "fused"}),
     ],
 )
 def test_other_levels_train_two_ranks_alike(tmp_path: Path, name: str, changes: dict[str, Any]) -> None:
@@ -125,6 +125,10 @@ def test_other_levels_train_two_ranks_alike(tmp_path: Path, name: str, changes: 
     assert [window.steps for window in one.windows.values()] == [window.steps for window in two.windows.values()]
     computed_in = "bfloat16" if "precision" in changes else "float32"
     assert [log.facts["computed_in"] for log in (one, two)] == [computed_in] * 2
+    tuning = {name: changes[name] for name in ("memory_format", "fused_optimizer") if name in changes}
+    assert (
+        one.facts["tuning"] == two.facts["tuning"] == {"memory_format": "nchw", "fused_optimizer": "for_loop"} | tuning
+    )
     if "gradient_compression" in changes:
         assert one.windows["exchange"].bytes == one.facts["gradient_bytes"] == 2 * PARAMETERS
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]

@@ -73,6 +73,9 @@ class CountingTrainer:
         self._step("first")
         return "float32"
 
+    def tuning(self) -> dict[str, str]:
+        return {"fused_optimizer": "for_loop"}
+
     def loss_scaling(self) -> LossScaling | None:
         return None
 
@@ -216,6 +219,7 @@ def test_the_log_says_in_what_was_computed_and_which_steps_loss_scaling_skipped(
 
     log = read_rank_log(measured(Overflowing(), tmp_path))
     assert log.facts["computed_in"] == "float32"
+    assert log.facts["tuning"] == {"fused_optimizer": "for_loop"}
     assert (log.facts["first_steps"], log.facts["first_steps_seconds"] >= STEP_SECONDS) == (1, True)
     skipped_steps = {name: window.skipped_steps for name, window in log.windows.items()}
     computation = {"computation_before": 1, "training": 1, "computation_after": 1}
