@@ -1,8 +1,10 @@
 """Images per second of each data source alone, against a bare loop over the library's own loader, side by side.
 
-The bare loop decodes and makes samples by the same code, with the loader's own batches, order and worker processes:
-what differs is what this project adds. Both take turns in one process, a new one for each comparison. Noise only ever
-makes a turn slower, so the ratio is that of the upper quartiles. Batches that wait when a turn begins are not counted.
+The bare loop decodes and makes samples by the same code, with the loader's own batches, order and as many workers: what
+differs is what this project adds. That of ``tf.data`` draws its cuts itself, too. A producer over ZeroMQ is compared
+with the Python queue: each decodes in one thread. Both take turns in one process, a new one for each comparison. Noise
+only ever makes a turn slower, so the ratio is that of the upper quartiles. Batches that wait when a turn begins are not
+counted.
 """
 
 import os
@@ -20,10 +22,13 @@ from typing import Any
 
 from dlperf_study import data_sources
 from dlperf_study.cluster.software import software, training_libraries
+from dlperf_study.data_sources._augmentation import AREA, RATIO
 from dlperf_study.data_sources._base import Consumer
 from dlperf_study.data_sources._host_batches import host_samples
 from dlperf_study.data_sources._made_up_samples import MadeUpSamples
 from dlperf_study.data_sources._samples import Samples
+from dlperf_study.data_sources._tensorflow_loaders import augmented, decoded
+from dlperf_study.data_sources.files import PREFETCH_BATCHES, WORKERS
 from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
 from dlperf_study.image_sets.photographs import make_photographs
 from dlperf_study.study.configuration import Configuration
@@ -57,7 +62,7 @@ class Comparison:
 
 
 COMPARISONS = (
-    *(Comparison("files", library, "photographs") for library in ("paddle", "torch")),
+    *(Comparison("files", library, "photographs") for library in ("paddle", "torch", "tensorflow")),
     *(Comparison("python_dataset", library) for library in ("paddle", "torch")),
     *(Comparison("synthetic_host", library, reference="random numbers") for library in ("paddle", "torch")),
     *(Comparison("python_queue", library) for library in ("paddle", "torch")),
@@ -145,8 +150,11 @@ def reference_of(comparison: Comparison) -> Delivery:
         return partial(delivery_of, configuration_of("python_queue", comparison), comparison.library)
     if comparison.reference == "random numbers":
         return partial(random_numbers, comparison.library)
-    workers = 2 if comparison.source == "files" else 1
+    workers = WORKERS if comparison.source == "files" else 1
     samples = host_samples(configuration_of(comparison.source, comparison))
+    if comparison.library == "tensorflow":
+        assert isinstance(samples, Samples)
+        return partial(bare_tensorflow, samples, workers)
     return partial(bare_loader, samples, comparison.library, workers)
 
 
@@ -179,6 +187,34 @@ def bare_loader(samples: Samples | MadeUpSamples, library: str, workers: int) ->
     yield lambda: next(batches)
     end_workers = getattr(batches, "_try_shutdown_all", None) or batches._shutdown_workers
     end_workers()
+
+
+@contextmanager
+def bare_tensorflow(samples: Samples, workers: int) -> Iterator[NextBatch]:
+    """Start tf.data as anybody would: the cuts are its own."""
+    import tensorflow as tf
+
+    images: Any = samples.image_set
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = workers
+    files = tf.data.Dataset.from_tensor_slices((images.files, images.labels)).shuffle(len(images.files)).repeat()
+    loaded = files.map(partial(tensorflow_sample, samples.size), num_parallel_calls=workers)
+    batches = iter(loaded.batch(BATCH).prefetch(PREFETCH_BATCHES).with_options(options))
+    yield lambda: next(batches)
+
+
+def tensorflow_sample(size: int, file: Any, label: Any) -> tuple[Any, Any]:
+    """Return a random cut of an image, as TensorFlow draws it, and the label."""
+    import tensorflow as tf
+
+    image = decoded(file)
+    shape, no_boxes = tf.shape(image), tf.zeros([1, 0, 4])
+    corner, extent, _ = tf.image.sample_distorted_bounding_box(
+        shape, no_boxes, aspect_ratio_range=RATIO, area_range=AREA, use_image_if_no_bounding_boxes=True
+    )
+    top_left, bottom_right = corner[:2], corner[:2] + extent[:2]
+    box = tf.cast(tf.concat([top_left[::-1], bottom_right[::-1]], 0), tf.float32)
+    return augmented(image, size, box, tf.random.uniform([]) < 0.5), label
 
 
 @contextmanager

@@ -18,18 +18,20 @@ LARGEST_VALUE = 255
 Box = tuple[float, float, float, float]
 
 
-def augmented(image: Any, size: int, generator: Any, out: Any) -> None:
-    """Write a random crop of a Pillow image, scaled, perhaps mirrored, and normalised, to ``out``.
-
-    ``out`` is float32 [3, size, size].
-    """
+def augmented(image: Any, size: int, generator: Any) -> Any:
+    """Return a random crop of a Pillow image, scaled and perhaps mirrored: 8-bit pixels [size, size, 3]."""
     import numpy as np
     from PIL.Image import Resampling
 
     box, is_mirrored = random_draws(image.width, image.height, generator)
     pixels = np.asarray(image.resize((size, size), Resampling.BILINEAR, box))
-    if is_mirrored:
-        pixels = pixels[:, ::-1]
+    return pixels[:, ::-1] if is_mirrored else pixels
+
+
+def normalise(pixels: Any, out: Any) -> None:
+    """Write 8-bit pixels [S, S, 3], normalised, to ``out``, float32 [3, S, S]."""
+    import numpy as np
+
     for channel, (scale, offset) in enumerate(normalisation()):
         np.multiply(pixels[..., channel], scale, out=out[channel], casting="unsafe")
         out[channel] += offset

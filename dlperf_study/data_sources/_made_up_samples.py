@@ -28,22 +28,35 @@ class MadeUpSamples:
 
     def __getitem__(self, position: int) -> tuple[Any, Any]:
         """Return image [3, S, S] float32 of mean 0 and variance 1, and label [] int64."""
+        import numpy as np
+
         index = position % len(self._labels)
-        return normalised(self._images[index]), self._labels[index]
+        pixels = self._images[index]
+        image = np.empty(pixels.shape, dtype=np.float32)
+        normalise(pixels, image)
+        return image, self._labels[index]
 
     def batch(self, positions: range) -> Batch:
         """Return images [N, 3, S, S] float32 and labels [N] int64."""
         import numpy as np
 
+        pixels, labels = self.pixel_batch(positions)
+        images = np.empty(pixels.shape, dtype=np.float32)
+        normalise(pixels, images)
+        return images, labels
+
+    def pixel_batch(self, positions: range) -> Batch:
+        """Return pixels [N, 3, S, S] uint8, not yet normalised, and labels [N] int64."""
+        import numpy as np
+
         indices = np.asarray(positions) % len(self._labels)
-        return normalised(self._images[indices]), self._labels[indices]
+        return self._images[indices], self._labels[indices]
 
 
-def normalised(pixels: Any) -> Any:
-    """Return 8-bit values as float32 of mean 0 and variance 1."""
+def normalise(pixels: Any, out: Any) -> None:
+    """Write 8-bit values to ``out``, float32 of the same shape, with mean 0 and variance 1."""
     import numpy as np
 
-    values = pixels.astype(np.float32)
-    values -= np.float32(MEAN)
-    values /= np.float32(DEVIATION)
-    return values
+    np.copyto(out, pixels)
+    out -= np.float32(MEAN)
+    out /= np.float32(DEVIATION)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dlperf_study.data_sources._augmentation import augmented, random_draws
+from dlperf_study.data_sources._augmentation import augmented, normalise, random_draws
 from dlperf_study.data_sources._base import Batch, Consumer
 from dlperf_study.image_sets.image_set import FOLDER_VARIABLE, ImageSet
 from dlperf_study.image_sets.opening import open_image_set
@@ -34,7 +34,9 @@ class Samples:
         import numpy as np
 
         image = np.empty((3, self.size, self.size), dtype=np.float32)
-        return image, self._write(position, image)
+        pixels, label = self._pixels(position)
+        normalise(pixels, image)
+        return image, label
 
     def batch(self, positions: range) -> Batch:
         """Return images [N, 3, S, S] float32 and labels [N] int64; raises ImageSetError as for one sample."""
@@ -43,14 +45,25 @@ class Samples:
         images = np.empty((len(positions), 3, self.size, self.size), dtype=np.float32)
         labels = np.empty(len(positions), dtype=np.int64)
         for row, position in enumerate(positions):
-            labels[row] = self._write(position, images[row])
+            pixels, labels[row] = self._pixels(position)
+            normalise(pixels, images[row])
         return images, labels
 
-    def _write(self, position: int, image: Any) -> Any:
-        """Write the image of a position to an array; return its label."""
+    def pixel_batch(self, positions: range) -> Batch:
+        """Return pixels [N, S, S, 3] uint8, not yet normalised, and labels [N] int64; raises ImageSetError too."""
+        import numpy as np
+
+        batch = np.empty((len(positions), self.size, self.size, 3), dtype=np.uint8)
+        labels = np.empty(len(positions), dtype=np.int64)
+        for row, position in enumerate(positions):
+            batch[row], labels[row] = self._pixels(position)
+        return batch, labels
+
+    def _pixels(self, position: int) -> tuple[Any, Any]:
+        """Return the pixels of a position [S, S, 3] uint8, and the label."""
         index = self.index(position)
-        augmented(self.image_set.image(index), self.size, self._generator(position), image)
-        return self.image_set.labels[index]
+        pixels = augmented(self.image_set.image(index), self.size, self._generator(position))
+        return pixels, self.image_set.labels[index]
 
     def draws(self, position: int, width: int, height: int) -> tuple[Any, Any]:
         """Return which box [4] of the image at a position is cut out, and whether it is mirrored."""

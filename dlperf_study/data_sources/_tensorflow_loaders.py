@@ -89,16 +89,23 @@ def _image_sample(samples: Samples, is_encoded: bool) -> Callable[[Any, Any, Any
     def sample(position: Any, label: Any, content: Any) -> tuple[Any, Any]:
         image = content
         if is_encoded:
-            image = tf.io.decode_jpeg(tf.io.read_file(content), channels=3, dct_method="INTEGER_ACCURATE")
+            image = decoded(content)
         height, width = tf.unstack(tf.shape(image)[:2])
         draws = tf.numpy_function(samples.draws, [position, width, height], (tf.float64, tf.bool))
         box, is_mirrored = tf.ensure_shape(draws[0], [4]), tf.ensure_shape(draws[1], [])
-        return _augmented(image, samples.size, tf.cast(box, tf.float32), is_mirrored), label
+        return augmented(image, samples.size, tf.cast(box, tf.float32), is_mirrored), label
 
     return sample
 
 
-def _augmented(image: Any, size: int, box: Any, is_mirrored: Any) -> Any:
+def decoded(file: Any) -> Any:
+    """Return the pixels of a JPEG: uint8 [height, width, 3]."""
+    import tensorflow as tf
+
+    return tf.io.decode_jpeg(tf.io.read_file(file), channels=3, dct_method="INTEGER_ACCURATE")
+
+
+def augmented(image: Any, size: int, box: Any, is_mirrored: Any) -> Any:
     """Return the box of an image, scaled, perhaps mirrored, and normalised: float32 [3, size, size]."""
     import tensorflow as tf
 

@@ -1,56 +1,72 @@
 """Batches that a process of its own makes and sends over ZeroMQ, from the same node or from another one.
 
-Each rank has a producer. It sends every batch as two raw buffers, without a copy; as many batches as
-``prefetch_batches`` may wait for their step.
+Each rank has a producer. It decodes and cuts out the images of every batch, and sends their 8-bit pixels and the labels
+as two raw buffers, without a copy. A thread of the rank receives them and normalises them, which takes a quarter of the
+bytes over the connection; as many batches as ``prefetch_batches`` may wait for their step.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from itertools import cycle
 from typing import Any
 
 from dlperf_study.data_sources._base import Batch, Consumer, DataSource
-from dlperf_study.data_sources._host_batches import host_batches
+from dlperf_study.data_sources._host_batches import pixel_batches, pixel_format
 from dlperf_study.data_sources._producers import endpoint_of
+from dlperf_study.data_sources._queued_batches import QueuedBatches
 from dlperf_study.errors import RunError
 from dlperf_study.study.configuration import Configuration
 
 PREFETCH_BATCHES = 4
-#: How long a step waits for a batch: a producer that died is noticed sooner, by the guard of its node.
+#: How long a rank waits for a batch: a producer that died is noticed sooner, by the guard of its node.
 PATIENCE_SECONDS = 120
 #: ZeroMQ keeps at least one message at each end.
-SENT_AHEAD = 1
+SENT_AHEAD = RECEIVED_AHEAD = 1
 
 
-class ReceivedBatches:
-    """What the producer of a rank sends; images and labels are views of the messages."""
+def open_connection(configuration: Configuration, consumer: Consumer) -> QueuedBatches:
+    """Start the thread of a rank, and connect it to the producer of the rank."""
+    import zmq
 
-    def __init__(self, configuration: Configuration, consumer: Consumer) -> None:
-        import zmq
+    context = zmq.Context()
+    batches = received_batches(context, configuration, endpoint_of(consumer.rank))
+    # A context that is ended ends every wait of its sockets, and then waits until they are closed.
+    return QueuedBatches(DATA_SOURCE.name, batches, depth(configuration), interrupt=context.term)
 
-        size, count = configuration.image_size, configuration.batch_per_device
-        self._shape = (count, 3, size, size)
-        self._endpoint = endpoint_of(consumer.rank)
-        self._context = zmq.Context()
-        self._socket = self._context.socket(zmq.PULL)
-        self._socket.rcvhwm = int(DATA_SOURCE.setting(configuration, "prefetch_batches"))
-        self._socket.rcvtimeo = round(1000 * PATIENCE_SECONDS)
-        self._socket.connect(f"tcp://{self._endpoint}")
 
-    def next(self) -> Batch:
-        """Wait for the next message; raises RunError if none arrives in time."""
-        import numpy as np
-        import zmq
+def received_batches(context: Any, configuration: Configuration, endpoint: str) -> Generator[Batch, None, None]:
+    """Yield what a producer sends, normalised; raises RunError if nothing arrives in time."""
+    import numpy as np
+    import zmq
 
-        try:
-            images, labels = self._socket.recv_multipart(copy=False)
-        except zmq.Again:
-            raise RunError(f"the producer at {self._endpoint} sent no batch for {PATIENCE_SECONDS} s") from None
-        # The arrays keep the messages in which their values are.
-        pixels = np.frombuffer(images.buffer, dtype=np.float32).reshape(self._shape)
-        return pixels, np.frombuffer(labels.buffer, dtype=np.int64)
+    count, pixel = configuration.batch_per_device, pixel_format(configuration)
+    buffers = cycle(image_buffers(configuration))
+    with context.socket(zmq.PULL) as socket:
+        socket.rcvhwm, socket.rcvtimeo = RECEIVED_AHEAD, round(1000 * PATIENCE_SECONDS)
+        socket.connect(f"tcp://{endpoint}")
+        while True:
+            try:
+                pixels, labels = socket.recv_multipart(copy=False)
+            except zmq.Again:
+                raise RunError(f"the producer at {endpoint} sent no batch for {PATIENCE_SECONDS} s") from None
+            images = next(buffers)
+            received = np.frombuffer(pixels.buffer, dtype=np.uint8).reshape(count, *pixel.shape)
+            # One image after the other: its pixels stay in the cache of the processor for all three colours.
+            for of_image, image in zip(received, images, strict=True):
+                pixel.normalise(of_image, image)
+            # The array keeps the message in which its values are.
+            yield images, np.frombuffer(labels.buffer, dtype=np.int64)
 
-    def close(self) -> None:
-        """Close the connection; batches that were not received are dropped."""
-        self._context.destroy(linger=0)
+
+def image_buffers(configuration: Configuration) -> list[Any]:
+    """Return memory for the batches of the queue, the one that is trained on, and the one that is being written.
+
+    New memory for every batch would cost more than normalising does.
+    """
+    import numpy as np
+
+    size = configuration.image_size
+    shape = (configuration.batch_per_device, 3, size, size)
+    return [np.empty(shape, dtype=np.float32) for _ in range(depth(configuration) + 2)]
 
 
 def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
@@ -66,18 +82,23 @@ def produce(configuration: Configuration, consumer: Consumer, endpoint: str) -> 
     socket: Any = zmq.Context().socket(zmq.PUSH)
     socket.sndhwm = SENT_AHEAD
     socket.bind(f"tcp://{endpoint}")
-    for images, labels in host_batches(configuration, consumer):
-        socket.send_multipart([images, labels], copy=False)
+    for pixels, labels in pixel_batches(configuration, consumer):
+        socket.send_multipart([pixels, labels], copy=False)
+
+
+def depth(configuration: Configuration) -> int:
+    """Return how many batches the queue of the rank holds."""
+    return int(DATA_SOURCE.setting(configuration, "prefetch_batches"))
 
 
 def batches_ahead(configuration: Configuration) -> int:
-    """Return how many batches both ends keep, with one more in the buffers of the connection."""
-    return int(DATA_SOURCE.setting(configuration, "prefetch_batches")) + SENT_AHEAD + 1
+    """Return how many are in the queue, in the hands of its thread, at both ends of ZeroMQ and in the connection."""
+    return depth(configuration) + 1 + RECEIVED_AHEAD + SENT_AHEAD + 1
 
 
 DATA_SOURCE = DataSource(
     name="zmq",
-    open=ReceivedBatches,
+    open=open_connection,
     obstacles=obstacles,
     produce=produce,
     batches_ahead=batches_ahead,

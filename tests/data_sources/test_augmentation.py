@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dlperf_study.data_sources._augmentation import AREA, RATIO, augmented, random_box
+from dlperf_study.data_sources._augmentation import AREA, RATIO, augmented, normalise, random_box
 
 
 @pytest.mark.parametrize(("width", "height"), [(400, 350), (32, 32), (500, 40), (40, 500), (1, 1)])
@@ -39,7 +39,7 @@ def test_a_sample_is_its_part_scaled_perhaps_mirrored_and_normalised() -> None:
     image, mirrored = Image.fromarray(pixels), 0
     for seed in range(40):
         sample = np.empty((3, 16, 16), np.float32)
-        augmented(image, 16, np.random.default_rng(seed), sample)
+        normalise(augmented(image, 16, np.random.default_rng(seed)), sample)
         box = random_box(40, 30, np.random.default_rng(seed))
         scaled = np.asarray(image.resize((16, 16), Image.Resampling.BILINEAR, box), dtype=np.float64) / 255
         expected = ((scaled - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)).transpose(2, 0, 1)

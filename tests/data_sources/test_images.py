@@ -1,6 +1,8 @@
 """Sources that read images: the same samples from each, divided among the ranks."""
 
 import hashlib
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -138,3 +140,25 @@ def test_a_producer_that_is_not_there_ends_the_wait(monkeypatch: pytest.MonkeyPa
     batches = _open("zmq", configuration(), Consumer(0, 1, "none"))
     with closing(batches), pytest.raises(RunError, match=message):
         batches.next()
+
+
+def test_a_received_batch_stays_as_it_is_until_the_next_is_requested(folder: Path) -> None:
+    """The memory of batches is used again, and the queue is full before each is compared."""
+    requested = configuration(data_source="zmq", prefetch_batches=1, **READING)
+    expected = host_batches(requested, Consumer(0, 2, "none"))
+    with opened("zmq", prefetch_batches=1) as batches:
+        for images, labels in islice(expected, 2 * BATCHES):
+            received = batches.next()
+            time.sleep(0.05)
+            assert np.array_equal(received[0], images)
+            assert np.array_equal(received[1], labels)
+
+
+@pytest.mark.timeout(20)
+def test_a_rank_that_waits_for_its_producer_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DLPERF_STUDY_PRODUCERS", "127.0.0.1:9")
+    before = threading.active_count()
+    batches = _open("zmq", configuration(), Consumer(0, 1, "none"))
+    time.sleep(0.1)
+    batches.close()
+    assert threading.active_count() == before

@@ -13,7 +13,7 @@ from dlperf_study import data_sources
 from dlperf_study.data_sources import python_dataset
 from dlperf_study.data_sources._base import Batches, Consumer
 from dlperf_study.data_sources._made_up_samples import MadeUpSamples
-from dlperf_study.data_sources.python_queue import QueuedBatches
+from dlperf_study.data_sources._queued_batches import QueuedBatches
 from dlperf_study.errors import RunError
 from tests.evidence_factory import configuration
 
@@ -61,7 +61,7 @@ def failing(batches: int) -> Any:
 
 
 def test_a_generator_that_fails_is_one_message_after_its_last_batch() -> None:
-    with closing(QueuedBatches(failing(2), depth=4)) as batches:
+    with closing(QueuedBatches("python_queue", failing(2), depth=4)) as batches:
         assert [batches.next() for _ in range(2)] == [(0, 0)] * 2
         with pytest.raises(RunError) as caught:
             batches.next()
@@ -77,7 +77,7 @@ def test_a_queue_holds_no_more_than_its_depth_and_its_thread_ends_when_it_is_clo
             yield (0, 0)
 
     before = threading.active_count()
-    batches = QueuedBatches(endless(), depth=3)
+    batches = QueuedBatches("python_queue", endless(), depth=3)
     deadline = time.monotonic() + 10
     while len(made) < 4 and time.monotonic() < deadline:
         time.sleep(0.01)
