@@ -18,6 +18,7 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.gpu_support import gpu_contradictions, is_named, support_of
 from dlperf_study.cluster.library_answer import IMPORT_SECONDS
 from dlperf_study.cluster.link import link_contradictions
+from dlperf_study.frameworks._base import Framework
 from dlperf_study.guard.installed_packages import different_versions
 from dlperf_study.guard.messages import Message
 from dlperf_study.guard.probe import ANSWER_SECONDS, Probes, start_probes
@@ -252,20 +253,31 @@ def _framework(cluster: Cluster, framework: str, facts: Mapping[str, Facts]) -> 
         return missing(framework, detail, "install this very checkout there")
     reference = installed[first]["software"]
     declared = frameworks.load(framework)
-    packages = (*declared.packages, *declared.further_packages)
-    versions = [f"{package} {reference[package]}" for package in packages if package in reference]
-    if not versions:
-        detail = f"not installed in {cluster.python_for(framework)}"
-        if framework not in cluster.python:
-            return note(framework, detail, "its configurations are unsupported")
-        remedy = f"{_python_remedy(cluster, framework)}, or leave python.{framework} out"
-        return missing(framework, detail, remedy)
+    if obstacle := _installation_obstacle(cluster, declared, reference):
+        return obstacle
     for name, of_node in installed.items():
         for package, version, _ in different_versions(of_node["software"], reference):
             detail = f"{package} is {version} on {name}, different from {first}"
             return missing(framework, detail, "install the same lock file everywhere")
+    packages = (*declared.packages, *declared.further_packages)
+    versions = [f"{package} {reference[package]}" for package in packages if package in reference]
     everywhere = f"{', '.join(versions)} everywhere"
     return _on_gpus(cluster, framework, facts, everywhere) if cluster.device == "gpu" else ok(framework, everywhere)
+
+
+def _installation_obstacle(cluster: Cluster, framework: Framework, versions: Mapping[str, str]) -> CheckResult | None:
+    """Return that a library is not installed, or in a version that can't train; ``versions`` are those of packages."""
+    version, is_named = framework.version_in(versions), framework.name in cluster.python
+    if version is None:
+        detail = f"not installed in {cluster.python_for(framework.name)}"
+        if not is_named:
+            return note(framework.name, detail, "its configurations are unsupported")
+        remedy = f"{_python_remedy(cluster, framework.name)}, or leave python.{framework.name} out"
+        return missing(framework.name, detail, remedy)
+    if wrong := framework.wrong_version(version):
+        result = missing if is_named else note
+        return result(framework.name, wrong, f"its configurations are unsupported: {framework.version_remedy}")
+    return None
 
 
 def _on_gpus(cluster: Cluster, framework: str, facts: Mapping[str, Facts], everywhere: str) -> CheckResult:

@@ -135,13 +135,9 @@ def require_support(configuration: Configuration, cluster: Cluster) -> None:
 def library_version(framework: Framework, cluster: Cluster) -> str | None:
     """Return the version of the framework's library in the Python the cluster names for it, or None.
 
-    The versions of its further packages follow: ``0.28.1 with torch 2.13.0``.
     Raises UnusablePython when this package is not in that Python, UnsupportedError when it can't be run or reached.
     """
-    versions = _versions_for(framework, cluster, (*framework.packages, *framework.further_packages))
-    version = next((versions[name] for name in framework.packages if name in versions), None)
-    further = [f"{name} {versions.get(name)}" for name in framework.further_packages]
-    return " with ".join([version, *further]) if version else None
+    return framework.version_in(_versions_for(framework, cluster, (*framework.packages, *framework.further_packages)))
 
 
 def data_source_versions(configuration: Configuration, cluster: Cluster) -> dict[str, str | None]:

@@ -151,6 +151,11 @@ class Trainer(Protocol):
         """Leave the job."""
 
 
+def no_wrong_version(version: str) -> str:
+    """Return nothing: every version can train."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Framework:
     """One way to train: how to start it, how to be one rank of it, and what is specific to its library.
@@ -158,6 +163,8 @@ class Framework:
     One of ``packages`` must be installed; the versions of ``further_packages`` matter too.
     ``obstacles`` yields every reason why a configuration can't run, given the cluster and the library's version: None
     if it is not installed, "" if nobody knows because its Python can't be used.
+    ``wrong_version`` returns why a version of the library can't train in any configuration, or nothing; for it,
+    ``version_remedy`` is what to do.
     ``refused_strategies`` appear in published studies and are not built here, each with the reason.
     ``tracing`` is the environment in which the library writes a timeline of itself, empty if it can't.
     ``environment_prefixes``: training processes inherit the variables that begin so, for the library reads them;
@@ -178,6 +185,8 @@ class Framework:
     trainer: Callable[[Configuration], Trainer]
     server: Callable[[Configuration], None] | None = None
     further_packages: tuple[str, ...] = ()
+    wrong_version: Callable[[str], str] = no_wrong_version
+    version_remedy: str = "pip install -r requirements.lock"
     refused_strategies: dict[str, str] = field(default_factory=dict)
     tracing: dict[str, str] = field(default_factory=dict)
     environment_prefixes: tuple[str, ...] = ()
@@ -186,6 +195,15 @@ class Framework:
     compilers: Compilers = field(default_factory=dict)
     gpu_remedy: str = ""
     allocator: Callable[[], Allocator] | None = None
+
+    def version_in(self, versions: Mapping[str, str]) -> str | None:
+        """Return the version of the library, given those of the installed packages; None: it is not installed.
+
+        The versions of its further packages follow: ``0.28.1 with torch 2.13.0``.
+        """
+        version = next((versions[name] for name in self.packages if name in versions), None)
+        further = [f"{name} {versions.get(name)}" for name in self.further_packages]
+        return " with ".join([version, *further]) if version else None
 
 
 class HostStopwatch:

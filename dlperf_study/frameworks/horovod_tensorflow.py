@@ -21,6 +21,7 @@ from dlperf_study.study.job import Job
 STRATEGIES = ("all_reduce",)
 LEVELS = _tensorflow_common.LEVELS | {"strategy": STRATEGIES, "gradient_compression": ("none", "fp16")}
 TENSORFLOW = "2.15."
+PYTHON = "the Python that the cluster file names for horovod_tensorflow"
 REMEDY = (
     "`make horovod-tensorflow` installs it in an environment of its own, whose Python the cluster file names: "
     "python: {horovod_tensorflow: PROJECT/.horovod-tensorflow/bin/python}"
@@ -40,12 +41,17 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 
 def installation_obstacle(version: str | None) -> str:
     """Return what is not installed in the Python of the cluster file, if its libraries are known; else nothing."""
-    python = "the Python that the cluster file names for horovod_tensorflow"
     if version is None:
-        return f"tensorflow is not installed in {python}; {REMEDY}"
+        return f"tensorflow is not installed in {PYTHON}; {REMEDY}"
+    wrong = wrong_version(version)
+    return f"{wrong}; {REMEDY}" if wrong else ""
+
+
+def wrong_version(version: str) -> str:
+    """Return that TensorFlow has another version than the one below Horovod, or that Horovod is missing."""
     if version and not version.startswith(TENSORFLOW):
-        return f"{python} has tensorflow {version}, but Horovod 0.28.1 trains with TensorFlow {TENSORFLOW}1; {REMEDY}"
-    return f"horovod is not installed in {python}; {REMEDY}" if version.endswith("horovod None") else ""
+        return f"{PYTHON} has tensorflow {version}, but Horovod 0.28.1 trains with TensorFlow {TENSORFLOW}1"
+    return f"horovod is not installed in {PYTHON}" if version.endswith("horovod None") else ""
 
 
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
@@ -145,6 +151,8 @@ FRAMEWORK = Framework(
     further_packages=("horovod",),
     strategies=STRATEGIES,
     obstacles=obstacles,
+    wrong_version=wrong_version,
+    version_remedy=REMEDY,
     job=job,
     trainer=HorovodTensorflowTrainer,
     environment_prefixes=(*_tensorflow_common.ENVIRONMENT_PREFIXES, _horovod.ENVIRONMENT_PREFIX),

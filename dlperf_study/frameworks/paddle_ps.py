@@ -54,6 +54,13 @@ REFUSED_STRATEGIES = {
 }
 
 
+def wrong_version(version: str) -> str:
+    """Return that a version has no parameter servers, or nothing."""
+    if tuple(map(int, version.split(".")[:2])) < FIRST_WITHOUT_SERVERS:
+        return ""
+    return f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
+
+
 def obstacles(configuration: Configuration, cluster: ClusterView, version: str | None) -> Iterator[str]:
     """Yield each reason why the configuration can't run here."""
     yield from missing_library("paddlepaddle", version)
@@ -69,8 +76,8 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
         yield f"optimizer {configuration.optimizer} is not kept by Paddle's dense tables (built: sgd)"
     if configuration.classifier == "sharded":
         yield "a sharded classifier needs collectives between the trainers"
-    if version and tuple(map(int, version.split(".")[:2])) >= FIRST_WITHOUT_SERVERS:
-        yield f"paddlepaddle {version} has no parameter servers (the last that has is 3.0)"
+    if version and (wrong := wrong_version(version)):
+        yield wrong
     if cluster.device != "cpu":
         yield f"device is {cluster.device}, but parameter servers are built for cpu"
 
@@ -277,6 +284,7 @@ FRAMEWORK = Framework(
     packages=_paddle_common.PACKAGES,
     strategies=STRATEGIES,
     obstacles=obstacles,
+    wrong_version=wrong_version,
     job=job,
     trainer=ParameterServerTrainer,
     server=serve,

@@ -36,7 +36,9 @@ SOFTWARE: dict[str, Any] = VERSIONS | {"system": "Linux"}
 
 def facts(**changes: Any) -> dict[str, Any]:
     brought = {"code": "c0de", "software": SOFTWARE}
-    names = frameworks.names()
+    of_frameworks = dict.fromkeys(frameworks.names(), brought)
+    # It has a Python of its own.
+    of_frameworks["horovod_tensorflow"] = {"code": "c0de", "software": SOFTWARE | {"tensorflow-cpu": "2.15.1"}}
     return {
         "hardware": {"host": "one", "cpu_model": "a CPU", "cores": 4},
         "code": "c0de",
@@ -47,7 +49,7 @@ def facts(**changes: Any) -> dict[str, Any]:
         "free_disk_bytes": 9e9,
         "is_writable": True,
         "sees_shared_file": False,
-        "software": dict.fromkeys(names, brought),
+        "software": of_frameworks,
         **changes,
     }
 
@@ -141,6 +143,35 @@ def test_a_python_that_is_named_and_lacks_its_library_is_missing() -> None:
             f.subject: f for f in reachability.check_together(replace(TWO, python=python), facts_by_node, {"one": 0.0})
         }
         assert (results["torch_ddp"].status, results["torch_ddp"].detail) == (status, "not installed in /a/python")
+
+
+@pytest.mark.parametrize(
+    ("framework", "versions", "detail", "remedy"),
+    [
+        ("horovod_tensorflow", {}, "Horovod 0.28.1 trains with TensorFlow 2.15.1", "make horovod-tensorflow"),
+        ("horovod_tensorflow", {"tensorflow-cpu": None}, "not installed in ", ""),
+        (
+            "horovod_tensorflow",
+            {"tensorflow-cpu": "2.15.1", "horovod": None},
+            "horovod is not installed",
+            "make horovod",
+        ),
+        ("horovod_torch", {"horovod": None}, "not installed in ", ""),
+        ("paddle_ps", {"paddlepaddle": "3.1.0"}, "has no parameter servers", "requirements.lock"),
+    ],
+)
+def test_a_version_that_cannot_train_is_not_ok(
+    framework: str, versions: dict[str, str | None], detail: str, remedy: str
+) -> None:
+    software = {name: version for name, version in (SOFTWARE | versions).items() if version}
+    of_node = facts(software=facts()["software"] | {framework: {"code": "c0de", "software": software}})
+    for python, status in (({}, CheckStatus.NOTE), ({framework: "/a/python"}, CheckStatus.MISSING)):
+        cluster = replace(TWO, python=python)
+        results = {f.subject: f for f in reachability.check_together(cluster, {"one": of_node}, {"one": 0.0})}
+        result = results[framework]
+        assert result.status is status
+        assert detail in result.detail
+        assert remedy in result.remedy
 
 
 def test_other_code_on_one_node_is_named() -> None:
