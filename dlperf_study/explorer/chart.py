@@ -1,10 +1,11 @@
 """One chart of any metric over any factor, with intervals; colour and panels by further factors."""
 
+from functools import partial
+
 from dlperf_study.columns import COLUMNS
 from dlperf_study.explorer.results import Results, require
 from dlperf_study.report.figures.factor_figure import EXPLANATION, factor_drawing
 from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.figures.style import publication_style
 
 _NOTHING = "No row that is chosen has this metric."
 
@@ -24,6 +25,4 @@ def chart(results: Results, metric: str, x: str, colour_by: str = "", panel_by: 
     title = f"{results.name}: {COLUMNS[metric].label.lower()}"
     if rows.empty:
         return Figure("exploration", title, EXPLANATION, None, _NOTHING)
-    with publication_style():
-        drawing = factor_drawing(rows, metric, x, colour_by, panel_by)
-    return Figure("exploration", title, EXPLANATION, drawing)
+    return Figure("exploration", title, EXPLANATION, partial(factor_drawing, rows, metric, x, colour_by, panel_by))

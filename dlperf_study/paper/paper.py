@@ -13,12 +13,15 @@ from dlperf_study.paper.methods import methods
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report import context, figures, tables
 from dlperf_study.report.figures.figure import Figure
+from dlperf_study.report.figures.style import COLUMN, WIDTHS
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.latex import latex_escaped, latex_table
 from dlperf_study.report.tables.table import Table
 from dlperf_study.wording import counted
 from dlperf_study.writing import write_atomically
 
+#: Half a page: a drawing for a column that is higher has its drawing for a page in the document.
+_COLUMN_INCHES = 4.5
 LATEX = Path(__file__).parent / "latex"
 #: What belongs into a paper about each question; what is empty in a study is left out.
 TABLES: dict[str, tuple[Callable[[Dataset], Table], ...]] = {
@@ -78,20 +81,23 @@ def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:
     for question, make in FIGURES.items():
         for figure in make(dataset) if question in ("", *dataset.plan.questions) else ():
             if figure.drawing is not None:
-                name = f"figures/{figure.name}.pdf"
-                figure.write_pdf(folder / name)
-                yield _figure_float(dataset, figure, name)
+                names = [figure.write_pdf(folder / "figures", width) for width in WIDTHS]
+                yield _figure_float(dataset, figure, *names)
 
 
-def _figure_float(dataset: Dataset, figure: Figure, name: str) -> str:
+def _figure_float(dataset: Dataset, figure: Figure, for_page: str, for_column: str) -> str:
+    """Return a figure as wide as a column, unless that drawing is so high that the one for a page is better."""
+    column_drawing = figure.drawn(COLUMN)
+    is_low = column_drawing is not None and column_drawing.get_figheight() <= _COLUMN_INCHES
+    kind, name, other = ("figure", for_column, for_page) if is_low else ("figure*", for_page, for_column)
     caption = f"\\textbf{{{latex_escaped(figure.title)}.}}{latex_escaped(context.quick_label(dataset))}"
     lines = (
-        r"\begin{figure*}",
+        f"\\begin{{{kind}}}",
         r"\centering",
-        f"\\includegraphics[width=\\textwidth]{{{name}}}",
+        f"\\includegraphics{{figures/{name}}}% in the other width: figures/{other}",
         f"\\caption{{{caption}}}",
     )
-    return "\n".join([*lines, f"\\label{{fig:{figure.name}}}", r"\end{figure*}"])
+    return "\n".join([*lines, f"\\label{{fig:{figure.name}}}", f"\\end{{{kind}}}"])
 
 
 def _references(dataset: Dataset) -> str:

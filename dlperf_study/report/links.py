@@ -9,9 +9,10 @@ def anchor_link(anchor: str) -> str:
     return f'<a class="anchor-link" href="#{anchor}" aria-label="link to this">#</a>'
 
 
-def downloads(folder: str, name: str, *kinds: str) -> str:
-    """Return links to the files of one table or figure; the folder is next to the page."""
+def downloads(folder: str, name: str, *kinds: str, of: str = "") -> str:
+    """Return links to the files of one table or figure, after ``of`` what; the folder is next to the page."""
     links = []
     for kind in kinds:
         links.append(f'<a href="{folder}/{name}.{kind}" download>{_LABELS[kind]}</a>')
-    return f' <span class="downloads">{" ".join(links)}</span>'
+    label = f" {of}:" if of else ""
+    return f' <span class="downloads">{label}{" ".join(links)}</span>'

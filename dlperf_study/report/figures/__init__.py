@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from matplotlib.figure import Figure as Drawing
 
@@ -13,19 +14,27 @@ from dlperf_study.report.figures.drift_figure import drift
 from dlperf_study.report.figures.factor_figure import factors
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.history_figure import history
-from dlperf_study.report.figures.style import publication_style
+from dlperf_study.report.figures.scaling_drawing import scaling as draw_scaling
+from dlperf_study.report.figures.steps_drawing import MOST_PANELS, STEP_PIECES
+from dlperf_study.report.figures.steps_drawing import steps as draw_steps
+from dlperf_study.report.figures.style import Width
 from dlperf_study.report.formatting import display_name
 from dlperf_study.report.series import Series, all_groups, all_series
 
 __all__ = ["communication", "comparison", "drift", "factors", "history", "overview", "scaling", "steps", "stragglers"]
 
-Draw = Callable[[Dataset, list[Series]], Drawing | None]
+Draw = Callable[[Dataset, list[Series], Width], Drawing | None]
 
 _NOTHING_MEASURED = "No configuration of this model has a completed run."
 _ONE_SIZE = "Fewer than two numbers of devices were measured, so there is no scaling to show."
 _NO_EXCHANGE = "No exchange was measured for this model."
 _NOT_COMPARED = "No configuration of this model was measured that has a reference or is one."
 _NO_RANKS = "No configuration of this model has a measured computation of several ranks."
+#: By figure: how many configurations a page shows, and which.
+_LEFT_OUT = {
+    "steps": (MOST_PANELS, "whose steps vary most"),
+    "stragglers": (drawings.MOST_ROWS, "whose ranks differ most"),
+}
 #: The figures that show computation times.
 _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 
@@ -39,11 +48,11 @@ def overview(dataset: Dataset) -> Iterator[Figure]:
 def scaling(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughput, speedup and efficiency against the number of devices, each with its ideal line."""
     explanation = (
-        "Dotted: ideal scaling from the declared baseline, whose absolute throughput is given. Dashed: the bound, a "
-        "step as long as its computation or, if longer, its exchange alone. Bars: intervals; an open marker has none."
+        "Dotted: ideal scaling from the declared baseline, whose throughput is given. Dashed: the bound, a step "
+        "as long as its computation or, if longer, its exchange. Bars: intervals; an open marker has none."
     )
     caption = _Caption(explanation, _summary(dataset, ratios=True))
-    return _per_model(dataset, "scaling", "scaling", caption, drawings.scaling, _ONE_SIZE)
+    return _per_model(dataset, "scaling", "scaling", caption, draw_scaling, _ONE_SIZE)
 
 
 def communication(dataset: Dataset) -> Iterator[Figure]:
@@ -64,9 +73,9 @@ def comparison(dataset: Dataset) -> Iterator[Figure]:
     )
     caption = _Caption(explanation, _summary(dataset))
 
-    def draw(dataset: Dataset, series: list[Series]) -> Drawing | None:
+    def draw(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
         model = str(series[0].rows["model"].iloc[0])
-        return drawings.comparison(dataset, all_groups(dataset, model))
+        return drawings.comparison(dataset, all_groups(dataset, model), width)
 
     return _per_model(dataset, "comparison", "side by side", caption, draw, _NOT_COMPARED)
 
@@ -76,10 +85,10 @@ def steps(dataset: Dataset) -> Iterator[Figure]:
     step = context.page_wording(dataset).step
     explanation = (
         f"One line per run. {step}, relative to the median of the run's steps that count. Grey: warm-up, not counted. "
-        f"Of more than {2 * drawings.STEP_PIECES} steps a line has the extremes of {drawings.STEP_PIECES} pieces."
+        f"Of more than {2 * STEP_PIECES} steps a line has the extremes of {STEP_PIECES} pieces."
     )
     caption = _Caption(explanation)
-    return _per_model(dataset, "steps", "step by step", caption, drawings.steps, _NOTHING_MEASURED)
+    return _per_model(dataset, "steps", "step by step", caption, draw_steps, _NOTHING_MEASURED)
 
 
 def stragglers(dataset: Dataset) -> Iterator[Figure]:
@@ -109,11 +118,19 @@ def _per_model(dataset: Dataset, name: str, title: str, caption: _Caption, draw:
     for model in dict.fromkeys(dataset.configurations["model"]):
         lines = [line for line in series if set(line.rows["model"]) == {model}]
         computation_note = context.computation_note(dataset, model) if name in _ON_COMPUTATION else ""
-        omission = drawings.omissions(dataset, name, lines)
+        omission = _omission(dataset, name, lines)
         of_page = " ".join(filter(None, (caption.explanation, omission)))
         parts = (caption.explanation, caption.shared, omission, computation_note, context.conditions(dataset, model))
-        with publication_style():
-            drawing = draw(dataset, lines)
         file_name = f"{name}-{model}".replace("_", "-")
         full_caption, heading = " ".join(filter(None, parts)), f"{display_name(model)}: {title}"
-        yield Figure(file_name, heading, full_caption, drawing, empty, of_page, alt_text(dataset, name, heading, lines))
+        alt = alt_text(dataset, name, heading, lines)
+        yield Figure(file_name, heading, full_caption, partial(draw, dataset, lines), empty, of_page, alt)
+
+
+def _omission(dataset: Dataset, name: str, series: list[Series]) -> str:
+    """Return the sentence on the configurations that a figure leaves out; empty where it shows all."""
+    if name not in _LEFT_OUT:
+        return ""
+    most, criterion = _LEFT_OUT[name]
+    count, shown = sum(len(line.measured) for line in series), drawings.most_of_model(dataset, most)
+    return f"Of {count} configurations the {shown} {criterion} are shown." if count > shown else ""

@@ -4,6 +4,7 @@ A page holds its figures, so this decides how large a page of many configuration
 """
 
 import re
+from collections import Counter
 from urllib.parse import quote
 
 from dlperf_study.report.figures.style import COMPUTATION, EXCHANGE, EXPOSED, FAINT, FONTS, INK, INPUT, PALETTE, SOFT
@@ -19,6 +20,13 @@ _FONT = f"'{FONTS[0]}'"
 _HEAD = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>", re.DOTALL)
 #: What needs no escape in a data address between double quotes, besides letters and digits.
 _SAFE = " '<>=/:;,.-_()+*!?@$[]{}|"
+#: What of a drawing is shortened on a page: styles, names of groups and turns by nothing, and where something is.
+_STYLE = re.compile(r' style="[^"]*"')
+_FONT_OF_TEXT = re.compile(r"; font-family: [^;\"]*")
+_NEEDLESS = re.compile(r'(?<=<g) id="[^"]*"| transform="rotate\(-0 [^"]*"')
+_GROUP, _EMPTY_GROUP = re.compile(r"(<g\b[^>]*>|</g>)"), re.compile(r"<g\b[^>]*/>")
+_NAME, _NAME_OR_USE = re.compile(r' id="([^"]*)"'), re.compile(r'( id="|url\(#|href="#)([^")]*)')
+_PLACE = re.compile(r' [xy]="[^"]*"')
 #: The colour on a dark page of each colour on white; those that are not here are seen on both.
 DARK = {
     "#ffffff": "#15191c",
@@ -45,21 +53,70 @@ def data_uri(svg: str) -> str:
 
     Where a reader prefers dark pages the drawing is dark too.
     """
-    drawing = _themed(_HEAD.sub("", svg).replace("\n", " "))
+    drawing, theme = _themed(_HEAD.sub("", svg).replace("\n", " "))
+    drawing, classes = _without_repetition(drawing)
+    rules = f"{theme}{classes}text{{font-family:{', '.join(FONTS)}}}"
+    drawing = re.sub(r"(<svg[^>]*>)", lambda start: f"{start[0]}<style>{rules}</style>", drawing, count=1)
     if "'" not in drawing:
         drawing = drawing.replace('"', "'")
     return "data:image/svg+xml," + quote(drawing, safe=_SAFE)
 
 
-def _themed(drawing: str) -> str:
-    """Return a drawing whose colours are variables; a file for a paper keeps its colours, which all programs read."""
+def _without_repetition(drawing: str) -> tuple[str, str]:
+    """Return a drawing without fonts, names of groups, and spaces that only a reader needs, and its rules of styles."""
+    shortened = _NEEDLESS.sub("", _STYLE.sub(_short_style, drawing))
+    shortened = _PATH.sub(_short_path, _PLACE.sub(_with_two_decimals, shortened))
+    classed, rules = _with_classes(_with_short_names(shortened.replace("xlink:href", "href")))
+    return re.sub("> +<", "><", _without_plain_groups(classed)), rules
+
+
+def _with_classes(drawing: str) -> tuple[str, str]:
+    """Return a drawing with a class for each style that it has several times, and the rules of these classes."""
+    counts = Counter(style[0] for style in _STYLE.finditer(drawing))
+    classes = {style: f"s{index}" for index, (style, count) in enumerate(counts.items()) if count > 1}
+    rules = [f".{name}{{{style[8:-1]}}}" for style, name in classes.items()]
+
+    def classed(style: re.Match[str]) -> str:
+        return f' class="{classes[style[0]]}"' if style[0] in classes else style[0]
+
+    return _STYLE.sub(classed, drawing), "".join(rules)
+
+
+def _with_short_names(drawing: str) -> str:
+    """Return a drawing whose markers and clipping areas have names of few letters."""
+    names = {name: f"n{index}" for index, name in enumerate(dict.fromkeys(_NAME.findall(drawing)))}
+    return _NAME_OR_USE.sub(lambda name: f"{name[1]}{names.get(name[2], name[2])}", drawing)
+
+
+def _without_plain_groups(drawing: str) -> str:
+    """Return a drawing without the groups that say nothing."""
+    is_kept, parts = [], []
+    for part in _GROUP.split(_EMPTY_GROUP.sub("", drawing)):
+        if part.startswith("<g"):
+            is_kept.append(part != "<g>")
+        if is_kept.pop() if part == "</g>" else part != "<g>":
+            parts.append(part)
+    return "".join(parts)
+
+
+def _short_style(style: re.Match[str]) -> str:
+    return _FONT_OF_TEXT.sub("", style[0]).replace("; ", ";").replace(": ", ":")
+
+
+def _short_path(path: re.Match[str]) -> str:
+    """Return coordinates without spaces next to commands: ``M1 2L3 4``."""
+    return ' d="' + re.sub(r" ?([A-Za-z\"]) ?", r"\1", path[0].removeprefix(' d="'))
+
+
+def _themed(drawing: str) -> tuple[str, str]:
+    """Return a drawing whose colours are variables, and their rules; a file for a paper keeps its colours."""
     light, dark = [], []
     for position, (colour, on_dark) in enumerate(DARK.items()):
         drawing = re.sub(f'{colour}(?=[;"])', f"var(--c{position})", drawing, flags=re.IGNORECASE)
         light.append(f"--c{position}:{colour}")
         dark.append(f"--c{position}:{on_dark}")
     rules = f":root{{{';'.join(light)}}} @media screen and (prefers-color-scheme:dark){{:root{{{';'.join(dark)}}}}}"
-    return re.sub(r"(<svg[^>]*>)", lambda start: f"{start[0]}<style>{rules}</style>", drawing, count=1)
+    return drawing, rules
 
 
 def _with_two_decimals(path: re.Match[str]) -> str:

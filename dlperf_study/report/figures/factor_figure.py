@@ -1,6 +1,8 @@
 """Any number over the levels of any factor: of the report for each factor that a study varies, and of the explorer."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,19 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
+from dlperf_study.report.figures.direct_labels import EndLabel, draw_end_labels, labels_inches, parted
 from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.figures.style import PAGE_INCHES, colour, marker, publication_style, quantity_axes
+from dlperf_study.report.figures.style import Width, colour, marker, quantity_axes
 from dlperf_study.report.formatting import display_name, level_name
 from dlperf_study.report.series import devices_label, joined, level_label, varying_factors
 from dlperf_study.report.tables.cells import measured_column
 
-#: Of one panel and of a row of the legend; and how far apart the colours of one level are, in levels.
-_PANEL_INCHES, _LEGEND_INCHES, _SPREAD = 2.5, 0.14, 0.5
-_MOST_COLUMNS, _LEGEND_COLUMNS = 3, 2
+#: The height of a panel at least, that of its title and ticks, and how many panels are next to each other.
+_PANEL_INCHES, _MARGIN_INCHES, _COLUMNS = 1.6, 0.5, {"page": 2, "column": 1}
+#: How far apart the colours of one level are, in levels; and how many letters fit below a panel.
+_SPREAD, _LETTERS_OF_LEVELS = 0.5, 25
+#: By how much a letter makes an oblique name higher.
+_LETTER_HEIGHT_INCHES = 0.03
 #: What the other factors of a row are, in words.
 _SETTING = "setting"
 EXPLANATION = "Mark: a mean over runs; bar: its 95 % interval; an open mark has none. Levels are at equal distances."
@@ -35,35 +41,101 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
         if not rows.empty:
             title = f"Throughput by {COLUMNS[name].label.lower()}"
             caption = f"{EXPLANATION} {context.repetition(dataset)} {context.conditions(dataset)}"
-            with publication_style():
-                drawing = factor_drawing(rows, "throughput", name, _SETTING, "model")
+            draw = partial(factor_drawing, rows, "throughput", name, _SETTING, "model")
             alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."
-            yield Figure(f"factor-{name}".replace("_", "-"), title, caption, drawing, page_caption=EXPLANATION, alt=alt)
+            yield Figure(f"factor-{name}".replace("_", "-"), title, caption, draw, page_caption=EXPLANATION, alt=alt)
 
 
-def factor_drawing(rows: pd.DataFrame, metric: str, x: str, colour_by: str = "", panel_by: str = "") -> Drawing:
+def factor_drawing(rows: pd.DataFrame, metric: str, x: str, colour_by: str, panel_by: str, width: Width) -> Drawing:
     """Return a drawing of the column ``metric`` over the levels of ``x``: a mark for each row, a bar for its interval.
 
-    ``colour_by``, ``panel_by``: columns whose levels have a colour or a panel of their own; empty for none. There is no
-    line between levels, because nothing was measured there.
+    ``colour_by``, ``panel_by``: columns whose levels have a colour or a panel of their own; empty for none. Of more
+    colours than a panel can name, each panel has a part. There is no line between levels, because nothing was measured
+    there.
     """
-    panels, colours = _levels(rows, panel_by), _levels(rows, colour_by)
-    columns = min(len(panels), _MOST_COLUMNS)
+    panels = list(_panels(rows, x, colour_by, panel_by))
+    columns = min(len(panels), _COLUMNS[width.name])
     lines = -(-len(panels) // columns)
-    legend_rows = -(-len(colours) // _LEGEND_COLUMNS) if colour_by else 0
-    drawing = Drawing(figsize=(PAGE_INCHES, _PANEL_INCHES * lines + _LEGEND_INCHES * legend_rows))
+    inches = max(_PANEL_INCHES, *(labels_inches(panel.names, width) for panel in panels))
+    height = inches + _MARGIN_INCHES + _oblique_inches([level_name(x, level) for level in _levels(rows, x)])
+    drawing = Drawing(figsize=(width.inches, height * lines), layout="constrained")
     grid = drawing.subplots(lines, columns, squeeze=False, sharey=True).ravel()
     for axes, panel in zip(grid, panels, strict=False):
-        _draw(axes, _of(rows, panel_by, panel), metric, x, colour_by, colours, _levels(rows, x))
-        axes.set_title(level_label(panel_by, panel) if panel_by else "")
+        panel.draw(axes, metric)
     for axes in grid[len(panels) :]:
         axes.remove()
     drawing.supxlabel(label_of(x), fontsize=7)
-    grid[0].set_ylabel(label_of(metric))
+    drawing.supylabel(label_of(metric), fontsize=7)
     grid[0].set_ylim(bottom=min(0.0, grid[0].get_ylim()[0]))
-    if colour_by:
-        _add_legend(drawing)
+    for axes, panel in zip(grid, panels, strict=False):
+        draw_end_labels(axes, panel.end_labels(metric), inches, width)
     return drawing
+
+
+def _panels(rows: pd.DataFrame, x: str, colour_by: str, panel_by: str) -> "Iterator[_Panel]":
+    """Yield the panels: positions and colours are those of all, so that a colour has one meaning."""
+    colours, levels = _levels(rows, colour_by), _levels(rows, x)
+    for panel in _levels(rows, panel_by):
+        of_panel = _of(rows, panel_by, panel)
+        shown = [level for level in colours if len(_of(of_panel, colour_by, level))]
+        for part in parted(shown):
+            marks = {colours.index(level): _of(of_panel, colour_by, level) for level in part}
+            title = level_label(panel_by, panel) if panel_by else ""
+            names = [_name_of(colour_by, level) for level in part] if colour_by else []
+            yield _Panel(title, marks, names, x, levels)
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One panel: the rows of each colour, by the position of the colour, and what these are called."""
+
+    title: str
+    marks: dict[int, pd.DataFrame]
+    names: list[str]
+    x: str
+    levels: list[Any]
+
+    def draw(self, axes: Axes, metric: str) -> None:
+        """Draw marks and bars; those at the same level are next to each other."""
+        for place, (position, rows) in enumerate(self.marks.items()):
+            shift = _SPREAD * ((place + 0.5) / len(self.marks) - 0.5)
+            _draw_marks(axes, rows, metric, [self.levels.index(value) + shift for value in rows[self.x]], position)
+        names = [level_name(self.x, level) for level in self.levels]
+        axes.set_xticks(range(len(names)), names)
+        if _are_long(names):
+            axes.tick_params(axis="x", rotation=30)
+            for label in axes.get_xticklabels():
+                label.set_horizontalalignment("right")
+        axes.set_xlim(-0.5, len(names) - 0.5)
+        axes.set_title(self.title)
+        quantity_axes(axes)
+
+    def end_labels(self, metric: str) -> list[EndLabel]:
+        """Return the name of each colour, as high as its mark at the last level that it has."""
+        labels = []
+        for (position, rows), name in zip(self.marks.items(), self.names, strict=False):
+            last = max(rows.index, key=lambda index: self.levels.index(rows.loc[index, self.x]))
+            labels.append(EndLabel(float(rows.loc[last, metric]), position, name))
+        return labels
+
+
+def _oblique_inches(names: list[str]) -> float:
+    """Return how much height names of levels take, if they are too long to be level."""
+    return _LETTER_HEIGHT_INCHES * max(map(len, names)) if _are_long(names) else 0.0
+
+
+def _are_long(names: list[str]) -> bool:
+    return sum(map(len, names)) > _LETTERS_OF_LEVELS
+
+
+def _draw_marks(axes: Axes, rows: pd.DataFrame, metric: str, places: list[float], position: int) -> None:
+    """Draw the marks of one colour: open without an interval, else filled, with its bar."""
+    positions = np.array(places)
+    style: dict[str, Any] = {"color": colour(position), "marker": marker(position), "linestyle": "none"}
+    has_interval = rows[f"{metric}_low"].notna().to_numpy()
+    axes.plot(positions[~has_interval], rows[metric][~has_interval], fillstyle="none", **style)
+    axes.plot(positions[has_interval], rows[metric][has_interval], **style)
+    axes.vlines(positions, rows[f"{metric}_low"], rows[f"{metric}_high"], color=colour(position))
 
 
 def label_of(name: str) -> str:
@@ -93,47 +165,14 @@ def _in_words(dataset: Dataset, rows: pd.DataFrame, factor: str) -> Iterator[str
         yield f"{setting}, {level}: {cell.text} {cell.interval} {column.heading.unit}"
 
 
-def _draw(
-    axes: Axes, rows: pd.DataFrame, metric: str, x: str, colour_by: str, colours: list[Any], levels: list[Any]
-) -> None:
-    """Draw one panel; colours and positions are those of all panels."""
-    for position, level in enumerate(colours):
-        chosen = _of(rows, colour_by, level)
-        if chosen.empty:
-            continue
-        shift = _SPREAD * ((position + 0.5) / len(colours) - 0.5)
-        positions = np.array([levels.index(value) for value in chosen[x]]) + shift
-        label = _name_of(colour_by, level) if colour_by else None
-        style: dict[str, Any] = {"color": colour(position), "marker": marker(position), "linestyle": "none"}
-        has_interval = chosen[f"{metric}_low"].notna().to_numpy()
-        # The legend has the filled mark, where there is one.
-        open_label, filled_label = (None, label) if has_interval.any() else (label, None)
-        with_interval, without = chosen[metric][has_interval], chosen[metric][~has_interval]
-        axes.plot(positions[~has_interval], without, fillstyle="none", label=open_label, **style)
-        axes.plot(positions[has_interval], with_interval, label=filled_label, **style)
-        axes.vlines(positions, chosen[f"{metric}_low"], chosen[f"{metric}_high"], color=colour(position))
-    names = [level_name(x, level) for level in levels]
-    is_long = sum(map(len, names)) > 40
-    axes.set_xticks(range(len(levels)), names, rotation=30 if is_long else 0, ha="right" if is_long else "center")
-    axes.set_xlim(-0.5, len(levels) - 0.5)
-    quantity_axes(axes)
-
-
-def _add_legend(drawing: Drawing) -> None:
-    """Name the colours of all panels once, above them."""
-    handles: dict[str, Any] = {}
-    for axes in drawing.axes:
-        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(name, handle)
-    drawing.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=_LEGEND_COLUMNS)
-
-
 def _name_of(factor: str, level: Any) -> str:
     return str(level) if factor == _SETTING else level_label(factor, level)
 
 
 def _levels(rows: pd.DataFrame, factor: str) -> list[Any]:
-    """Return the levels of a factor in order; of no factor, one."""
+    """Return the levels of a factor in order, settings in that of the plan; of no factor, one."""
+    if factor == _SETTING:
+        return list(dict.fromkeys(rows[factor]))
     return sorted(rows[factor].dropna().unique().tolist()) if factor else [None]
 
 

@@ -1,10 +1,8 @@
-"""A figure of the report: a drawing with its caption, as SVG and PDF."""
+"""A figure of the report: a drawing for each width with one caption, as SVG and PDF."""
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.figures.compact_svg import compact_svg, data_uri
-from dlperf_study.report.figures.style import publication_style
+from dlperf_study.report.figures.style import COLUMN, PAGE, WIDTHS, Width, publication_style
 from dlperf_study.report.links import anchor_link, downloads
 from dlperf_study.writing import naming
 
@@ -29,9 +27,13 @@ _SCREEN_SCALE = 1.35
 _CSS_PIXELS_PER_INCH = 96
 
 
+#: Draws for one width; None where there is nothing to draw.
+Draw = Callable[[Width], Drawing | None]
+
+
 @dataclass(frozen=True)
 class Figure:
-    """A captioned figure; without a drawing, ``empty`` says why there is none.
+    """A captioned figure, drawn for a page and for a column; without a drawing, ``empty`` says why there is none.
 
     ``page_caption``: what a page shows of the caption, because it says the rest once; empty: all of it. The files keep
     the whole caption. ``alt``: the numbers of the figure, for who can't see it; empty: its title. ``is_saved``:
@@ -41,75 +43,100 @@ class Figure:
     name: str
     title: str
     caption: str
-    drawing: Drawing | None
+    draw: Draw | None
     empty: str = ""
     page_caption: str = ""
     alt: str = ""
     is_saved: bool = False
+    #: A figure is saved and shown, and to lay out a large drawing takes seconds.
+    _drawings: dict[Width, Drawing | None] = field(default_factory=dict, compare=False, repr=False)
+    _svgs: dict[Width, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
         return self.drawing is None
 
+    @property
+    def drawing(self) -> Drawing | None:
+        """The drawing for a page."""
+        return self.drawn(PAGE)
+
+    def drawn(self, width: Width) -> Drawing | None:
+        """Return the drawing for a width, or None where there is nothing to draw."""
+        if width not in self._drawings:
+            with publication_style():
+                drawing = self.draw(width) if self.draw else None
+                if drawing is not None:
+                    _lay_out(drawing)
+            self._drawings[width] = drawing
+        return self._drawings[width]
+
     def save(self, paths: StudyPaths) -> "Figure":
-        """Write the figure as SVG and PDF into the study's figures; return it, to be shown."""
+        """Write the figure as SVG and PDF of each width into the study's figures; return it, to be shown."""
         if self.drawing is not None:
             paths.figures.mkdir(parents=True, exist_ok=True)
-            svg_file, pdf_file = (paths.figures / f"{self.name}.{kind}" for kind in _METADATA)
-            with naming(svg_file):
-                svg_file.write_bytes(self.svg())
-            with _layout_kept(self.drawing):
-                self.write_pdf(pdf_file)
-        saved = replace(self, is_saved=True)
-        # To lay it out again would take seconds.
-        vars(saved)["_svg"] = self._svg
-        return saved
+            for width in WIDTHS:
+                svg_file = paths.figures / f"{self.name}{width.suffix}.svg"
+                with naming(svg_file):
+                    svg_file.write_bytes(self.svg(width))
+                self.write_pdf(paths.figures, width)
+        return replace(self, is_saved=True)
 
-    def write_pdf(self, file: Path) -> None:
-        """Write the drawing, which there must be, as PDF."""
-        assert self.drawing is not None
+    def write_pdf(self, folder: Path, width: Width) -> str:
+        """Write the drawing, which there must be, as PDF into a folder; return the name of the file."""
+        file = folder / f"{self.name}{width.suffix}.pdf"
         with naming(file):
-            _write(self.drawing, file, "pdf", self._described)
+            _write(self._required(width), file, "pdf", self._described)
+        return file.name
+
+    def svg(self, width: Width = PAGE) -> bytes:
+        """Return the drawing, which there must be, as SVG: the same bytes for the same dataset."""
+        if width not in self._svgs:
+            buffer = io.BytesIO()
+            _write(self._required(width), buffer, "svg", self._described)
+            self._svgs[width] = compact_svg(buffer.getvalue().decode()).encode()
+        return self._svgs[width]
 
     @property
     def _described(self) -> str:
         return f"{self.title}. {self.caption}"
 
-    def svg(self) -> bytes:
-        """Return the drawing as SVG, the same bytes for the same dataset."""
-        return self._svg
-
-    # It is saved and shown, and to lay out a large drawing takes seconds.
-    @cached_property
-    def _svg(self) -> bytes:
-        buffer = io.BytesIO()
-        if self.drawing is not None:
-            _write(self.drawing, buffer, "svg", self._described)
-        return compact_svg(buffer.getvalue().decode()).encode()
+    def _required(self, width: Width) -> Drawing:
+        drawing = self.drawn(width)
+        assert drawing is not None
+        return drawing
 
     def _repr_html_(self) -> str:
         anchor = f"figure-{self.name}"
-        files = downloads("figures", self.name, "svg", "pdf") if self.is_saved and not self.is_empty else ""
+        content = f'<p class="nothing">{escape(self.empty)}</p>' if self.is_empty else self._picture()
+        files = self._downloads() if self.is_saved and not self.is_empty else ""
         text = escape(self.page_caption or self.caption)
         caption = f"<b>{escape(self.title)}.</b> {text}{anchor_link(anchor)}{files}"
-        content = f'<p class="nothing">{escape(self.empty)}</p>'
-        if self.drawing is not None:
-            # As an image of its own: inline SVGs on one page would share their element ids.
-            width = round(self.drawing.get_figwidth() * _CSS_PIXELS_PER_INCH * _SCREEN_SCALE)
-            content = (
-                f'<img width="{width}" alt="{escape(self.alt or self.title)}" src="{data_uri(self.svg().decode())}">'
-            )
         return f'<figure id="{anchor}">{content}<figcaption>{caption}</figcaption></figure>'
 
+    def _picture(self) -> str:
+        """Return both drawings, of which a reader sees the one that fits the window."""
+        # As images of their own: inline SVGs on one page would share their element ids.
+        on_phone, on_desktop = (data_uri(self.svg(width).decode()) for width in (COLUMN, PAGE))
+        pixels = round(PAGE.inches * _CSS_PIXELS_PER_INCH * _SCREEN_SCALE)
+        return (
+            f'<picture><source media="(max-width: 40rem)" srcset="{on_phone.replace(" ", "%20")}">'
+            f'<img width="{pixels}" alt="{escape(self.alt or self.title)}" src="{on_desktop}"></picture>'
+        )
 
-@contextmanager
-def _layout_kept(drawing: Drawing) -> Iterator[None]:
-    """Draw as the drawing was laid out the last time."""
+    def _downloads(self) -> str:
+        """Return links to the files of both widths."""
+        for_page = downloads("figures", self.name, "svg", "pdf")
+        return for_page + downloads("figures", f"{self.name}{COLUMN.suffix}", "svg", "pdf", of="column")
+
+
+def _lay_out(drawing: Drawing) -> None:
+    """Place panels and texts once: each file would take twice as long if it did so again."""
     engine = drawing.get_layout_engine()
-    drawing.set_layout_engine("none")
-    yield
-    drawing.set_layout_engine(engine)
+    assert engine is not None
+    engine.execute(drawing)
+    drawing.set_layout_engine(None)
 
 
 def _write(drawing: Drawing, target: Path | io.BytesIO, kind: str, described: str) -> None:

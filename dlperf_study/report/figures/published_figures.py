@@ -1,9 +1,13 @@
 """The figure of published speedups, with ours, where ours answer the same question."""
 
+import textwrap
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from matplotlib.figure import SubFigure
 
 from dlperf_study.analysis.published_points import SCALING_RATIOS, Published
 from dlperf_study.analysis.same_question import SameQuestion
@@ -11,18 +15,20 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.alt_text import alt_text_of_table
 from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.figures import charts
+from dlperf_study.report.figures import charts, line_charts
+from dlperf_study.report.figures.direct_labels import legend_below
 from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.figures.style import publication_style
-from dlperf_study.report.formatting import display_name, listed, unit_of
+from dlperf_study.report.figures.line_charts import LineBlock
+from dlperf_study.report.figures.style import Width
+from dlperf_study.report.formatting import display_name, listed
 from dlperf_study.report.series import Series, joined, titled_published_labels
 from dlperf_study.report.tables.published_tables import next_to_ours
 
 OURS = "ours"
-#: Height of the panels of one source and model, and of one entry of their legend.
-PANELS_INCHES, LEGEND_INCHES = 2.4, 0.14
+#: Height of the title of one source and model with what is below it, and how many letters of a title are on a line.
+_TITLE_INCHES, _LETTERS_PER_INCH = 0.6, 14
 _CAPTION = (
-    "Dotted: ideal scaling from one device. Each line is relative to the baseline in the legend: compare shapes only. "
+    "Dotted: ideal scaling from one device. Each line is relative to the baseline at its name: compare shapes only. "
     "Dashed: ours, on our machine; solid: published."
 )
 _INTERVALS = " Bars: intervals, of what is published from the printed runs."
@@ -45,9 +51,12 @@ class _Part:
     def lines(self) -> list[Series]:
         return [*self.published, *self.ours]
 
-    @property
-    def height_inches(self) -> float:
-        return PANELS_INCHES + LEGEND_INCHES * len(self.lines)
+    def blocks(self, width: Width) -> list[LineBlock]:
+        """Return the lines in blocks, each of ours next to the published one that it answers."""
+        names = {line.label: line.label for line in self.lines}
+        details = {line.label: line_charts.baseline_label(line) for line in self.lines}
+        ordered = sorted(self.lines, key=lambda line: line.position % len(self.published))
+        return LineBlock.of(ordered, SCALING_RATIOS, names, details, width)
 
 
 def speedups(dataset: Dataset) -> Figure:
@@ -60,13 +69,12 @@ def speedups(dataset: Dataset) -> Figure:
         parts.append(_Part(title, lines, _our_lines(dataset, lines)))
     drawn = [part for part in parts if part.ours]
     not_drawn = [part.title for part in parts if part.published and not part.ours]
-    with publication_style():
-        drawing = _draw(dataset, drawn) if drawn else None
+    draw = partial(_draw, dataset, drawn) if drawn else None
     caption = _caption(dataset, drawn, not_drawn) if drawn else ""
     empty = _EMPTY if published.sources else NO_SOURCES
     title = "Published speedups, and ours"
     alt = alt_text_of_table(title, next_to_ours(dataset)) if drawn else ""
-    return Figure("published-speedups", title, caption, drawing, empty, _CAPTION, alt)
+    return Figure("published-speedups", title, caption, draw, empty, _CAPTION, alt)
 
 
 def _published_lines(published: Published, points: pd.DataFrame) -> list[Series]:
@@ -110,23 +118,32 @@ def _caption(dataset: Dataset, drawn: list[_Part], not_drawn: list[str]) -> str:
     return caption + context.quick_label(dataset)
 
 
-def _draw(dataset: Dataset, parts: list[_Part]) -> Drawing:
-    heights = [part.height_inches for part in parts]
-    drawing = charts.page(dataset, sum(heights))
+def _draw(dataset: Dataset, parts: list[_Part], width: Width) -> Drawing:
+    blocks = [part.blocks(width) for part in parts]
+    heights = [line_charts.blocks_inches(of_part) + _TITLE_INCHES for of_part in blocks]
+    drawing = charts.page(dataset, width, sum(heights))
     subfigures = drawing.subfigures(len(parts), 1, squeeze=False, height_ratios=heights)
-    for subfigure, part in zip(subfigures.flat, parts, strict=True):
-        subfigure.suptitle(part.title, x=0.01, ha="left", fontsize=7.5, fontweight="bold")
-        devices = sorted({int(size) for line in part.lines for size in line.rows["world_size"]})
-        axes = subfigure.subplots(1, len(SCALING_RATIOS))
-        for column, panel in zip(SCALING_RATIOS, axes, strict=True):
-            for line in part.published:
-                charts.interval_line(panel, line, column)
-            for line in part.ours:
-                charts.interval_line(panel, line, column, dashes="--")
-            charts.ideal_line(panel, devices, [float(size) if column == "speedup" else 1.0 for size in devices])
-            charts.device_axes(panel, devices, logarithmic_y=column == "speedup")
-            panel.set_title(unit_of(column, []).axis)
-            panel.set_xlabel(unit_of("world_size", []).axis)
-        labels = {line.label: f"{line.label} ({charts.baseline_label(line)})" for line in part.lines}
-        charts.legend_below(subfigure, axes[0], labels)
+    for subfigure, part, of_part in zip(subfigures.flat, parts, blocks, strict=True):
+        letters = round(width.inches * _LETTERS_PER_INCH)
+        subfigure.suptitle(textwrap.fill(part.title, letters), x=0.01, ha="left", fontsize=7, fontweight="bold")
+        _draw_part(subfigure, part, of_part)
+    named = [line.label for part in parts for line in part.lines]
+    legend_below(drawing, drawing.axes, width, named)
     return drawing
+
+
+def _draw_part(subfigure: SubFigure, part: _Part, blocks: list[LineBlock]) -> None:
+    devices = sorted({int(size) for line in part.lines for size in line.rows["world_size"]})
+    ours = [line.label for line in part.ours]
+
+    def draw_line(panel: Axes, line: Series, column: str, shift_points: float) -> None:
+        line_charts.interval_line(panel, line, column, "--" if line.label in ours else "-", shift_points)
+
+    rows = line_charts.panels_of_blocks(subfigure, blocks)
+    for block, panels in zip(blocks, rows, strict=True):
+        block.draw(panels, draw_line)
+    for block, panels in zip(blocks, rows, strict=True):
+        for column, panel in zip(SCALING_RATIOS, panels, strict=True):
+            line_charts.ideal_line(panel, devices, [float(size) if column == "speedup" else 1.0 for size in devices])
+            line_charts.device_axes(panel, devices, logarithmic_y=column == "speedup")
+        block.name_lines(panels)

@@ -1,17 +1,19 @@
 """The figure of the page on the self-test: every measured ratio with its interval, next to the true one."""
 
+from functools import partial
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.report.alt_text import alt_text_of_table
-from dlperf_study.report.figures.charts import ROW_INCHES
+from dlperf_study.report.figures.category_rows import CategoryRows
 from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.figures.style import INK, PAGE_INCHES, PALETTE, category_axes, publication_style
+from dlperf_study.report.figures.style import INK, PAGE, PALETTE, Width
 from dlperf_study.report.tables.selftest_tables import comparisons as comparisons_table
 from dlperf_study.selftest.result import Comparison, SelftestResult
 
 RIGHT, WRONG = PALETTE[0], PALETTE[1]
-_MARGIN_INCHES = 0.8
+_MARGIN_INCHES = 0.6
 _CAPTION = (
     "Dot and bar: the measured ratio of throughputs with its interval; black mark: the true ratio. Orange: the "
     "interval misses the truth. An interval of 95 % does so in one of 20 cases."
@@ -28,21 +30,34 @@ def ratios(result: SelftestResult) -> Figure:
     empty = "No check has a ratio with an interval."
     if not drawn:
         return Figure("ratios", "Ratios and their truth", "", None, empty)
-    with publication_style():
-        height = _MARGIN_INCHES + ROW_INCHES * max(map(len, drawn.values()))
-        drawing = Drawing(figsize=(PAGE_INCHES, height), layout="constrained")
-        panels = drawing.subplots(1, len(drawn), squeeze=False)[0]
-        for axes, (name, comparisons) in zip(panels, drawn.items(), strict=True):
-            _draw(axes, name, comparisons)
     title = "Ratios and their truth"
-    return Figure("ratios", title, _CAPTION, drawing, empty, alt=alt_text_of_table(title, comparisons_table(result)))
+    return Figure(
+        "ratios", title, _CAPTION, partial(_draw, drawn), empty, alt=alt_text_of_table(title, comparisons_table(result))
+    )
 
 
-def _draw(axes: Axes, name: str, comparisons: list[Comparison]) -> None:
-    ordered = sorted(comparisons, key=lambda comparison: -comparison.true)
-    for y, comparison in enumerate(ordered):
+def _draw(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
+    """Draw the panels of checks: next to each other on a page, below each other in a column of it."""
+    ordered = {}
+    for name, comparisons in drawn.items():
+        ordered[name] = sorted(comparisons, key=lambda comparison: -comparison.true)
+    rows = [CategoryRows([comparison.label for comparison in part], width) for part in ordered.values()]
+    heights = [_MARGIN_INCHES + row.inches for row in rows]
+    if width is PAGE:
+        drawing = Drawing(figsize=(width.inches, max(heights)), layout="constrained")
+        panels = drawing.subplots(1, len(ordered), squeeze=False)
+    else:
+        drawing = Drawing(figsize=(width.inches, sum(heights)), layout="constrained")
+        panels = drawing.subplots(len(ordered), 1, squeeze=False, height_ratios=heights)
+    for axes, (name, comparisons), row in zip(panels.flat, ordered.items(), rows, strict=True):
+        row.draw(axes)
+        _draw_panel(axes, name, comparisons)
+    return drawing
+
+
+def _draw_panel(axes: Axes, name: str, comparisons: list[Comparison]) -> None:
+    for y, comparison in enumerate(comparisons):
         _draw_comparison(axes, comparison, y)
-    category_axes(axes, [comparison.label for comparison in ordered])
     axes.set_title(name)
     axes.set_xlabel("throughput / reference (×)")
 

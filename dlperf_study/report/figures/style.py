@@ -1,12 +1,28 @@
-"""How figures look: one palette, one set of sizes, made for the width of a page."""
+"""How figures look: one palette, one set of sizes, and the two widths that each is drawn for."""
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 
-PAGE_INCHES = 7.0
+from dlperf_study.report.series import SEPARATOR
+
+
+@dataclass(frozen=True)
+class Width:
+    """For which width a drawing is laid out; ``suffix`` ends the names of its files. Letters are as large in each."""
+
+    name: str
+    inches: float
+    suffix: str
+
+
+#: A page of 504 pt and one of its two columns, of 252 pt, as TeX counts them: 72.27 to the inch.
+PAGE, COLUMN = Width("page", 504 / 72.27, ""), Width("column", 252 / 72.27, "-column")
+WIDTHS = (PAGE, COLUMN)
 #: Okabe and Ito's palette for all kinds of colour vision, without its yellow, too light for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -18,10 +34,12 @@ FONTS = ("DejaVu Sans", "Bitstream Vera Sans", "Verdana", "sans-serif")
 
 _RC = {
     "figure.dpi": 100,
-    "figure.constrained_layout.use": True,
+    # Each drawing is laid out once, before it is written into several files.
+    "figure.constrained_layout.use": False,
     "font.family": FONTS[0],
     "font.size": 7,
     "axes.titlesize": 7,
+    "figure.titlesize": 7,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.labelsize": 7,
@@ -56,6 +74,9 @@ _RC = {
     "pdf.fonttype": 42,
 }
 
+#: A separator that begins no line.
+_TIED_SEPARATOR = "\u00a0·"
+
 
 @contextmanager
 def publication_style() -> Iterator[None]:
@@ -79,10 +100,13 @@ def quantity_axes(axes: Axes) -> None:
     axes.grid(True)
 
 
-def category_axes(axes: Axes, labels: list[str]) -> None:
-    """Name the rows of a horizontal chart, the first on top; categories get no grid lines of their own."""
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(True, axis="x")
-    axes.spines["left"].set_visible(False)
+def wrapped(label: str, letters: int) -> str:
+    """Return a label on lines of at most so many letters, broken between its parts where they fit on a line."""
+    *parts, last = label.split(SEPARATOR)
+    lines: list[str] = []
+    for part in (*(f"{part}{_TIED_SEPARATOR}" for part in parts), last):
+        if lines and len(lines[-1]) + 1 + len(part) <= letters:
+            lines[-1] += f" {part}"
+        else:
+            lines += textwrap.wrap(part, letters, break_on_hyphens=False)
+    return "\n".join(lines).replace(_TIED_SEPARATOR, SEPARATOR.rstrip())

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 
 import pandas as pd
@@ -9,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.paths import ConfigurationPaths
+from dlperf_study.report.figures.direct_labels import legend_below
 from dlperf_study.report.figures.figure import Figure
-from dlperf_study.report.figures.style import PAGE_INCHES, colour, publication_style, quantity_axes
+from dlperf_study.report.figures.style import PAGE, Width, colour, quantity_axes
 from dlperf_study.report.section import Section
 from dlperf_study.report.tables.cells import defined, laid_out, run_column
 from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -53,15 +55,21 @@ def step_time_figure(steps: pd.DataFrame) -> Figure:
     title, caption = "Step times", "Every step of every rank; the shaded steps are the warm-up, which is not measured."
     if steps.empty:
         return Figure("step-times", title, caption, None, "No run completed, so there are no step times.")
+    return Figure("step-times", title, caption, partial(_draw_steps, steps))
+
+
+def _draw_steps(steps: pd.DataFrame, width: Width) -> Drawing:
+    """Draw a panel per run: next to each other on a page, below each other in a column of it."""
     repetitions = sorted(steps["repetition"].unique())
-    with publication_style():
-        drawing = Drawing(figsize=(PAGE_INCHES, PANEL_INCHES), layout="constrained")
-        panels = drawing.subplots(1, len(repetitions), squeeze=False, sharey=True)[0]
-        for axes, repetition in zip(panels, repetitions, strict=True):
-            _draw_run(axes, steps[steps["repetition"] == repetition], f"run {repetition}")
-        panels[0].set_ylabel("step time (s)")
-        panels[0].set_ylim(bottom=0)
-    return Figure("step-times", title, caption, drawing)
+    rows, columns = (1, len(repetitions)) if width is PAGE else (len(repetitions), 1)
+    drawing = Drawing(figsize=(width.inches, PANEL_INCHES * rows), layout="constrained")
+    panels = drawing.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    for axes, repetition in zip(panels, repetitions, strict=True):
+        _draw_run(axes, steps[steps["repetition"] == repetition], f"run {repetition}")
+    panels[0].set_ylabel("step time (s)")
+    panels[0].set_ylim(bottom=0)
+    legend_below(drawing, panels, width)
+    return drawing
 
 
 def _draw_run(axes: Axes, steps: pd.DataFrame, title: str) -> None:
@@ -71,7 +79,6 @@ def _draw_run(axes: Axes, steps: pd.DataFrame, title: str) -> None:
         axes.plot(range(1, len(seconds) + 1), seconds, color=colour(int(rank)), linewidth=0.9, label=f"rank {rank}")
     axes.axvspan(0.5, warmup + 0.5, color="0.93", zorder=0)
     axes.set(title=title, xlabel="step")
-    axes.legend(fontsize=6)
     quantity_axes(axes)
 
 

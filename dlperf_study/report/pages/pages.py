@@ -31,7 +31,7 @@ TEMPLATE = "study"
 #: How many notebooks are executed at once, and how long all of them together may take.
 PARALLEL = 2
 TIMEOUT_SECONDS = 900.0
-_DRAWING = re.compile(r'src="data:image/svg\+xml,[^"]*"')
+_DRAWING = re.compile(r'src(?:set)?="data:image/svg\+xml,[^"]*"')
 
 SUMMARY = Page("summary", "Summary", "index.html")
 HISTORY = Page("history", "History", "history.html")

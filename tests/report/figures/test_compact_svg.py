@@ -8,6 +8,8 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.report.figures.compact_svg import compact_svg, data_uri
 from dlperf_study.report.figures.style import FAINT, INK, SOFT, publication_style
 
+SVG = "{http://www.w3.org/2000/svg}"
+
 
 def svg_of_a_line_and_labels() -> str:
     buffer = io.BytesIO()
@@ -17,6 +19,8 @@ def svg_of_a_line_and_labels() -> str:
         axes.plot([0, 1, 2.123456], [0.1, 0.3, 0.212345])
         axes.set_yticks([0.1, 0.2, 0.3], ["PaddlePaddle · 1 device", "Horovod (PyTorch) · 2 devices", "<&> – “x”"])
         axes.set_title("bold")
+        # Of marks that are all missing there is an empty group.
+        axes.vlines([], [], [])
         drawing.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue().decode()
 
@@ -59,11 +63,25 @@ def test_the_address_holds_the_drawing_and_names_nothing_outside_of_it() -> None
     assert scheme == "data:image/svg+xml"
     assert not {'"', "#", "&", "\n"} & {*data}
     before, after = ElementTree.fromstring(svg), ElementTree.fromstring(unquote(data))
-    described = {element for element in before.findall("{*}metadata") for element in element.iter()}
-    kept = [element for element in before.iter() if element not in described]
-    [theme] = after.findall("{*}style")
-    after.remove(theme)
-    assert [(element.tag, element.attrib.keys()) for element in after.iter()] == [
-        (element.tag, element.attrib.keys()) for element in kept
-    ]
+    [rules] = after.findall("{*}style")
+    after.remove(rules)
+    for tag in ("path", "use", "text", "clipPath"):
+        drawn = [[(element.text or "").strip() for element in part.iter(f"{SVG}{tag}")] for part in (before, after)]
+        assert drawn[0] == drawn[1] != []
     assert "purl.org" not in data
+
+
+def test_on_a_page_every_style_and_marker_is_still_there() -> None:
+    svg = compact_svg(svg_of_a_line_and_labels())
+    before, after = ElementTree.fromstring(svg), ElementTree.fromstring(unquote(data_uri(svg).split(",", 1)[1]))
+    rules = dict(re.findall(r"\.(s\d+){([^}]*)}", str(after.findall("{*}style")[0].text)))
+    widths = []
+    for drawing in (before, after):
+        styles = [rules.get(str(path.get("class")), str(path.get("style"))) for path in drawing.iter(f"{SVG}path")]
+        widths.append([re.findall(r"stroke-width: ?([\d.]+)", style) for style in styles])
+    assert widths[0] == widths[1]
+    names = {str(element.get("id")) for element in after.iter() if element.get("id")}
+    used = {str(use.get("href")).removeprefix("#") for use in after.iter(f"{SVG}use")}
+    assert used <= names
+    assert used
+    assert len(unquote(data_uri(svg))) < 0.75 * len(svg)

@@ -5,6 +5,7 @@ from pathlib import Path
 from dlperf_study.dataset.dataset import Dataset, collect
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.figures import factors
+from dlperf_study.report.figures.style import WIDTHS
 from tests.evidence_factory import Planned, configuration, write_study
 
 
@@ -22,7 +23,9 @@ def test_a_factor_is_drawn_where_nothing_else_differs(tmp_path: Path) -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["4", "8"]
     # Of each number of devices no open mark, and a filled one at both batches.
     assert [len(line.get_xdata()) for line in axes.lines] == [0, 2, 0, 2]
-    assert [label.get_text() for label in figure.drawing.legends[0].get_texts()] == ["1 device", "2 devices"]
+    for width in WIDTHS:
+        [panel] = figure.drawn(width).axes
+        assert {text.get_text() for text in panel.texts} == {"1 device", "2 devices"}
     assert figure.alt.startswith("Throughput by batch per device. ResNet-50 · 1 device, Batch per device 4: ")
 
 

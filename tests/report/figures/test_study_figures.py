@@ -1,5 +1,5 @@
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +7,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 from dlperf_study.analysis.drift import round_effects
 from dlperf_study.columns import TableName
@@ -16,8 +17,11 @@ from dlperf_study.paths import StudyPaths
 from dlperf_study.report import figures, tables
 from dlperf_study.report.context import completed_runs
 from dlperf_study.report.figures import style
-from dlperf_study.report.figures.drawings import MOST_PANELS, MOST_ROWS, STEP_PIECES
+from dlperf_study.report.figures.direct_labels import BOUND, IDEAL
+from dlperf_study.report.figures.drawings import MOST_ROWS
 from dlperf_study.report.figures.figure import Figure
+from dlperf_study.report.figures.steps_drawing import MOST_PANELS, STEP_PIECES
+from dlperf_study.report.figures.style import PAGE, WIDTHS, Width
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
 
@@ -82,14 +86,17 @@ def test_the_ideal_line_starts_at_a_baseline_of_another_series(paths: StudyPaths
     assert [1, 2] in [list(ideal.get_xdata()) for ideal in ideals]
 
 
-def test_the_legend_gives_the_absolute_baseline(mixed: Dataset) -> None:
-    figure = only(figures.scaling(mixed))
-    assert figure.drawing is not None
-    texts = [text.get_text() for text in figure.drawing.legends[0].get_texts()]
-    assert any("1× = " in text and "samples/s" in text for text in texts)
-    assert any("no baseline measured" in text for text in texts)
-    assert texts[-2:] == ["ideal", "bound"]
-    assert [handle.get_color() for handle in figure.drawing.legends[0].legend_handles[-2:]] == [style.SOFT] * 2
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_name_gives_the_absolute_baseline_and_the_legend_has_the_rest(mixed: Dataset, width: Width) -> None:
+    drawing = only(figures.scaling(mixed)).drawn(width)
+    assert drawing is not None
+    texts = [text.get_text() for axes in drawing.axes for text in axes.texts]
+    assert len([text for text in texts if "1× = " in text and "samples/s" in text]) == 1
+    assert len([text for text in texts if "no baseline measured" in text]) == 1
+    assert len(texts) == (2 if width is PAGE else 2 * len(drawing.axes))
+    [legend] = drawing.legends
+    assert {text.get_text() for text in legend.get_texts()} == {IDEAL, BOUND}
+    assert [handle.get_color() for handle in legend.legend_handles] == [style.SOFT] * 2
 
 
 def test_the_bound_is_a_step_of_its_longest_part_alone(mixed: Dataset) -> None:
@@ -148,11 +155,11 @@ def test_the_interval_of_a_step_that_is_faster_than_its_computation_is_around_it
 
 def test_a_comparison_shows_each_group_under_its_heading_the_reference_first(mixed: Dataset) -> None:
     rates, times = axes_of(only(figures.comparison(mixed)))
-    labels = [label.get_text() for label in rates.get_yticklabels()]
+    labels = [label.get_text() for label in rates.texts]
     assert labels[:2] == ["1 device", "PaddlePaddle collective · data parallel · fp32"]
-    headings = [label.get_text() for label in rates.get_yticklabels() if label.get_fontweight() == "bold"]
+    headings = [label.get_text() for label in rates.texts if label.get_fontweight() == "bold"]
     assert headings == ["1 device", "fp32 · 2 devices", "4 devices"]
-    assert [one.get_ylim() for one in (rates, times)] == [(len(labels) - 0.5, -0.5)] * 2
+    assert rates.get_ylim() == times.get_ylim()
 
 
 def test_a_comparison_has_every_run_of_its_configurations_and_connects_none(mixed: Dataset) -> None:
@@ -205,9 +212,10 @@ def test_a_quick_study_is_labelled_in_the_drawing_itself(paths: StudyPaths, buil
     assert "not for publication" in figure.caption
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("build", EVERY)
-def test_no_text_is_cut_off(mixed: Dataset, build: object) -> None:
-    drawing = only(build(mixed)).drawing
+def test_no_text_is_cut_off(mixed: Dataset, build: object, width: Width) -> None:
+    drawing = only(build(mixed)).drawn(width)
     assert drawing is not None
     with style.publication_style():
         drawing.draw_without_rendering()
@@ -216,11 +224,44 @@ def test_no_text_is_cut_off(mixed: Dataset, build: object) -> None:
     assert (box.x0 > -0.02, box.y0 > -0.02, box.x1 < width + 0.02, box.y1 < height + 0.02) == (True,) * 4
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("build", EVERY)
+def test_texts_are_of_one_size_and_none_is_on_another(mixed: Dataset, build: object, width: Width) -> None:
+    drawing = only(build(mixed)).drawn(width)
+    assert drawing is not None
+    assert drawing.get_figwidth() == width.inches
+    with style.publication_style():
+        drawing.draw_without_rendering()
+    texts = [text for text in drawing.findobj(Text) if text.get_visible() and text.get_text().strip()]
+    shown = [text for text in texts if not is_left_out(text)]
+    assert {text.get_fontsize() for text in shown} == {7.0}
+    boxes = [(text.get_text(), text.get_window_extent().shrunk(0.9, 0.8)) for text in shown]
+    overlapping = []
+    for (first, box), (second, other) in combinations(boxes, 2):
+        if box.overlaps(other):
+            overlapping.append((first, second))
+    assert overlapping == []
+
+
+def is_left_out(text: Text) -> bool:
+    """Whether it is in a hidden panel, or the label of a tick that is outside of its panel."""
+    axes = text.axes
+    if axes is None:
+        return False
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        for tick in axis.get_major_ticks():
+            if text in (tick.label1, tick.label2):
+                return not low <= tick.get_loc() <= high
+    return not axes.get_visible()
+
+
 def test_saved_twice_the_files_are_the_same(mixed: Dataset, tmp_path: Path) -> None:
     for folder in ("first", "second"):
         only(figures.scaling(mixed)).save(StudyPaths(tmp_path / folder))
     first, second = (sorted((tmp_path / folder / "figures").iterdir()) for folder in ("first", "second"))
-    assert [path.name for path in first] == ["scaling-resnet50.pdf", "scaling-resnet50.svg"]
+    stems = ("scaling-resnet50-column", "scaling-resnet50")
+    assert [path.name for path in first] == [f"{stem}.{kind}" for stem in stems for kind in ("pdf", "svg")]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 

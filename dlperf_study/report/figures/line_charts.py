@@ -1,0 +1,199 @@
+"""Lines over the number of devices: each has its name at its end, and many are drawn in blocks of a few."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+from matplotlib.figure import SubFigure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.transforms import ScaledTranslation
+
+from dlperf_study.columns import COLUMNS
+from dlperf_study.report.figures.direct_labels import BOUND, IDEAL, EndLabel, draw_end_labels, labels_inches, parted
+from dlperf_study.report.figures.style import PAGE, SOFT, Width, colour, marker, quantity_axes
+from dlperf_study.report.formatting import is_missing, unit_of, with_digits_of_interval
+from dlperf_study.report.series import Series
+from dlperf_study.report.tables.cells import INTERVALS
+
+#: From this ratio of the largest to the smallest number of devices on, axes are logarithmic.
+WIDE_RANGE = 8
+#: How far intervals at the same number of devices are apart, and how far from the tick the outermost are at most.
+_SHIFT_POINTS, _MOST_SHIFT_POINTS = 3.5, 9
+#: The least height of a panel, and of the title and the ticks of a row of panels.
+_PANEL_INCHES, _ROW_INCHES = {"page": 1.55, "column": 1.15}, 0.5
+#: The upper limit of an axis that begins at 0 is at least so many times its largest value.
+_ROOM_ABOVE = 1.06
+#: Draws one line of one column into a panel, moved to the right by some points.
+DrawLine = Callable[[Axes, Series, str, float], None]
+
+
+@dataclass(frozen=True)
+class LineBlock:
+    """A few lines with a panel for each column: next to each other on a page, below each other in a column of it.
+
+    ``names`` and ``details``: what each line is called, and what is said of it once, by its label.
+    """
+
+    lines: Sequence[Series]
+    columns: Sequence[str]
+    names: Mapping[str, str]
+    details: Mapping[str, str]
+    width: Width
+
+    @classmethod
+    def of(
+        cls,
+        lines: Sequence[Series],
+        columns: Sequence[str],
+        names: Mapping[str, str],
+        details: Mapping[str, str],
+        width: Width,
+    ) -> "list[LineBlock]":
+        """Return all lines in blocks that have room for their names."""
+        return [cls(part, columns, names, details, width) for part in parted(lines)]
+
+    @property
+    def panel_inches(self) -> list[float]:
+        """The height of each row of its panels."""
+        least, with_details = _PANEL_INCHES[self.width.name], self._texts(has_details=True)
+        first = max(least, labels_inches(with_details, self.width))
+        if self.width is PAGE:
+            return [first]
+        others = max(least, labels_inches(self._texts(has_details=False), self.width))
+        return [first, *[others] * (len(self.columns) - 1)]
+
+    def draw(self, panels: Sequence[Axes], draw_line: DrawLine) -> None:
+        """Draw every line into the panel of each column."""
+        for panel, column in zip(panels, self.columns, strict=True):
+            for line, shift in zip(self.lines, shifts(len(self.lines)), strict=True):
+                draw_line(panel, line, column, shift)
+            panel.set_title(unit_of(column, []).axis)
+
+    def name_lines(self, panels: Sequence[Axes]) -> None:
+        """Name the lines: on a page once, at its right; in a column at every panel. Limits and scales must be set."""
+        if self.width is PAGE:
+            self._name(panels[-1], self.columns[-1], self.panel_inches[0], has_details=True)
+            return
+        for index, (panel, column) in enumerate(zip(panels, self.columns, strict=True)):
+            self._name(panel, column, self.panel_inches[index], has_details=index == 0)
+
+    def _name(self, panel: Axes, column: str, inches: float, has_details: bool) -> None:
+        labels = []
+        for line, text in zip(self.lines, self._texts(has_details), strict=True):
+            values = line.measured[column].dropna()
+            end = float(values.iloc[-1]) if len(values) else float("nan")
+            labels.append(EndLabel(end, line.position, text))
+        draw_end_labels(panel, labels, inches, self.width)
+
+    def _texts(self, has_details: bool) -> list[str]:
+        texts = []
+        for line in self.lines:
+            parts = (self.names[line.label], self.details.get(line.label, "") if has_details else "")
+            texts.append("\n".join(filter(None, parts)))
+        return texts
+
+
+def blocks_inches(blocks: Iterable[LineBlock]) -> float:
+    """Return the height of blocks below each other."""
+    return sum(inches + _ROW_INCHES for block in blocks for inches in block.panel_inches)
+
+
+def panels_of_blocks(drawing: Drawing | SubFigure, blocks: Sequence[LineBlock]) -> list[list[Axes]]:
+    """Return the panels of each block; those of one column have the same y axis, so that blocks can be compared."""
+    ratios = [inches + _ROW_INCHES for block in blocks for inches in block.panel_inches]
+    columns = len(blocks) * len(blocks[0].columns) // len(ratios)
+    grid = drawing.subplots(len(ratios), columns, squeeze=False, height_ratios=ratios)
+    panels = [list(row) for row in grid.reshape(len(blocks), -1)]
+    for row in panels[1:]:
+        for panel, first in zip(row, panels[0], strict=True):
+            panel.sharey(first)
+    for panel in grid[-1]:
+        panel.set_xlabel(unit_of("world_size", []).axis)
+    return panels
+
+
+def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-", shift_points: float = 0) -> None:
+    """Draw one series against its devices, moved to the right; a point without an interval has an open marker.
+
+    The bar of an interval is where the interval is: a published value may be outside that of its own runs.
+    """
+    rows = series.measured
+    low, high = rows[list(INTERVALS[column])].to_numpy(float).T
+    moved = axes.transData + ScaledTranslation(shift_points / 72, 0, axes.figure.dpi_scale_trans)
+    style: dict[str, Any] = {"color": colour(series.position), "marker": marker(series.position), "transform": moved}
+    axes.plot(rows["world_size"], rows[column], label=series.label, linestyle=dashes, **style)
+    # Automatic limits take no notice of what is moved.
+    for values in (rows[column], low, high):
+        axes.update_datalim(np.column_stack([rows["world_size"], values]))
+    bar: dict[str, Any] = {"fmt": "none", "capsize": 2, "elinewidth": 0.9, "ecolor": style["color"], "transform": moved}
+    axes.errorbar(rows["world_size"], (low + high) / 2, yerr=(high - low) / 2, **bar)
+    without_interval = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
+    axes.plot(
+        without_interval["world_size"],
+        without_interval[column],
+        linestyle="none",
+        markerfacecolor="white",
+        zorder=3,
+        **style,
+    )
+
+
+def shifts(count: int) -> list[float]:
+    """Return by how many points each of so many lines is moved, so that their intervals are next to each other."""
+    step = min(_SHIFT_POINTS, 2 * _MOST_SHIFT_POINTS / max(1, count - 1))
+    return [step * (position - (count - 1) / 2) for position in range(count)]
+
+
+def baseline_label(line: Series) -> str:
+    """Return the absolute throughput of the baseline of a line, as tables print it; of a published one, as printed."""
+    columns = ["baseline_throughput", "baseline_throughput_low", "baseline_throughput_high", "baseline_printed"]
+    texts: dict[str, None] = {}
+    for rate, low, high, printed in line.measured.reindex(columns=columns).itertuples(index=False):
+        if not is_missing(rate):
+            texts[with_digits_of_interval(rate, low, high) if is_missing(printed) else printed] = None
+    if not texts:
+        return "no baseline measured"
+    return f"1× = {' or '.join(texts)} {COLUMNS['throughput'].unit}"
+
+
+def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], line_colour: str = SOFT) -> None:
+    """Draw what perfect scaling from the baseline would give."""
+    axes.plot(devices, values, linestyle=(0, (1, 1.5)), linewidth=0.9, color=line_colour, zorder=1, label=IDEAL)
+
+
+def bound_line(axes: Axes, rows: pd.DataFrame, column: str, line_colour: str) -> None:
+    """Draw the most that a column can be: a step takes at least its computation, and at least its exchange alone.
+
+    Where an exchange was not measured there is no bound; a single device without a server has none to measure.
+    """
+    is_alone = (rows["world_size"] == 1) & (rows["servers"] == 0)
+    longer = np.maximum(rows["computation_seconds"], rows["exchange_seconds"])
+    shortest = rows["computation_seconds"].where(is_alone, longer)
+    # Rates, speedups and efficiencies are all proportional to the rate of steps.
+    bounds = rows[column] * rows["step_seconds"] / shortest
+    known = bounds.notna().to_numpy(bool)
+    style: dict[str, Any] = {"linestyle": (0, (4, 1.5)), "linewidth": 0.8, "color": line_colour, "zorder": 1}
+    axes.plot(rows["world_size"][known], bounds[known], label=BOUND, **style)
+
+
+def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None:
+    """Put a tick at each number of devices that was measured; wide ranges are logarithmic to the base of two."""
+    ticks = sorted(set(devices))
+    is_wide = ticks[-1] >= WIDE_RANGE * ticks[0]
+    quantity_axes(axes)
+    axes.margins(x=0.1, y=0.1)
+    if is_wide:
+        axes.set_xscale("log", base=2)
+    if is_wide and logarithmic_y:
+        axes.set_yscale("log", base=2)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        # Automatic limits may leave the highest marks without room; panels that share this axis may have higher ones.
+        axes.set_ylim(0, max(axes.get_ylim()[1], _ROOM_ABOVE * axes.dataLim.y1))
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
