@@ -89,12 +89,12 @@ def _figure_float(dataset: Dataset, figure: Figure, for_page: str, for_column: s
     """Return a figure as wide as a column, unless that drawing is so high that the one for a page is better."""
     column_drawing = figure.drawn(COLUMN)
     is_low = column_drawing is not None and column_drawing.get_figheight() <= _COLUMN_INCHES
-    kind, name, other = ("figure", for_column, for_page) if is_low else ("figure*", for_page, for_column)
+    kind, name, unused_name = ("figure", for_column, for_page) if is_low else ("figure*", for_page, for_column)
     caption = f"\\textbf{{{latex_escaped(figure.title)}.}}{latex_escaped(context.quick_label(dataset))}"
     lines = (
         f"\\begin{{{kind}}}",
         r"\centering",
-        f"\\includegraphics{{figures/{name}}}% in the other width: figures/{other}",
+        f"\\includegraphics{{figures/{name}}}% in the other width: figures/{unused_name}",
         f"\\caption{{{caption}}}",
     )
     return "\n".join([*lines, f"\\label{{fig:{figure.name}}}", f"\\end{{{kind}}}"])

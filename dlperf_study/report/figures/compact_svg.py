@@ -26,7 +26,7 @@ _FONT_OF_TEXT = re.compile(r"; font-family: [^;\"]*")
 _NEEDLESS = re.compile(r'(?<=<g) id="[^"]*"| transform="rotate\(-0 [^"]*"')
 _GROUP, _EMPTY_GROUP = re.compile(r"(<g\b[^>]*>|</g>)"), re.compile(r"<g\b[^>]*/>")
 _NAME, _NAME_OR_USE = re.compile(r' id="([^"]*)"'), re.compile(r'( id="|url\(#|href="#)([^")]*)')
-_PLACE = re.compile(r' [xy]="[^"]*"')
+_COORDINATE = re.compile(r' [xy]="[^"]*"')
 #: The colour on a dark page of each colour on white; those that are not here are seen on both.
 DARK = {
     "#ffffff": "#15191c",
@@ -65,7 +65,7 @@ def data_uri(svg: str) -> str:
 def _without_repetition(drawing: str) -> tuple[str, str]:
     """Return a drawing without fonts, names of groups, and spaces that only a reader needs, and its rules of styles."""
     shortened = _NEEDLESS.sub("", _STYLE.sub(_short_style, drawing))
-    shortened = _PATH.sub(_short_path, _PLACE.sub(_with_two_decimals, shortened))
+    shortened = _PATH.sub(_short_path, _COORDINATE.sub(_with_two_decimals, shortened))
     classed, rules = _with_classes(_with_short_names(shortened.replace("xlink:href", "href")))
     return re.sub("> +<", "><", _without_plain_groups(classed)), rules
 

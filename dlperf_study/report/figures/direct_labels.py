@@ -40,7 +40,7 @@ def parted(items: Sequence[Item]) -> list[Sequence[Item]]:
 
 def labels_inches(texts: Iterable[str], width: Width) -> float:
     """Return how much height names need below each other."""
-    return sum(_LINE_INCHES * (_wrapped(text, width).count("\n") + 1 + 1 / 3) for text in texts)
+    return sum(_LINE_INCHES * (_wrapped(name, width).count("\n") + 1 + 1 / 3) for name in texts)
 
 
 def draw_end_labels(axes: Axes, labels: Iterable[EndLabel], panel_inches: float, width: Width) -> None:
@@ -50,14 +50,14 @@ def draw_end_labels(axes: Axes, labels: Iterable[EndLabel], panel_inches: float,
     """
     line_inches = _LINE_INCHES / panel_inches
     # A name has the colour and the marker of its line, so it is known also where the line ends elsewhere.
-    wrapped = [(_height(axes, label.value), label.position, _wrapped(label.text, width)) for label in labels]
-    ordered = sorted(wrapped, reverse=True)
-    sizes = [line_inches * (text.count("\n") + 1) for *_, text in ordered]
+    ends = [(_height(axes, label.value), label.position, _wrapped(label.text, width)) for label in labels]
+    ordered = sorted(ends, reverse=True)
+    sizes = [line_inches * (name.count("\n") + 1) for *_, name in ordered]
     middles = _without_overlap([height for height, *_ in ordered], sizes, line_inches / 3)
-    for middle, (_, position, text) in zip(middles, ordered, strict=True):
+    for middle, (_, position, name) in zip(middles, ordered, strict=True):
         style: dict[str, Any] = {"color": colour(position), "clip_on": False}
         axes.scatter(1, middle, s=12, marker=marker(position), transform=_right_of(axes, _MARK_POINTS), **style)
-        axes.text(1, middle, text, va="center", transform=_right_of(axes, _NAME_POINTS), **style)
+        axes.text(1, middle, name, va="center", transform=_right_of(axes, _NAME_POINTS), **style)
 
 
 def _height(axes: Axes, value: float) -> float:

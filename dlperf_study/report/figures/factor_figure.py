@@ -97,8 +97,8 @@ class _Panel:
 
     def draw(self, axes: Axes, metric: str) -> None:
         """Draw marks and bars; those at the same level are next to each other."""
-        for place, (position, rows) in enumerate(self.marks.items()):
-            shift = _SPREAD * ((place + 0.5) / len(self.marks) - 0.5)
+        for order_in_panel, (position, rows) in enumerate(self.marks.items()):
+            shift = _SPREAD * ((order_in_panel + 0.5) / len(self.marks) - 0.5)
             _draw_marks(axes, rows, metric, [self.levels.index(value) + shift for value in rows[self.x]], position)
         names = [level_name(self.x, level) for level in self.levels]
         axes.set_xticks(range(len(names)), names)
@@ -128,9 +128,9 @@ def _are_long(names: list[str]) -> bool:
     return sum(map(len, names)) > _LETTERS_OF_LEVELS
 
 
-def _draw_marks(axes: Axes, rows: pd.DataFrame, metric: str, places: list[float], position: int) -> None:
+def _draw_marks(axes: Axes, rows: pd.DataFrame, metric: str, x_values: list[float], position: int) -> None:
     """Draw the marks of one colour: open without an interval, else filled, with its bar."""
-    positions = np.array(places)
+    positions = np.array(x_values)
     style: dict[str, Any] = {"color": colour(position), "marker": marker(position), "linestyle": "none"}
     has_interval = rows[f"{metric}_low"].notna().to_numpy()
     axes.plot(positions[~has_interval], rows[metric][~has_interval], fillstyle="none", **style)

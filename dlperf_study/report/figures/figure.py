@@ -111,8 +111,8 @@ class Figure:
         anchor = f"figure-{self.name}"
         content = f'<p class="nothing">{escape(self.empty)}</p>' if self.is_empty else self._picture()
         files = self._downloads() if self.is_saved and not self.is_empty else ""
-        text = escape(self.page_caption or self.caption)
-        caption = f"<b>{escape(self.title)}.</b> {text}{anchor_link(anchor)}{files}"
+        on_page = escape(self.page_caption or self.caption)
+        caption = f"<b>{escape(self.title)}.</b> {on_page}{anchor_link(anchor)}{files}"
         return f'<figure id="{anchor}">{content}<figcaption>{caption}</figcaption></figure>'
 
     def _picture(self) -> str:

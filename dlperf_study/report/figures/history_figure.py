@@ -60,9 +60,9 @@ def _draw(measurements: Sequence[Measurement], lines: dict[str, np.ndarray], wid
     drawing.supylabel("relative throughput (×)", fontsize=7)
     for axes, part in zip(panels, parts, strict=False):
         axes.axhline(1, color=SOFT, linewidth=0.6)
-        for place, (position, (_, line)) in enumerate(part):
+        for order_in_panel, (position, (_, line)) in enumerate(part):
             # Bars of one date would hide each other.
-            _draw_line(axes, line, position, 0.3 * ((place + 0.5) / len(part) - 0.5))
+            _draw_line(axes, line, position, 0.3 * ((order_in_panel + 0.5) / len(part) - 0.5))
         axes.set_xticks(range(len(measurements)), [measurement.begun for measurement in measurements])
         if width is COLUMN:
             axes.tick_params(axis="x", rotation=30)

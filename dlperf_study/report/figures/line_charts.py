@@ -63,8 +63,8 @@ class LineBlock:
         first = max(least, labels_inches(with_details, self.width))
         if self.width is PAGE:
             return [first]
-        others = max(least, labels_inches(self._texts(has_details=False), self.width))
-        return [first, *[others] * (len(self.columns) - 1)]
+        without_details = max(least, labels_inches(self._texts(has_details=False), self.width))
+        return [first, *[without_details] * (len(self.columns) - 1)]
 
     def draw(self, panels: Sequence[Axes], draw_line: DrawLine) -> None:
         """Draw every line into the panel of each column."""
@@ -83,18 +83,18 @@ class LineBlock:
 
     def _name(self, panel: Axes, column: str, inches: float, has_details: bool) -> None:
         labels = []
-        for line, text in zip(self.lines, self._texts(has_details), strict=True):
+        for line, name in zip(self.lines, self._texts(has_details), strict=True):
             values = line.measured[column].dropna()
             end = float(values.iloc[-1]) if len(values) else float("nan")
-            labels.append(EndLabel(end, line.position, text))
+            labels.append(EndLabel(end, line.position, name))
         draw_end_labels(panel, labels, inches, self.width)
 
     def _texts(self, has_details: bool) -> list[str]:
-        texts = []
+        names = []
         for line in self.lines:
             parts = (self.names[line.label], self.details.get(line.label, "") if has_details else "")
-            texts.append("\n".join(filter(None, parts)))
-        return texts
+            names.append("\n".join(filter(None, parts)))
+        return names
 
 
 def blocks_inches(blocks: Iterable[LineBlock]) -> float:
@@ -175,9 +175,9 @@ def bound_line(axes: Axes, rows: pd.DataFrame, column: str, line_colour: str) ->
     shortest = rows["computation_seconds"].where(is_alone, longer)
     # Rates, speedups and efficiencies are all proportional to the rate of steps.
     bounds = rows[column] * rows["step_seconds"] / shortest
-    known = bounds.notna().to_numpy(bool)
+    has_bound = bounds.notna().to_numpy(bool)
     style: dict[str, Any] = {"linestyle": (0, (4, 1.5)), "linewidth": 0.8, "color": line_colour, "zorder": 1}
-    axes.plot(rows["world_size"][known], bounds[known], label=BOUND, **style)
+    axes.plot(rows["world_size"][has_bound], bounds[has_bound], label=BOUND, **style)
 
 
 def device_axes(axes: Axes, devices: Iterable[int], logarithmic_y: bool) -> None:
