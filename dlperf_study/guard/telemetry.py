@@ -31,13 +31,14 @@ class Telemetry:
         self._due = clock()
         self._sample("before")
 
-    def sample_if_due(self) -> None:
-        """Take a sample if the last one was a second ago; what was missed is not made up for."""
+    def sample_if_due(self) -> bool:
+        """Take a sample if the last one was a second ago, and return whether; what was missed is not made up for."""
         now = self._clock()
         if now < self._due:
-            return
+            return False
         self._due = max(self._due + INTERVAL_SECONDS, now + INTERVAL_SECONDS / 2)
         self._sample("sample")
+        return True
 
     def _sample(self, kind: str) -> None:
         begin_ns = time.perf_counter_ns()

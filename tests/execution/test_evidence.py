@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dlperf_study.evidence.run import read_run
 from dlperf_study.plan.order import planned_executions
 from dlperf_study.plan.plan import Plan
 from tests.command_line import LIMIT_SECONDS, ONE, SERVED, TWO, Workplace
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.timeout(LIMIT_SECONDS)
 def test_a_run_leaves_what_the_documentation_says(measured: Workplace, part: str) -> None:
     folder = measured.configuration(part).run(1).folder
     facts = measured.run_facts(part)
-    expected = {"run.json", "configuration.json", "submission.json"}
+    expected = {"run.json", "configuration.json", "submission.json", "telemetry-00000.jsonl"}
     expected |= {f"rank-{rank:05d}.jsonl" for rank in facts["ranks_seen"]}
     names = {file.name for file in folder.iterdir()}
     assert {name for name in names if not name.endswith(".log")} == expected
@@ -25,6 +26,21 @@ def test_a_run_leaves_what_the_documentation_says(measured: Workplace, part: str
     assert (facts["outcome"], facts["reason"]) == ("completed", "")
     assert facts["ranks_seen"] == list(range(facts["ranks_expected"]))
     assert json.loads((folder / "configuration.json").read_text()) == facts["configuration"]
+
+
+@pytest.mark.parametrize("part", [TWO, SERVED])
+def test_windows_are_within_the_time_that_the_guard_sampled(measured: Workplace, part: str) -> None:
+    """The clocks of ranks and guard are one clock, so that samples can be cut to a window."""
+    run = read_run(measured.configuration(part).run(1))
+    [telemetry] = run.telemetry
+    first, last = telemetry.samples[0]["clock_ns"], telemetry.samples[-1]["clock_ns"]
+    assert telemetry.before["clock_ns"] < first
+    for log in run.ranks:
+        begins = [window.begin_ns for window in log.windows.values()]
+        ends = [begin + round(window.seconds * 1e9) for begin, window in zip(begins, log.windows.values(), strict=True)]
+        assert first < begins[0]
+        assert all(end <= begin for end, begin in zip(ends, begins[1:], strict=False))
+        assert ends[-1] < last
 
 
 def test_runs_were_measured_in_the_order_of_the_plan(measured: Workplace) -> None:

@@ -22,7 +22,7 @@ from tests.requirements import need
 
 PAGES = ("index.html", *(f"{question}.html" for question in question_names()))
 CAPTION_LINES = 2
-WITHOUT_FIGURES = {"audit.html", "replication.html", "published.html"}
+WITHOUT_FIGURES = {"audit.html", "replication.html", "published.html", "resources.html"}
 pytestmark = pytest.mark.timeout(300)
 
 
