@@ -1,5 +1,6 @@
 """Setting up: what is missing is said in one message. The set-up that succeeds is how these tests got here."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -298,6 +299,24 @@ def test_an_environment_that_is_made_anew_gets_its_builds_for_gpus_again(remembe
     remembered.write_text(f'{{"torch": "{NOWHERE}"}}')
     with pytest.raises(InstallationError, match=r"pip found no torch==2.13.0 at http://127.0.0.1:9/simple"):
         install_gpu.install([])
+
+
+def test_builds_that_do_not_fit_together_are_remembered_once_and_named_with_what_to_do(
+    remembered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A further library is fetched alone, and not all that are remembered again."""
+    remembered.write_text('{"paddle": "of-paddle"}')
+    fetched: list[str] = []
+    monkeypatch.setattr(install_gpu, "replace_by_gpu_build", lambda name, index, log: fetched.append(name))
+
+    def misfit() -> None:
+        raise InstallationError("The packages do not fit together:\npaddlepaddle-gpu requires nvidia-cudnn-cu12==9.5")
+
+    monkeypatch.setattr(install_gpu, "check_packages", misfit)
+    with pytest.raises(InstallationError, match=r"requires nvidia-cudnn-cu12==9.5\nLibraries for the same CUDA share"):
+        install_gpu.install(["torch=of-torch"])
+    assert fetched == ["torch"]
+    assert json.loads(remembered.read_text()) == {"paddle": "of-paddle", "torch": "of-torch"}
 
 
 def test_what_a_build_for_gpus_sees_is_said() -> None:

@@ -41,13 +41,19 @@ LIBRARIES = {
         "tensorflow-cpu", "tensorflow", "requirements-tensorflow.lock", "tensorflow_mirrored", extra="[and-cuda]"
     ),
 }
+#: What to do where two libraries need different versions of what NVIDIA packages for their CUDA.
+IN_ONE_ENVIRONMENT = (
+    "Libraries for the same CUDA share NVIDIA's packages, and pin different versions of them. Install one of the "
+    "libraries in an environment of its own, and name its Python in the cluster file; or take builds for CUDA 12 of "
+    "one and for CUDA 13 of the other, where the driver is new enough for both: docs/gpu.md"
+)
 #: The address of the index that pip uses by itself.
 DEFAULT_INDEX = "default"
 
 
 def install(arguments: Sequence[str]) -> None:
-    """Install the builds for GPUs from the indexes in the arguments, or from those that are remembered."""
-    indexes = remembered() | requested(arguments)
+    """Install the builds for GPUs from the indexes in the arguments; without arguments, all that are remembered."""
+    indexes = requested(arguments) or remembered()
     if not indexes:
         raise InstallationError(
             "PADDLE_INDEX or TORCH_INDEX is missing: the address of the package index with builds for the CUDA of your "
@@ -58,7 +64,10 @@ def install(arguments: Sequence[str]) -> None:
     for name, index in indexes.items():
         replace_by_gpu_build(name, index, log)
         REMEMBERED.write_text(json.dumps(remembered() | {name: index}, indent=1) + "\n", encoding="utf-8")
-    check_packages()
+    try:
+        check_packages()
+    except InstallationError as error:
+        raise InstallationError(f"{error}\n{IN_ONE_ENVIRONMENT}") from error
 
 
 def requested(arguments: Sequence[str]) -> dict[str, str]:

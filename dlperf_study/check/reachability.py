@@ -150,6 +150,11 @@ def check_node(cluster: Cluster, name: str, facts: Facts) -> Iterator[CheckResul
         yield note(
             f"{name}: idle", busy, f"a run waits {wait}, then starts with a diagnostic: end what else runs there"
         )
+    if processes := facts["gpu_processes"]:
+        remedy = (
+            "a run starts next to them, with a diagnostic: end them, or leave their GPUs out of CUDA_VISIBLE_DEVICES"
+        )
+        yield note(f"{name}: GPUs idle", f"in use: {'; '.join(processes)}", remedy)
     yield _enough(f"{name}: memory", "free", facts["free_memory_bytes"], MIN_MEMORY_BYTES)
     yield _folder(cluster, name, facts)
     if cluster.is_this_machine:
@@ -294,7 +299,8 @@ def _on_gpus(cluster: Cluster, framework: str, facts: Mapping[str, Facts], every
     if contradiction := next(contradictions, ""):
         if is_without_cuda and framework not in cluster.python:
             return note(framework, contradiction, "its configurations are unsupported")
-        return missing(framework, contradiction, "docs/gpu.md says how to install a build for GPUs")
+        build = "a build for GPUs" if is_without_cuda else "a build for the CUDA of this driver, or a newer driver"
+        return missing(framework, contradiction, f"docs/gpu.md says how to install {build}")
     support = next(iter(supports.values()))
     return ok(framework, f"{everywhere}, {support.build if support else ''}")
 

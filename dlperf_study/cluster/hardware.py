@@ -86,6 +86,15 @@ def gpu_links(gpus: Sequence[Gpu], command: str = "nvidia-smi") -> list[str]:
     return []
 
 
+def gpu_processes(gpus: Sequence[Gpu], command: str = "nvidia-smi") -> list[str]:
+    """Return the processes that compute on these GPUs, each as ``id, name, memory``; none where it can't tell."""
+    if not gpus:
+        return []
+    uuids = ",".join(gpu.uuid for gpu in gpus)
+    query = ("--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader")
+    return command_output(command, *query, f"--id={uuids}").splitlines()
+
+
 def devices_in(allowed: str) -> list[str]:
     """Return the devices of a list as CUDA reads it: up to the first string that is no device."""
     devices = []

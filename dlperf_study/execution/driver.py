@@ -12,6 +12,7 @@ from dlperf_study.execution.batch_trials import batch_searches, measure_trials
 from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.pending import Pending, PendingExecution, added_round, pending_of
 from dlperf_study.execution.progress import Progress, earlier_run_seconds
+from dlperf_study.execution.refusals import Refusals
 from dlperf_study.execution.repetitions import missing_runs
 from dlperf_study.execution.support import decode_images, load_cluster, unknown_names, unsupported_here
 from dlperf_study.paths import StudyPaths
@@ -45,6 +46,7 @@ class StudyResult:
 
     ``out_of_memory``: why configurations do not fit in memory, by identity, also those found by earlier calls.
     ``failure_reasons``: why executions failed, by the identity of a configuration, since it last completed a run.
+    ``refusals``: those that failed before anything started.
     """
 
     measured: int = 0
@@ -52,6 +54,7 @@ class StudyResult:
     failures: list[str] = field(default_factory=list)
     out_of_memory: dict[str, str] = field(default_factory=dict)
     failure_reasons: dict[str, list[str]] = field(default_factory=dict)
+    refusals: Refusals = field(default_factory=Refusals)
 
     def add(self, identity: str, summary: "MeasurementSummary") -> None:
         """Count what an execution of a configuration did."""
@@ -198,6 +201,12 @@ def _measure_all(
             reason = "failed twice for the same reason; the same command tries again"
             progress.report(execution.configuration.identity, f"{execution.run_names} not started: {reason}")
             continue
+        if result.refusals.would_refuse(execution.configuration):
+            progress.skip(execution)
+            refused = f"the nodes refused two configurations of {execution.configuration.framework} for the same reason"
+            reason = f"{refused}; the same command tries again"
+            progress.report(execution.configuration.identity, f"{execution.run_names} not started: {reason}")
+            continue
         progress.start(execution)
         measurements.start(execution.configuration, execution.runs)
     while measurements.running:
@@ -258,4 +267,8 @@ def _follow(measurements: "Measurements", progress: "Progress", result: StudyRes
     if done:
         summary = done.summary()
         result.add(done.configuration.identity, summary)
+        if summary.was_refused:
+            result.refusals.add(done.configuration, summary.message)
+        else:
+            result.refusals.forget(done.configuration)
         progress.end(done.configuration.identity, summary.message)

@@ -37,12 +37,14 @@ class MeasurementSummary:
     """How the runs of an execution ended; ``completed`` counts the measured ones that completed.
 
     ``out_of_memory``: why the configuration does not fit in memory; empty if it does, or is not known to.
+    ``was_refused``: whether its nodes refused it before anything started.
     """
 
     message: str
     completed: int
     is_failure: bool
     out_of_memory: str = ""
+    was_refused: bool = False
 
 
 class Measurement:
@@ -132,7 +134,8 @@ class Measurement:
             if not failed and (reason := out_of_memory_reason(states_of(repetitions))):
                 return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
-            return MeasurementSummary(message, completed, is_failure=True)
+            was_refused = failed is not None and failed["outcome"] == Outcome.FAILED and failed["seconds"] is None
+            return MeasurementSummary(message, completed, is_failure=True, was_refused=was_refused)
         for run in traced_runs:
             facts = read(run.paths)
             if run.state().out_of_memory_reason:

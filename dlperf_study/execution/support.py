@@ -1,5 +1,6 @@
 """Which configurations can run here, with which version of the library, and on which images."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -8,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from dlperf_study import data_sources, frameworks, launchers, models
+from dlperf_study.cluster import gpu_support
 from dlperf_study.cluster.auto_device import gpu_obstacle_here
 from dlperf_study.cluster.cluster import DEFAULT, Cluster
 from dlperf_study.cluster.cluster_file import read_cluster
 from dlperf_study.cluster.compiler_support import compiler_obstacle_here
+from dlperf_study.cluster.library_answer import library_answer
 from dlperf_study.errors import ImageSetError, RunError, StudyFileError, UnsupportedError
 from dlperf_study.frameworks._base import Framework
 from dlperf_study.guard.installed_packages import LOCAL_NODE, UnusablePython, installed_packages
@@ -115,12 +118,30 @@ def unsupported_here(configuration: Configuration, cluster: Cluster, locate: Loc
     reasons.append(image_set_obstacle(configuration, cluster))
     if configuration.cpu_limit:
         reasons.append(launchers.load(cluster.launcher).cpu_limit_obstacle(cluster, configuration))
-    # On other machines, a run asks its nodes.
-    if version and cluster.device == "gpu" and cluster.is_this_machine and framework.gpu_support:
-        reasons.append(gpu_obstacle_here(cluster, framework.name, configuration.devices_per_node))
+    if version and cluster.device == "gpu" and framework.gpu_support:
+        reasons.append(_gpu_obstacle(framework, cluster, configuration.devices_per_node))
     if version and cluster.is_this_machine:
         reasons.append(compiler_obstacle_here(configuration, cluster))
     return "; ".join(filter(None, reasons)) or None
+
+
+def _gpu_obstacle(framework: Framework, cluster: Cluster, wanted: int) -> str:
+    """Return why a framework can't train on so many GPUs of a node, as far as this machine can tell; or nothing.
+
+    Which GPUs there are elsewhere, a run asks its nodes. But a build without CUDA would hold them for nothing.
+    """
+    if cluster.is_this_machine:
+        return gpu_obstacle_here(cluster, framework.name, wanted)
+    if launchers.load(cluster.launcher).uses_images:
+        return ""
+    python = cluster.python_for(framework.name)
+    command = (*cluster.container, python, "-m", gpu_support.MODULE, framework.name)
+    try:
+        support = gpu_support.support_of(library_answer(_node_with(python, cluster).command(*command), os.environ))
+    except RunError:
+        # It may need libraries that only the nodes have.
+        return ""
+    return gpu_support.gpu_obstacle(framework, support, wanted=0)
 
 
 def require_support(configuration: Configuration, cluster: Cluster) -> None:
@@ -166,16 +187,19 @@ def _versions_for(framework: Framework, cluster: Cluster, packages: tuple[str, .
     # Images are compared with the Python of the driver when a run starts.
     python = sys.executable if launcher.uses_images else cluster.python_for(framework.name)
     # A run checks at its start that all nodes have the same versions, so a plan or a report needs no node.
-    is_here = _is_on_this_machine(python)
-    argv = (python,) if is_here else (*cluster.container, python)
-    node = LOCAL_NODE if is_here else launcher.representative_node(cluster)
+    argv = (python,) if _is_on_this_machine(python) else (*cluster.container, python)
     try:
-        versions = _installed_versions(argv, packages, node)
+        versions = _installed_versions(argv, packages, _node_with(python, cluster))
     except RunError as error:
         raise UnsupportedError(f"cluster {cluster.name}: the Python for {framework.name}: {error}") from error
     if isinstance(versions, UnusablePython):
         raise UnusablePython(str(versions))
     return versions
+
+
+def _node_with(python: str, cluster: Cluster) -> Node:
+    """Return the machine that a plan asks about a Python: this one, if it is here."""
+    return LOCAL_NODE if _is_on_this_machine(python) else launchers.load(cluster.launcher).representative_node(cluster)
 
 
 @cache

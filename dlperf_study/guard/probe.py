@@ -19,6 +19,7 @@ import psutil
 
 from dlperf_study.cluster.environment_variables import passed_environment
 from dlperf_study.cluster.gpu_support import gpu_answer
+from dlperf_study.cluster.hardware import gpu_processes, usable_gpus
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import ImageSetError, RunError
 from dlperf_study.guard.guards import Channel
@@ -134,8 +135,10 @@ def facts(request: Message) -> dict[str, Any]:
     is_writable = False
     with suppress(OSError), tempfile.TemporaryFile(dir=existing):
         is_writable = True
+    allowed = allowed_gpus(request["environment"])
     return {
-        "hardware": hardware(allowed_gpus(request["environment"])),
+        "hardware": hardware(allowed),
+        "gpu_processes": gpu_processes(usable_gpus(allowed)) if request["device"] == "gpu" else [],
         "code": measuring_code(),
         "busy_cores": cores_busy(LOAD_SECONDS),
         "free_memory_bytes": psutil.virtual_memory().available,

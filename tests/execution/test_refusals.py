@@ -1,0 +1,93 @@
+"""What nodes refuse before anything starts is not submitted configuration after configuration."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.evidence.run_record import RequestedRun, record, write
+from dlperf_study.execution import measurement
+from dlperf_study.execution.driver import run_study
+from dlperf_study.execution.measurement import Measurement, MeasurementSummary
+from dlperf_study.execution.refusals import Refusals
+from dlperf_study.execution.support import load_cluster
+from dlperf_study.paths import OUTPUTS_VARIABLE, RunPaths
+from dlperf_study.plan.plan import Plan
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import JobResult, Outcome
+from tests.execution.constructed import measure_here
+from tests.frameworks.launching import CLUSTER, configuration
+
+SEES_NONE = "run 1 failed: n1: torch (CUDA 13.0) sees 0 GPUs, but the run needs {}: the driver is too old"
+SMALL, LARGE = configuration(devices_per_node=2), configuration(devices_per_node=4)
+
+
+def refused(*configurations: Configuration) -> Refusals:
+    refusals = Refusals()
+    for requested in configurations:
+        refusals.add(requested, SEES_NONE.format(requested.devices_per_node))
+    return refusals
+
+
+@pytest.mark.parametrize(
+    ("earlier", "next_one", "is_refused"),
+    [
+        ([SMALL], LARGE, False),
+        ([SMALL, SMALL], LARGE, False),
+        ([SMALL, LARGE], replace(LARGE, nodes=2), True),
+        ([SMALL, LARGE], SMALL, True),
+        ([SMALL, LARGE], configuration(devices_per_node=1), False),
+        ([SMALL, LARGE], replace(LARGE, framework="torch_ddp"), False),
+    ],
+)
+def test_two_that_were_refused_alike_speak_for_all_that_need_as_much(
+    earlier: list[Configuration], next_one: Configuration, is_refused: bool
+) -> None:
+    assert refused(*earlier).would_refuse(next_one) is is_refused
+
+
+def test_one_that_starts_or_another_reason_ends_it() -> None:
+    refusals = refused(SMALL, LARGE)
+    refusals.forget(replace(SMALL, framework="torch_ddp"))
+    assert refusals.would_refuse(LARGE)
+    refusals.forget(LARGE)
+    assert not refusals.would_refuse(LARGE)
+    refusals = refused(SMALL)
+    refusals.add(LARGE, "run 1 failed: Slurm refused the job: invalid partition")
+    assert not refusals.would_refuse(LARGE)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "seconds", "was_refused"),
+    [(Outcome.FAILED, None, True), (Outcome.FAILED, 12.5, False), (Outcome.KILLED, None, False)],
+)
+def test_nodes_refuse_what_fails_before_anything_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, seconds: float | None, was_refused: bool
+) -> None:
+    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(measurement, "NotebookProcess", lambda execution: None)
+    run = RequestedRun(SMALL, 1, "", RunPaths(tmp_path / "runs" / "1"))
+    run.paths.folder.mkdir(parents=True)
+    write(record(run, CLUSTER, JobResult(outcome, "n1: torch sees 0 GPUs", seconds)), run.paths)
+    summary = Measurement(SMALL, CLUSTER, [run]).summary()
+    assert (summary.is_failure, summary.was_refused) == (True, was_refused)
+
+
+@pytest.mark.parametrize(("was_refused", "expected"), [(True, 2), (False, 6)])
+def test_a_study_asks_the_nodes_twice_and_then_no_more(
+    plan: Plan, constructed_runs: None, monkeypatch: pytest.MonkeyPatch, was_refused: bool, expected: int
+) -> None:
+    """Of failures that began with the training each configuration has its own two attempts."""
+    started: list[str] = []
+
+    def fail(requested: Configuration, runs: Sequence[RequestedRun]) -> MeasurementSummary:
+        started.append(requested.identity)
+        return MeasurementSummary(SEES_NONE.format(2), 0, is_failure=True, was_refused=was_refused)
+
+    measure_here(fail, monkeypatch)
+    printed: list[str] = []
+    run_study(plan, load_cluster(plan.cluster), printed.append)
+    assert len(started) == expected
+    refusals = [line for line in printed if "the nodes refused two configurations of paddle_collective" in line]
+    assert bool(refusals) is was_refused
