@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.paths import PROJECT
+from dlperf_study.study.study import question_names
 from tests.docs import DOCS, blocks
 
 #: The block of each section, by the heading and the language, and the file it becomes.
@@ -48,19 +49,17 @@ device: cpu
 device_name: a CPU
 link: loopback
 """
-#: The tests that find the parts by themselves.
-TESTS = {
-    "model": ["tests/models/test_models.py", "tests/models/test_networks.py", "-k", "softmax_regression or every_file"],
-    "format": ["tests/logs/test_formats.py", "tests/logs/test_samples.py", "-k", "my_trainer or named"],
-    "framework": ["tests/frameworks/test_jobs.py", "tests/test_registry.py"],
-    "data source": ["tests/data_sources/test_batches.py", "tests/test_registry.py", "-k", "black_images or loaded"],
-    "launcher": ["tests/launchers/test_base.py", "tests/test_registry.py"],
-    "check": ["tests/audit/test_audit.py", "tests/audit/test_files.py"],
-    "published source": ["tests/published"],
-    "parameter": ["tests/study/test_parameters.py", "tests/test_generated.py"],
-    "page": ["tests/test_notebooks.py"],
-    "column": ["tests/test_columns.py", "tests/test_generated.py"],
-}
+#: The tests that find the parts by themselves, and in files whose other tests take long those of the new parts.
+TESTS = (
+    *("tests/audit/test_audit.py", "tests/audit/test_files.py", "tests/frameworks/test_jobs.py"),
+    *("tests/launchers/test_base.py", "tests/published", "tests/study/test_parameters.py", "tests/test_columns.py"),
+    *("tests/test_generated.py", "tests/test_notebooks.py", "tests/test_registry.py"),
+)
+TESTS_OF_PARTS = (
+    *("tests/models/test_models.py", "tests/models/test_networks.py", "tests/data_sources/test_batches.py"),
+    *("tests/logs/test_formats.py", "tests/logs/test_samples.py"),
+)
+NEW_NAMES = ("softmax_regression", "black_images", "my_trainer")
 
 
 def section(heading: str) -> str:
@@ -109,7 +108,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def add_page(folder: Path) -> None:
     """Add a page of the report: the notebook on quality, under another name and number."""
     notebook = (folder / "notebooks" / "quality.ipynb").read_text(encoding="utf-8")
-    new = notebook.replace('"page": 6', '"page": 8').replace("# Quality", "# New page").replace("quality-", "new-page-")
+    assert notebook.count('"page": 6') == 1
+    numbered = notebook.replace('"page": 6', f'"page": {len(question_names()) + 1}')
+    new = numbered.replace("# Quality", "# New page").replace("quality-", "new-page-")
     (folder / "notebooks" / "new_page.ipynb").write_text(new, encoding="utf-8")
 
 
@@ -143,10 +144,21 @@ def test_a_parameter_that_nothing_reads_is_unsupported(copy: Path, tmp_path: Pat
     )
 
 
-@pytest.mark.parametrize("part", TESTS)
-def test_the_tests_find_the_new_part(copy: Path, part: str) -> None:
-    done = python(copy, "-m", "pytest", "-x", "-p", "no:cacheprovider", *TESTS[part])
+def test_the_tests_that_hold_for_all_parts_pass(copy: Path) -> None:
+    run_tests(copy, *TESTS)
+
+
+def test_the_tests_find_the_new_parts(copy: Path) -> None:
+    output = run_tests(copy, *TESTS_OF_PARTS, "-vv", "-k", " or ".join((*NEW_NAMES, "every_file", "named")))
+    for name in NEW_NAMES:
+        assert re.search(rf"::.*\b{name}\b.* PASSED", output), name
+
+
+def run_tests(copy: Path, *arguments: str) -> str:
+    """Return what pytest prints of these tests of the copy, all of which pass."""
+    done = python(copy, "-m", "pytest", "-x", "-p", "no:cacheprovider", *arguments)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    return done.stdout
 
 
 def test_every_section_with_code_is_performed() -> None:

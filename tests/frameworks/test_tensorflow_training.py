@@ -29,9 +29,9 @@ def served(strategy: str, **changes: Any) -> Configuration:
     return configuration(framework="tensorflow_ps", strategy=strategy, **two | changes)
 
 
-def logs_of(asked: Configuration, folder: Path) -> list[RankLog]:
-    """Measure one run; return its rank logs."""
-    ending = launch(asked, folder)
+def logs_of(asked: Configuration, folder: Path, *script: str) -> list[RankLog]:
+    """Measure one run, with ``script`` as its ranks if there is one; return its rank logs."""
+    ending = launch(asked, folder, script)
     assert ending.outcome == "completed", (ending, [log.read_text()[-2000:] for log in folder.glob("*.log")])
     return [read_rank_log(folder / f"rank-{rank:05d}.jsonl") for rank in range(asked.world_size)]
 
@@ -79,7 +79,7 @@ def test_horovod_averages_gradients_and_only_while_ranks_exchange(
 
 def test_asynchronous_trainers_get_the_same_new_parameters_from_the_servers(tmp_path: Path) -> None:
     windows = {"computation_steps": 2, "exchange_steps": 2, "measured_steps": 6}
-    one, two = logs_of(served("async", **windows), tmp_path)
+    one, two = logs_of(served("async", **windows), tmp_path, str(TINY), "worker")
     assert one.end["parameter_checksum"] == two.end["parameter_checksum"] != one.end["initial_checksum"]
     for log in (one, two):
         steps = {name: window.steps for name, window in log.windows.items()}

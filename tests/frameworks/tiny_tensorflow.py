@@ -1,4 +1,6 @@
-"""Trains a tiny network in TensorFlow as one rank: what ``ranks.py`` does, or endlessly if no number of steps is given.
+"""Trains a tiny network in TensorFlow as one rank.
+
+Its argument says how: a number of steps, as ``ranks.py`` does them; ``worker``, as a run is measured; none, endlessly.
 
 The published networks would do, but TensorFlow takes seconds to build one. This one has a convolution, a batch norm and
 a linear layer, and nothing random.
@@ -17,6 +19,7 @@ from dlperf_study.frameworks._base import CONFIGURATION_VARIABLE, RUN_VARIABLE
 from dlperf_study.models._base import Model
 from dlperf_study.models._tensorflow_layers import Layers, Network
 from dlperf_study.study.configuration import Configuration
+from dlperf_study.worker import __main__ as worker
 from dlperf_study.worker.feed import Feed
 
 
@@ -39,7 +42,9 @@ def train_endlessly() -> None:
 
 if __name__ == "__main__":
     Model.builder = lambda self, library: build  # type: ignore[method-assign,assignment]
-    if len(sys.argv) > 1:
-        ranks.main(int(sys.argv[1]))
-    else:
+    if len(sys.argv) == 1:
         train_endlessly()
+    elif sys.argv[1] == "worker":
+        worker.main()
+    else:
+        ranks.main(int(sys.argv[1]))
