@@ -62,6 +62,7 @@ class Recipe:
     host: str = "host-a"
     library: str = "paddle"
     library_version: str = "3.0.0"
+    exchange_library: str = ""
     parameters: int = PARAMETERS
     cores: int = 64
     busy_cores: float = 0.0
@@ -74,7 +75,7 @@ class Recipe:
     commit: str = "0" * 40
     order: str = ROUNDS
     diagnostics: tuple[Mapping[str, str], ...] = ()
-    nodes: tuple[Mapping[str, str], ...] = ({"name": "", "address": "127.0.0.1", "interface": "lo"},)
+    nodes: tuple[Mapping[str, Any], ...] = ({"name": "", "address": "127.0.0.1", "interface": "lo"},)
     device: str = "cpu"
 
     @property
@@ -214,6 +215,7 @@ def _rank_line(asked: Configuration, rank: int, repetition: int, recipe: Recipe)
         "flops_per_sample": recipe.flops_per_sample,
         "flops_source": "constructed",
         "exchange": exchange_of(asked, recipe),
+        **({"exchange_library": recipe.exchange_library} if recipe.exchange_library else {}),
         **(_first_steps(asked) if recipe.says_computed_in else {}),
     }
 

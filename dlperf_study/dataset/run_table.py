@@ -72,6 +72,7 @@ def _environment_columns(run: Run) -> dict[str, Any]:
         if "address" in node:
             addresses.append(f"{node['name']} {node['address']} ({node.get('interface', 'unknown')})".strip())
     return columns | {
+        **_gpu_versions(run),
         "addresses": ", ".join(addresses) or None,
         "python_version": environment["software"].get("python"),
         "library_settings": "; ".join(settings) or "none",
@@ -86,12 +87,27 @@ def _tuning(run: Run) -> dict[str, str | None]:
     return {f"observed_{name}": levels.get(name) for name in TUNED}
 
 
+def _gpu_versions(run: Run) -> dict[str, str | None]:
+    """Return the versions of driver, CUDA and cuDNN that the nodes report, each once; None where none does."""
+    drivers, cuda, cudnn = [], [], []
+    for node in run.facts["nodes"]:
+        support = node.get("gpu_support", {})
+        drivers.append(node.get("hardware", {}).get("gpu_driver") if support else None)
+        cuda.append(support.get("cuda"))
+        cudnn.append(support.get("cudnn"))
+    versions = {"gpu_driver": drivers, "cuda_version": cuda, "cudnn_version": cudnn}
+    return {name: ", ".join(dict.fromkeys(filter(None, values))) or None for name, values in versions.items()}
+
+
 def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
     facts = run.ranks[0].facts
-    described = ("parameters", "gradient_bytes", "flops_per_sample", "computed_in", "exchange", "library")
+    described = (
+        *("parameters", "gradient_bytes", "flops_per_sample", "computed_in"),
+        *("exchange", "exchange_library", "library", "library_version"),
+    )
     return {
         "host": ", ".join(hosts_of(run)),
-        **{name: facts.get(name) for name in (*described, "library_version")},
+        **{name: facts.get(name) for name in described},
         "compile_seconds": _compile_seconds(run),
         **_tuning(run),
         "loss_scale": run.ranks[0].end.get("loss_scale"),

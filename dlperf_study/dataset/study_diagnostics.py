@@ -29,6 +29,10 @@ SAME = {
     "link": None,
     "python_version": "framework",
     "library_version": "framework",
+    "exchange_library": "framework",
+    "gpu_driver": None,
+    "cuda_version": "framework",
+    "cudnn_version": "framework",
     "fingerprint": "identity",
 }
 

@@ -29,7 +29,10 @@ NO_EXCHANGE, PUSH_PULL, ALL_REDUCE, SYNCHRONOUS_PUSH_PULL = "none", "push_pull",
 EXCHANGE_OF_STRATEGY = {"all_reduce": ALL_REDUCE, "async": PUSH_PULL, "sync": SYNCHRONOUS_PUSH_PULL}
 #: What must be equal on every rank; ``REPLICATED_FACTS`` if each rank has the complete network.
 EQUAL_FACTS, REPLICATED_FACTS = (
-    ("exchange", "exchange_threads", "gradient_bytes", "library", "library_version", "code", "computed_in"),
+    (
+        *("exchange", "exchange_threads", "exchange_library", "gradient_bytes"),
+        *("library", "library_version", "code", "computed_in"),
+    ),
     ("parameters", "flops_per_sample"),
 )
 #: Bytes of one element of a gradient on the link, of parameters that are kept as float32.

@@ -56,6 +56,16 @@ class HardwareFacts(TypedDict, total=False):
     cpu_governor: str | None
     cores: PositiveCount | None
     memory_bytes: Count | None
+    gpu_driver: str | None
+
+
+@with_config(RECORD)
+class GpuSupportFacts(TypedDict, total=False):
+    """The versions that the library of a node is built with."""
+
+    cuda: str
+    cudnn: str
+    nccl: str
 
 
 @with_config(RECORD)
@@ -94,6 +104,7 @@ class NodeReport(TypedDict):
     address: NotRequired[str]
     interface: NotRequired[str]
     hardware: NotRequired[HardwareFacts]
+    gpu_support: NotRequired[GpuSupportFacts]
 
 
 @with_config(RECORD)
@@ -172,6 +183,7 @@ class RankLine(TypedDict):
     flops_per_sample: Flops | None
     exchange: Exchange
     exchange_threads: Count
+    exchange_library: NotRequired[str]
     computed_in: NotRequired[str]
     first_steps: NotRequired[PositiveCount]
     first_steps_seconds: NotRequired[Seconds]

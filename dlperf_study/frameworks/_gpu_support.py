@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+#: What exchanges gradients between CPUs; it is a part of the library, and has no version of its own.
+GLOO = "gloo"
+
 
 @dataclass(frozen=True)
 class GpuSupport:
@@ -27,10 +30,24 @@ class GpuSupport:
         return ", ".join(f"{name} {version}" if version else f"no {name}" for name, version in versions.items())
 
 
+def exchange_library(support: GpuSupport | None, between_cpus: str = GLOO) -> str:
+    """Return what exchanges gradients, as the rank log names it.
+
+    ``support`` is that of a rank on a GPU; a library without NCCL exchanges there as between CPUs.
+    """
+    return f"NCCL {support.nccl}" if support and support.nccl else between_cpus
+
+
 def nccl_version(code: int) -> str:
     """Return an ``NCCL_VERSION_CODE`` as a version: 22501 is 2.25.1, and 2804, of the scheme before 2.9, is 2.8.4."""
     if not code:
         return ""
+    thousands = 10_000 if code >= 10_000 else 1_000
+    return f"{code // thousands}.{code % thousands // 100}.{code % 100}"
+
+
+def cudnn_version(code: int) -> str:
+    """Return a ``CUDNN_VERSION`` as a version: 90501 is 9.5.1, and 8902, of the scheme before 9, is 8.9.2."""
     thousands = 10_000 if code >= 10_000 else 1_000
     return f"{code // thousands}.{code % thousands // 100}.{code % 100}"
 

@@ -26,7 +26,7 @@ from dlperf_study.frameworks._base import (
     require_compiler,
     unbuilt_levels,
 )
-from dlperf_study.frameworks._gpu_support import GpuSupport, obstacle_of
+from dlperf_study.frameworks._gpu_support import GpuSupport, cudnn_version, exchange_library, obstacle_of
 from dlperf_study.frameworks._number_formats import Output
 from dlperf_study.frameworks._torch_compiler import CompiledFormats
 from dlperf_study.study.configuration import Configuration
@@ -93,7 +93,8 @@ def gpu_support() -> GpuSupport:
     except Exception as error:
         obstacle = obstacle_of(error)
     nccl = ".".join(map(str, torch.cuda.nccl.version())) if torch.distributed.is_nccl_available() else ""
-    return GpuSupport(str(torch.version.cuda), str(torch.backends.cudnn.version()), nccl, names, obstacle)
+    cudnn = cudnn_version(torch.backends.cudnn.version() or 0)
+    return GpuSupport(str(torch.version.cuda), cudnn, nccl, names, obstacle)
 
 
 class TorchTrainer:
@@ -106,6 +107,7 @@ class TorchTrainer:
     tensor_library = "torch"
     #: Whether parameters, and so their gradients, have the memory format of images and features too.
     has_parameters_in_memory_format = True
+    _gpu_support = staticmethod(gpu_support)
     train_step: "TrainingStep"
 
     def __init__(self, configuration: Configuration, rank: int, world_size: int, local_rank: int) -> None:
@@ -141,7 +143,12 @@ class TorchTrainer:
             "parameters": sum(p.numel() for p in trainable_parameters(self._layer)),
             "gradient_bytes": sum(p.numel() for p in exchanged) * element_bytes,
             "exchange_threads": self.exchange_threads if self.world_size > 1 else 0,
+            **({"exchange_library": self.exchange_library()} if self.world_size > 1 else {}),
         } | _common.model_facts(self._configuration)
+
+    def exchange_library(self) -> str:
+        """Return what exchanges the gradients of several ranks, as the rank log names it; gloo has no versions."""
+        return exchange_library(self._gpu_support() if self._device.type == "cuda" else None)
 
     def on_device(self, images: Any, labels: Any) -> tuple[Any, Any]:
         """Return a batch as tensors on the device of this rank, the images in its memory format."""

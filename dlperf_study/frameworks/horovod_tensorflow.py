@@ -13,7 +13,7 @@ from typing import Any
 from dlperf_study.frameworks import _common, _horovod, _tensorflow_common, _tensorflow_devices
 from dlperf_study.frameworks._allocators import TensorflowAllocator
 from dlperf_study.frameworks._base import ClusterView, Framework
-from dlperf_study.frameworks._gpu_support import GpuSupport, nccl_version
+from dlperf_study.frameworks._gpu_support import GpuSupport, exchange_library, nccl_version
 from dlperf_study.frameworks._tensorflow_functions import FunctionTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job
@@ -90,7 +90,10 @@ class HorovodTensorflowTrainer(FunctionTrainer):
         import horovod
 
         inherited = super().description()
-        return inherited | {"library_version": f"{inherited['library_version']} with horovod {horovod.__version__}"}
+        support = gpu_support() if _tensorflow_devices.on_gpu() else None
+        exchange = {"exchange_library": exchange_library(support)} if self.world_size > 1 else {}
+        version = f"{inherited['library_version']} with horovod {horovod.__version__}"
+        return inherited | {"library_version": version} | exchange
 
     def exchange(self, size: int) -> Callable[[], None]:
         """Return what all-reduces tensors of the gradients' sizes; Horovod fuses them as it does in a step."""

@@ -45,6 +45,7 @@ class HorovodTrainer(TorchTrainer):
     exchange_threads = 2
     #: Horovod refuses gradients that are not contiguous. cuDNN then orders the weights anew in every step.
     has_parameters_in_memory_format = False
+    _gpu_support = staticmethod(gpu_support)
 
     def __init__(self, configuration: Configuration) -> None:
         _horovod.show_gpus_of_node(os.environ)

@@ -35,6 +35,7 @@ from dlperf_study.frameworks._base import (
     require_compiler,
     unbuilt_levels,
 )
+from dlperf_study.frameworks._gpu_support import exchange_library
 from dlperf_study.frameworks._number_formats import Output
 from dlperf_study.models._base import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
@@ -154,7 +155,11 @@ class CollectiveTrainer:
         parameters = sum(int(p.size) for p in trainable_parameters(self._layer))
         gradient_bytes = sum(bucket.nbytes for bucket in self._buckets())
         threads = EXCHANGE_THREADS if self.world_size > 1 else 0
-        return _paddle_common.description(self._configuration, parameters, gradient_bytes, threads)
+        description = _paddle_common.description(self._configuration, parameters, gradient_bytes, threads)
+        if self.world_size > 1:
+            support = _paddle_common.gpu_support() if _paddle_common.on_gpu() else None
+            description["exchange_library"] = exchange_library(support)
+        return description
 
     def on_device(self, images: Any, labels: Any) -> tuple[Any, Any]:
         """Return a batch as tensors on the device of this rank."""

@@ -26,6 +26,7 @@ ORDER = (SLOWER, FASTER, NOT_DISTINGUISHABLE, EQUAL, None)
 #: What is recorded of a run and may explain a change.
 CONDITIONS = (
     *("cluster", "launcher", "host", "device", "device_name", "link", "cpu_model", "cores", "memory_bytes"),
+    *("gpu_driver", "cuda_version", "cudnn_version", "exchange_library"),
     *("library", "library_version", "python_version", "library_settings", "measuring_code", "git_commit"),
 )
 
@@ -146,11 +147,14 @@ def _parameters(measurement: Measurement) -> pd.Series:
 
 
 def _condition_changes(before: Measurement, after: Measurement) -> tuple[ConditionChange, ...]:
-    """Return what is recorded of the completed runs that both measured and is not the same in both."""
+    """Return what is recorded of the completed runs that both measured and is not the same in both.
+
+    What only one of them recorded, as older evidence lacks some, is no change.
+    """
     differing = []
     for column in CONDITIONS:
         levels_before, levels_after = _levels(before, after, column), _levels(after, before, column)
-        if set(levels_before) != set(levels_after):
+        if levels_before and levels_after and set(levels_before) != set(levels_after):
             differing.append(ConditionChange(column, levels_before, levels_after))
     return tuple(differing)
 

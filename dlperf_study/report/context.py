@@ -231,9 +231,13 @@ def completed_runs(dataset: Dataset) -> pd.DataFrame:
 
 
 def versions(runs: pd.DataFrame) -> str:
-    """Return the framework libraries with their versions."""
+    """Return the framework libraries with their versions, and those of what they exchange with and of the GPUs."""
     pairs = runs[["library", "library_version"]].dropna().drop_duplicates().itertuples(index=False)
-    return listed([f"{display_name(library)} {version}" for library, version in pairs])
+    libraries = listed([f"{display_name(library)} {version}" for library, version in pairs])
+    below = [str(name) for name in runs["exchange_library"].dropna().unique()]
+    for column in ("cuda_version", "cudnn_version", "gpu_driver"):
+        below += [f"{COLUMNS[column].label} {version}" for version in runs[column].dropna().unique()]
+    return f"{libraries} ({', '.join(below)})" if below else libraries
 
 
 def levels(values: pd.Series) -> str:

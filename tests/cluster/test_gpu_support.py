@@ -10,7 +10,7 @@ import pytest
 from dlperf_study import frameworks
 from dlperf_study.cluster.gpu_support import gpu_contradictions, gpu_obstacle, gpu_support, is_named
 from dlperf_study.errors import RunError
-from dlperf_study.frameworks._gpu_support import GpuSupport, nccl_version, obstacle_of
+from dlperf_study.frameworks._gpu_support import GpuSupport, cudnn_version, exchange_library, nccl_version, obstacle_of
 from tests.nvidia_smi import A100
 from tests.shell_program import program
 
@@ -52,6 +52,17 @@ def test_a_library_that_is_not_installed_supports_nothing(tmp_path) -> None:
 def test_a_library_that_cannot_be_imported_is_an_error(tmp_path, script: str, message: str) -> None:
     with pytest.raises(RunError, match=message):
         gpu_support((program(tmp_path, script),), "torch_ddp", os.environ)
+
+
+@pytest.mark.parametrize(("code", "version"), [(91002, "9.10.2"), (90501, "9.5.1"), (8902, "8.9.2"), (7605, "7.6.5")])
+def test_a_version_code_of_cudnn_is_a_version(code: int, version: str) -> None:
+    assert cudnn_version(code) == version
+
+
+def test_nccl_exchanges_only_between_gpus_of_a_library_that_has_it() -> None:
+    assert exchange_library(TWO) == "NCCL 2.25.1"
+    assert exchange_library(replace(TWO, nccl="")) == "gloo"
+    assert exchange_library(None) == "gloo"
 
 
 def test_gpus_have_the_order_of_nvidia_smi(tmp_path) -> None:

@@ -10,7 +10,7 @@ from dlperf_study.analysis.comparison import EQUAL, SLOWER
 from dlperf_study.errors import EvidenceError
 from dlperf_study.execution.anew import put_aside
 from dlperf_study.history.changes import MeasurementComparison, compare_measurements, departures_from_earlier
-from dlperf_study.history.measurements import find_measurement, measurement_names, measurements_of
+from dlperf_study.history.measurements import Measurement, find_measurement, measurement_names, measurements_of
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.plan.plan import Plan
 from dlperf_study.report.figures import history_figure
@@ -28,7 +28,7 @@ from tests.study.examples import cluster
 
 ONE, TWO = (configuration(devices_per_node=count) for count in (1, 2))
 SOONER = Recipe(noise=0.002)
-LATER = replace(SOONER, computation_seconds=0.088, library_version="3.1.0", commit="1" * 40)
+LATER = replace(SOONER, computation_seconds=0.088, library_version="3.1.0", commit="1" * 40, exchange_library="gloo")
 
 
 @pytest.fixture
@@ -157,3 +157,15 @@ def test_the_last_of_many_dates_departs_from_the_earlier_ones(paths: StudyPaths)
     table = dates(measurements)
     assert len(table.headings) == 1 + 4 + 2
     assert table.column("Verdict")[0] == "slower"
+
+
+def test_a_change_of_nccl_is_a_difference_and_what_one_did_not_record_is_none(tmp_path: Path) -> None:
+    def recorded(name: str, exchange_library: str) -> Measurement:
+        paths = StudyPaths(tmp_path / name)
+        write_study(paths, [Planned(TWO, replace(SOONER, exchange_library=exchange_library))])
+        return find_measurement(str(paths.folder))
+
+    older, before, after = recorded("a", ""), recorded("b", "NCCL 2.25.1"), recorded("c", "NCCL 2.27.5")
+    [change] = compare_measurements(before, after).conditions
+    assert (change.column, change.before, change.after) == ("exchange_library", ("NCCL 2.25.1",), ("NCCL 2.27.5",))
+    assert not compare_measurements(older, after).conditions

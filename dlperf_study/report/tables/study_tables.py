@@ -51,8 +51,11 @@ ENVIRONMENT = (
     *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "device_peak_source"),
     "link",
     *("cpu_model", "cores", "memory_bytes"),
-    *("library", "library_version", "python_version", "library_settings", "git_commit", "git_dirty"),
+    *("library", "library_version", "exchange_library", "gpu_driver", "cuda_version", "cudnn_version"),
+    *("python_version", "library_settings", "git_commit", "git_dirty"),
 )
+#: Rows that only runs on GPUs, or on several devices, have.
+_IF_KNOWN = ("exchange_library", "gpu_driver", "cuda_version", "cudnn_version")
 #: What a table shows as it is, and how many letters of it; twelve identify a commit.
 _VERBATIM: dict[str, int | None] = {
     **dict.fromkeys(("cluster", "launcher", "host", "addresses", "library_settings")),
@@ -215,7 +218,8 @@ def _added_runs(dataset: Dataset) -> str:
 def environments(dataset: Dataset) -> Table:
     """Return the hardware and software of the completed runs: a column for each distinct combination."""
     runs, wording = context.completed_runs(dataset), context.page_wording(dataset)
-    names = [name for name in ENVIRONMENT if wording.is_measured or runs[name].notna().any()]
+    always = set(ENVIRONMENT) - set(_IF_KNOWN) if wording.is_measured else set()
+    names = [name for name in ENVIRONMENT if name in always or runs[name].notna().any()]
     distinct = runs[names].drop_duplicates()
     rows = []
     for name in names if len(runs) else ():
