@@ -189,6 +189,7 @@ def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
         term = {"labelSelector": trainers, "topologyKey": "kubernetes.io/hostname"}
         affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     return {
+        **_network(pod, settings.host_network),
         "restartPolicy": "Never",
         "hostname": pod.name,
         "subdomain": run,
@@ -208,11 +209,31 @@ def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
     }
 
 
-def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
-    # A launcher takes next to nothing of its machine, trainers all its GPUs.
-    resources = {} if pod.role is PodRole.LAUNCHER else dict(cluster.settings.resources)
-    if cluster.device == "gpu" and pod.role is PodRole.TRAINER:
+def _network(pod: Pod, is_of_host: bool) -> Manifest:
+    """Return what makes the network of the machine that of its trainers; they still find other pods by name."""
+    if not is_of_host or pod.role is not PodRole.TRAINER:
+        return {}
+    return {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+
+
+def _resources(pod: Pod, cluster: Cluster) -> dict[str, str]:
+    """Return what a pod requests: a launcher next to nothing, trainers all GPUs and network cards of their machine."""
+    if pod.role is PodRole.LAUNCHER:
+        return {}
+    is_trainer = pod.role is PodRole.TRAINER
+    resources = {}
+    for name, quantity in cluster.settings.resources.items():
+        # Kubernetes' own resources have no domain; devices have that of their driver.
+        if is_trainer or "/" not in name:
+            resources[name] = quantity
+    if cluster.device == "gpu" and is_trainer:
         resources[GPU] = str(cluster.devices_per_node)
+    return resources
+
+
+def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
+    resources = _resources(pod, cluster)
+    can_lock = cluster.settings.ipc_lock and pod.role is PodRole.TRAINER
     _, host_mounts = _host_paths(cluster)
     program = ["remote_exec", "serve", TOKEN_FILE, "$(POD_IP)"]
     if pod.coordinates:
@@ -223,6 +244,7 @@ def _container(pod: Pod, cluster: Cluster, image: str) -> Manifest:
         "command": [cluster.guard_python, "-m", f"{__package__}.{program[0]}", *program[1:]],
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "resources": {"requests": resources, "limits": resources},
+        **({"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}} if can_lock else {}),
         "volumeMounts": [
             {"name": "secret", "mountPath": SECRET_FOLDER},
             {"name": "node", "mountPath": NODE_FOLDER},

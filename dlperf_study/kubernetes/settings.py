@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from dlperf_study.cluster.cluster import DEFAULT
 from dlperf_study.cluster.sections import MAX_SECONDS, FilePath, String, matching
@@ -10,7 +10,10 @@ from dlperf_study.study.validation import Section
 
 AbsolutePath = Annotated[str, matching(r"/[^\n]*", "an absolute path")]
 Quantity = Annotated[
-    str, matching(r"\d+(?:\.\d+)?(?:[munkMGTPE]|[KMGTPE]i)?", 'a Kubernetes quantity in quotes, as "16" or "64Gi"')
+    str,
+    # Outside of quotes, YAML reads a count as an integer.
+    BeforeValidator(lambda value: str(value) if type(value) is int else value, json_schema_input_type=str | int),
+    matching(r"\d+(?:\.\d+)?(?:[munkMGTPE]|[KMGTPE]i)?", 'a Kubernetes quantity in quotes, as "16" or "64Gi"'),
 ]
 
 
@@ -25,7 +28,12 @@ class KubernetesSettings(Section):
     start_within_seconds: float = Field(
         default=600.0, gt=0, le=MAX_SECONDS, description="how long a pod may wait for a node and its image"
     )
-    resources: dict[str, Quantity] = Field(default={}, description="of each pod, as request and limit")
+    resources: dict[str, Quantity] = Field(
+        default={},
+        description="of each pod, as request and limit; names with a '/', as rdma/hca, of pods of trainers only",
+    )
+    ipc_lock: bool = Field(default=False, description="capability IPC_LOCK for pods of trainers, which RDMA needs")
+    host_network: bool = Field(default=False, description="pods of trainers use the network of their machine")
     node_selector: dict[str, str] = Field(default={}, description="labels of the nodes that may be used")
     tolerations: list[dict[str, Any]] = Field(default=[], description="taints of nodes that may be used, as in a pod")
     host_paths: list[AbsolutePath] = Field(default=[], description="folders of the node that pods see, read-only")

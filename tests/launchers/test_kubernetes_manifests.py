@@ -18,6 +18,7 @@ from dlperf_study.study.configuration import Configuration
 from tests.frameworks.launching import asynchronous, configuration
 from tests.golden_file import check
 from tests.launchers.kubernetes_runs import FOLDER, VERSIONS, submission
+from tests.study.examples import KUBERNETES, write
 
 CONFIGURATIONS = {
     "all_reduce": configuration(nodes=2, devices_per_node=8),
@@ -92,6 +93,49 @@ def test_trainers_take_all_gpus_and_servers_none() -> None:
             [container] = manifest["spec"]["template"]["spec"]["containers"]
             gpus.append(container["resources"]["limits"].get("nvidia.com/gpu"))
     assert gpus == ["8", "8", None, None]
+
+
+def with_rdma() -> Cluster:
+    cluster = load_cluster("kubernetes")
+    changes = {"resources": {"cpu": "8", "rdma/hca": "1"}, "ipc_lock": True, "host_network": True}
+    return replace(cluster, settings=cluster.settings.model_copy(update=changes))
+
+
+def test_trainers_have_network_cards_locked_memory_and_the_network_of_their_machine() -> None:
+    pods = {}
+    for manifest in manifests(CONFIGURATIONS["parameter_server"], with_rdma()):
+        kubernetes_validate.validate(manifest, VERSIONS[-1], strict=True)
+        if manifest["kind"] == "Job":
+            specification = manifest["spec"]["template"]["spec"]
+            pods[specification["hostname"]] = specification
+    trainer, server = pods["trainer-0"], pods["server-0"]
+    [container], [serving] = trainer["containers"], server["containers"]
+    assert container["resources"]["limits"] == {"cpu": "8", "rdma/hca": "1", "nvidia.com/gpu": "8"}
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert container["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
+    assert (trainer["hostNetwork"], trainer["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    # A server may be on the machine of trainers, whose port of the exchange between pods it would take.
+    assert serving["resources"]["limits"] == {"cpu": "8"}
+    assert "securityContext" not in serving
+    assert "hostNetwork" not in server
+
+
+def test_workers_of_an_mpi_job_have_them_and_its_launcher_does_not() -> None:
+    cluster = with_rdma()
+    cluster = replace(cluster, settings=cluster.settings.model_copy(update={"mpi_operator": True}))
+    replicas = manifests(CONFIGURATIONS["horovod"], cluster)[0]["spec"]["mpiReplicaSpecs"]
+    launcher, worker = (replicas[name]["template"]["spec"] for name in ("Launcher", "Worker"))
+    assert worker["hostNetwork"]
+    assert worker["containers"][0]["resources"]["limits"]["rdma/hca"] == "1"
+    assert "hostNetwork" not in launcher
+    assert launcher["containers"][0]["resources"]["limits"] == {}
+
+
+def test_a_count_of_devices_needs_no_quotes(tmp_path: Path) -> None:
+    text = KUBERNETES.replace("memory: 16Gi", "memory: 16Gi, rdma/hca: 1") + "  ipc_lock: true\n"
+    settings = load_cluster(write(tmp_path, text)).settings
+    assert settings.resources == {"cpu": "8", "memory": "16Gi", "rdma/hca": "1"}
+    assert (settings.ipc_lock, settings.host_network) == (True, False)
 
 
 def test_a_framework_without_an_image_is_refused() -> None:
