@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dlperf_study.frameworks._common import COLLECTIVE_SECONDS, MEET_SECONDS, start_up_environment
 from dlperf_study.study.configuration import Configuration, cluster_title
 from dlperf_study.wording import counted
 
@@ -21,6 +22,8 @@ class Cluster:
     ``why_not_gpu``: why runs are measured on the CPU although this machine has GPUs; empty everywhere else.
     ``idle_max_busy_cores`` is how many cores other processes may keep busy before a run starts, and
     ``idle_wait_seconds`` how long to wait for that.
+    ``ready_seconds``: how long a node may take to prepare a run, besides that wait; ``meet_seconds``: the ranks
+    to meet; ``collective_seconds``: a collective.
     ``hosts`` has the names of the nodes where the launcher needs them. ``network_interface`` is "" where libraries
     choose, ``work_folder`` where each node's temporary folder is used.
     ``available_devices`` is how many devices this machine has, where it is the one node; None: only a check can tell.
@@ -39,6 +42,9 @@ class Cluster:
     link: str = "loopback"
     idle_max_busy_cores: float = 0.5
     idle_wait_seconds: float = 20.0
+    ready_seconds: float = 180.0
+    meet_seconds: float = MEET_SECONDS
+    collective_seconds: float = COLLECTIVE_SECONDS
     python: Mapping[str, str] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     network_interface: str = ""
@@ -66,6 +72,11 @@ class Cluster:
     def guard_python(self) -> str:
         """The Python of the guards, and of every framework without a Python of its own."""
         return self.python.get(DEFAULT) or sys.executable
+
+    @property
+    def start_up_environment(self) -> dict[str, str]:
+        """The variables by which training processes know how long they may take to start, and to exchange."""
+        return start_up_environment(self.meet_seconds, self.collective_seconds)
 
     def image_folder(self, configuration: Configuration) -> str:
         """Return the folder of the images that a configuration reads, on every node; empty if it reads none."""

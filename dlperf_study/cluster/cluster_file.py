@@ -82,6 +82,7 @@ def _cluster(file: ClusterFile, facts: LauncherFacts, path: Path) -> Cluster:
         nodes=file.nodes or len(file.hosts),
         idle_max_busy_cores=file.idle.max_busy_cores,
         idle_wait_seconds=file.idle.wait_seconds,
+        **file.start_up.model_dump(),
         python=python,
         pass_environment=tuple(file.pass_environment),
         container=tuple(file.container),

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
+from dlperf_study.frameworks._common import COLLECTIVE_SECONDS, MEET_SECONDS
 from dlperf_study.study.device_peaks import PeakFlops, PeaksByFormat, number_or
 from dlperf_study.study.training_parameters import MAX_DEVICES_PER_NODE, MAX_NODES
 from dlperf_study.study.validation import Section
@@ -65,6 +66,20 @@ class IdleSection(Section):
     wait_seconds: float = Field(default=20.0, ge=0, le=DAY_SECONDS, description="how long to wait for that")
 
 
+class StartUpSection(Section):
+    """How long the start of a run and an exchange may take before the run fails."""
+
+    ready_seconds: float = Field(
+        default=180.0, gt=0, le=DAY_SECONDS, description="a node to prepare: to list its packages and free ports"
+    )
+    meet_seconds: float = Field(
+        default=MEET_SECONDS, gt=0, le=DAY_SECONDS, description="ranks to meet: to import their library, on all nodes"
+    )
+    collective_seconds: float = Field(
+        default=COLLECTIVE_SECONDS, gt=0, le=DAY_SECONDS, description="one collective, in libraries that limit it"
+    )
+
+
 class ClusterFile(Section):
     """The machines a study runs on."""
 
@@ -81,6 +96,7 @@ class ClusterFile(Section):
     )
     link: str = Field(min_length=1, description="what connects the devices; auto: as this machine reports it")
     idle: IdleSection = IdleSection()
+    start_up: StartUpSection = StartUpSection()
     python: dict[str, String] = Field(
         default={}, description="another Python for a framework: name to path; default: for all, and for the guards"
     )
@@ -108,6 +124,7 @@ def keys(settings: Mapping[str, type[Section]]) -> dict[str, tuple[str, ...]]:
     sections: dict[str, type[Section]] = {
         "": cluster_file_model(settings),
         "idle": IdleSection,
+        "start_up": StartUpSection,
         "device_peak_flops": PeaksByFormat,
         **settings,
     }

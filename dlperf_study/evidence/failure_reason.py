@@ -33,6 +33,11 @@ _OUT_OF_MEMORY = re.compile(
     re.IGNORECASE,
 )
 
+#: What gloo, PyTorch's watchdog of NCCL, and TensorFlow say of a collective that took too long.
+_LATE = re.compile(
+    r"Timed out waiting \d+ms for|Watchdog caught collective operation timeout|Collective has timed out", re.IGNORECASE
+)
+
 
 def explained(result: JobResult, paths: RunPaths) -> JobResult:
     """Return the result of a job that did not complete, with a more precise outcome and reason if logs give one."""
@@ -92,8 +97,13 @@ def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     logs = [log for log in paths.process_logs if log.stem.startswith(("rank-", f"{task}-rank-")) or log.stem == task]
     for log in sorted(logs, key=lambda path: (path.stem == task, path.stat().st_mtime)):
         if exception := _last_exception(log):
-            return replace(result, reason=f"{result.reason}: {exception}")
+            return replace(result, reason=f"{result.reason}: {exception}{_limit_named(exception)}")
     return result
+
+
+def _limit_named(exception: str) -> str:
+    """Return which key of the cluster file is the limit of a collective that took too long; or nothing."""
+    return "; the limit is start_up.collective_seconds of the cluster file" if _LATE.search(exception) else ""
 
 
 def _last_exception(log: Path) -> str:

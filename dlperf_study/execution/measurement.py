@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from dlperf_study import launchers
 from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.cluster.library_answer import IMPORT_SECONDS
 from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity
 from dlperf_study.evidence.run_record import RequestedRun, read, record, write
 from dlperf_study.execution.repetitions import (
@@ -72,7 +73,10 @@ class Measurement:
     @property
     def allotted_seconds(self) -> float:
         """How long the notebook may take."""
-        run_seconds = self.configuration.timeout_seconds + self._cluster.idle_wait_seconds + RUN_SECONDS
+        preparing_seconds = self._cluster.idle_wait_seconds + self._cluster.ready_seconds
+        if self._cluster.device == "gpu":
+            preparing_seconds += IMPORT_SECONDS
+        run_seconds = self.configuration.timeout_seconds + preparing_seconds + RUN_SECONDS
         queue = launchers.load(self._cluster.launcher).queue(self._cluster)
         queue_seconds = queue.start_within_seconds if queue else 0.0
         return NOTEBOOK_SECONDS + queue_seconds + len(self._missing) * run_seconds

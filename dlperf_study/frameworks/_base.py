@@ -55,6 +55,10 @@ class ClusterView(Protocol):
     def network_interface(self) -> str:
         """The network interface over which nodes exchange; "" if they may choose it."""
 
+    @property
+    def meet_seconds(self) -> float:
+        """How long ranks may take to meet."""
+
     def python_for(self, framework: str) -> str:
         """Return the Python interpreter that has the framework's library."""
 

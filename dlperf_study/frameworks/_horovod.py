@@ -1,8 +1,8 @@
 """Shared by the frameworks of Horovod: its job, its settings, and the GPUs that a rank sees."""
 
+import math
 from collections.abc import MutableMapping
 
-from dlperf_study.frameworks import _common
 from dlperf_study.frameworks._base import ClusterView, gpus_per_node
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
@@ -31,7 +31,7 @@ def job(configuration: Configuration, cluster: ClusterView, environment: dict[st
     argv = (
         *(python, "-m", "horovod.runner.launch", "--gloo"),
         *("--num-proc", str(configuration.world_size), "--hosts", hosts),
-        *("--start-timeout", str(round(_common.START_SECONDS))),
+        *("--start-timeout", str(math.ceil(cluster.meet_seconds))),
         *(("--output-filename", "{run}/scratch/ranks") if configuration.world_size > 1 else ()),
         *(("--network-interfaces", "{interface_0}", "--disable-cache") if configuration.nodes > 1 else ()),
         *(python, "-u", "-m", "dlperf_study.worker"),

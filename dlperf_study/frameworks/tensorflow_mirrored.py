@@ -138,7 +138,7 @@ def _strategy(configuration: Configuration) -> Any:
     implementations = distribute.experimental.CommunicationImplementation
     options = distribute.experimental.CommunicationOptions(
         implementation=implementations.NCCL if _tensorflow_devices.on_gpu() else implementations.RING,
-        timeout_seconds=_common.START_SECONDS,
+        timeout_seconds=_common.collective_seconds(),
         **packs,
     )
     return distribute.MultiWorkerMirroredStrategy(communication_options=options)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
+from dlperf_study.errors import RunError
 from dlperf_study.frameworks import _common, _torch_common
 from dlperf_study.frameworks._allocators import TorchAllocator
 from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node, network_environment
@@ -55,14 +56,9 @@ class DataParallelTrainer(TorchTrainer):
     exchange_threads = 3
 
     def __init__(self, configuration: Configuration) -> None:
-        import torch
-        import torch.distributed as dist
-
         rank, world_size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
         if world_size > 1:
-            # A rank that is missing for too long ends the run.
-            backend = "nccl" if torch.cuda.is_available() else "gloo"
-            dist.init_process_group(backend, timeout=timedelta(seconds=_common.START_SECONDS))
+            _join(rank, world_size)
         super().__init__(configuration, rank, world_size, local_rank)
         self._model = self._parallel() if world_size > 1 else self._layer
         self.train_step = self._step(self._model, _torch_common.optimizer(configuration, self._layer))
@@ -137,6 +133,29 @@ class DataParallelTrainer(TorchTrainer):
         buckets = [bucket.buffer() for bucket in self._model.reducer._get_zeros_like_grad_buckets()]
         compressed = _common.ELEMENT_BYTES[self._configuration.gradient_compression] == 2
         return [buffer.half() if compressed else buffer for buffer in buckets]
+
+
+def _join(rank: int, world_size: int) -> None:
+    """Meet the other ranks; raises RunError when one is missing for too long.
+
+    Ranks that have met may take less long for a collective than they took to start.
+    """
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.rendezvous import rendezvous
+
+    limit = timedelta(seconds=_common.meet_seconds())
+    keys = [f"rank {number}" for number in range(world_size)]
+    try:
+        store, _, _ = next(rendezvous("env://", timeout=limit))
+        store.set(keys[rank], "is here")
+        store.wait(keys, limit)
+    except RuntimeError as error:
+        allowed = f"{limit.total_seconds():g} s, which is {_common.MEET_KEY}"
+        raise RunError(f"the ranks did not meet; they may take {allowed}: {str(error).splitlines()[0]}") from error
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    timeout = timedelta(seconds=_common.collective_seconds())
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timeout)
 
 
 FRAMEWORK = Framework(

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.gpu_support import gpu_contradictions, support_of
-from dlperf_study.cluster.library_answer import IMPORT_SECONDS
 from dlperf_study.cluster.link import link_contradictions
 from dlperf_study.guard.guards import Guards, NodeTimeout, RunFailed
 from dlperf_study.guard.installed_packages import version_mismatch
@@ -24,8 +23,7 @@ from dlperf_study.guard.submission import Execute, Node, Submission
 from dlperf_study.study.job import JobResult, Outcome, TaskRole
 from dlperf_study.supervision.processes import new_mark
 
-#: How long a node may take to prepare, besides waiting until it is idle.
-READY_SECONDS = 90.0
+READY_REMEDY = "; start_up.ready_seconds of the cluster file allows more"
 #: How long guards may take to end everything and to send what was written; and where nothing was started.
 ENDING_SECONDS, GIVING_UP_SECONDS = 60.0, 10.0
 
@@ -113,12 +111,12 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     for index, node in enumerate(run.nodes):
         guards.open(index, node)
         guards.send(index, "prepare", **request)
-    seconds = READY_SECONDS + submission.idle_wait_seconds + (IMPORT_SECONDS if submission.gpus_per_node else 0.0)
+    seconds = submission.preparing_seconds
     try:
         run.ready = guards.gather("ready", range(len(run.nodes)), seconds)
     except NodeTimeout as timeout:
         titles = ", ".join(run.nodes[index].title for index in timeout.node_indices)
-        raise RunFailed(Outcome.FAILED, f"{titles}: not ready within {seconds:.0f} s") from timeout
+        raise RunFailed(Outcome.FAILED, f"{titles}: not ready within {seconds:g} s{READY_REMEDY}") from timeout
     reports = [run.ready[index] for index in sorted(run.ready)]
     if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission.python):
         raise RunFailed(Outcome.FAILED, mismatch)

@@ -10,6 +10,7 @@ from typing import Any
 
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.environment_variables import recorded_environment
+from dlperf_study.cluster.library_answer import IMPORT_SECONDS
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.job import Job, JobResult, tuples_of_lists
 
@@ -62,9 +63,15 @@ class Submission:
     network_interface: str = ""
     idle_max_busy_cores: float = 1e9
     idle_wait_seconds: float = 0.0
+    ready_seconds: float = 180.0
     image_set: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def preparing_seconds(self) -> float:
+        """How long a node may take until it is ready: idle, its packages listed, a library for GPUs imported."""
+        return self.ready_seconds + self.idle_wait_seconds + (IMPORT_SECONDS if self.gpus_per_node else 0.0)
 
     @property
     def paths(self) -> RunPaths:
@@ -140,7 +147,9 @@ def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_
     commands = []
     for task in job.tasks:
         log = f"{empty.folder_there}/{task.name}.log"
-        command = Command(task.name, task.role, task.argv, task.environment, log, task.node).filled(values)
+        command = Command(
+            task.name, task.role, task.argv, task.environment | cluster.start_up_environment, log, task.node
+        ).filled(values)
         commands.append(replace(command, argv=(*cluster.container, *command.argv)))
     return replace(
         empty,
@@ -157,6 +166,7 @@ def submission_of(launcher: str, job: Job, cluster: Cluster, folder: Path, node_
         network_interface=cluster.network_interface,
         idle_max_busy_cores=cluster.idle_max_busy_cores,
         idle_wait_seconds=cluster.idle_wait_seconds,
+        ready_seconds=cluster.ready_seconds,
     )
 
 

@@ -59,7 +59,7 @@ class KubernetesRun:
     @property
     def deadline_seconds(self) -> float:
         """How long the run may take after its first object was created, whatever happens."""
-        waiting = 2 * self.request.start_within_seconds + self.request.submission.idle_wait_seconds
+        waiting = 2 * self.request.start_within_seconds + self.request.submission.preparing_seconds
         return self.request.timeout_seconds + waiting + MARGIN_SECONDS
 
     def execute(self) -> JobResult:

@@ -58,7 +58,7 @@ def filled(text: str, job: str, seconds: float) -> str:
 
 def allotted_seconds(submissions: Sequence[Submission], timeout_seconds: float) -> float:
     """Return how long a job may last: the timeout of every repetition, and what comes before and after it."""
-    runs = (timeout_seconds + submission.idle_wait_seconds + RUN_SECONDS for submission in submissions)
+    runs = (timeout_seconds + submission.preparing_seconds + RUN_SECONDS for submission in submissions)
     return JOB_SECONDS + sum(runs)
 
 

@@ -7,10 +7,12 @@ import pytest
 
 from dlperf_study.cluster.hardware import cpu_name, usable_cpus
 from dlperf_study.execution.support import load_cluster
+from dlperf_study.guard.submission import submission_of
 from dlperf_study.image_sets.photographs import made_image_sets
 from dlperf_study.launchers.ssh import SshSettings
 from dlperf_study.paths import PROJECT
 from dlperf_study.slurm.settings import SlurmSettings
+from dlperf_study.study.job import Job, Task, TaskRole
 from dlperf_study.wording import counted
 from tests.frameworks.launching import configuration
 from tests.nvidia_smi import A100, UUIDS, two_a100
@@ -29,6 +31,15 @@ def test_a_cluster_file_becomes_a_cluster(tmp_path):
 def test_the_peak_of_a_device_may_depend_on_the_number_format(tmp_path):
     file = write(tmp_path, CLUSTER.replace("15.7e12", "{fp32: 15.7e12, fp16: 125e12}"))
     assert load_cluster(file).device_peak_flops == {"fp32": 15.7e12, "fp16": 125e12}
+
+
+def test_a_cluster_file_says_how_long_a_start_and_an_exchange_may_take(tmp_path):
+    limits = "start_up: {meet_seconds: 600, collective_seconds: 45.5}\n"
+    cluster = load_cluster(write(tmp_path, CLUSTER + limits))
+    assert (cluster.ready_seconds, cluster.meet_seconds, cluster.collective_seconds) == (180, 600, 45.5)
+    submission = submission_of("slurm", Job((Task("t", TaskRole.TRAINER, 0, ("python",)),)), cluster, tmp_path)
+    [command] = submission.commands
+    assert command.environment == {"DLPERF_STUDY_MEET_SECONDS": "600", "DLPERF_STUDY_COLLECTIVE_SECONDS": "45.5"}
 
 
 def test_a_framework_has_the_python_the_file_names_or_this_one(tmp_path):

@@ -52,6 +52,18 @@ def test_the_last_exception_of_a_task_is_the_reason(tmp_path: Path, printed: str
     assert len(reason_found) <= len(f"{REASON}: ") + LONGEST_EXCEPTION
 
 
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 300000ms for recv operation",
+        "torch.distributed.DistBackendError: [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)",
+    ],
+)
+def test_a_collective_that_took_too_long_names_the_key_of_its_limit(tmp_path: Path, printed: str) -> None:
+    limit = "; the limit is start_up.collective_seconds of the cluster file"
+    assert reason(tmp_path, {"node-1": f"{printed}\n"}) == f"{REASON}: {printed}{limit}"
+
+
 def test_of_ranks_the_one_that_fell_silent_first_is_the_cause(tmp_path: Path) -> None:
     logs = {
         "node-1-rank-1": "ValueError: the cause\n",

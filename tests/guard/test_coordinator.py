@@ -318,7 +318,7 @@ def test_a_run_that_is_over_lasted_a_time_and_was_not_interrupted(folder: Path) 
 def test_a_node_may_take_as_long_to_prepare_as_it_may_wait_and_a_moment(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coordinator, "READY_SECONDS", 1.5)
     monkeypatch.setattr(coordinator, "GIVING_UP_SECONDS", 0.1)
     silent = Node("one", ("sh", "-c", "cat >/dev/null", "sh"))
-    assert run(submission(folder, "true", idle_wait_seconds=0.5), silent).reason == "one: not ready within 2 s"
+    late = run(submission(folder, "true", idle_wait_seconds=0.5, ready_seconds=1.5), silent)
+    assert late.reason == "one: not ready within 2 s; start_up.ready_seconds of the cluster file allows more"

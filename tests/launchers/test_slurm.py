@@ -10,6 +10,7 @@ import pytest
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
+from dlperf_study.cluster.library_answer import IMPORT_SECONDS
 from dlperf_study.cluster.software import measuring_code
 from dlperf_study.errors import EvidenceError, RunError
 from dlperf_study.execution.support import load_cluster
@@ -98,7 +99,8 @@ def test_times_are_rounded_up_to_minutes(seconds: float, text: str) -> None:
 
 def test_a_job_may_last_as_long_as_its_runs_and_what_comes_around_them() -> None:
     run = submission()
-    assert allotted_seconds([run, run, run], 600) == 60 + 3 * (600 + CLUSTER.idle_wait_seconds + 60)
+    assert allotted_seconds([run, run, run], 600) == 60 + 3 * (600 + run.preparing_seconds + 60)
+    assert run.preparing_seconds == CLUSTER.idle_wait_seconds + CLUSTER.ready_seconds + IMPORT_SECONDS
 
 
 def test_a_traced_run_is_of_the_same_configuration_as_the_others() -> None:
