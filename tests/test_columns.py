@@ -53,8 +53,8 @@ def test_a_completed_run_fills_exactly_the_columns_of_runs(tmp_path):
     assert set(row) == {column.name for column in columns_of(TableName.RUNS)} - ONLY_INGESTED
     # Only asynchronous trainers have rates of their own, only sources that make batches have one, only libraries on
     # GPUs count all memory, only ranks with a limit wait for it, only scaled losses have a scale, only compilers take
-    # time, only GPUs have cuDNN and drivers, and the update of the constructed run was left to the library. Without telemetry
-    # nothing is known of resources but why.
+    # time, only GPUs have cuDNN and drivers, and the update of the constructed run was left to the library. Without
+    # telemetry nothing is known of resources but why.
     of_telemetry = {column.name for column in RESOURCES if TableName.RUNS in column.tables} - {"energy_obstacle"}
     assert {name for name, value in row.items() if value is None} == of_telemetry | {
         *("sum_of_rank_rates", "input_rate", "peak_allocated_bytes", "peak_reserved_bytes"),
