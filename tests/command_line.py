@@ -54,6 +54,8 @@ device: cpu
 device_name: a CPU
 link: loopback
 idle: {max_busy_cores: 1000, wait_seconds: 0}
+# horovodrun waits so long for a rank that was killed before it met the others.
+start_up: {meet_seconds: 40}
 """
 #: How long to wait for others who measure on this machine, and how long a test may last, such a wait included.
 PATIENCE_SECONDS, LIMIT_SECONDS = 600, 900

@@ -122,10 +122,10 @@ def test_a_way_that_does_not_exist_is_said(folder: Path) -> None:
     assert result.reason.startswith("two can't be reached: ")
 
 
-def test_a_node_that_does_not_answer_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "READY_SECONDS", 3.0)
-    result = run(submission(folder, "true", "true"), ONE, Node("two", ("sh", "-c", "cat", "sh")))
-    assert (result.outcome, result.reason) == ("failed", "two: not ready within 3 s")
+def test_a_node_that_does_not_answer_is_said(folder: Path) -> None:
+    result = run(submission(folder, "true", "true", ready_seconds=3.0), ONE, Node("two", ("sh", "-c", "cat", "sh")))
+    remedy = "start_up.ready_seconds of the cluster file allows more"
+    assert (result.outcome, result.reason) == ("failed", f"two: not ready within 3 s; {remedy}")
 
 
 def test_the_last_words_of_what_reaches_a_node_are_told(folder: Path) -> None:
