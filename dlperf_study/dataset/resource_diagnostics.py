@@ -19,6 +19,8 @@ from dlperf_study.evidence.telemetry import GpuFacts, GpuSample
 
 #: A GPU that is busier before a run is diagnosed; and a power limit that is lower than this share of the default.
 BUSY_SHARE, LOWERED_LIMIT = 0.05, 0.99
+#: A GPU that is busier than this share of the time should reach this share of its highest clock.
+MOSTLY_BUSY, LOW_CLOCK = 0.5, 0.8
 #: By how much the clocks of the runs of a configuration may differ, as a share of the slowest.
 CLOCK_SPREAD = 0.03
 
@@ -80,6 +82,21 @@ def limited_clocks(run: Run) -> Iterator[Diagnostic]:
                 yield Diagnostic("sm_clock", message, Severity.NOTE)
 
 
+def low_clocks(run: Run) -> Iterator[Diagnostic]:
+    """A busy GPU computed far below its highest clock, and it reports no limit that would explain it."""
+    for window in training_windows(run):
+        for facts, (uuid, samples) in zip(window.telemetry.facts["gpus"], window.of_gpus(), strict=True):
+            highest = facts.get("largest_sm_clock_mhz", 0)
+            clocks = [each["sm_clock_mhz"] for each in samples if _is_busy(each) and not each.get("clock_limits", 0)]
+            if clocks and max(clocks) < LOW_CLOCK * highest:
+                message = f"the clock of {uuid} was at most {max(clocks)} MHz of {highest} while it was busy"
+                yield Diagnostic("sm_clock", f"{message}, and it reports no limit: nvidia-smi -q -d CLOCK")
+
+
+def _is_busy(state: GpuSample) -> bool:
+    return "sm_clock_mhz" in state and state.get("utilisation", 0.0) > MOSTLY_BUSY
+
+
 def unsampled_gpus(run: Run) -> Iterator[Diagnostic]:
     """The GPUs of a run could not be sampled, and why."""
     obstacles = dict.fromkeys(node.facts["obstacles"].get("gpus") for node in run.telemetry)
@@ -98,4 +115,4 @@ def varying_clocks(completed: pd.DataFrame) -> Iterator[Diagnostic]:
 
 
 OF_EVERY_RUN = (used_before, lowered_power_limit, unsampled_gpus)
-OF_COMPLETED_RUN = (foreign_processes_during, limited_clocks)
+OF_COMPLETED_RUN = (foreign_processes_during, limited_clocks, low_clocks)

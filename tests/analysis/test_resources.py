@@ -169,6 +169,19 @@ def test_a_lowered_power_limit_is_diagnosed(paths: RunPaths) -> None:
     assert "is limited to 250 W, and its default is 400 W" in diagnosed(run)["mean_power"][1]
 
 
+@pytest.mark.parametrize(
+    ("state", "is_low"),
+    [({}, False), ({"sm_clock_mhz": 900}, True), ({"sm_clock_mhz": 900, "utilisation": 0.3}, False),
+     ({"sm_clock_mhz": 900, "clock_limits": 0x4}, False)],
+)  # fmt: skip
+def test_a_low_clock_without_a_reason_is_diagnosed(paths: RunPaths, state: dict[str, Any], is_low: bool) -> None:
+    samples = [sample(s, [gpu(250, s, **state)]) for s in range(5)]
+    facts = {"uuid": UUID, "largest_sm_clock_mhz": 1410}
+    run = with_telemetry(paths, sample(-9, [gpu(utilisation=0.0)]), samples, [facts])
+    message = f"the clock of {UUID} was at most 900 MHz of 1410 while it was busy"
+    assert diagnosed(run).get("sm_clock", (None, ""))[1].startswith(message) == is_low
+
+
 def test_gpus_without_nvml_are_said_once(paths: RunPaths) -> None:
     run = with_telemetry(
         paths, sample(-9, []), [sample(s, []) for s in range(5)], [], {"gpus": "NVML: Driver Not Loaded"}

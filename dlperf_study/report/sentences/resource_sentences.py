@@ -1,7 +1,9 @@
 """Sentences on what training took besides time: energy, memory, and clocks that were limited."""
 
 from collections.abc import Iterator
+from typing import Any
 
+from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.formatting import THIN_SPACE, plain, unit_of
@@ -9,7 +11,7 @@ from dlperf_study.report.sentences.names import Names, quantity_text
 from dlperf_study.wording import counted, first_of
 
 #: The memory that decides what fits, by what it is of; the first that was counted is told.
-_MEMORY = {"peak_device_bytes": "one GPU had", "peak_process_bytes": "the process of a rank held"}
+_MEMORY = {"peak_device_bytes": "one GPU has {} in use", "peak_process_bytes": "the process of a rank holds {}"}
 _MOST_REASONS = 2
 
 
@@ -24,26 +26,28 @@ def on_energy(dataset: Dataset) -> Iterator[str]:
         return
     covered = first_of(list(dict.fromkeys(runs["energy_of"].dropna())))
     ordered = list(counted_rows.itertuples())
-    lowest, highest = ordered[0], ordered[-1]
-    least = f"{Names(dataset).of_configuration(lowest)} takes {quantity_text(lowest, 'energy_per_sample')}"
-    if lowest.identity == highest.identity:
-        yield f"{least} ({covered} alone)."
-        return
-    most = f"{Names(dataset).of_configuration(highest)}, {quantity_text(highest, 'energy_per_sample')}"
-    yield f"{least} ({covered} alone), the least; the most is that of {most}."
+    ends = list(dict.fromkeys([_energy_text(dataset, ordered[0]), _energy_text(dataset, ordered[-1])]))
+    amounts = f"from {ends[0]}, to {ends[1]}" if len(ends) > 1 else ends[0]
+    yield f"A trained sample takes {amounts} ({covered} alone)."
+
+
+def _energy_text(dataset: Dataset, row: Any) -> str:
+    """Return the energy of a sample with its interval, and of which configuration it is."""
+    joules = quantity_text(row, "energy_per_sample").replace(COLUMNS["energy_per_sample"].unit, "J")
+    return f"{joules} with {Names(dataset).of_configuration(row)}"
 
 
 def on_memory(dataset: Dataset) -> Iterator[str]:
     """Yield the largest peak of memory, and which configuration has it."""
     rows = context.measured(dataset)
-    for column, holder in _MEMORY.items():
+    for column, sentence in _MEMORY.items():
         peaks = rows[rows[column].notna()].sort_values(column)
         if len(peaks):
             row = next(peaks.iloc[::-1].itertuples())
             value = getattr(row, column)
             unit = unit_of(column, [value])
             size = f"{plain(value / unit.size)} {unit.symbol}"
-            yield f"At its peak {holder} {size}, with {Names(dataset).of_configuration(row)}."
+            yield f"At its peak {sentence.format(size)}, with {Names(dataset).of_configuration(row)}."
             return
 
 

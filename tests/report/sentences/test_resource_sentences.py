@@ -32,9 +32,10 @@ def paths(tmp_path) -> StudyPaths:
 def test_energy_memory_and_clocks_come_first(paths: StudyPaths) -> None:
     energy, memory, clocks = sentences.resources(study(paths)).sentences
     # From 301 to 303 W, and 32 or 8 samples in 0.25 s.
-    least = "ResNet-50 (Batch per device 32) takes 2.359 J/sample [2.340, 2.379] (GPU boards alone), the least"
-    assert energy == f"{least}; the most is that of ResNet-50 (Batch per device 8), 9.44 J/sample [9.36, 9.52]."
-    assert memory.startswith("At its peak one GPU had 42.9 GB, with ")
+    least = "2.359 J [2.340, 2.379] with ResNet-50 (Batch per device 32)"
+    most = "9.44 J [9.36, 9.52] with ResNet-50 (Batch per device 8)"
+    assert energy == f"A trained sample takes from {least}, to {most} (GPU boards alone)."
+    assert memory.startswith("At its peak one GPU has 42.9 GB in use, with ")
     assert clocks == "Neither power nor temperature limited the clock of a GPU in any sample."
 
 
@@ -53,7 +54,7 @@ def test_without_a_counter_the_reason_is_said_once_and_memory_is_there(paths: St
     dataset = collect(paths)
     energy, memory = sentences.resources(dataset).sentences
     assert energy == f"No energy is reported: {NO_COUNTER}."
-    assert memory.startswith("At its peak the process of a rank held 315 MB")
+    assert memory.startswith("At its peak the process of a rank holds 315 MB")
     assert (tables.energy(dataset).is_empty, tables.devices(dataset).is_empty) == (True, True)
     peaks = [heading.label for heading in tables.memory(dataset).headings if "Peak" in heading.label]
     assert peaks == ["Peak of the process", "Peak of the host"]
