@@ -1,12 +1,10 @@
 """The energy that the processors of a node used, by their own counters (RAPL), which the kernel shows as files."""
 
-import re
 from contextlib import suppress
 from pathlib import Path
 
-#: Where the kernel has the counters; a zone such as ``intel-rapl:0`` is a package, ``intel-rapl:0:0`` a part of one.
+#: Where the kernel has the counters, in a folder for each zone: a package, a part of one, or the whole machine.
 POWERCAP = Path("/sys/class/powercap")
-_ZONE = re.compile(r"intel-rapl:\d+")
 _PACKAGE = "package-"
 MICRO = 1e-6
 
@@ -24,7 +22,7 @@ class CpuEnergy:
         for zone in sorted(folder.glob("intel-rapl:*")):
             try:
                 name = (zone / "name").read_text().strip()
-                if _ZONE.fullmatch(zone.name) and name.startswith(_PACKAGE):
+                if name.startswith(_PACKAGE):
                     self._counters[name] = _Counter(zone)
             except (OSError, ValueError) as error:
                 self._counters = {}

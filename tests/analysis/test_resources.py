@@ -1,5 +1,6 @@
 """Energy, memory, clocks and other processes of a run, from telemetry whose truth is known."""
 
+import re
 from typing import Any
 
 import pytest
@@ -108,6 +109,23 @@ def test_a_short_window_has_no_power(paths: RunPaths) -> None:
     columns = resources_of(run, 100.0)
     assert columns["energy_obstacle"] == "its training window has 2 samples, and power needs 3"
     assert (columns["mean_power"], columns["telemetry_samples"]) == (None, 2)
+
+
+def test_a_value_that_is_sometimes_not_reported_is_none(paths: RunPaths) -> None:
+    """A maximum or a mean of the other samples would look like one of all."""
+    missing = {"clock_limits": None, "memory_used_bytes": None, "utilisation": None, "process_ids": None}
+    samples = [sample(s, [gpu(300, s, **(missing if s == 2 else {}))]) for s in range(5)]
+    columns = resources_of(with_telemetry(paths, sample(-9, [gpu()]), samples), 100.0)
+    nothing = ("clock_limited_share", "peak_device_bytes", "gpu_utilisation", "foreign_processes")
+    assert [columns[name] for name in nothing] == [None] * 4
+    assert columns["mean_power"] == pytest.approx(300.0)
+
+
+def test_telemetry_without_the_time_of_the_window_says_nothing_of_it(paths: RunPaths) -> None:
+    sampled(paths)
+    for log in paths.folder.glob("rank-*.jsonl"):
+        log.write_text(re.sub(r', "begin_ns": \d+', "", log.read_text()))
+    assert training_windows(read_run(paths)) == ()
 
 
 def test_evidence_from_before_there_was_telemetry_is_read(paths: RunPaths) -> None:

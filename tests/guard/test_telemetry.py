@@ -138,10 +138,9 @@ def test_samples_tell_the_processes_of_the_run_from_others(
 def test_a_sample_is_taken_each_second_and_missed_ones_are_not_made_up(tmp_path: Path) -> None:
     times = iter([0.0, 0.0, 0.05, 0.99, 1.04, 2.0, 5.5, 5.55, 6.1])
     telemetry = Telemetry([], "mark", lambda: next(times))
-    for _ in range(8):
-        telemetry.sample_if_due()
+    taken = [telemetry.sample_if_due() for _ in range(8)]
+    assert taken == [True, False, False, True, True, True, False, True]
     _, samples, _ = lines_of(telemetry, tmp_path / "telemetry.jsonl")
-    # At 0, 1.04, 2.0, 5.5 and 6.1; and at the end.
     assert len(samples) == 1 + 5 + 1
     assert all(sample["sampling_seconds"] > 0 for sample in samples)
 
