@@ -152,7 +152,7 @@ ERRORS = [
         "unknown question",
         ("[scaling]", "[speed]"),
         ": questions[0] is 'speed'; the questions are scaling, communication, comparison, published, audit, quality, "
-        "replication",
+        "replication, resources",
     ),
     (
         "empty factor",
