@@ -22,7 +22,9 @@ class StaticProgram:
 
         paddle.enable_static()
         size, count = configuration.image_size, configuration.batch_per_device
-        self._images = paddle.static.data("images", [count, 3, size, size], "float32")
+        self._configuration = configuration
+        shape = [count, size, size, 3] if configuration.memory_format == "nhwc" else [count, 3, size, size]
+        self._images = paddle.static.data("images", shape, "float32")
         self._labels = paddle.static.data("labels", [count, 1], "int64")
         if configuration.servers:
             join()
@@ -39,7 +41,7 @@ class StaticProgram:
 
     def feed(self, images: Any, labels: Any) -> dict[str, Any]:
         """Return what the executor is fed at every step."""
-        return {"images": images, "labels": labels.reshape(-1, 1)}
+        return {"images": _paddle_common.in_layout(self._configuration, images), "labels": labels.reshape(-1, 1)}
 
     @cached_property
     def step(self) -> Any:
@@ -91,6 +93,12 @@ class StaticProgram:
             if operator.type in PRODUCTS:
                 outputs.setdefault(operator.type, operator.output(PRODUCTS[operator.type])[0])
         return next((outputs[kind] for kind in PRODUCTS if kind in outputs), "")
+
+    @property
+    def memory_format(self) -> str:
+        """The memory format of the first convolution; "" if there is none."""
+        convolutions = [operator for operator in self.main.global_block().ops if operator.type == "conv2d"]
+        return str(convolutions[0].attr("data_format")).lower() if convolutions else ""
 
     def parameter_elements(self) -> list[int]:
         """Return the number of elements of each trained parameter."""

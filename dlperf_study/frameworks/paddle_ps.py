@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from dlperf_study.errors import RunError
-from dlperf_study.frameworks import _common, _number_formats, _paddle_common, _paddle_precision
+from dlperf_study.frameworks import _common, _number_formats, _paddle_common, _paddle_precision, _tuning
 from dlperf_study.frameworks._allocators import PaddleAllocator
 from dlperf_study.frameworks._base import (
     BUILT_LEVELS,
@@ -44,13 +44,17 @@ from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
 STRATEGIES = ("local", "async", "sync")
 #: How gradients travel, by strategy.
 EXCHANGES = {"local": "none", "async": "push_pull", "sync": "synchronous_push_pull"}
-LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES}
+LEVELS = BUILT_LEVELS | {"strategy": STRATEGIES, "memory_format": ("nchw", "nhwc")}
 #: Of the communicator and of brpc: so many computed while a trainer pushed and pulled.
 EXCHANGE_THREADS = 8
 #: Parameter servers were removed from the wheels with 3.1 (Paddle pull request 73999).
 FIRST_WITHOUT_SERVERS = (3, 1)
 REFUSED_STRATEGIES = {
     "geo": "Paddle's GEO mode exchanges sparse tables only, so with a dense model every trainer would train alone",
+}
+_SERVERS_UPDATE = "Paddle's servers update their dense tables themselves"
+REFUSED_LEVELS = REFUSED_STRATEGIES | {
+    kernels: f"fused_optimizer {kernels}: {_SERVERS_UPDATE}" for kernels in ("fused", "foreach", "for_loop")
 }
 
 
@@ -65,9 +69,11 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
     """Yield each reason why the configuration can't run here."""
     yield from missing_library("paddlepaddle", version)
     yield from _paddle_precision.obstacles(configuration, cluster.device)
-    yield from unbuilt_levels(configuration, LEVELS, refused=REFUSED_STRATEGIES)
+    yield from _tuning.device_obstacles(configuration, cluster.device)
+    yield from unbuilt_levels(configuration, LEVELS, refused=REFUSED_LEVELS)
     yield from model_obstacles(configuration, "paddle")
     yield from data_source_obstacles(configuration, "paddle")
+    yield from _paddle_common.layout_obstacles(configuration)
     if configuration.strategy == "local" and (configuration.servers or configuration.world_size > 1):
         yield "strategy local is one process without servers"
     if configuration.strategy in ("async", "sync") and not configuration.servers:
@@ -200,8 +206,9 @@ class ParameterServerTrainer:
         return str(np.asarray(output).dtype)
 
     def tuning(self) -> dict[str, str]:
-        """Return nothing: on CPUs, with servers that update, there is nothing to tune."""
-        return {}
+        """Return the memory format of the program: on CPUs, with servers that update, there is no more to tune."""
+        memory_format = self._program.memory_format
+        return {"memory_format": memory_format} if memory_format else {}
 
     def loss_scaling(self) -> None:
         """Return nothing: losses are not scaled in float32."""

@@ -95,6 +95,8 @@ def test_servers_and_trainers_share_one_list_of_ports() -> None:
         (replace(asynchronous(1), strategy="geo"), "every trainer would train alone"),
         (replace(asynchronous(1), servers=0), "strategy async needs servers of at least 1"),
         (replace(asynchronous(1), strategy="sync", servers=0), "strategy sync needs servers of at least 1"),
+        (replace(LOCAL, fused_optimizer="fused"), "fused: Paddle's servers update their dense tables themselves"),
+        (replace(LOCAL, memory_format="nhwc", model="vgg16"), "it flattens features of several pixels"),
         (replace(LOCAL, servers=1), "strategy local is one process without servers"),
         (replace(LOCAL, devices_per_node=2), "strategy local is one process without servers"),
         (
@@ -150,7 +152,8 @@ def test_a_parameter_is_read_or_every_value_but_its_default_is_refused(framework
 
 
 BUILT = [
-    *(configuration(), configuration(**SHARDED), configuration(fusion_mib=64), LOCAL, asynchronous(2)),
+    *(configuration(), configuration(**SHARDED), configuration(fusion_mib=64), asynchronous(2)),
+    *(LOCAL, replace(LOCAL, memory_format="nhwc")),
     *(DDP, replace(DDP, **SHARDED), replace(DDP, precision="amp_fp16", loss_scaling="dynamic", fusion_mib=5)),
     *(
         SERVED,

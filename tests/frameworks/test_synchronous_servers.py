@@ -38,11 +38,12 @@ def run_script(asked: Configuration, folder: Path, script: str) -> None:
 
 
 def test_a_run_with_synchronous_servers_is_complete(tmp_path: Path) -> None:
-    ending = launch(synchronous(RANKS, computation_steps=2, exchange_steps=2), tmp_path)
+    ending = launch(synchronous(RANKS, memory_format="nhwc", computation_steps=2, exchange_steps=2), tmp_path)
     assert ending.outcome == "completed", ending
     logs = [read_rank_log(tmp_path / f"rank-{rank:05d}.jsonl") for rank in range(RANKS)]
     for log in logs:
         assert log.facts["exchange"] == "synchronous_push_pull"
+        assert log.facts["tuning"] == {"memory_format": "nhwc"}
         assert [log.windows[name].steps for name in ("training", "computation_before", "exchange")] == [3, 1, 2]
         assert log.end["drain_seconds"] == log.end["drain_resolution_seconds"] == 0
     ends = {log.end["parameter_checksum"] for log in logs}
