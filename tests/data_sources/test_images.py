@@ -15,7 +15,7 @@ import pytest
 
 from dlperf_study import data_sources
 from dlperf_study.data_sources._base import Batches, Consumer
-from dlperf_study.data_sources._host_batches import host_batches
+from dlperf_study.data_sources._host_batches import host_batches, pixel_batches, pixel_format
 from dlperf_study.data_sources._samples import Samples, batch_positions, samples_of
 from dlperf_study.errors import ImageSetError, RunError
 from dlperf_study.image_sets.image_set import FOLDER_VARIABLE
@@ -105,6 +105,20 @@ def test_without_an_image_set_the_host_makes_values_up() -> None:
     first, second = islice(host_batches(configuration(batch_per_device=2, image_size=8), Consumer(0, 1, "none")), 2)
     assert first[0].shape == (2, 3, 8, 8)
     assert not np.array_equal(first[0], second[0])
+
+
+@pytest.mark.parametrize("image_set", ["none", "pictures"])
+def test_pixels_are_a_quarter_of_the_bytes_and_become_the_same_images(folder: Path, image_set: str) -> None:
+    requested, consumer = configuration(**{**READING, "image_set": image_set}), Consumer(1, 2, "none")
+    pixels, labels = next(pixel_batches(requested, consumer))
+    images, expected_labels = next(host_batches(requested, consumer))
+    assert 4 * pixels.nbytes == images.nbytes
+    assert np.array_equal(labels, expected_labels)
+    pixel, normalised = pixel_format(requested), np.empty_like(images)
+    for of_image, image in zip(pixels, normalised, strict=True):
+        assert of_image.shape == pixel.shape
+        pixel.normalise(of_image, image)
+    assert np.array_equal(normalised, images)
 
 
 @pytest.mark.needs("torch")
