@@ -44,13 +44,26 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudyPaths]:
 def page(chromium: Any) -> Iterator[Any]:
     """A browser page without a network; it collects what goes wrong."""
     with chromium.new_context(offline=True) as context:
-        page = context.new_page()
-        page.troubles = []
-        page.on("console", lambda message: page.troubles.append(message.text))
-        page.on("pageerror", lambda error: page.troubles.append(str(error)))
-        page.on("requestfailed", lambda request: page.troubles.append(request.url))
-        page.on("request", lambda request: _note_foreign(page.troubles, request.url))
+        yield _watched_page(context)
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def opened(chromium: Any, built: StudyPaths, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Each page of the report, opened once in a window of a usual size. Look, don't touch."""
+    with chromium.new_context(offline=True, viewport={"width": 1280, "height": 900}) as context:
+        page = _watched_page(context)
+        page.goto((built.report / request.param).as_uri())
         yield page
+
+
+def _watched_page(context: Any) -> Any:
+    page = context.new_page()
+    page.troubles = []
+    page.on("console", lambda message: page.troubles.append(message.text))
+    page.on("pageerror", lambda error: page.troubles.append(str(error)))
+    page.on("requestfailed", lambda request: page.troubles.append(request.url))
+    page.on("request", lambda request: _note_foreign(page.troubles, request.url))
+    return page
 
 
 def _note_foreign(troubles: list[str], url: str) -> None:
@@ -84,50 +97,36 @@ def test_a_page_names_nothing_outside_itself(built: StudyPaths, name: str) -> No
     assert str(built.folder) not in html
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_opens_offline_without_trouble_and_every_figure_has_a_size(
-    built: StudyPaths, page: Any, name: str
-) -> None:
-    page.goto((built.report / name).as_uri())
-    sizes = page.eval_on_selector_all("img", "all => all.map(i => i.complete && i.naturalWidth * i.clientHeight)")
-    assert page.troubles == []
-    assert bool(sizes) == (name not in WITHOUT_FIGURES)
+def test_a_page_opens_offline_without_trouble_and_every_figure_has_a_size(opened: Any) -> None:
+    sizes = opened.eval_on_selector_all("img", "all => all.map(i => i.complete && i.naturalWidth * i.clientHeight)")
+    assert opened.troubles == []
+    assert bool(sizes) == (Path(opened.url).name not in WITHOUT_FIGURES)
     assert all(sizes)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_fits_the_window_and_hides_no_column(built: StudyPaths, page: Any, name: str) -> None:
-    page.set_viewport_size({"width": 1280, "height": 900})
-    page.goto((built.report / name).as_uri())
+def test_a_page_fits_the_window_and_hides_no_column(opened: Any) -> None:
     overflow = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).length"
-    assert page.eval_on_selector_all("html, .scroll", overflow) == 0
+    assert opened.eval_on_selector_all("html, .scroll", overflow) == 0
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_quick_study_says_so_on_every_page(built: StudyPaths, page: Any, name: str) -> None:
-    page.goto((built.report / name).as_uri())
-    assert page.locator("header .quick").inner_text() == "quick: not for publication"
+def test_a_quick_study_says_so_on_every_page(opened: Any) -> None:
+    assert opened.locator("header .quick").inner_text() == "quick: not for publication"
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_opens_with_its_findings_and_ends_with_its_parameters(built: StudyPaths, page: Any, name: str) -> None:
-    page.goto((built.report / name).as_uri())
+def test_a_page_opens_with_its_findings_and_ends_with_its_parameters(opened: Any) -> None:
     tops = {}
     for part in ("h1", ".findings", "figure", "h2:text-is('Method')", "#parameters"):
-        tops[part] = page.locator(part).first.evaluate("e => e.getBoundingClientRect().top")
+        tops[part] = opened.locator(part).first.evaluate("e => e.getBoundingClientRect().top")
     assert sorted(tops, key=lambda part: tops[part]) == list(tops)
-    assert 1 <= page.locator(".findings li").count() <= MOST_SENTENCES
+    assert 1 <= opened.locator(".findings li").count() <= MOST_SENTENCES
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_caption_has_two_lines_and_no_heading_is_above_nothing(built: StudyPaths, page: Any, name: str) -> None:
-    page.set_viewport_size({"width": 1280, "height": 900})
-    page.goto((built.report / name).as_uri())
+def test_a_caption_has_two_lines_and_no_heading_is_above_nothing(opened: Any) -> None:
     lines = "all => all.map(e => [e.innerText, e.clientHeight / parseFloat(getComputedStyle(e).lineHeight)])"
-    captions = page.eval_on_selector_all("figcaption", lines)
+    captions = opened.eval_on_selector_all("figcaption", lines)
     assert [text for text, count in captions if round(count) > CAPTION_LINES] == []
     following = "all => all.map(e => e.parentElement.nextElementSibling || e.nextElementSibling).map(e => e !== null)"
-    assert all(page.eval_on_selector_all("h2", following))
+    assert all(opened.eval_on_selector_all("h2", following))
 
 
 def test_code_is_hidden_until_it_is_asked_for(built: StudyPaths, page: Any) -> None:
