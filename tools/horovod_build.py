@@ -18,6 +18,8 @@ from tools.installer import PIP, InstallationError, Log, need_free, pins
 
 LOCK = "requirements-horovod.lock"
 NEEDED_MB = 500
+#: Those of the standard library that Horovod uses without including them; before GCC 13 others brought them along.
+MISSING_HEADERS = ("cstdint", "functional", "memory", "stdexcept", "string")
 #: What the heaviest source file takes to compile.
 BYTES_PER_JOB = 2_500_000_000
 #: Horovod's own build options, the CUDA toolkit and the compiler. Its run-time settings do not match.
@@ -107,13 +109,14 @@ def build_environment(scratch: Path, options: Mapping[str, str]) -> dict[str, st
 
 
 def compiler_for_torch(scratch: Path, compiler: str) -> Path:
-    """Write a compiler that adds what PyTorch's headers need after all flags.
+    """Write a compiler that adds, after all flags, what PyTorch's headers need and what Horovod's lack.
 
     Horovod sets C++14 and strips every other `-std`; PyTorch 2 needs C++17. CXXFLAGS come too early to matter, and a
     launcher set from outside is replaced when ccache is found.
     """
     wrapper = scratch / "c++17"
-    wrapper.write_text(f'#!/bin/sh\nexec {compiler} "$@" -std=c++17 -include cstdint\n', encoding="utf-8")
+    included = " ".join(f"-include {header}" for header in MISSING_HEADERS)
+    wrapper.write_text(f'#!/bin/sh\nexec {compiler} "$@" -std=c++17 {included}\n', encoding="utf-8")
     wrapper.chmod(0o755)
     return wrapper
 

@@ -10,7 +10,7 @@ from dlperf_study.study.study import Study
 
 #: Those that come with the package.
 STUDIES = (
-    "allreduce, arcface, data_sources, frameworks, input_pipeline, precision, quickstart, resnet50, "
+    "allreduce, arcface, data_sources, frameworks, input_pipeline, one_gpu, precision, quickstart, resnet50, "
     "vgg16_parameter_server"
 )
 STUDY = """\
