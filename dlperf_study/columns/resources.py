@@ -22,7 +22,14 @@ SAMPLED_PEAKS = (
         f"most memory of one host in use, {_SAMPLED}: of all processes, page cache left out",
         RC,
     ),
-    Column("gpu_temperature", "Temperature", "°C", MAYBE_INT, f"highest of one GPU {_SAMPLED}, by NVML", RC),
+    Column(
+        "gpu_temperature",
+        "Temperature",
+        "°C",
+        MAYBE_INT,
+        "highest of all GPUs and samples of the training window, by NVML",
+        RC,
+    ),
 )
 
 ENERGY = (

@@ -1,15 +1,25 @@
 """Energy, memory, clocks and other processes of a run, from telemetry whose truth is known."""
 
 import re
+from statistics import fmean
 from typing import Any
 
 import pytest
 
-from dlperf_study.analysis.resources import resources_of, training_windows
+from dlperf_study.analysis.resources import (
+    NodeWindow,
+    clock_limits,
+    foreign_processes,
+    limits_text,
+    node_watts,
+    resources_of,
+    training_windows,
+)
 from dlperf_study.dataset.run_diagnostics import run_diagnostics
 from dlperf_study.diagnostic import Severity
 from dlperf_study.evidence.run import Run, read_run
-from dlperf_study.paths import RunPaths, StudyPaths
+from dlperf_study.evidence.telemetry import read_telemetry
+from dlperf_study.paths import PROJECT, RunPaths, StudyPaths
 from tests.evidence_factory import Recipe, configuration, write_run
 from tests.telemetry_factory import UUID, gpu, sample, state_beginning, with_telemetry
 
@@ -61,6 +71,18 @@ def test_energy_is_of_the_window_alone_and_per_sample(paths: RunPaths) -> None:
 
 def test_a_good_run_on_a_gpu_has_no_diagnostic(paths: RunPaths) -> None:
     assert diagnosed(sampled(paths)) == {}
+
+
+def test_the_counter_of_a_real_gpu_agrees_with_its_readings_of_power() -> None:
+    """An H100 that multiplied matrices for six seconds, sampled by the code of the guard: two instruments."""
+    telemetry = read_telemetry(PROJECT / "tests" / "evidence" / "samples" / "telemetry-h100.jsonl")
+    window = NodeWindow(telemetry, telemetry.between(49_800_000_000, 53_900_000_000))
+    [(_, samples)] = window.of_gpus()
+    assert len(samples) == 5
+    assert node_watts(window) == pytest.approx(fmean(each["power_watts"] for each in samples), rel=0.01)
+    assert limits_text(clock_limits(samples) or {}) == "power cap 100 %"
+    # It was no run: nothing tells whose process it was.
+    assert foreign_processes(window) is None
 
 
 def test_the_power_of_two_gpus_is_added_and_one_without_a_counter_leaves_none(paths: RunPaths) -> None:

@@ -49,6 +49,7 @@ _REPLACEMENTS = {
     "√": r"$\surd$",
     "→": r"$\rightarrow$",
     "µ": r"\textmu{}",
+    "°": r"\textdegree{}",
     "“": "``",
     "”": "''",
     "’": "'",
