@@ -16,6 +16,8 @@ OUTPUTS_VARIABLE = "DLPERF_STUDY_OUTPUTS"
 REPORT_VARIABLE = "DLPERF_STUDY_REPORT"
 #: How the names of the self-test's studies begin, and the folder of its results and of all its studies.
 SELFTEST = "selftest"
+#: The folders of a configuration with the runs that are never counted: traces, and NCCL's report.
+TRACES, NCCL_REPORTS = "trace", "nccl"
 #: The name of a run's folder; nothing is repeated a billion times.
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
 
@@ -43,9 +45,9 @@ class RunPaths:
 
     @property
     def home(self) -> "ConfigurationPaths":
-        """The configuration of which this is a run, a measured or a traced one."""
+        """The configuration of which this is a run, a measured or an unmeasured one."""
         folder = self.folder.parents[1]
-        return ConfigurationPaths(folder.parents[1] if folder.parent.name == "trace" else folder)
+        return ConfigurationPaths(folder.parents[1] if folder.parent.name in (TRACES, NCCL_REPORTS) else folder)
 
     @property
     def run_file(self) -> Path:
@@ -163,7 +165,11 @@ class ConfigurationPaths:
 
     def trace(self, traced_identity: str) -> RunPaths:
         """Return the paths of the run in which the library traced itself; it is never counted."""
-        return ConfigurationPaths(self.folder / "trace" / traced_identity).run(1)
+        return ConfigurationPaths(self.folder / TRACES / traced_identity).run(1)
+
+    def nccl_report(self, reported_identity: str) -> RunPaths:
+        """Return the paths of the run in which NCCL reported what it chose; it is never counted."""
+        return ConfigurationPaths(self.folder / NCCL_REPORTS / reported_identity).run(1)
 
     def interrupted(self) -> Path:
         """The next free folder for an interrupted run: kept, never counted."""

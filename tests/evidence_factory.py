@@ -77,6 +77,7 @@ class Recipe:
     diagnostics: tuple[Mapping[str, str], ...] = ()
     nodes: tuple[Mapping[str, Any], ...] = ({"name": "", "address": "127.0.0.1", "interface": "lo"},)
     device: str = "cpu"
+    link: str = "loopback"
 
     @property
     def step_seconds(self) -> float:
@@ -317,7 +318,7 @@ def _cluster(asked: Configuration, recipe: Recipe) -> dict[str, Any]:
         "devices_per_node": asked.devices_per_node,
         "nodes": asked.nodes,
         "device_peak_flops": recipe.peak_flops,
-        "link": "loopback",
+        "link": recipe.link,
     }
 
 

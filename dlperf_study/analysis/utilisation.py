@@ -26,11 +26,11 @@ def device_peak(run: Run) -> tuple[float | None, str | None]:
     facts, number_format = run.facts["cluster"], run.ranks[0].facts.get("computed_in")
     if from_file := peak_of_file(facts["device_peak_flops"], number_format):
         return from_file, FROM_CLUSTER_FILE
-    known = known_peak(facts["device_name"], number_format) if number_format else None
-    if known is None:
+    peak = known_peak(facts["device_name"], number_format) if number_format else None
+    if peak is None:
         return None, None
-    units = run.configuration.threads_per_device if known.per_thread else 1
-    return known.flops * units, known.source
+    units = run.configuration.threads_per_device if peak.per_thread else 1
+    return peak.flops * units, peak.source
 
 
 def model_flops_utilisation(run: Run) -> float | None:

@@ -125,6 +125,20 @@ TIMES = (
             RC,
         )
     ),
+    Column(
+        "nccl_transports",
+        "Transport",
+        "",
+        STRING,
+        "how NCCL connects ranks, with the number of pairs: P2P, one GPU to another; SHM, by the host's memory; NET, "
+        "by a network card, with GDRDMA without the host's memory",
+        C,
+    ),
+    Column("nccl_path", "Path", "", STRING, "slowest path between two GPUs of a node, as nvidia-smi topo names it", C),
+    Column("nccl_network", "Network cards", "", STRING, "what NCCL uses between nodes: its plugin, and the cards", C),
+    Column("nccl_channels", "Channels", "", MAYBE_INT, "rings that NCCL uses at once, of ranks in some order", C),
+    Column("nccl_rings", "Rings", "", STRING, "different orders of the ranks in these rings", C),
+    Column("nccl_trees", "Trees", "", MAYBE_INT, "trees that NCCL uses for small messages", C),
     Column("traced_step_seconds", "Traced step", "s", FLOAT, "a step of the traced run, which tracing slows", C),
     Column(
         "negotiation_seconds",

@@ -56,12 +56,13 @@ VERDICTS: dict[Denominator, str] = {"baseline": "baseline_verdict", "reference":
 
 
 def configurations_table(
-    plan: Plan, runs: pd.DataFrame, separate: Mapping[str, dict[str, float]], uneven: Collection[str | None] = ()
+    plan: Plan, runs: pd.DataFrame, separate: Mapping[str, dict[str, Any]], uneven: Collection[str | None] = ()
 ) -> tuple[pd.DataFrame, list[Diagnostic]]:
     """Return the table, and a diagnostic for every ratio without a measured baseline or reference.
 
-    ``separate`` has the columns of runs that are not counted, by identity: of the traced run, and of the trials of
-    batches; ``uneven`` the identities of configurations of which a rank computed much slower than the others.
+    ``separate`` has the columns of runs that are not counted, by identity: of the traced run, of NCCL's report, and of
+    the trials of batches; ``uneven`` the identities of configurations of which a rank computed much slower than the
+    others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     measurements, throughputs = _measurements(completed), throughputs_of(runs, plan)

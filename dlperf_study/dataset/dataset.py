@@ -17,6 +17,7 @@ from dlperf_study.columns import TableName
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.batch_columns import read_largest_batches
 from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
+from dlperf_study.dataset.nccl_reports import read_nccl_reports
 from dlperf_study.dataset.precision import precision_diagnostics
 from dlperf_study.dataset.rounds import with_shared_rounds
 from dlperf_study.dataset.run_diagnostics import UNEVEN, run_diagnostics
@@ -155,7 +156,13 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
     traces = read_traces(plan, paths, runs)
     uneven = {diagnostic.identity for diagnostic in evidence.diagnostics if diagnostic.subject == UNEVEN}
     batches = read_largest_batches(plan, paths)
-    separate = {name: traces.columns.get(name, {}) | batches.columns.get(name, {}) for name in _identities(plan)}
+    reports = read_nccl_reports(plan, paths)
+    uncounted = (traces.columns, batches.columns, reports.columns)
+    separate: dict[str, dict[str, Any]] = {}
+    for name in _identities(plan):
+        separate[name] = {}
+        for columns in uncounted:
+            separate[name].update(columns.get(name, {}))
     configurations, ratio_diagnostics = configurations_table(plan, runs, separate, uneven)
     throughputs = throughputs_of(runs, plan)
     diagnostics = [
@@ -163,6 +170,7 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
         *_unplanned_configurations(paths, plan, batches.trials),
         *batches.diagnostics,
         *traces.diagnostics,
+        *reports.diagnostics,
         *round_diagnostics,
         *study_diagnostics(plan, runs),
         *ratio_diagnostics,

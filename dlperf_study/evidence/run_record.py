@@ -39,7 +39,8 @@ class RequestedRun:
     """One run that a study requests, and where its evidence goes.
 
     ``fingerprint`` is a digest of everything besides the machine that its numbers depend on. ``variables`` are added to
-    the environment of its processes: they make a traced run of a measured one. ``turn``: when it is measured.
+    the environment of its processes: they make an unmeasured run of a measured one, for which ``purpose`` is the name.
+    ``turn``: when it is measured.
     """
 
     configuration: Configuration
@@ -47,7 +48,13 @@ class RequestedRun:
     fingerprint: str
     paths: RunPaths
     variables: Mapping[str, str] = field(default_factory=dict)
+    purpose: str = ""
     turn: Turn = field(default_factory=Turn)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is a repetition that counts."""
+        return not self.purpose
 
     def state(self) -> "RunState":
         """Read its record, if there is one that is valid and has this fingerprint."""

@@ -128,25 +128,26 @@ class Measurement:
 
     def summary(self) -> MeasurementSummary:
         """Return how its runs ended, as their records say."""
-        repetitions = [run for run in self._missing if run.configuration == self.configuration]
-        traced_runs = [run for run in self._missing if run.configuration != self.configuration]
+        repetitions = [run for run in self._missing if run.is_measured]
+        unmeasured_runs = [run for run in self._missing if not run.is_measured]
         records = [read(run.paths) for run in repetitions]
         completed = sum(map(_is_completed, records))
         message = f"{run_names(self._missing)} completed"
         if completed < len(repetitions):
             failed = next(filter(_is_failed, records), None)
-            if not failed and (reason := out_of_memory_reason(states_of(repetitions))):
+            if not failed and (reason := out_of_memory_reason(states_of(self._missing))):
                 return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
             was_refused = failed is not None and failed["outcome"] == Outcome.FAILED and failed["seconds"] is None
             return MeasurementSummary(message, completed, is_failure=True, was_refused=was_refused)
-        for run in traced_runs:
+        for run in unmeasured_runs:
             facts = read(run.paths)
             if run.state().out_of_memory_reason:
                 continue
             if not _is_completed(facts):
                 reason = _ending(facts) if facts else self._last_failure_line()
-                message = f"{run_names(repetitions)} completed, but not the traced one" if repetitions else "traced run"
+                name = f"the {run.purpose} one"
+                message = f"{run_names(repetitions)} completed, but not {name}" if repetitions else f"{run.purpose} run"
                 return MeasurementSummary(f"{message}: {reason}", completed, is_failure=True)
         return MeasurementSummary(message, completed, is_failure=False)
 

@@ -7,6 +7,8 @@ from typing import Any
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.evidence.run_record import RequestedRun, RunState, read
 from dlperf_study.execution.repetitions import (
+    NCCL_REPORT,
+    TRACE,
     missing_of,
     out_of_memory_reason,
     paths_of,
@@ -34,8 +36,8 @@ class PendingExecution:
 
     @property
     def repetitions(self) -> int:
-        """How many of the runs are measured ones: all but the traced one."""
-        return sum(not run.variables for run in self.runs)
+        """How many of the runs are measured ones."""
+        return sum(run.is_measured for run in self.runs)
 
     @property
     def run_names(self) -> str:
@@ -126,7 +128,7 @@ def added_round(
     for planned in planned_round(configurations, plan.order_seed, round_number):
         position = first_position + len(executions) + 1
         for run in requested_runs(planned.configuration, cluster, planned.repetitions):
-            is_of_round = not run.variables and run.repetition == round_number
+            is_of_round = run.is_measured and run.repetition == round_number
             if is_of_round and not run.state().is_completed:
                 run_now = replace(run, turn=Turn(ROUNDS, round_number, position))
                 executions.append(PendingExecution(planned.configuration, (run_now,)))
@@ -134,9 +136,10 @@ def added_round(
 
 
 def _runs_of(planned: PlannedExecution, missing: list[RequestedRun]) -> Iterator[RequestedRun]:
-    """Yield the missing runs that belong to an execution; the traced run belongs to the last."""
+    """Yield the missing runs that belong to an execution: NCCL's report to the first, the traced run to the last."""
+    belongs = {NCCL_REPORT: planned.is_first, TRACE: planned.is_last}
     for run in missing:
-        if planned.is_last if run.variables else run.repetition in planned.repetitions:
+        if run.repetition in planned.repetitions if run.is_measured else belongs[run.purpose]:
             yield run
 
 

@@ -13,7 +13,9 @@ from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import DRIVER_CODE_VARIABLE, code_identity, measuring_code, require_code_of_driver
 from dlperf_study.data_sources._producers import with_producers
 from dlperf_study.errors import RunError
+from dlperf_study.evidence import nccl_report
 from dlperf_study.evidence.failure_reason import disk_shortage
+from dlperf_study.evidence.rank_agreement import ALL_REDUCE, EXCHANGE_OF_STRATEGY
 from dlperf_study.evidence.run_record import RequestedRun, RunState, read, record, write
 from dlperf_study.execution.gate import study_lock
 from dlperf_study.execution.support import data_source_versions, library_version, load_cluster, require_support
@@ -27,6 +29,8 @@ from dlperf_study.wording import counted
 
 FAILURE_LOG_LINES = 5
 #: A driver sets it for the notebook that it executes: which runs are to be performed now, and at which turn.
+#: What unmeasured runs are for, as messages name them.
+NCCL_REPORT, TRACE = "NCCL-reported", "traced"
 REQUEST_VARIABLE = "DLPERF_STUDY_REQUEST"
 
 
@@ -55,20 +59,31 @@ def paths_of(configuration: Configuration) -> ConfigurationPaths:
 
 
 def requested_runs(configuration: Configuration, cluster: Cluster, further: Collection[int] = ()) -> list[RequestedRun]:
-    """Return every repetition of a configuration, then the run in which the library traces itself, if it has one.
+    """Return every repetition of a configuration, and the unmeasured runs before and after them, if it has any.
 
-    ``further``: repetitions beyond its ``repeats``, which a precision asked for. The traced run is separate from those
-    that are measured: tracing costs time.
+    Before them NCCL reports what connects the GPUs, and after them the library traces itself; both cost time.
+    ``further``: repetitions beyond its ``repeats``, which a precision asked for.
     """
     paths, digest = paths_of(configuration), fingerprint(configuration, cluster)
     repetitions = sorted({*range(1, configuration.repeats + 1), *further})
     runs = [RequestedRun(configuration, repetition, digest, paths.run(repetition)) for repetition in repetitions]
+    if exchanges_with_nccl(configuration, cluster):
+        reported = configuration.reported
+        home = paths.nccl_report(reported.identity)
+        variables = nccl_report.VARIABLES
+        runs.insert(0, RequestedRun(reported, 1, fingerprint(reported, cluster), home, variables, NCCL_REPORT))
     tracing = frameworks.load(configuration.framework).tracing
     if tracing and configuration.trace_steps and configuration.world_size > 1:
         traced = configuration.traced
-        run = RequestedRun(traced, 1, fingerprint(traced, cluster), paths.trace(traced.identity), tracing)
-        runs.append(run)
+        home = paths.trace(traced.identity)
+        runs.append(RequestedRun(traced, 1, fingerprint(traced, cluster), home, tracing, TRACE))
     return runs
+
+
+def exchanges_with_nccl(configuration: Configuration, cluster: Cluster) -> bool:
+    """Return whether the ranks of a configuration are several GPUs that average gradients among themselves."""
+    is_all_reduce = EXCHANGE_OF_STRATEGY.get(configuration.strategy) == ALL_REDUCE
+    return cluster.device == "gpu" and configuration.world_size > 1 and is_all_reduce
 
 
 def missing_runs(configuration: Configuration, cluster: Cluster) -> list[RequestedRun]:
@@ -93,18 +108,19 @@ def out_of_memory_reason(states: Sequence[RunState]) -> str:
 
 def run_names(runs: Sequence[RequestedRun]) -> str:
     """Return runs of one configuration as messages name them: ``run 2``, ``3 runs and the traced one``."""
-    repetitions = [run.repetition for run in runs if not run.variables]
+    repetitions = [run.repetition for run in runs if run.is_measured]
+    unmeasured = [run.purpose for run in runs if not run.is_measured]
     if not repetitions:
-        return "the traced run"
+        return " and ".join(f"the {purpose} run" for purpose in unmeasured)
     names = f"run {repetitions[0]}" if len(repetitions) == 1 else counted(len(repetitions), "run")
-    return names if len(repetitions) == len(runs) else f"{names} and the traced one"
+    return " and ".join([names, *(f"the {purpose} one" for purpose in unmeasured)])
 
 
 def driver_request(runs: Sequence[RequestedRun], device: str) -> str:
     """Return the request of a driver that these runs of one turn, and no others, are performed now on this device."""
-    measured = [run.repetition for run in runs if not run.variables]
-    is_traced, turn = len(measured) < len(runs), asdict(runs[0].turn)
-    return json.dumps({"repetitions": measured, "traced": is_traced, "turn": turn, "device": device})
+    measured = [run.repetition for run in runs if run.is_measured]
+    unmeasured, turn = [run.purpose for run in runs if not run.is_measured], asdict(runs[0].turn)
+    return json.dumps({"repetitions": measured, "unmeasured": unmeasured, "turn": turn, "device": device})
 
 
 class ConfigurationRuns:
@@ -130,12 +146,12 @@ class ConfigurationRuns:
         self._requested = requested_runs(configuration, self._cluster, repetitions)
         self._now = []
         for run in self._requested:
-            if request["traced"] if run.variables else run.repetition in repetitions:
+            if run.repetition in repetitions if run.is_measured else run.purpose in request["unmeasured"]:
                 self._now.append(replace(run, turn=turn))
 
     def submission_text(self) -> str:
         """Return what would be started for the first repetition, for people: scripts and manifests, then commands."""
-        first = self._requested[0]
+        first = next(run for run in self._requested if run.is_measured)
         submission = _render(first, self._cluster)
         files = [text for name, text in submission.files.items() if name != first.paths.configuration_file.name]
         return "\n".join([*files, submission.as_json()])

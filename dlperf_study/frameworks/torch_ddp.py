@@ -145,7 +145,7 @@ def _join(rank: int, world_size: int) -> None:
     from torch.distributed.rendezvous import rendezvous
 
     limit = timedelta(seconds=_common.meet_seconds())
-    keys = [f"rank {number}" for number in range(world_size)]
+    keys = [f"rank {position}" for position in range(world_size)]
     try:
         store, _, _ = next(rendezvous("env://", timeout=limit))
         store.set(keys[rank], "is here")

@@ -18,6 +18,11 @@ class PlannedExecution:
     turn: Turn
 
     @property
+    def is_first(self) -> bool:
+        """Whether no repetition of the configuration precedes: before it comes NCCL's report, if it has one."""
+        return 1 in self.repetitions
+
+    @property
     def is_last(self) -> bool:
         """Whether no repetition of the configuration follows: then comes the traced run, if it has one."""
         return self.configuration.repeats in self.repetitions

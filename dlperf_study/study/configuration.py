@@ -179,6 +179,12 @@ class Configuration(TrainingParameters):
         training = replace(self, measured_steps=self.trace_steps, measured_seconds=0.0, trace_steps=0)
         return replace(training, computation_steps=0, exchange_steps=0, input_steps=0)
 
+    @property
+    def reported(self) -> "Configuration":
+        """The run in which NCCL reports what it chose: two steps, and an exchange of each size; none is counted."""
+        training = replace(self, measured_steps=2, measured_seconds=0.0, trace_steps=0, max_warmup_seconds=0.0)
+        return replace(training, computation_steps=0, exchange_steps=1, input_steps=0)
+
     def computation_halves(self, measured_steps: int) -> tuple[int, int]:
         """Return the steps without exchange before and after a measured window of ``measured_steps``."""
         steps = measured_steps if self.computation_steps < 0 else self.computation_steps

@@ -161,6 +161,22 @@ def test_the_traced_run_comes_with_the_last_run_of_its_configuration(plan: Plan,
     assert of_traced[-1].repetitions == len(of_traced[-1].runs) - 1
 
 
+@pytest.mark.parametrize("order", ["rounds", "blocks"])
+def test_what_nccl_chooses_is_reported_before_the_first_run_of_several_gpus(plan: Plan, order: str) -> None:
+    entries = [replace(entry, configuration=replace(entry.configuration, trace_steps=0)) for entry in plan.entries]
+    gpus = replace(load_cluster(plan.cluster), device="gpu")
+    executions = pending_of(replace(plan, order=order, entries=tuple(entries)), gpus).executions
+    names = {each.run_names for each in executions if each.configuration.world_size > 1}
+    expected = {
+        "rounds": {"run 1 and the NCCL-reported one", "run 2", "run 3"},
+        "blocks": {"3 runs and the NCCL-reported one"},
+    }
+    assert names == expected[order]
+    first = next(each for each in executions if each.configuration.world_size > 1).runs[0]
+    assert (first.is_measured, first.variables["NCCL_DEBUG"]) == (False, "INFO")
+    assert not any("NCCL" in each.run_names for each in executions if each.configuration.world_size == 1)
+
+
 def test_by_hand_all_runs_are_measured_and_in_no_round(three_runs: Configuration) -> None:
     records = ConfigurationRuns(three_runs).perform()
     assert [facts["repetition"] for facts in records] == [1, 2, 3]

@@ -1,6 +1,13 @@
 """The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
 
-from dlperf_study.report.tables.communication_tables import communication, data_sources, exchange, factors, timeline
+from dlperf_study.report.tables.communication_tables import (
+    communication,
+    data_sources,
+    exchange,
+    factors,
+    nccl,
+    timeline,
+)
 from dlperf_study.report.tables.quality_tables import rounds, stability, step_times
 from dlperf_study.report.tables.resource_tables import devices, energy, memory, telemetry
 from dlperf_study.report.tables.study_tables import (
@@ -30,6 +37,7 @@ __all__ = [
     "failures",
     "measured",
     "memory",
+    "nccl",
     "rounds",
     "scaling",
     "stability",

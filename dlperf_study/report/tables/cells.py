@@ -16,7 +16,14 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import formatting
 from dlperf_study.report.formatting import Unit, display_name, is_missing, listed, unit_of
 from dlperf_study.report.tables.diagnostic_rows import is_file, merged, without_numbers
-from dlperf_study.report.tables.missing import DIFFERENCES, FACTORS, QUOTIENT, why_missing, why_no_interval
+from dlperf_study.report.tables.missing import (
+    DIFFERENCES,
+    FACTORS,
+    NCCL_COLUMNS,
+    QUOTIENT,
+    why_missing,
+    why_no_interval,
+)
 from dlperf_study.report.tables.table import Cell, Heading
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
@@ -55,7 +62,7 @@ DECISIONS = {"speedup": 1.0, "relative_throughput": 1.0, **dict.fromkeys(DIFFERE
 #: Subjects whose diagnostics a number shows, besides those about itself.
 RELATED_SUBJECTS = {"throughput": ("steadiness", "busy_cores")}
 #: Columns of configurations that are shown without a unit and an interval.
-UNITLESS = ("runs_completed", "difference_lies_in", *(column.name for column in LARGEST_BATCH))
+UNITLESS = ("runs_completed", "difference_lies_in", *NCCL_COLUMNS, *(column.name for column in LARGEST_BATCH))
 RATE_UNIT = COLUMNS["throughput"].unit
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.tables.cells import defined
-from dlperf_study.report.tables.missing import FACTORS, TRACED_COLUMNS
+from dlperf_study.report.tables.missing import FACTORS, NCCL_COLUMNS, TRACED_COLUMNS
 from dlperf_study.report.tables.rows import table_of_configurations
 from dlperf_study.report.tables.table import Table
 
@@ -23,6 +23,8 @@ _INPUT_RATE = (
     "throughput reaches that rate, the data source limits the training."
 )
 _NO_INPUT_RATE = "No data source of this study makes a step wait, or input_steps is 0."
+_NO_NCCL = "No ranks exchanged with NCCL: only several GPUs do."
+_FROM_ONE_RUN = "NCCL wrote it in a short run of each configuration before the others, of which nothing else is used."
 _NO_EXCHANGE = "No configuration exchanges gradients."
 _ONLY_BASELINES = "Every configuration is its own baseline."
 _PRODUCT = (
@@ -73,6 +75,17 @@ def factors(dataset: Dataset) -> Table:
     selected = rows if not rows["is_baseline"].all() else rows.iloc[:0]
     table = table_of_configurations(dataset, "factors", "Why not ideal", columns, notes, selected)
     return replace(table, empty=_ONLY_BASELINES)
+
+
+def nccl(dataset: Dataset) -> Table:
+    """Return how NCCL connects the GPUs of each configuration, next to the link that the cluster file states."""
+    rows = dataset.configurations
+    rows = rows[rows[list(NCCL_COLUMNS)].notna().any(axis="columns")]
+    columns = [name for name in NCCL_COLUMNS if rows[name].notna().any()]
+    link = context.levels(context.completed_runs(dataset)["link"])
+    notes = (f"The cluster file says link: {link}.", *map(defined, columns), _FROM_ONE_RUN)
+    table = table_of_configurations(dataset, "nccl", "What NCCL chose", columns, notes, rows)
+    return replace(table, empty=_NO_NCCL)
 
 
 def timeline(dataset: Dataset) -> Table:

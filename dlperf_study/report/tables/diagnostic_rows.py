@@ -29,6 +29,7 @@ TOPICS = {
     "communication": {
         *EXCHANGE_COLUMNS,
         *("computation_seconds", "input_seconds", "input_rate", "step_seconds", "exchange", "load_balance", "trace"),
+        "nccl_transports",
     },
     "resources": {*_OF_THE_DEVICES},
     "audit": {"throughput", "speedup", "efficiency", "mfu"},

@@ -41,6 +41,8 @@ FACTORS = ("computation_factor", "balance_factor", "input_factor", "communicatio
 #: What a GPU may not report of its state.
 SAMPLED_OF_GPUS = ("gpu_utilisation", "sm_clock", "memory_clock", "gpu_temperature", "clock_limited_share")
 ENERGY = ("energy_per_sample", "mean_power")
+#: The columns that come from NCCL's own report.
+NCCL_COLUMNS = ("nccl_transports", "nccl_path", "nccl_network", "nccl_channels", "nccl_rings", "nccl_trees")
 #: The columns that come from the traced run.
 TRACED_COLUMNS = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
 #: The columns of the search for the largest batch.
@@ -63,6 +65,7 @@ _OTHER_REASONS = {
     "input_seconds": "computation without exchange was not measured",
     "compile_seconds": "it was not compiled",
     "input_rate": "no step waits for its batch",
+    **dict.fromkeys(NCCL_COLUMNS, "NCCL did not say it, or there is no report: only several GPUs exchange with NCCL"),
 }
 
 
