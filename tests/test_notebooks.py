@@ -20,7 +20,7 @@ SKELETON = ["## Question", "## Parameters", "## Data", "## Result", "## Diagnost
 SKELETONS = {"run_configuration": ["## Question", "## Result", "## Parameters", "## Data", "## Diagnostics"]}
 #: A page of the report opens with its findings; sections that have nothing to show have no heading.
 PAGE_SKELETON = ["## Method"]
-PAGES = ("summary", "selftest", "history", *question_names())
+PAGES = ("summary", "selftest", "history", "runs", *question_names())
 MOST_CELLS, MOST_LINES = 30, 10
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

@@ -5,6 +5,7 @@ A page holds its figures, so this decides how large a page of many configuration
 
 import re
 from collections import Counter
+from functools import partial
 from urllib.parse import quote
 
 from dlperf_study.report.figures.style import COMPUTATION, EXCHANGE, EXPOSED, FAINT, FONTS, INK, INPUT, PALETTE, SOFT
@@ -24,6 +25,7 @@ _SAFE = " '<>=/:;,.-_()+*!?@$[]{}|"
 _STYLE = re.compile(r' style="[^"]*"')
 _FONT_OF_TEXT = re.compile(r"; font-family: [^;\"]*")
 _NEEDLESS = re.compile(r'(?<=<g) id="[^"]*"| transform="rotate\(-0 [^"]*"')
+_COMMAND = re.compile(r" ?([A-Za-z\"]) ?")
 _GROUP, _EMPTY_GROUP = re.compile(r"(<g\b[^>]*>|</g>)"), re.compile(r"<g\b[^>]*/>")
 _NAME, _NAME_OR_USE = re.compile(r' id="([^"]*)"'), re.compile(r'( id="|url\(#|href="#)([^")]*)')
 _COORDINATE = re.compile(r' [xy]="[^"]*"')
@@ -45,7 +47,7 @@ DARK = {
 def compact_svg(svg: str) -> str:
     """Return the same drawing in fewer bytes, its text in fonts that are as wide as the one it was laid out with."""
     svg = _COMMENT.sub("", svg).replace(_FONT, ", ".join(FONTS))
-    return _LINE_BREAKS.sub("\n", _PATH.sub(_with_two_decimals, svg))
+    return _LINE_BREAKS.sub("\n", _PATH.sub(partial(_rounded, decimals=2), svg))
 
 
 def data_uri(svg: str) -> str:
@@ -65,7 +67,7 @@ def data_uri(svg: str) -> str:
 def _without_repetition(drawing: str) -> tuple[str, str]:
     """Return a drawing without fonts, names of groups, and spaces that only a reader needs, and its rules of styles."""
     shortened = _NEEDLESS.sub("", _STYLE.sub(_short_style, drawing))
-    shortened = _PATH.sub(_short_path, _COORDINATE.sub(_with_two_decimals, shortened))
+    shortened = _PATH.sub(_short_path, _COORDINATE.sub(partial(_rounded, decimals=1), shortened))
     classed, rules = _with_classes(_with_short_names(shortened.replace("xlink:href", "href")))
     return re.sub("> +<", "><", _without_plain_groups(classed)), rules
 
@@ -104,8 +106,8 @@ def _short_style(style: re.Match[str]) -> str:
 
 
 def _short_path(path: re.Match[str]) -> str:
-    """Return coordinates without spaces next to commands: ``M1 2L3 4``."""
-    return ' d="' + re.sub(r" ?([A-Za-z\"]) ?", r"\1", path[0].removeprefix(' d="'))
+    """Return coordinates that are as exact as a screen, without spaces next to commands: ``M1 2L3 4``."""
+    return ' d="' + _COMMAND.sub(r"\1", _rounded(path, decimals=1).removeprefix(' d="'))
 
 
 def _themed(drawing: str) -> tuple[str, str]:
@@ -119,5 +121,5 @@ def _themed(drawing: str) -> tuple[str, str]:
     return drawing, rules
 
 
-def _with_two_decimals(path: re.Match[str]) -> str:
-    return _NUMBER.sub(lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), path[0])
+def _rounded(path: re.Match[str], decimals: int) -> str:
+    return _NUMBER.sub(lambda number: f"{float(number[0]):.{decimals}f}".rstrip("0").rstrip("."), path[0])

@@ -121,7 +121,7 @@ class Figure:
         on_phone, on_desktop = (data_uri(self.svg(width).decode()) for width in (COLUMN, PAGE))
         pixels = round(PAGE.inches * _CSS_PIXELS_PER_INCH * _SCREEN_SCALE)
         return (
-            f'<picture><source media="(max-width: 40rem)" srcset="{on_phone.replace(" ", "%20")}">'
+            f'<picture><source media="screen and (max-width: 40rem)" srcset="{on_phone.replace(" ", "%20")}">'
             f'<img width="{pixels}" alt="{escape(self.alt or self.title)}" src="{on_desktop}"></picture>'
         )
 

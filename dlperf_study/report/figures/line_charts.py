@@ -129,8 +129,9 @@ def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-", sh
     # Automatic limits take no notice of what is moved.
     for values in (rows[column], low, high):
         axes.update_datalim(np.column_stack([rows["world_size"], values]))
-    bar: dict[str, Any] = {"fmt": "none", "capsize": 2, "elinewidth": 0.9, "ecolor": style["color"], "transform": moved}
-    axes.errorbar(rows["world_size"], (low + high) / 2, yerr=(high - low) / 2, **bar)
+    has_interval = ~np.isnan(low)
+    ends = (rows["world_size"][has_interval], low[has_interval], high[has_interval])
+    axes.vlines(*ends, color=style["color"], linewidth=1.4, alpha=0.6, transform=moved, label=f"_{series.label}")
     without_interval = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
     axes.plot(
         without_interval["world_size"],

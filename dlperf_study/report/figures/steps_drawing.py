@@ -26,6 +26,7 @@ _LINE_INCHES, _PANEL_INCHES = 0.125, 1.05
 STEP_WINDOWS = ("warmup", "training", "left_out")
 #: How many panels a page has, all models together, and of how many pieces a panel can show the extremes.
 MOST_PANELS, STEP_PIECES = 24, 60
+_PIECES = {"page": STEP_PIECES, "column": STEP_PIECES // 2}
 #: How many parts the ticks of such a panel divide its steps into at most.
 STEP_TICKS = 4
 #: From this ratio of the longest to the shortest step on, the axis is marked at powers of two.
@@ -48,7 +49,7 @@ def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | Non
     runs = _relative_runs(dataset, tuple(rows["identity"]))
     for panel, title, of_configuration in zip(axes, titles, runs, strict=False):
         panel.set_title(title, fontweight="normal")
-        _draw_steps(panel, of_configuration)
+        _draw_steps(panel, of_configuration, _PIECES[width.name])
     for panel in axes[: len(rows)]:
         _relative_axes(panel)
     for panel in axes[len(rows) :]:
@@ -72,20 +73,20 @@ def _most_varying(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows.index.isin(most_varying.index)]
 
 
-def _draw_steps(panel: Axes, runs: list[pd.Series]) -> None:
+def _draw_steps(panel: Axes, runs: list[pd.Series], pieces: int) -> None:
     """Draw the runs of one configuration, and the warm-up grey."""
     first_step = min((run.index.min() for run in runs), default=0)
     if first_step < 0:
         panel.axvspan(first_step - 0.5, -0.5, color=FAINT, linewidth=0)
-    for position, run in enumerate(map(_thinned, runs)):
+    for position, run in enumerate(_thinned(run, pieces) for run in runs):
         panel.plot(run.index, run.to_numpy(), linewidth=0.8, color=colour(position))
 
 
-def _thinned(run: pd.Series) -> pd.Series:
+def _thinned(run: pd.Series, count: int) -> pd.Series:
     """Return the shortest and the longest step of each piece of a long run: a panel has no room for more."""
-    if len(run) <= 2 * STEP_PIECES:
+    if len(run) <= 2 * count:
         return run
-    pieces = pd.Series(run.to_numpy()).groupby(np.arange(len(run)) * STEP_PIECES // len(run))
+    pieces = pd.Series(run.to_numpy()).groupby(np.arange(len(run)) * count // len(run))
     return run.iloc[np.union1d(pieces.idxmin(), pieces.idxmax())]
 
 

@@ -18,6 +18,7 @@ from dlperf_study.dataset.dataset import up_to_date
 from dlperf_study.errors import ReportError
 from dlperf_study.paths import NOTEBOOKS, REPORT_VARIABLE, SELFTEST, StudyPaths
 from dlperf_study.plan.plan import Plan
+from dlperf_study.report.links import RUNS_FILE
 from dlperf_study.report.report_inputs import inputs_digest, record_inputs
 from dlperf_study.report.tables.table import Page
 from dlperf_study.selftest.result import last_result
@@ -35,6 +36,7 @@ _DRAWING = re.compile(r'src(?:set)?="data:image/svg\+xml,[^"]*"')
 
 SUMMARY = Page("summary", "Summary", "index.html")
 HISTORY = Page("history", "History", "history.html")
+RUNS = Page("runs", "Runs", RUNS_FILE)
 SELFTEST_PAGE = Page("selftest", "Self-test", "index.html")
 SELFTEST_TITLE = "The instrument tested with known answers"
 
@@ -67,6 +69,7 @@ def build(study: str, say: Callable[[str], object] = print) -> Path:
         pages = [SUMMARY, *(Page.answering(question) for question in question_names() if question in plan.questions)]
         if paths.earlier_measurements():
             pages.append(HISTORY)
+        pages.append(RUNS)
         _write_pages(paths, pages, Masthead(study, plan.title, plan.quick))
         record_inputs(paths, inputs)
     return paths.report_page

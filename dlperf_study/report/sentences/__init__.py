@@ -22,6 +22,7 @@ __all__ = [
     "quality",
     "replication",
     "resources",
+    "runs",
     "scaling",
     "selftest",
     "summary",
@@ -71,6 +72,11 @@ def quality(dataset: Dataset) -> PageSentences:
 def resources(dataset: Dataset) -> PageSentences:
     """Return what a sample takes in energy, the largest peak of memory, and whether clocks were limited."""
     return PageSentences.of(dataset, _resources(dataset))
+
+
+def runs(dataset: Dataset) -> PageSentences:
+    """Return how many runs completed, and how many configurations have none."""
+    return PageSentences.of(dataset, _runs(dataset))
 
 
 def published(dataset: Dataset) -> PageSentences:
@@ -130,9 +136,13 @@ def _comparison(dataset: Dataset) -> Texts:
     yield from on_ratios(claims)
 
 
-def _quality(dataset: Dataset) -> Texts:
+def _runs(dataset: Dataset) -> Texts:
     yield from quality_sentences.on_runs(dataset)
     yield from quality_sentences.on_missing_configurations(dataset)
+
+
+def _quality(dataset: Dataset) -> Texts:
+    yield from _runs(dataset)
     yield from quality_sentences.on_steadiness(dataset)
     yield from quality_sentences.on_drift(dataset)
     yield from quality_sentences.on_warnings(dataset)

@@ -10,6 +10,7 @@ from dlperf_study.report.tables.communication_tables import (
 )
 from dlperf_study.report.tables.quality_tables import rounds, stability, step_times
 from dlperf_study.report.tables.resource_tables import devices, energy, memory, telemetry
+from dlperf_study.report.tables.run_tables import runs
 from dlperf_study.report.tables.study_tables import (
     about,
     comparison,
@@ -39,6 +40,7 @@ __all__ = [
     "memory",
     "nccl",
     "rounds",
+    "runs",
     "scaling",
     "stability",
     "step_times",

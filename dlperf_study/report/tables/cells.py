@@ -1,7 +1,7 @@
 """Cells of a table of configurations or runs: a value with its interval and diagnostics, or why it is missing."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -15,6 +15,7 @@ from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import formatting
 from dlperf_study.report.formatting import Unit, display_name, is_missing, listed, unit_of
+from dlperf_study.report.links import evidence_anchor
 from dlperf_study.report.tables.diagnostic_rows import is_file, merged, without_numbers
 from dlperf_study.report.tables.missing import (
     DIFFERENCES,
@@ -104,7 +105,25 @@ def factor_column(name: str) -> TableColumn:
 
 
 def measured_column(dataset: Dataset, name: str) -> TableColumn:
-    """Return a column of measured values in the unit that fits most of them."""
+    """Return a column of measured values in the unit that fits most of them; numbers lead to their runs."""
+    column = _measured_column(dataset, name)
+    return with_evidence(dataset, column) if column.heading.numeric else column
+
+
+def with_evidence(dataset: Dataset, column: TableColumn) -> TableColumn:
+    """Return a column whose numbers lead to the runs of the configuration of their row, if it has any."""
+    with_runs = set(dataset.runs["identity"])
+
+    def cell(row: Any) -> Cell:
+        without_evidence = column.cell(row)
+        if without_evidence.text == formatting.MISSING or row.identity not in with_runs:
+            return without_evidence
+        return replace(without_evidence, evidence=evidence_anchor(row.identity))
+
+    return TableColumn(column.heading, cell)
+
+
+def _measured_column(dataset: Dataset, name: str) -> TableColumn:
     if name in _SPECIAL_COLUMNS:
         return _SPECIAL_COLUMNS[name](dataset)
     unit = unit_of(name, dataset.configurations[PARTS_OF.get(name, name)])

@@ -16,6 +16,7 @@ from dlperf_study.report.tables.cells import (
     laid_out,
     measured_column,
     run_column,
+    with_evidence,
 )
 from dlperf_study.report.tables.table import Cell, Heading, Table
 
@@ -70,7 +71,10 @@ def table_of_runs(
     empty: str = "No run was found.",
 ) -> Table:
     """Return a row for each of the rows ``runs``, by series, number of devices and repetition."""
-    columns = [run_column(runs, column) for column in (*_keys(dataset), "repetition", *shown)]
+    columns = [run_column(runs, column) for column in (*_keys(dataset), "repetition")]
+    for name in shown:
+        column = run_column(runs, name)
+        columns.append(with_evidence(dataset, column) if column.heading.numeric else column)
     rows, groups = [], []
     for label, configurations in labelled_series(dataset):
         of_series = runs[runs["identity"].isin(configurations["identity"])]

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from itertools import chain, count, product
+from itertools import chain, count, product, repeat
 
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report.formatting import MISSING
-from dlperf_study.report.links import anchor_link, downloads
+from dlperf_study.report.links import anchor_link, downloads, evidence_link
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.writing import write_atomically
 
@@ -49,7 +49,8 @@ class Cell:
     """One printed value; ``interval`` has a sub-column of its own.
 
     ``footnote`` and ``links`` are shown below the table. ``code``: the value is the name of a file, and is set as
-    such. ``anchor``: the name by which other pages lead to the cell.
+    such. ``anchor``: the name by which other pages lead to the cell. ``evidence``: the anchor of the runs that the
+    value was computed from.
     """
 
     text: str
@@ -58,6 +59,7 @@ class Cell:
     code: bool = False
     links: tuple[Link, ...] = ()
     anchor: str = ""
+    evidence: str = ""
 
     @property
     def footnotes(self) -> tuple[Footnote, ...]:
@@ -240,16 +242,18 @@ def _html_grid(table: Table) -> str:
     for group, row in table.grouped():
         if group:
             rows.append(f'<tr class="group"><th scope="rowgroup" colspan="{table.width}">{escape(group)}</th></tr>')
-        cells = map(_html_cell, row, table.headings, map(table.marks, row))
+        cells = map(_html_cell, row, table.headings, map(table.marks, row), repeat(table.is_saved))
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return f'<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
 
 
-def _html_cell(cell: Cell, heading: Heading, marks: str) -> str:
+def _html_cell(cell: Cell, heading: Heading, marks: str, is_saved: bool) -> str:
     kind = ' class="number"' if heading.numeric else ""
     anchor = f' id="{escape(cell.anchor)}"' if cell.anchor else ""
     mark = f"<sup>{marks}</sup>" if marks else ""
     value = f"<code>{escape(cell.text)}</code>" if cell.code else escape(cell.text)
+    if cell.evidence and is_saved:
+        value = evidence_link(cell.evidence, value)
     if not heading.interval:
         return f"<td{kind}{anchor}>{value}{mark}</td>"
     return f'<td{kind}{anchor}>{value}</td><td class="interval">{escape(cell.interval)}{mark}</td>'

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from dlperf_study.report.figures import line_charts
@@ -25,8 +26,8 @@ def test_the_bar_of_an_interval_is_where_it_is_also_if_the_value_is_outside() ->
     line_charts.interval_line(axes, Series("line", 0, pd.DataFrame(rates | bounds)), "throughput")
     [line] = [line for line in axes.get_lines() if line.get_label() == "line"]
     assert list(line.get_ydata()) == [100.0, 190.0]
-    [(_, _, [bars])] = axes.containers
-    assert [list(segment[:, 1]) for segment in bars.get_segments() if len(segment)] == [[101.0, 103.0]]
+    [bars] = axes.collections
+    assert [list(segment[:, 1]) for segment in bars.get_segments()] == [[101.0, 103.0]]
 
 
 def test_there_is_no_bound_where_the_exchange_was_not_measured() -> None:
@@ -86,7 +87,7 @@ def test_twenty_lines_have_names_and_intervals_that_do_not_overlap(width: Width)
 
 
 def assert_bars_are_apart(panel: Axes) -> None:
-    bars = [container[2][0] for container in panel.containers]
+    bars = [bar for bar in panel.collections if isinstance(bar, LineCollection)]
     places = [bar.get_transform().transform(bar.get_segments()[0])[0, 0] for bar in bars]
     assert all(right - left > 3 for left, right in pairwise(places))
 

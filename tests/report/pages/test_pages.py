@@ -20,9 +20,9 @@ from dlperf_study.study.study import question_names
 from tests.report.conftest import mixed_entries, write_titled
 from tests.requirements import need
 
-PAGES = ("index.html", *(f"{question}.html" for question in question_names()))
+PAGES = ("index.html", *(f"{question}.html" for question in question_names()), "runs.html")
 CAPTION_LINES = 2
-WITHOUT_FIGURES = {"audit.html", "replication.html", "published.html", "resources.html"}
+WITHOUT_FIGURES = {"runs.html", "resources.html", "audit.html", "replication.html", "published.html"}
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -153,8 +153,8 @@ def test_pages_lead_to_each_other(built: StudyPaths, page: Any) -> None:
 
 def test_drawings_are_not_escaped_and_all_else_is(built: StudyPaths) -> None:
     page = built.report_page.read_text()
-    drawings = re.findall(r'src="(data:image/svg[^"]*)"', page)
-    assert drawings
+    drawings = re.findall(r'src(?:set)?="(data:image/svg[^"]*)"', page)
+    assert len(drawings) == 2 * page.count("<picture>") > 0
     assert all("<svg " in drawing and "&lt;" not in drawing for drawing in drawings)
     escaped = '<p title="&lt;b&gt;">&lt;b&gt;</p>'
     assert pages.with_plain_drawings(escaped) == escaped
@@ -196,6 +196,33 @@ def test_every_link_of_the_pages_leads_somewhere(built: StudyPaths, tmp_path: Pa
             broken += [] if is_there else [(page_file.name, link["href"])]
     assert broken == []
     assert files == {".html", ".csv", ".tex", ".svg", ".pdf"}
+
+
+def test_a_number_leads_to_the_runs_it_was_computed_from_and_their_evidence(built: StudyPaths, page: Any) -> None:
+    page.goto((built.report / "index.html").as_uri())
+    page.locator("#table-measured tbody tr:not(.group)", has_text="2").first.locator("td.number a").last.click()
+    assert page.locator("h1").inner_text() == "Runs"
+    [identity] = [path.name for path in built.configurations.iterdir() if path.name.endswith(page.url[-8:])]
+    row = page.locator("tr:has(td:target)")
+    assert row.locator("td").first.inner_text() == "1"
+    heading = row.evaluate("row => row.previousElementSibling.innerText")
+    assert heading.endswith(f": outputs/example/configurations/{identity}/runs")
+    shown = page.locator("#table-runs tbody tr:not(.group)").count()
+    assert shown == len(list(built.configurations.glob("*/runs/*")))
+
+
+def test_a_phone_shows_the_drawing_for_a_column_and_a_list_of_facts_has_no_search_box(
+    built: StudyPaths, page: Any
+) -> None:
+    page.goto((built.report / "index.html").as_uri())
+    widths = {}
+    for window in (400, 1280):
+        page.set_viewport_size({"width": window, "height": 900})
+        page.wait_for_function("[...document.images].every(image => image.complete)")
+        widths[window] = page.locator("figure img").first.evaluate("image => image.naturalWidth")
+    assert {window: round(width * 72.27 / 96) for window, width in widths.items()} == {400: 252, 1280: 504}
+    assert page.locator("#table-environments tr").count() > 8
+    assert page.locator("#table-environments input").count() == 0
 
 
 def test_a_table_is_sorted_by_size_and_searched(built: StudyPaths, page: Any) -> None:
@@ -251,3 +278,4 @@ def test_pages_fit_a_phone_can_be_read_in_the_dark_and_are_printed_without_empty
     assert after == ""
     assert all(sheet.strip() for sheet in sheets)
     assert "show code" not in texts
+    assert "Parameters" not in texts

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
@@ -252,11 +253,12 @@ def test_only_runs_draw_intervals(published_study: Dataset) -> None:
 
 
 def _longest_bars(axes: Axes) -> dict[str, float]:
-    """Return the length of the longest interval of each line, by its label: bars are drawn in the order of lines."""
-    labels = [str(line.get_label()) for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    """Return the length of the longest interval of each line, by the label of the line."""
     lengths = {}
-    for label, (_, _, [bars]) in zip(labels, axes.containers, strict=False):
-        lengths[label] = max((np.ptp(segment[:, 1]) for segment in bars.get_segments() if len(segment)), default=0.0)
+    for bars in axes.collections:
+        if isinstance(bars, LineCollection):
+            label = str(bars.get_label()).removeprefix("_")
+            lengths[label] = max((np.ptp(segment[:, 1]) for segment in bars.get_segments()), default=0.0)
     return lengths
 
 

@@ -87,7 +87,8 @@ function makeSearchable(table, rows) {
 for (const table of document.querySelectorAll("figure.table table")) {
   const rows = rowsOf(table);
   if (table.tHead && rows.length > 1) makeSortable(table, rows);
-  if (rows.length >= SEARCHED_FROM_ROWS) makeSearchable(table, rows);
+  // What has no headings is a list of facts.
+  if (table.tHead && rows.length >= SEARCHED_FROM_ROWS) makeSearchable(table, rows);
 }
 // Paper can't unfold anything.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((details) => (details.open = true)));
