@@ -13,6 +13,7 @@ from typing import Any
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.library_answer import library_answer
+from dlperf_study.errors import RunError
 from dlperf_study.frameworks._base import Framework
 from dlperf_study.frameworks._gpu_support import GpuSupport
 from dlperf_study.study.job import DEVICE_ORDER, PCI_BUS_ORDER
@@ -42,6 +43,19 @@ def _first_with_the_library_of(name: str) -> str:
 def gpu_answer(python: Sequence[str], framework: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
     """Return what ``gpu_support`` does, as JSON has it."""
     return answer_of(gpu_support(python, framework, environment))
+
+
+def all_gpu_answers(environment: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the answers for this Python by framework, of those that are installed; with ``error`` where one fails."""
+    answers: dict[str, dict[str, Any]] = {}
+    for name in frameworks.names():
+        try:
+            answer = gpu_answer((sys.executable,), name, environment)
+        except RunError as error:
+            answer = {"error": str(error)}
+        if answer:
+            answers[name] = answer
+    return answers
 
 
 def support_of(answer: Mapping[str, Any] | None) -> GpuSupport | None:

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from dlperf_study.cluster import software
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.guard.submission import Submission
+from dlperf_study.kubernetes import image_facts
 from dlperf_study.study.job import Job, TaskRole
 
 Manifest = dict[str, Any]
@@ -111,11 +111,11 @@ def mpi_manifests(submission: Submission, nodes: int, cluster: Cluster, image: s
 
 
 def check_job(name: str, cluster: Cluster, image: str) -> Manifest:
-    """Return a Job that prints what an image has installed, on a node and with resources as a pod of trainers."""
+    """Return a Job that prints what an image has, on a node and with resources as a pod of trainers."""
     labels = NAME_LABELS | {RUN_LABEL: name}
     pod = specification(name, Pod(PodRole.TRAINER), cluster, image)
     [container] = pod["containers"]
-    container["command"] = [cluster.guard_python, "-m", software.MODULE]
+    container["command"] = [cluster.guard_python, "-m", image_facts.MODULE, cluster.device]
     pod["volumes"], container["volumeMounts"] = _host_paths(cluster)
     template = {"metadata": {"labels": labels}, "spec": pod}
     spec = {**ONE_ATTEMPT, "activeDeadlineSeconds": KEPT_SECONDS, "template": template}

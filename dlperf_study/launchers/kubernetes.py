@@ -10,12 +10,14 @@ import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from dlperf_study.check.result import CheckResult, missing, ok, queue_seconds
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.environment_variables import travelling_environment
+from dlperf_study.cluster.gpu_support import gpu_contradictions, support_of
 from dlperf_study.cluster.software import measuring_code, software, training_libraries
 from dlperf_study.errors import DlperfStudyError, StudyFileError
 from dlperf_study.guard.submission import Node, Submission, fill, submission_of
@@ -192,7 +194,24 @@ def _check_image(api: Api, cluster: Cluster, image: str) -> CheckResult:
     if runtime["code"] != measuring_code():
         return missing(subject, "it has other measuring code than this checkout", "build it again: images/")
     libraries = [f"{name} {version}" for name, version in training_libraries(runtime["software"]).items()]
+    if cluster.device == "gpu" and (obstacles := _gpu_obstacles(cluster, runtime["gpu_support"])):
+        return missing(subject, "; ".join(obstacles), "docs/gpu.md says how to install a build for GPUs")
     return ok(subject, ", ".join(libraries) or "no framework's library")
+
+
+def _gpu_obstacles(cluster: Cluster, answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return why none of the frameworks of an image can train on the GPUs of a pod; nothing if one can."""
+    obstacles = []
+    for name, answer in answers.items():
+        if "error" in answer:
+            obstacles.append(f"{name}: {answer['error']}")
+            continue
+        supports = {"the pod": support_of(answer)}
+        contradictions = list(gpu_contradictions(name, supports, cluster.devices_per_node, cluster.device_name))
+        if not contradictions:
+            return []
+        obstacles += contradictions[:1]
+    return list(dict.fromkeys(obstacles)) or ["it has no library that trains on GPUs"]
 
 
 def _pod_log(api: Api, selector: str, seconds: float) -> str:

@@ -16,6 +16,7 @@ from dlperf_study.check import reachability
 from dlperf_study.check.result import CheckResult, CheckStatus, describe, missing, ok
 from dlperf_study.cluster.cluster import Cluster
 from dlperf_study.cluster.software import measuring_code, software
+from dlperf_study.frameworks._gpu_support import GpuSupport
 from dlperf_study.guard.probe import unreachable
 from dlperf_study.kubernetes.settings import KubernetesSettings
 from dlperf_study.launchers import kubernetes
@@ -306,10 +307,10 @@ def api(kubelet: Kubelet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         assert served.objects == {}, "a check leaves nothing"
 
 
-def in_kubernetes(api: FakeKubernetes, **changes: Any) -> dict[str, CheckResult]:
+def in_kubernetes(api: FakeKubernetes, device: str = "cpu", **changes: Any) -> dict[str, CheckResult]:
     values = {"kubeconfig": str(api.kubeconfig), "images": {"default": "i:1"}, "start_within_seconds": 0.3, **changes}
     settings = KubernetesSettings(**values)
-    cluster = Cluster("k", 2, 1, "cpu", "a CPU", "kubernetes", shared_files=False, settings=settings)
+    cluster = Cluster("k", 2, 1, device, "A100", "kubernetes", shared_files=False, settings=settings)
     return {result.subject: result for result in launchers.load("kubernetes").check(cluster)}
 
 
@@ -320,6 +321,30 @@ def test_an_image_with_this_code_is_ok(api: FakeKubernetes, kubelet: Kubelet) ->
     assert {result.status for result in results.values()} == {CheckStatus.OK}
     assert results["API"].detail == "Kubernetes v1.30.0-fake"
     assert "torch 2.13.0" in results["image i:1"].detail
+
+
+WITH_A100 = vars(GpuSupport("12.6", "9.5.1", "2.25.1", (A100,)))
+
+
+@pytest.mark.parametrize(
+    ("support", "obstacle"),
+    [
+        ({"torch_ddp": vars(GpuSupport()), "paddle_collective": WITH_A100}, ""),
+        ({"torch_ddp": vars(GpuSupport())}, "the pod: torch is built without CUDA"),
+        ({"torch_ddp": WITH_A100 | {"gpus": [], "obstacle": "no driver"}}, "the run needs 1: no driver"),
+        ({"torch_ddp": WITH_A100 | {"gpus": ["NVIDIA H100"]}}, "the pod has NVIDIA H100"),
+        ({"torch_ddp": {"error": "libcudart.so.12 is missing"}}, "torch_ddp: libcudart.so.12 is missing"),
+        ({}, "no library that trains on GPUs"),
+    ],
+)
+def test_an_image_without_a_library_for_its_gpus_is_named(
+    api: FakeKubernetes, kubelet: Kubelet, support: dict[str, Any], obstacle: str
+) -> None:
+    facts = {"code": measuring_code(), "software": software(), "gpu_support": support}
+    kubelet.logs["trainer-0"] = json.dumps(facts)
+    result = in_kubernetes(api, "gpu")["image i:1"]
+    assert obstacle in result.detail
+    assert result.status is (CheckStatus.MISSING if obstacle else CheckStatus.OK)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from importlib import metadata
 import pytest
 
 from dlperf_study import frameworks
-from dlperf_study.cluster.gpu_support import gpu_contradictions, gpu_obstacle, gpu_support, is_named
+from dlperf_study.cluster.gpu_support import all_gpu_answers, gpu_contradictions, gpu_obstacle, gpu_support, is_named
 from dlperf_study.errors import RunError
 from dlperf_study.frameworks._gpu_support import GpuSupport, cudnn_version, exchange_library, nccl_version, obstacle_of
 from tests.nvidia_smi import A100
@@ -156,3 +156,16 @@ def test_nccl_has_a_version(code: int, version: str) -> None:
 )
 def test_the_line_with_the_error_is_the_obstacle(error: Exception, obstacle: str) -> None:
     assert obstacle_of(error) == obstacle
+
+
+def test_every_library_of_a_python_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of a library that is not installed; an answer that is none does not hide those of the others."""
+
+    def answer(python: tuple[str, ...], name: str, environment: dict[str, str]) -> dict[str, str] | None:
+        if name == "torch_ddp":
+            raise RunError("libcudart.so.12 is missing")
+        return {"cuda": "12.6"} if name == "paddle_collective" else None
+
+    monkeypatch.setattr("dlperf_study.cluster.gpu_support.gpu_answer", answer)
+    answers = all_gpu_answers({})
+    assert answers == {"paddle_collective": {"cuda": "12.6"}, "torch_ddp": {"error": "libcudart.so.12 is missing"}}
