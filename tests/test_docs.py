@@ -3,6 +3,7 @@
 import re
 import struct
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -48,11 +49,27 @@ def test_the_images_are_shown_and_are_pictures_of_a_page():
     for page in PAGES:
         shown.update(re.findall(r"!\[[^\]]+\]\((?:docs/)?images/([^)]+)\)", page.read_text(encoding="utf-8")))
     assert shown == {image.name for image in (DOCS / "images").iterdir()}
-    for name in shown:
+    for name in shown - {"idea.svg"}:
         head = (DOCS / "images" / name).read_bytes()[:24]
         assert head.startswith(b"\x89PNG\r\n\x1a\n")
         width, height = struct.unpack(">II", head[16:])
         assert min(width, height) >= 400
+
+
+def test_the_picture_of_the_idea_is_described_has_two_themes_and_no_text_beyond_its_boxes():
+    picture = ElementTree.parse(DOCS / "images" / "idea.svg").getroot()
+    assert picture.find("{*}title").text
+    assert "evidence becomes a dataset" in " ".join(picture.find("{*}desc").text.split())
+    light, dark = re.findall(r":root {([^}]*)}", picture.find("{*}style").text)
+    assert re.findall(r"--\w+", light) == re.findall(r"--\w+", dark)
+    boxes = []
+    for box in picture.iter("{*}rect"):
+        boxes.append([float(box.get(name, 0)) for name in ("x", "y", "width", "height")])
+    for text in picture.iter("{*}text"):
+        x, y, letters = float(text.get("x")), float(text.get("y")), len(text.text)
+        around = [box for box in boxes if box[0] <= x <= box[0] + box[2] and box[1] <= y <= box[1] + box[3]]
+        # Letters of 12 px are a little more than 6 px wide on average.
+        assert letters * 6.3 <= min(width for _, _, width, _ in around), text.text
 
 
 def test_every_page_of_docs_is_linked_from_the_readme():
