@@ -48,11 +48,12 @@ def category_panel(dataset: Dataset, width: Width, labels: Sequence[str]) -> tup
 def runs_and_means(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
     """Draw throughputs at the ``y`` of each row: runs as dots, a mark for their mean, a bar for its interval."""
     runs = at_same_height(completed_runs(dataset), rows)
-    for row in rows.itertuples():
-        line_colour = colour(row.position)
-        ends = [row.throughput_low, row.throughput_high]
-        axes.plot(ends, [row.y, row.y], color=line_colour, linewidth=3.5, alpha=0.35)
-        axes.plot(row.throughput, row.y, marker="|", markersize=9, markeredgewidth=1.6, color=line_colour)
+    coloured = rows.assign(colour=rows["position"].map(colour))
+    with_interval = coloured.dropna(subset=["throughput_low", "throughput_high"])
+    ends = (with_interval["throughput_low"], with_interval["throughput_high"])
+    axes.hlines(with_interval["y"], *ends, color=with_interval["colour"], linewidth=3.5, alpha=0.35)
+    means: dict[str, Any] = {"s": 81, "marker": "|", "linewidths": 1.6, "zorder": 2}
+    axes.scatter(rows["throughput"], rows["y"], color=coloured["colour"], **means)
     axes.plot(runs["throughput"], runs["y"], linestyle="none", marker="o", markersize=2.4, color=INK, alpha=0.7)
     axes.set_xlim(left=0)
     axes.set_xlabel(unit_of("throughput", rows["throughput"]).axis)
