@@ -47,22 +47,32 @@ def uncompared_tables(results: Results) -> list[str]:
 
 
 def describe(check_results: Sequence[AuditResult], with_all: bool = False) -> str:
-    """Return what each check examined, then the diagnostics, errors first: all, or some of those that are alike."""
-    headings = ("check", "question", "examined", "examines", "result")
-    rows: list[tuple[str, ...]] = []
-    diagnostics: list[AuditDiagnostic] = []
-    for result in check_results:
-        check = result.check
-        rows.append((result.name, check.question, str(result.examined), check.examines, severity_counts(result)))
-        diagnostics.extend(result.diagnostics)
-    paragraphs = [text_table(headings, rows)]
+    """Return the diagnostics, errors first: all, or some of those that are alike; then what each check examined."""
+    diagnostics = [diagnostic for result in check_results for diagnostic in result.diagnostics]
+    paragraphs = []
     for diagnostic in most_severe_first(diagnostics) if with_all else _some_of_each(diagnostics):
         paragraph = f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}\n"
         paragraph += f"  cells: {cited_cells(diagnostic)}"
         if diagnostic.explanations:
             paragraph += f"\n  possible explanations: {'; or '.join(diagnostic.explanations)}"
         paragraphs.append(paragraph)
-    return "\n\n".join([*paragraphs, *([] if with_all else _left_out(diagnostics))])
+    paragraphs += [] if with_all else _left_out(diagnostics)
+    return "\n\n".join([*paragraphs, _what_was_examined(check_results)])
+
+
+def _what_was_examined(check_results: Sequence[AuditResult]) -> str:
+    """Return a table of the checks that examined something, and a line that names the others."""
+    headings = ("check", "question", "examined", "examines", "result")
+    rows: list[tuple[str, ...]] = []
+    idle = []
+    for result in check_results:
+        check = result.check
+        if result.examined:
+            rows.append((result.name, check.question, str(result.examined), check.examines, severity_counts(result)))
+        else:
+            idle.append(result.name)
+    table = [text_table(headings, rows)] if rows else []
+    return "\n".join([*table, *([f"nothing to examine: {', '.join(idle)}"] if idle else [])])
 
 
 def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:

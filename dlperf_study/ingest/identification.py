@@ -66,6 +66,9 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
     configurations = (*identity.configurations, *declared)
     if not configurations:
         raise IdentityError(_no_metadata(folder, undeclared))
+    if len(configurations) == 1 and not identity.configurations and not path.exists():
+        # Nobody declared or confirmed a baseline, and there is nothing to compare with.
+        identity = replace(identity, baseline={})
     identity = replace(identity, study=name or identity.study)
     if not (accept and any(identity_problems(configurations))):
         _write(path, identity, confirmed, accept)

@@ -97,7 +97,7 @@ def ingested_plan(identity: Identity, folder: Path) -> Plan:
         study=identity.study,
         cluster=UNSTATED,
         title=f"Logs ingested from {folder.name}",
-        about=f"Rates that other programs printed; declared baseline: {format_values(identity.baseline)}.",
+        about=f"Rates that other programs printed; baseline: {format_values(identity.baseline) or 'none declared'}.",
         scaling=identity.scaling,
         questions=QUESTIONS,
         factors=varying([entry.configuration for entry in entries], ()),

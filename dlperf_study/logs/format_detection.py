@@ -18,6 +18,8 @@ _START_BYTES = (1 << 12, 1 << 16)
 _SAMPLE_DISTANCE, _SAMPLE_BYTES = 1 << 16, 1 << 9
 #: How many lines of a kind are searched for one that is similar, and how many of its characters are shown.
 _SEARCHED_LINES, _SHOWN_CHARACTERS = 3, 200
+#: How many formats a message suggests.
+_MOST_FORMATS = 3
 
 
 def read_block(format_: Format, block: Block) -> list[Matches]:
@@ -74,6 +76,15 @@ def similar_line(block: Block) -> str:
                     shown = text[:_SHOWN_CHARACTERS].decode(errors="replace")
                     return f"line {block.first_line + index} looks like {format_.name}, but can't be used: {shown!r}"
     return ""
+
+
+def formats_with_its_words(block: Block) -> list[str]:
+    """Return the formats of which a block has most lines with a literal of theirs, at most three of them by name."""
+    line_counts = {}
+    for format_ in all_formats():
+        line_counts[format_.name] = int(lines_with(tuple(_needles(format_)), block).size)
+    names = sorted(filter(line_counts.__getitem__, line_counts), key=line_counts.__getitem__, reverse=True)
+    return names[:_MOST_FORMATS]
 
 
 def _formats_in(block: Block, known: Format | None = None) -> list[Format]:

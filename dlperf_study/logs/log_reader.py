@@ -22,6 +22,7 @@ from dlperf_study.logs.documents import as_lines
 from dlperf_study.logs.format import Format, JsonLine, Line
 from dlperf_study.logs.format_detection import (
     detect_formats,
+    formats_with_its_words,
     only_format,
     other_formats_at_start,
     other_formats_later,
@@ -136,16 +137,22 @@ class _LogReader:
         """Return all that was read; raises LogError if nothing was recognised."""
         records = self._records.end()
         if self._format is None or self._first_block is None or not records.has_numbers:
-            named = self._format
-            where = f"the format {named.name}" if named else f"a known format; the formats are {', '.join(names())}"
-            similar = similar_line(self._first_block) if self._first_block else ""
-            raise LogError(f"{self._source}: no line of training in {where}" + (f"; {similar}" if similar else ""))
+            raise LogError(f"{self._source}: no line of training in {self._expected()}")
         records = self._completed(records, self._format)
         records = records.select(any_of((~np.isnan(column) for column in records.values.values()), len(records)))
         facts = _facts_by_name(self._format, self._first_block)
         consistent = {name: values[0] for name, values in facts.items() if len(values) == 1}
         log = ParsedLog(self._source, self._format, records, consistent, (), blocks.lines)
         return replace(log, diagnostics=tuple(self._diagnostics(log, blocks, facts)))
+
+    def _expected(self) -> str:
+        """Return which lines were expected, and what of the log is most like them."""
+        similar = similar_line(self._first_block) if self._first_block else ""
+        if self._format:
+            return f"the format {self._format.name}" + (f"; {similar}" if similar else "")
+        formats = formats_with_its_words(self._first_block) if self._first_block else []
+        shared = f"some words are those of {', '.join(formats)}" if formats else "no word is that of a format"
+        return f"a known format; {similar or shared}; docs/ingest.md lists all {len(names())} formats"
 
     def _completed(self, records: Records, format_: Format) -> Records:
         """Return the records with what lines have from others; raises LogError if all are of steps without a time."""

@@ -31,7 +31,7 @@ def test_every_check_is_run_and_names_its_diagnostics():
 def test_nothing_to_examine_is_reported():
     checked = {one.name: one for one in audit(results([number("batches_per_task", "50")]))}
     assert {one.examined for one in checked.values()} == {0}
-    assert "nothing to examine" in describe(list(checked.values()))
+    assert describe(list(checked.values())) == f"nothing to examine: {', '.join(names())}"
 
 
 def test_what_is_printed_twice_is_found_once_with_both_cells():
@@ -46,6 +46,9 @@ def test_the_heaviest_comes_first():
     assert "error (ratios): 90 / 100 = 0.9, printed 1.90: it fits no rounding\n" in text
     assert "\n  cells: table/speedup/2; table/throughput/2; table/throughput/1\n  possible explanations: " in text
     assert text.index("error (ratios)") < text.index("note (falling)")
+    assert text.index("note (falling)") < text.index("\nratios ")
+    assert re.search(r"^nothing to examine: .*\binterval\b", text.rpartition("\n")[2])
+    assert "nothing to examine" not in text.rpartition("\n")[0]
     [line] = [line for line in text.splitlines() if line.startswith("ratios ")]
     assert re.split(" {2,}", line) == [
         "ratios",

@@ -1,5 +1,8 @@
 """Excel files as input of the audit."""
 
+import re
+from zipfile import ZipFile
+
 import pytest
 
 from dlperf_study.audit.audit import audit
@@ -42,3 +45,21 @@ def test_what_is_no_excel_file_is_refused(tmp_path):
     (tmp_path / "table.xlsx").write_text("GPUs,Images/sec\n")
     with pytest.raises(TableError, match=r"table\.xlsx: not an Excel file: File is not a zip file$"):
         read_tables(tmp_path / "table.xlsx")
+
+
+def test_formulas_without_a_stored_value_are_refused_with_their_cells(workbook):
+    path = workbook({"speeds": [["GPUs", "Images/sec", "Speed-up"], [1, 352.7, 1], [8, 2630.5, "=B3/B2"]]})
+    with pytest.raises(TableError, match=r"table\.xlsx: formulas have no stored value, in speeds!C3: open the file"):
+        read_tables(path)
+
+
+@pytest.mark.parametrize(("stored", "count"), [("><f>B3/B2</f><v>7.46</v>", 2), (' t="str"><f>""</f><v></v>', 1)])
+def test_formulas_with_a_stored_value_are_read(workbook, stored, count):
+    path = workbook({"speeds": [["GPUs", "Images/sec", "Speed-up"], [1, 352.7, 1], [8, 2630.5, "=B3/B2"]]})
+    with ZipFile(path) as book:
+        members = {name: book.read(name).decode() for name in book.namelist()}
+    sheet = re.sub(r'(<c r="C3")[^>]*>.*?(?=</c>)', rf"\1{stored}", members["xl/worksheets/sheet1.xml"])
+    with ZipFile(path, "w") as book:
+        for name, content in (members | {"xl/worksheets/sheet1.xml": sheet}).items():
+            book.writestr(name, content)
+    assert len(read_tables(path).results.of("speedup")) == count

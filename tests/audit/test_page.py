@@ -19,7 +19,7 @@ def block(language):
 
 def test_the_example_has_the_output_on_the_page(tmp_path):
     (tmp_path / "table.csv").write_text(block("csv"))
-    _, *diagnostics = describe(audit(read_tables(tmp_path / "table.csv").results)).split("\n\n")
+    *diagnostics, _ = describe(audit(read_tables(tmp_path / "table.csv").results)).split("\n\n")
     assert diagnostics == [block("text").rstrip()]
 
 

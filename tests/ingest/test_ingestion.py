@@ -308,6 +308,17 @@ def test_logs_that_the_identity_names_must_exist(folder: Path, ingested: Ingest)
         ingested()
 
 
+def test_a_single_declared_configuration_has_no_baseline_that_nobody_declared(
+    folder: Path, ingested: Ingest, write_log: WriteLog
+) -> None:
+    write_log("train.log", 8)
+    declare(folder, devices_per_node=8)
+    dataset = ingested()
+    assert dataset.plan.about.endswith("baseline: none declared.")
+    assert dataset.configurations["devices_per_node"].tolist() == [8]
+    assert errors_of(dataset) == []
+
+
 @pytest.mark.usefixtures("small_archive")
 def test_a_declared_baseline_and_stated_parameters_are_kept(folder: Path, ingested: Ingest) -> None:
     file = identify_logs(folder).file

@@ -34,6 +34,17 @@ def test_an_empty_log_is_refused(tmp_path: Path) -> None:
         read_text(tmp_path, "")
 
 
+def test_a_log_of_no_known_format_names_those_with_its_words_and_where_all_are_listed(tmp_path: Path) -> None:
+    all_formats = rf"docs/ingest\.md lists all {len(formats.names())} formats$"
+    with pytest.raises(
+        LogError, match=rf"some words are those of (\w+, )*torchtitan(, \w+)*; {all_formats}"
+    ) as refusal:
+        read_text(tmp_path, "step twelve tps: many\nloss: small tflops: few mfu: 3\n")
+    assert str(refusal.value).count(", ") <= 2
+    with pytest.raises(LogError, match=rf"no word is that of a format; {all_formats}"):
+        read_text(tmp_path, "\x01\n")
+
+
 def test_two_programs_in_one_log_are_refused_with_their_names(tmp_path: Path) -> None:
     second_log = (SAMPLES / "plsc_2_4_constructed.log").read_text()
     for text in (elapse(1) + second_log, elapse(1) + "noise\n" * 500_000 + second_log):

@@ -2,16 +2,18 @@
 
 import csv
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
 
 from dlperf_study.audit.reading.grid import Grid, GridRow
 from dlperf_study.audit.reading.markdown import markdown_grids
-from dlperf_study.audit.reading.table_errors import TableErrors
+from dlperf_study.audit.reading.table_errors import MOST_ERRORS, TableErrors
 from dlperf_study.errors import TableError
-from dlperf_study.wording import counted
+from dlperf_study.wording import counted, first_of
 
 MARKDOWN, EXCEL = (".md", ".markdown"), (".xlsx",)
 #: Separators other than the comma, as people call them.
@@ -85,16 +87,37 @@ def _excel_grids(path: Path) -> list[Grid]:
     """Return one table for each sheet: its first row that is not empty is the header."""
     try:
         sheets = pd.read_excel(path, sheet_name=None, header=None, dtype=object, engine="openpyxl")
+        uncomputed = _uncomputed_formulas(path)
     except ImportError:
         raise TableError("an Excel file is read with the package openpyxl, which is not installed") from None
     except Exception as error:  # openpyxl raises what its XML and zip readers do, and errors of its own.
         raise TableError(f"not an Excel file: {error}") from None
+    if uncomputed:
+        cells = first_of(uncomputed, MOST_ERRORS)
+        remedy = "open the file in a spreadsheet program, which computes them, and save it"
+        raise TableError(f"formulas have no stored value, in {cells}: {remedy}")
     grids: list[Grid] = []
     for name, sheet in sheets.items():
         lines = list(_filled_rows(sheet.itertuples(name=None)))
         if lines:
             grids.append(Grid(len(grids) + 1, str(name), lines[0].fields, tuple(lines[1:]), is_marked_up=True))
     return grids
+
+
+def _uncomputed_formulas(path: Path) -> list[str]:
+    """Return the cells with a formula and without its value: ``speeds!C2``. A program may write formulas alone."""
+    import openpyxl  # Only Excel files need it.
+
+    load = openpyxl.load_workbook
+    with closing(load(path)) as formulas, closing(load(path, data_only=True)) as values:
+        cells = []
+        for sheet in formulas.worksheets:
+            for cell in chain.from_iterable(sheet.iter_rows()):
+                stored = values[sheet.title][cell.coordinate]
+                # A formula that gives an empty text is stored as a text.
+                if cell.data_type == "f" and stored.value is None and stored.data_type == "n":
+                    cells.append(f"{sheet.title}!{cell.coordinate}")
+        return cells
 
 
 def _filled_rows(rows: Iterable[tuple[object, ...]]) -> Iterable[GridRow]:
