@@ -1,5 +1,7 @@
 """Versions of the driver, CUDA, cuDNN and NCCL: from the nodes' reports to the dataset, captions and comparisons."""
 
+from dataclasses import replace
+
 import pytest
 
 from dlperf_study.dataset.run_table import run_row
@@ -45,6 +47,16 @@ def test_captions_and_the_table_of_the_environment_show_them(paths):
     assert (shown["GPU driver"], shown["CUDA"], shown["cuDNN"]) == ("570.86.15", "12.8", "9.10.2")
     versions = "Paddle 3.0.0 (NCCL 2.27.5, CUDA 12.8, cuDNN 9.10.2, GPU driver 570.86.15)"
     assert versions in context.conditions(dataset)
+
+
+def test_runs_of_one_machine_are_in_one_column_whatever_their_devices_and_precisions(paths):
+    alone = replace(ON_GPUS, exchange_library="", peak_flops=None, device_name="NVIDIA H100 80GB HBM3")
+    together = replace(alone, exchange_library="NCCL 2.27.5")
+    half = configuration(precision="amp_bf16", devices_per_node=2)
+    dataset = write_titled(paths, [Planned(configuration(), alone), Planned(half, together)])
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in study_tables.environments(dataset).rows}
+    assert rows["Exchange library"] == ["NCCL 2.27.5"]
+    assert rows["Device peak"] == ["67.0 TFLOP/s, 989 TFLOP/s"]
 
 
 @pytest.mark.parametrize("name", ["gpu_driver", "exchange_library"])

@@ -54,6 +54,8 @@ ENVIRONMENT = (
     *("library", "library_version", "exchange_library", "gpu_driver", "cuda_version", "cudnn_version"),
     *("python_version", "library_settings", "git_commit", "git_dirty"),
 )
+#: What depends on precision and devices, so that runs in one environment have several.
+_OF_CONFIGURATIONS = ("device_peak_flops", "device_peak_source", "exchange_library")
 #: Rows that only runs on GPUs, or on several devices, have.
 _IF_KNOWN = ("exchange_library", "gpu_driver", "cuda_version", "cudnn_version")
 #: What a table shows as it is, and how many letters of it; twelve identify a commit.
@@ -220,28 +222,37 @@ def environments(dataset: Dataset) -> Table:
     runs, wording = context.completed_runs(dataset), context.page_wording(dataset)
     always = set(ENVIRONMENT) - set(_IF_KNOWN) if wording.is_measured else set()
     names = [name for name in ENVIRONMENT if name in always or runs[name].notna().any()]
-    distinct = runs[names].drop_duplicates()
+    compared = [name for name in names if name not in _OF_CONFIGURATIONS]
+    groups = [runs] if names and not compared else []
+    if compared and len(runs):
+        groups = [group for _, group in runs.groupby(compared, dropna=False, sort=False)]
     rows = []
     for name in names if len(runs) else ():
-        cells = [_environment_cell(name, value, wording) for value in distinct[name]]
+        cells = [_environment_cell(name, group[name], wording) for group in groups]
         rows.append((Cell(COLUMNS[name].label), *cells))
     environment = wording.environment.format(counted(len(runs), "completed run"))
     caption = f"{environment if rows or wording.is_measured else ''}{context.quick_label(dataset)}"
     empty = wording.no_environment if len(runs) else _NO_RUN
-    headings = _no_headings(1 + len(distinct))
+    headings = _no_headings(1 + len(groups))
     return Table("environments", wording.environment_title, caption, headings, tuple(rows), empty=empty)
 
 
-def _environment_cell(name: str, value: object, wording: context.PageWording) -> Cell:
-    if is_missing(value):
+def _environment_cell(name: str, values: pd.Series, wording: context.PageWording) -> Cell:
+    """Return the value of runs in one environment; several where it depends on the configuration."""
+    distinct = [value for value in values.unique() if not is_missing(value)]
+    if not distinct:
         is_peak = wording.is_measured and name in ("device_peak_flops", "device_peak_source")
         return Cell.missing(_NO_PEAK if is_peak else wording.unknown)
+    return Cell(", ".join(_environment_level(name, value) for value in distinct))
+
+
+def _environment_level(name: str, value: object) -> str:
     if name in _VERBATIM:
-        return Cell(str(value)[: _VERBATIM[name]])
+        return str(value)[: _VERBATIM[name]]
     if not COLUMNS[name].unit:
-        return Cell(display_name(value))
+        return display_name(value)
     unit = unit_of(name, [value])
-    return Cell(f"{plain(float(str(value)) / unit.size)} {unit.symbol}")
+    return f"{plain(float(str(value)) / unit.size)} {unit.symbol}"
 
 
 def _headings(*names: str) -> tuple[Heading, ...]:
