@@ -36,11 +36,17 @@ def load_images(reporting: Any, positions: Iterator[range], workers: int, prefet
     positions, of_failure = tee(positions)
     batch, positions = _first(positions)
     is_encoded = isinstance(samples.image_set, ClassFolders)
-    content = tf.TensorSpec([], tf.string) if is_encoded else tf.TensorSpec([None, None, 3], tf.uint8)
-    scalar = tf.TensorSpec([], tf.int64)
-    rows = tf.data.Dataset.from_generator(
-        lambda: _contents(samples, positions, is_encoded), output_signature=(scalar, scalar, content)
+    content = tf.TensorSpec([None], tf.string) if is_encoded else tf.TensorSpec([None, None, None, 3], tf.uint8)
+    specs = (
+        tf.TensorSpec([None], tf.int64),
+        content,
+        tf.TensorSpec([None, 4], tf.float32),
+        tf.TensorSpec([None], tf.bool),
     )
+    # Python is called once for a batch: a call for each image costs a quarter of its decoding.
+    rows = tf.data.Dataset.from_generator(
+        lambda: _contents(samples, positions, is_encoded), output_signature=specs
+    ).unbatch()
     batches = iter(_loaded(rows, _image_sample(samples, is_encoded), len(batch), workers, prefetch))
     for of_batch in of_failure:
         try:
@@ -71,29 +77,37 @@ def _loaded(rows: Any, sample: Callable[..., Any], batch: int, workers: int, pre
         return samples.batch(batch).prefetch(prefetch).with_options(options)
 
 
-def _contents(samples: Samples, positions: Iterator[range], is_encoded: bool) -> Iterator[tuple[int, Any, Any]]:
-    """Yield position, label, and the file of an image or its pixels [height, width, 3]."""
+def _contents(samples: Samples, positions: Iterator[range], is_encoded: bool) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Yield of each batch the labels, the files or pixels of its images, the boxes [N, 4], and which are mirrored."""
+    import numpy as np
+
+    for of_batch in positions:
+        rows = [_content(samples, position, is_encoded) for position in of_batch]
+        labels, contents, boxes, are_mirrored = zip(*rows, strict=True)
+        yield np.array(labels, np.int64), np.array(contents), np.array(boxes, np.float32), np.array(are_mirrored)
+
+
+def _content(samples: Samples, position: int, is_encoded: bool) -> tuple[Any, Any, Any, Any]:
+    """Return the label, the file or the pixels [height, width, 3], the box and whether it is mirrored."""
     import numpy as np
 
     image_set: Any = samples.image_set
-    for position in chain.from_iterable(positions):
-        index = samples.index(position)
-        content = image_set.files[index] if is_encoded else np.asarray(image_set.image(index))
-        yield position, image_set.labels[index], content
+    index = samples.index(position)
+    if is_encoded:
+        content: Any = image_set.files[index]
+        width, height = image_set.size(index)
+    else:
+        content = np.asarray(image_set.image(index))
+        height, width, _ = content.shape
+    return image_set.labels[index], content, *samples.draws(position, width, height)
 
 
-def _image_sample(samples: Samples, is_encoded: bool) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
-    """Return what makes a sample of position, label and content."""
-    import tensorflow as tf
+def _image_sample(samples: Samples, is_encoded: bool) -> Callable[[Any, Any, Any, Any], tuple[Any, Any]]:
+    """Return what makes a sample of label, content, box and whether it is mirrored."""
 
-    def sample(position: Any, label: Any, content: Any) -> tuple[Any, Any]:
-        image = content
-        if is_encoded:
-            image = decoded(content)
-        height, width = tf.unstack(tf.shape(image)[:2])
-        draws = tf.numpy_function(samples.draws, [position, width, height], (tf.float64, tf.bool))
-        box, is_mirrored = tf.ensure_shape(draws[0], [4]), tf.ensure_shape(draws[1], [])
-        return augmented(image, samples.size, tf.cast(box, tf.float32), is_mirrored), label
+    def sample(label: Any, content: Any, box: Any, is_mirrored: Any) -> tuple[Any, Any]:
+        image = decoded(content) if is_encoded else content
+        return augmented(image, samples.size, box, is_mirrored), label
 
     return sample
 

@@ -5,6 +5,7 @@ a folder ``train``, that is read.
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,20 @@ class ClassFolders(ImageSet):
 
     def image(self, index: int) -> Any:
         """Return an image as a Pillow image in RGB; raises ImageSetError, with its file, if it can't be decoded."""
+        return self._read(index, lambda image: image.convert("RGB"))
+
+    def size(self, index: int) -> tuple[int, int]:
+        """Return width and height of an image in pixels, which its header has; raises ImageSetError as ``image``."""
+        width, height = self._read(index, lambda image: image.size)
+        return width, height
+
+    def _read(self, index: int, read: Callable[[Any], Any]) -> Any:
+        """Return what is read of an open image; its pixels are not decoded before they are used."""
         from PIL import Image
 
         try:
             with Image.open(self.files[index]) as image:
-                return image.convert("RGB")
+                return read(image)
         # Pillow reports damaged files with several classes of exceptions.
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise ImageSetError(f"{self.location(index)} can't be decoded: {_reason(error)}") from error
