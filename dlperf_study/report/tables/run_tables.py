@@ -28,12 +28,12 @@ def runs(dataset: Dataset) -> Table:
     numbers = [name for name in _NUMBERS if dataset.runs[name].fillna(0).any()]
     columns = [_run_number(), _outcome(), _started(), *(run_column(dataset.runs, name) for name in numbers)]
     labels = configuration_labels(dataset)
-    rows, groups = [], []
-    for identity, label in labels.items():
-        of_configuration = dataset.runs_of(identity).sort_values("repetition", kind="stable")
-        rows += of_configuration.itertuples()
-        groups += [_group(dataset, identity, label)] * len(of_configuration)
-    headings, cells = laid_out(columns, rows)
+    positions = {identity: position for position, identity in enumerate(labels)}
+    # A tuple of all columns would take most of the time of this page.
+    shown = dataset.runs[["identity", "repetition", "outcome", "reason", "started", *numbers]]
+    ordered = shown.assign(position=shown["identity"].map(positions)).sort_values(["position", "repetition"])
+    groups = [_group(dataset, identity, labels[identity]) for identity in ordered["identity"]]
+    headings, cells = laid_out(columns, ordered.itertuples())
     caption = f"{_CAPTION} {context.conditions(dataset)}"
     notes = tuple(map(defined, numbers))
     return Table("runs", "Runs", caption, headings, cells, notes, _NO_RUN, tuple(groups), page_caption=_CAPTION)
