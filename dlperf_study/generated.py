@@ -87,13 +87,13 @@ def columns_page() -> str:
 def study_files_page() -> str:
     """Return ``docs/study-files.md`` with its tables of parameters generated again; the rest is unchanged."""
     page = STUDY_FILES_PAGE.read_text(encoding="utf-8")
-    page = _between_markers(page, "parameters", parameter_table(study_parameters()))
-    return _between_markers(page, "measurement", parameter_table(parameters_of(Scope.MEASUREMENT)))
+    page = between_markers(page, "parameters", parameter_table(study_parameters()))
+    return between_markers(page, "measurement", parameter_table(parameters_of(Scope.MEASUREMENT)))
 
 
 def ingest_page() -> str:
     """Return ``docs/ingest.md`` with its list of log formats generated again; the rest is unchanged."""
-    return _between_markers(INGEST_PAGE.read_text(encoding="utf-8"), "formats", format_table(all_formats()))
+    return between_markers(INGEST_PAGE.read_text(encoding="utf-8"), "formats", format_table(all_formats()))
 
 
 def format_table(formats: Sequence[Format]) -> str:
@@ -150,7 +150,7 @@ def write_generated() -> None:
         path.write_text(content(), encoding="utf-8")
 
 
-def _between_markers(page: str, name: str, content: str) -> str:
+def between_markers(page: str, name: str, content: str) -> str:
     """Return a page with new content between the comments ``<!-- name -->`` and ``<!-- end of name -->``."""
     pattern = rf"(<!-- {name}: [^>]*-->\n\n).*?(\n\n<!-- end of {name} -->)"
     return re.sub(pattern, lambda match: match[1] + content + match[2], page, flags=re.DOTALL)

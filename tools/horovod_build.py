@@ -10,6 +10,7 @@ import sysconfig
 import tempfile
 from collections.abc import Mapping
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -75,6 +76,9 @@ def check_tools(environment: Mapping[str, str]) -> None:
     missing = [name for name in (compiler, "make") if not shutil.which(name, path=environment.get("PATH"))]
     if not Path(sysconfig.get_path("include"), "Python.h").is_file():
         missing.append("the headers of Python")
+    # Horovod's build asks it where those headers are; since Python 3.12 only setuptools brings it.
+    if not find_spec("distutils"):
+        missing.append("distutils (pip install setuptools)")
     if missing:
         raise InstallationError(
             f"{', '.join(missing)} not found, and Horovod has to be compiled; "
