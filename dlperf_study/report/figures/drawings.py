@@ -77,6 +77,9 @@ def comparison(dataset: Dataset, groups: list[Group], width: Width) -> Drawing |
 
 def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing | None:
     """Draw the mean computation step of each rank relative to the slowest of its run."""
+    # Importing it takes a third of all that the notebook of a configuration imports, and that has no such dots.
+    import seaborn
+
     rows = configuration_rows(series)
     rows = rows[rows["world_size"] > 1]
     ranks = _rank_shares(dataset, rows)
@@ -87,7 +90,9 @@ def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing 
         rows = rows[rows["identity"].isin(slowest_ranks.index)]
     ranks = charts.at_same_height(ranks, rows.assign(y=range(len(rows))))
     drawing, axes, _ = charts.category_panel(dataset, width, list(rows["label"]))
-    axes.scatter(ranks["share"], ranks["y"], s=9, color=PALETTE[0], alpha=0.55, linewidths=0)
+    dots = {"size": 3, "color": PALETTE[0], "alpha": 0.55, "jitter": False}
+    seaborn.stripplot(ranks, x="share", y="y", orient="h", native_scale=True, ax=axes, **dots)
+    axes.set_ylabel("")
     axes.axvline(1, color=SOFT, linewidth=0.8)
     axes.set_xlim(min(0.9, float(ranks["share"].min()) - 0.02), 1.01)
     axes.set_xlabel("rank's computation / slowest rank's")
