@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.__main__ import main
+from dlperf_study.paths import StudyPaths
 from tests.command_line import CLUSTER, STUDY, Workplace
 
 pytestmark = pytest.mark.timeout(60)
 
 
-def plan(place: Workplace, capsys: pytest.CaptureFixture[str], command: str = "plan") -> tuple[int, str, str]:
-    """Return exit code, output and errors of a command."""
-    code = main([command, str(place.study_file), "--cluster", str(place.cluster_file)])
+def plan(place: Workplace, capsys: pytest.CaptureFixture[str], *command: str) -> tuple[int, str, str]:
+    """Return exit code, output and errors of a command, which is ``plan`` unless it is given."""
+    code = main([*(command or ["plan"]), str(place.study_file), "--cluster", str(place.cluster_file)])
     return code, *capsys.readouterr()
 
 
@@ -133,9 +134,15 @@ def test_a_study_of_which_nothing_can_run_is_an_error(place: Workplace, capsys: 
             "    devices_per_node: 2", "    devices_per_node: 2\n    nodes: 5"
         )
     )
-    code, _, errors = plan(place, capsys, "run")
-    assert code == 1
-    assert re.fullmatch("error: nothing of study tiny can run on cluster .*; `plan` says why\n", errors), errors
+    paths = StudyPaths(place.outputs / "tiny")
+    paths.configurations.mkdir(parents=True)
+    paths.plan_file.write_text("{}")
+    # What was measured stays where it is, because nothing comes in its place.
+    for command in (["run"], ["study", "--again"]):
+        code, _, errors = plan(place, capsys, *command)
+        assert code == 1
+        assert re.fullmatch("error: nothing of study tiny can run on cluster .*; `plan` says why\n", errors), errors
+        assert paths.configurations.exists()
 
 
 def test_a_plan_reads_no_training_library_and_no_plotting() -> None:

@@ -11,6 +11,7 @@ from dlperf_study.paths import StudyPaths
 from dlperf_study.study.grid import DENOMINATORS
 
 if TYPE_CHECKING:
+    from dlperf_study.cluster.cluster import Cluster
     from dlperf_study.plan.plan import Plan
 
 
@@ -53,8 +54,8 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-def _measure(options: argparse.Namespace) -> tuple[int, str]:
-    """Measure what is not measured yet; return the exit code, and the name of the study."""
+def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str]:
+    """Measure what is not measured yet, or ``again`` all; return the exit code, and the name of the study."""
     from dlperf_study.execution.driver import make_plan, run_study
     from dlperf_study.wording import counted
 
@@ -65,6 +66,8 @@ def _measure(options: argparse.Namespace) -> tuple[int, str]:
         print_line(f"note: {planned.why_not_gpu}")
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
+    if again:
+        _put_aside(planned, cluster)
     if planned.precision is None:
         result = run_study(planned, cluster, print_line)
     else:
@@ -84,9 +87,7 @@ def study(options: argparse.Namespace) -> int:
     """Measure what is missing, then build the report, also after failed runs: these make the exit code 1."""
     from dlperf_study.report.report_inputs import is_current
 
-    if options.again:
-        _put_aside(options)
-    code, name = _measure(options)
+    code, name = _measure(options, options.again)
     paths = StudyPaths.of(name)
     if is_current(paths):
         print_line(f"report: {paths.report_page}, built before from the same evidence; `report` builds it again")
@@ -95,10 +96,9 @@ def study(options: argparse.Namespace) -> int:
     return code
 
 
-def _put_aside(options: argparse.Namespace) -> None:
+def _put_aside(planned: "Plan", cluster: "Cluster") -> None:
     """Keep what was measured of a study as an earlier measurement."""
     from dlperf_study.execution.anew import put_aside
-    from dlperf_study.execution.driver import make_plan
 
-    earlier = put_aside(*make_plan(options.study, options.cluster, options.quick))
+    earlier = put_aside(planned, cluster)
     print_line(f"kept as an earlier measurement: {earlier.folder}" if earlier else "nothing was measured before")
