@@ -11,7 +11,7 @@ from dlperf_study.arrays import Floats
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.rank_log_writer import EXCHANGE, TRAINING, WARMUP, WITH_BATCHES, WarmupEnd, part_of_exchange
 from dlperf_study.evidence.records import END_LINE, RANK_LINE, WINDOW_LINE, EndLine, RankLine, WindowLine
-from dlperf_study.study.json_record import object_of, record_of, text_of
+from dlperf_study.study.json_record import lines_to_end, record_of
 from dlperf_study.wording import first_of
 
 #: By how much the steps of a window may exceed it: the clocks of a device and of its host differ a little.
@@ -76,12 +76,8 @@ def read_rank_log(path: Path) -> RankLog:
         EvidenceError: the log is missing, truncated, or contradicts itself.
 
     """
-    lines: list[dict[str, Any]] = []
-    for line_number, line in enumerate(text_of(path).splitlines(), 1):
-        lines.append(object_of(line, f"{path}: line {line_number}"))
+    lines = lines_to_end(path)
     kinds = [str(line.get("kind")) for line in lines]
-    if kinds[-1:] != ["end"]:
-        raise EvidenceError(f"{path}: truncated, it has no end line")
     if kinds[:1] != ["rank"] or set(kinds[1:-1]) - {"window"}:
         raise EvidenceError(f"{path}: its lines are {first_of(kinds)}, not rank, window, …, end")
     return _rank_log(lines, str(path))

@@ -17,9 +17,8 @@ from dlperf_study.study.json_record import (
     PositiveCount,
     Seconds,
     format_number,
-    object_of,
+    lines_to_end,
     record_of,
-    text_of,
 )
 from dlperf_study.wording import first_of
 
@@ -125,12 +124,8 @@ def read_telemetry(path: Path) -> NodeTelemetry:
         EvidenceError: the file is missing, truncated, or contradicts itself.
 
     """
-    lines: list[dict[str, Any]] = []
-    for line_number, line in enumerate(text_of(path).splitlines(), 1):
-        lines.append(object_of(line, f"{path}: line {line_number}"))
+    lines = lines_to_end(path)
     kinds = [str(line.get("kind")) for line in lines]
-    if kinds[-1:] != ["end"]:
-        raise EvidenceError(f"{path}: truncated, it has no end line")
     if kinds[:2] != ["telemetry", "before"] or set(kinds[2:-1]) - {"sample"}:
         raise EvidenceError(f"{path}: its lines are {first_of(kinds)}, not telemetry, before, sample, …, end")
     return _telemetry(lines, str(path))

@@ -83,6 +83,19 @@ def object_of(text: str, source: str) -> dict[str, Any]:
     return value
 
 
+def lines_to_end(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a log that its writer ended: one object each, the last of the kind ``end``.
+
+    Raises EvidenceError when it is missing, holds no JSON, or is truncated.
+    """
+    lines: list[dict[str, Any]] = []
+    for line_number, line in enumerate(text_of(path).splitlines(), 1):
+        lines.append(object_of(line, f"{path}: line {line_number}"))
+    if not lines or lines[-1].get("kind") != "end":
+        raise EvidenceError(f"{path}: truncated, it has no end line")
+    return lines
+
+
 def _half_pair(text: str) -> str:
     """Return which string in JSON is half a pair of surrogates, and so no text; or nothing."""
     try:
