@@ -16,6 +16,7 @@ from dlperf_study.analysis.scaling import series_factors
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.formatting import display_name, is_missing, level_name
+from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.wording import counted
 
 SEPARATOR = " · "
@@ -31,6 +32,8 @@ _GROUP_COLUMNS = ("framework", "model", "nodes", "servers", "world_size", "is_re
 _NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled", "image_set": "made-up images"}
 #: Parameters whose levels say nothing alone.
 _WITH_LABEL = ("cudnn_autotune", "fused_optimizer")
+#: Parameters whose default goes without saying where others have another level.
+_UNSAID_DEFAULTS = ("loss_scaling", "compiler", *_WITH_LABEL)
 #: What may distinguish the published lines of one table.
 _OF_PUBLISHED_LINES = (
     *("program", "mode", "servers", "batch_per_device", "precision"),
@@ -66,14 +69,31 @@ def all_series(dataset: Dataset) -> list[Series]:
     parts = [part for _, part in rows.groupby(factors, sort=False, dropna=False)] if factors else [rows]
     positions: dict[tuple[str, ...], int] = {}
     series = []
-    for part in parts:
+    for part, label in zip(parts, _series_labels([part.iloc[0] for part in parts], factors), strict=True):
         first = part.iloc[0]
-        levels = {factor: level_label(factor, first[factor]) for factor in factors}
-        label = SEPARATOR.join(levels.values())
-        levels.pop("model", None)
-        position = positions.setdefault(tuple(levels.values()), len(positions))
+        levels = tuple(level_label(factor, first[factor]) for factor in factors if factor != "model")
+        position = positions.setdefault(levels, len(positions))
         series.append(Series(label, position, part.sort_values("world_size", kind="stable")))
     return series
+
+
+def _series_labels(rows: Sequence[pd.Series], factors: Sequence[str]) -> list[str]:
+    """Return the labels of series, given a row of each, without the levels that go without saying.
+
+    Unless a label would then have nothing that distinguishes it: there all have all levels.
+    """
+    every, unusual = [], []
+    for row in rows:
+        levels = {factor: level_label(factor, row[factor]) for factor in factors}
+        every.append(list(levels.values()))
+        unusual.append([text for factor, text in levels.items() if not _goes_without_saying(factor, row[factor])])
+    shared = set.intersection(*map(set, unusual)) if unusual else set()
+    is_distinct = all(set(label) - shared for label in unusual)
+    return [SEPARATOR.join(label) for label in (unusual if is_distinct else every)]
+
+
+def _goes_without_saying(factor: str, level: Any) -> bool:
+    return factor in _UNSAID_DEFAULTS and level == PARAMETERS[factor].default
 
 
 def measured_rows(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 import pytest
 
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report.series import all_groups, level_label
+from dlperf_study.report.series import all_groups, all_series, level_label
 from tests.evidence_factory import Planned, configuration
 from tests.report.conftest import ALONE, write_titled
 
@@ -16,6 +16,24 @@ def groups_of(paths: StudyPaths, pairs: list[tuple[Parameters, Parameters]]) -> 
     """Return heading and labels of each group, from pairs of a configuration and its reference."""
     planned = [Planned(configuration(**own), ALONE, reference=configuration(**other)) for own, other in pairs]
     return [(group.label, list(group.rows["label"])) for group in all_groups(write_titled(paths, planned))]
+
+
+COMPILED = {"precision": "amp_bf16", "compiler": "torch_compile"}
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels"),
+    [
+        ([{}, {"precision": "tf32"}, COMPILED], ["fp32", "TF32", "amp bf16 · torch.compile"]),
+        ([{}, {"precision": "amp_bf16"}, COMPILED], ["fp32", "amp bf16", "amp bf16 · torch.compile"]),
+        ([{}, {"compiler": "torch_compile"}], ["not compiled", "torch.compile"]),
+    ],
+)
+def test_a_default_goes_without_saying_where_something_else_names_the_series(
+    paths: StudyPaths, levels: list[Parameters], labels: list[str]
+) -> None:
+    planned = [Planned(configuration(**named(), **changes), ALONE) for changes in levels]
+    assert [series.label for series in all_series(write_titled(paths, planned))] == labels
 
 
 def test_a_group_is_named_by_what_all_share_and_a_row_by_how_it_differs(paths: StudyPaths) -> None:

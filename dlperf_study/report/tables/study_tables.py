@@ -80,17 +80,23 @@ def measured(dataset: Dataset) -> Table:
     rates = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
     # Without the peak of the device no configuration has one.
     utilisation = ("mfu",) if dataset.configurations["mfu"].notna().any() else ()
-    columns = ("runs_completed", *rates, "baseline_throughput", "speedup", *_efficiency(dataset), *utilisation)
+    columns = ("runs_completed", *rates, *_ratios(dataset), *utilisation)
     notes = (*map(defined, (*rates, *utilisation)), *_indistinguishable(dataset))
     return table_of_configurations(dataset, "measured", "What was measured", columns, notes)
 
 
-def _efficiency(dataset: Dataset) -> tuple[str, ...]:
-    """Return the column of efficiencies, unless every baseline has as many devices: there each is the speedup."""
-    devices = dict(zip(dataset.configurations["identity"], dataset.configurations["world_size"], strict=True))
-    baselines = dataset.configurations["baseline_identity"].map(devices)
-    is_scaled = baselines.notna() & (baselines != dataset.configurations["world_size"])
-    return ("efficiency",) if is_scaled.any() else ()
+def _ratios(dataset: Dataset) -> tuple[str, ...]:
+    """Return the columns of ratios to the baseline that say something: none where each configuration is its own.
+
+    Where every baseline has as many devices, an efficiency is the speedup once more.
+    """
+    rows = dataset.configurations
+    has_another = rows["baseline_identity"].notna() & (rows["baseline_identity"] != rows["identity"])
+    if len(rows) > 1 and not has_another.any():
+        return ()
+    devices = dict(zip(rows["identity"], rows["world_size"], strict=True))
+    is_scaled = has_another & (rows["baseline_identity"].map(devices) != rows["world_size"])
+    return ("baseline_throughput", "speedup", *(("efficiency",) if is_scaled.any() else ()))
 
 
 def scaling(dataset: Dataset) -> Table:

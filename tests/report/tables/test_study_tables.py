@@ -247,6 +247,14 @@ def test_an_efficiency_is_shown_only_where_a_baseline_has_another_number_of_devi
     assert facts["Repeats"] == "1 run"
 
 
+def test_a_study_in_which_each_is_its_own_baseline_shows_no_speedup(paths: StudyPaths) -> None:
+    own = [configuration(batch_per_device=count) for count in (4, 8)]
+    dataset = write_titled(paths, [Planned(each, ALONE, baseline=each) for each in own])
+    headings = [heading.label for heading in tables.measured(dataset).headings]
+    assert COLUMNS["throughput"].label in headings
+    assert COLUMNS["speedup"].label not in headings
+
+
 def test_a_caption_names_what_of_the_training_is_not_the_default(paths: StudyPaths) -> None:
     unusual = {"gradient_compression": "fp16", "optimizer": "momentum", "memory_format": "nhwc", "image_size": 32}
     dataset = write_titled(paths, [Planned(configuration(**unusual), ALONE)])
