@@ -91,11 +91,11 @@ def _ratios(dataset: Dataset) -> tuple[str, ...]:
     Where every baseline has as many devices, an efficiency is the speedup once more.
     """
     rows = dataset.configurations
-    has_another = rows["baseline_identity"].notna() & (rows["baseline_identity"] != rows["identity"])
-    if len(rows) > 1 and not has_another.any():
+    differs = rows["baseline_identity"].notna() & (rows["baseline_identity"] != rows["identity"])
+    if len(rows) > 1 and not differs.any():
         return ()
     devices = dict(zip(rows["identity"], rows["world_size"], strict=True))
-    is_scaled = has_another & (rows["baseline_identity"].map(devices) != rows["world_size"])
+    is_scaled = differs & (rows["baseline_identity"].map(devices) != rows["world_size"])
     return ("baseline_throughput", "speedup", *(("efficiency",) if is_scaled.any() else ()))
 
 
