@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import RunError
-from dlperf_study.evidence import rank_log, run
+from dlperf_study.evidence import run
 from dlperf_study.execution.pending import PendingExecution, added_round, pending_of
 from dlperf_study.execution.repetitions import (
     ConfigurationRuns,
@@ -19,6 +19,7 @@ from dlperf_study.execution.repetitions import (
 from dlperf_study.execution.support import load_cluster
 from dlperf_study.plan.order import planned_executions
 from dlperf_study.plan.plan import Entry, Plan
+from dlperf_study.study import json_record
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.json_record import text_of
 from dlperf_study.study.turn import BY_HAND, Turn
@@ -73,7 +74,7 @@ def test_a_finished_study_reads_each_record_and_each_rank_log_once(plan: Plan, m
         reads[path.name] += 1
         return text_of(path)
 
-    for module in (run, rank_log):
+    for module in (run, json_record):
         monkeypatch.setattr(module, "text_of", counted_text)
     assert pending(plan) == []
     assert reads == {"run.json": 9, "rank-00000.jsonl": 9, "rank-00001.jsonl": 9}
