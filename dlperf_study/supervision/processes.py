@@ -113,16 +113,18 @@ def end_with_descendants(pids: Iterable[int]) -> list[str]:
 
 
 def end(processes: Iterable[psutil.Process]) -> list[str]:
-    """Kill processes and wait until they are dead; return ``pid: command`` of each.
+    """Kill processes and wait until they are dead; return ``pid: command`` of each that still was there.
 
     Kill and not terminate: nothing in them is worth waiting for, and a rank that hangs would ignore it.
     Dead and not reaped: in a container there may be no process that reaps.
     """
     processes = list(processes)
-    names = list(map(_name, processes))
+    names = []
     for process in processes:
         with suppress(psutil.NoSuchProcess):
+            name = _name(process)
             process.kill()
+            names.append(name)
     deadline = time.monotonic() + KILL_SECONDS
     while any(map(_is_alive, processes)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
@@ -142,9 +144,10 @@ def stopped_names(pid: int | None) -> list[str]:
 
 def _name(process: psutil.Process) -> str:
     try:
-        return f"{process.pid}: {' '.join(process.cmdline())[:120]}"
-    except psutil.Error:
-        return f"{process.pid}: already gone"
+        command = " ".join(process.cmdline())
+    except psutil.AccessDenied:
+        command = process.name()
+    return f"{process.pid}: {command[:120]}"
 
 
 def _variable(process: psutil.Process, variable: str) -> str | None:

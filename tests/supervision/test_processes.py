@@ -10,6 +10,7 @@ import pytest
 
 from dlperf_study.supervision.processes import (
     DRIVER_MARK,
+    end,
     end_survivors,
     ending_words,
     is_running,
@@ -64,3 +65,12 @@ def test_a_survivor_is_ended_when_another_process_has_the_id_of_its_owner() -> N
     with subprocess.Popen(["sleep", "60"], env={**os.environ, DRIVER_MARK: mark}) as survivor:
         assert f"{survivor.pid}: sleep 60" in end_survivors()
         assert survivor.wait(5) == -9
+
+
+def test_only_a_process_that_was_still_there_is_named_as_ended() -> None:
+    """Two drivers may find the same survivor; the one that comes too late has ended nothing."""
+    with subprocess.Popen(["sleep", "60"]) as sleeping, subprocess.Popen(["sleep", "61"]) as killed:
+        processes = [psutil.Process(each.pid) for each in (killed, sleeping)]
+        killed.kill()
+        killed.wait()
+        assert end(processes) == [f"{sleeping.pid}: sleep 60"]
