@@ -9,6 +9,8 @@ from dlperf_study.errors import LogError
 from dlperf_study.ingest.identity import Extras, LogMetadata, LogRun
 from dlperf_study.ingest.log_files import LogFile, stem
 from dlperf_study.logs.blocks import Blocks
+from dlperf_study.logs.documents import as_lines
+from dlperf_study.logs.event_files import is_event_file
 from dlperf_study.logs.format_detection import detect_formats, only_format
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.precision import canonical_precision
@@ -97,9 +99,12 @@ def parse_name(parts: Sequence[str]) -> NameMetadata | None:
 def parse_name_below(parts: Sequence[str]) -> tuple[int | None, str]:
     """Return repetition and printer of a log from its names below the folder of its configuration.
 
-    The repetition is the number at the end of the first name, unless that is a rank or a node.
+    The repetition is the number at the end of the first name, unless that is a rank or a node. TensorBoard ends its
+    names with a number of its own.
     """
     first, *lower = map(stem, parts)
+    if is_event_file(first):
+        return None, first
     name = _PRINTER.sub("", first)
     match = _NUMBER.search(name)
     repetition = int(match[0]) if match else None
@@ -160,7 +165,7 @@ def _format_name(file: LogFile) -> str:
     """Return the name of the format of a log; empty if it is not certain, so that a person must state it."""
     try:
         with file.source.open() as opened:
-            formats = next(filter(None, map(detect_formats, Blocks(opened))), [])
+            formats = next(filter(None, map(detect_formats, Blocks(as_lines(str(file.source), opened)))), [])
         return only_format(formats, str(file.source)).name
     except LogError:
         return ""

@@ -10,6 +10,7 @@ from io import BufferedIOBase
 from itertools import chain
 
 from dlperf_study.logs.blocks import LONGEST_LINE
+from dlperf_study.logs.event_files import event_rows, is_event_file
 
 #: What is before the JSON object of a row.
 JSON_ROW, CSV_ROW = "JSON row: ", "CSV row: "
@@ -20,7 +21,12 @@ _LONGEST_DOCUMENT = 1 << 28
 
 
 def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
-    """Return a log, its rows as lines if it is a table or a JSON document; ``name``: its path, which tells that."""
+    """Return a log, its rows as lines if it is a table, a JSON document or an event file.
+
+    ``name``: its path, which tells that, and which messages name.
+    """
+    if is_event_file(name):
+        return _Lines(event_rows(name, file))
     lower = name.lower().removesuffix(".gz")
     if lower.endswith(".csv"):
         return _Lines(_csv_rows(file))

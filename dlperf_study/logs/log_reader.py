@@ -54,7 +54,7 @@ def read_log(source: LogSource | Path, format_name: str = "") -> ParsedLog:
     source = source if isinstance(source, LogSource) else LogSource(source)
     reader = _LogReader(source, load(format_name) if format_name else None)
     with source.open() as file:
-        blocks = Blocks(as_lines(source.name, file))
+        blocks = Blocks(as_lines(str(source), file))
         for block in blocks:
             reader.add(block)
     return reader.parsed_log(blocks)
@@ -136,6 +136,8 @@ class _LogReader:
     def parsed_log(self, blocks: Blocks) -> ParsedLog:
         """Return all that was read; raises LogError if nothing was recognised."""
         records = self._records.end()
+        if self._first_block is None and blocks.damage:
+            raise LogError(f"{self._source}: its bytes end in an error before any line: {blocks.damage}")
         if self._format is None or self._first_block is None or not records.has_numbers:
             raise LogError(f"{self._source}: no line of training in {self._expected()}")
         records = self._completed(records, self._format)

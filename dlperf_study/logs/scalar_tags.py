@@ -1,0 +1,61 @@
+"""What the names of scalars mean that programs give to TensorBoard: each program chooses its own.
+
+Only names that say what is counted, or that usually mean one thing, are known. No other name is guessed.
+"""
+
+import re
+from collections.abc import Iterable
+
+from dlperf_study.errors import LogError
+from dlperf_study.logs.format import JOB_RATE, JOB_STEP, LOSS, UNITLESS_RATE
+
+#: By the end of a tag: the metric, and the factor that makes its unit.
+_MEANINGS = (
+    (re.compile("(?:samples|images|imgs|examples|sequences)_per_s(?:ec|econd)?"), JOB_RATE.name, 1.0),
+    (re.compile("throughput"), UNITLESS_RATE.name, 1.0),
+    (re.compile("(?:step|iteration)_(?:time|seconds|time_s(?:ec|econds)?)"), JOB_STEP.name, 1.0),
+    (re.compile("(?:step|iteration)_(?:time_)?ms"), JOB_STEP.name, 1e-3),
+    (re.compile("(?:train(?:ing)?_)?loss"), LOSS.name, 1.0),
+)
+#: A part of a tag that says that its number is not that of the whole job, or not of training.
+_OTHER = re.compile(r"(?:eval|val|valid|validation|test|dev|device|gpu|rank|worker)(?:[_\d].*)?")
+_KNOWN = "samples_per_sec, images_per_second, images/sec, throughput, step_time, step_time_ms"
+
+
+def meaning(tag: str) -> tuple[str, float] | None:
+    """Return the metric that a tag names and the factor that makes its unit; None if that is not known."""
+    name = re.sub("/s(ec|econd)?$", r"_per_s\1", tag.lower())
+    *folders, last = re.sub(r"[-. ]", "_", name).split("/")
+    if any(map(_OTHER.fullmatch, (*folders, last))):
+        return None
+    for pattern, metric, factor in _MEANINGS:
+        if pattern.fullmatch(last):
+            return metric, factor
+    return None
+
+
+class ScalarTags:
+    """The tags of one log."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, str] = {}
+
+    def add(self, tags: Iterable[str]) -> None:
+        """Add the tags of a row."""
+        for tag in tags:
+            if tag not in self._metrics:
+                known = meaning(tag)
+                self._metrics[tag] = known[0] if known else ""
+
+    def require_one_meaning_each(self, name: str) -> None:
+        """Raise LogError if no tag is a rate or the time of a step, or if two tags are the same metric."""
+        tags: dict[str, str] = {}
+        for tag, metric in self._metrics.items():
+            if metric and metric in tags:
+                both = f"the tags {tags[metric]} and {tag} are both {metric}"
+                raise LogError(f"{name}: {both}: which of them counts is not known")
+            tags[metric] = tag
+        if not tags.keys() & {JOB_RATE.name, UNITLESS_RATE.name, JOB_STEP.name}:
+            there_are = ", ".join(self._metrics) or "none"
+            reason = "no tag is known to be the rate of the job or the time of its steps"
+            raise LogError(f"{name}: {reason}; its tags: {there_are}; known are tags that end as in {_KNOWN}")

@@ -1,0 +1,119 @@
+"""Event files of TensorBoard: a real file of 40 steps, and what is left of it after damage."""
+
+import io
+import struct
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.errors import LogError
+from dlperf_study.logs.event_files import DamagedRecordError, _masked_checksum, event_rows
+from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.scalar_tags import meaning
+from tests.logs.small_logs import errors, write_and_read
+
+SAMPLE = Path(__file__).parent / "samples" / "today" / "tensorboard_constructed.out.tfevents.1795407924"
+CONTENT = SAMPLE.read_bytes()
+#: Where the second record of the sample begins, after the version of the format, and where the last.
+SECOND, LAST = 88, 4025
+NAME = "events.out.tfevents.1.host.2.0"
+
+
+def test_the_scalars_are_those_that_were_written() -> None:
+    rows = read_log(SAMPLE).series("throughput")
+    assert rows.step.tolist() == list(range(40))
+    assert rows.values["throughput"][:3].tolist() == [350.0, 350.84146, 350.9093]
+    assert rows.values["loss"][[0, 39]].tolist() == [7.0, 6.025]
+    assert rows.values["step_seconds"][0] == 0.36571428
+    assert 0.5 < rows.time_seconds[-1] - rows.time_seconds[0] < 2
+
+
+@pytest.mark.parametrize("missing", [1, 80, 95])
+def test_a_file_that_is_cut_is_truncated_at_a_byte(tmp_path: Path, missing: int) -> None:
+    log = write_and_read(tmp_path, NAME, CONTENT[:-missing])
+    assert f"truncated: its bytes end in an error (the record at byte {LAST} is cut) after line 39" in errors(log)
+
+
+@pytest.mark.parametrize("changed", [SECOND, SECOND + 9, SECOND + 40])
+def test_a_changed_byte_is_damage_at_a_byte(tmp_path: Path, changed: int) -> None:
+    content = bytearray(CONTENT)
+    content[changed] ^= 1
+    with pytest.raises(LogError, match=f"the record at byte {SECOND} is damaged: its checksum does not match"):
+        write_and_read(tmp_path, NAME, bytes(content))
+
+
+@pytest.mark.parametrize(("content", "reason"), [(b"", "is empty"), (CONTENT[:SECOND], "its tags: none")])
+def test_a_file_without_scalars_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    with pytest.raises(LogError, match=f"{NAME}: .*{reason}"):
+        write_and_read(tmp_path, NAME, content)
+
+
+def field(number: int, content: bytes) -> bytes:
+    """Return a field of bytes of a message of Protocol Buffers."""
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def record(event: bytes) -> bytes:
+    """Return an event as it is stored."""
+    length = struct.pack("<Q", len(event))
+    return b"".join(part + struct.pack("<I", _masked_checksum(part)) for part in (length, event))
+
+
+def scalar(tag: str, value: bytes) -> bytes:
+    """Return a stored event of step 7 with one scalar, of which the value is a whole field."""
+    summary = field(1, field(1, tag.encode()) + value)
+    return record(b"\x09" + struct.pack("<d", 1.5) + b"\x10\x07" + field(5, summary))
+
+
+SIMPLE = b"\x15" + struct.pack("<f", 0.1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        SIMPLE,
+        # Tensors of TensorFlow 2: of packed floats, of one float, and of raw bytes of a double.
+        field(8, b"\x08\x01" + field(5, struct.pack("<f", 0.1))),
+        field(8, b"\x08\x01\x2d" + struct.pack("<f", 0.1)),
+        field(8, b"\x08\x02" + field(4, struct.pack("<d", 0.1))),
+    ],
+)
+def test_a_scalar_is_a_number_or_a_tensor_of_one(value: bytes) -> None:
+    rows = list(event_rows(NAME, io.BytesIO(scalar("step_time", value))))
+    assert rows == [b'TensorBoard row: {"step": 7, "wall_time": 1.5, "values": {"step_time": 0.1}}\n']
+
+
+@pytest.mark.parametrize(
+    ("tags", "reason"),
+    [
+        (("tps", "loss"), "its tags: tps, loss; known are tags that end as in samples_per_sec"),
+        (("a/step_time", "b/step_time"), "a/step_time and b/step_time are both step_seconds"),
+    ],
+)
+def test_tags_that_do_not_tell_the_rate_are_refused_by_name(tags: tuple[str, ...], reason: str) -> None:
+    content = b"".join(scalar(tag, SIMPLE) for tag in tags)
+    with pytest.raises(LogError, match=reason):
+        list(event_rows(NAME, io.BytesIO(content)))
+
+
+def test_a_record_that_is_no_event_is_damage() -> None:
+    with pytest.raises(DamagedRecordError, match="the record at byte 0 is no event of TensorBoard"):
+        list(event_rows(NAME, io.BytesIO(record(b"\x0f"))))
+
+
+@pytest.mark.parametrize(
+    ("tag", "known"),
+    [
+        ("train/samples_per_second", ("throughput", 1.0)),
+        ("images/sec", ("throughput", 1.0)),
+        ("perf/step_time_ms", ("step_seconds", 1e-3)),
+        ("iteration-time", ("step_seconds", 1.0)),
+        ("throughput", ("train_throughput", 1.0)),
+        ("throughput/device/samples_per_sec", None),
+        ("eval/samples_per_second", None),
+        ("samples_per_second_per_gpu", None),
+        ("tokens_per_sec", None),
+    ],
+)
+def test_a_tag_means_only_what_it_says(tag: str, known: tuple[str, float] | None) -> None:
+    assert meaning(tag) == known
