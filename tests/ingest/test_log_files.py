@@ -10,7 +10,7 @@ import pytest
 from dlperf_study.errors import LogError
 from dlperf_study.ingest.identification import describe, identify_logs
 from dlperf_study.ingest.log_files import find_log_files
-from tests.ingest.conftest import Ingest, WriteLog, reason
+from tests.ingest.conftest import SAMPLES, Ingest, WriteLog, declare, reason
 
 NOBODY = 65534
 
@@ -50,3 +50,15 @@ def test_a_name_that_is_not_text_is_shown_by_its_bytes(folder: Path, ingested: I
 def test_a_folder_that_cannot_be_listed_is_an_error(half_closed: Path) -> None:
     with pytest.raises(LogError, match="2n8g: can't be listed and may contain logs: Permission denied"):
         find_log_files(half_closed)
+
+
+def test_event_files_are_logs_and_their_last_number_is_no_repetition(folder: Path, ingested: Ingest) -> None:
+    content = (SAMPLES / "today" / "tensorboard_constructed.out.tfevents.1795407924").read_bytes()
+    for batch, damaged in ((128, content), (64, content[:-1]), (32, b"")):
+        declare(folder / str(batch), batch_per_device=batch)
+        (folder / str(batch) / "events.out.tfevents.1.host.2.7").write_bytes(damaged)
+    runs = ingested().runs.set_index("batch_per_device")
+    assert set(runs["repetition"]) == {1}
+    assert runs.loc[128, "throughput"] == pytest.approx(350, rel=0.002)
+    assert "the record at byte 4025 is cut" in runs.loc[64, "reason"]
+    assert "events.out.tfevents.1.host.2.7: is empty" in runs.loc[32, "reason"]
