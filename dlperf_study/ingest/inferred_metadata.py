@@ -99,12 +99,10 @@ def parse_name(parts: Sequence[str]) -> NameMetadata | None:
 def parse_name_below(parts: Sequence[str]) -> tuple[int | None, str]:
     """Return repetition and printer of a log from its names below the folder of its configuration.
 
-    The repetition is the number at the end of the first name, unless that is a rank or a node. TensorBoard ends its
-    names with a number of its own.
+    The repetition is the number at the end of the first name, unless that is a rank or a node. What TensorBoard names
+    tells neither: a process that starts again writes one more file, with a number of its own at the end.
     """
-    first, *lower = map(stem, parts)
-    if is_event_file(first):
-        return None, first
+    first, *lower = ("" if is_event_file(part) else stem(part) for part in parts)
     name = _PRINTER.sub("", first)
     match = _NUMBER.search(name)
     repetition = int(match[0]) if match else None

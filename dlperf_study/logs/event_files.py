@@ -109,7 +109,8 @@ def _checksum_table() -> tuple[int, ...]:
 
 def _event(data: bytes) -> tuple[int, float, dict[str, float]]:
     """Return the step of an event, its Unix time in seconds, and its scalars by tag."""
-    step, wall_time, values = 0, float("nan"), {}
+    values: dict[str, float] = {}
+    step, wall_time = 0, float("nan")
     for field, value in _fields(data):
         if field == 1 and isinstance(value, float):
             wall_time = value

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlperf_study.errors import LogError
+from dlperf_study.errors import IdentityError, LogError
 from dlperf_study.ingest.identification import describe, identify_logs
 from dlperf_study.ingest.log_files import find_log_files
 from tests.ingest.conftest import SAMPLES, Ingest, WriteLog, declare, reason
@@ -62,3 +62,13 @@ def test_event_files_are_logs_and_their_last_number_is_no_repetition(folder: Pat
     assert runs.loc[128, "throughput"] == pytest.approx(350, rel=0.002)
     assert "the record at byte 4025 is cut" in runs.loc[64, "reason"]
     assert "events.out.tfevents.1.host.2.7: is empty" in runs.loc[32, "reason"]
+
+
+def test_event_files_of_one_folder_are_no_ranks(folder: Path, ingested: Ingest) -> None:
+    declare(folder, devices_per_node=2)
+    for name in ("events.out.tfevents.1.host.2.0", "events.out.tfevents.9.host.3.1"):
+        (folder / name).write_bytes(
+            (SAMPLES / "today" / "tensorboard_constructed.out.tfevents.1795407924").read_bytes()
+        )
+    with pytest.raises(IdentityError, match=r"repetition 1 appears 2 times: .*1.host.2.0, .*9.host.3.1"):
+        ingested()
