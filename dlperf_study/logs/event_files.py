@@ -125,31 +125,31 @@ def _scalars(summary: bytes) -> dict[str, float]:
     """Return the scalars of a summary by tag; images, histograms and texts are left out."""
     scalars = {}
     for _, content in _fields(summary):
-        tag, number = "", None
+        tag, scalar = "", None
         for field, value in _fields(content) if isinstance(content, bytes) else ():
             if field == 1 and isinstance(value, bytes):
                 tag = value.decode(errors="replace")
             elif field == 2 and isinstance(value, float):
-                number = value
+                scalar = value
             elif field == 8 and isinstance(value, bytes):
-                number = _only_number(value)
-        if number is not None:
-            scalars[tag] = number
+                scalar = _only_number(value)
+        if scalar is not None:
+            scalars[tag] = scalar
     return scalars
 
 
 def _only_number(tensor: bytes) -> float | None:
     """Return the number in a tensor of one floating-point number; None of any other tensor."""
-    numbers: list[float] = []
+    elements: list[float] = []
     content_type = ""
     for field, value in _fields(tensor):
         if field == _DTYPE and isinstance(value, int):
             content_type = _CONTENT_TYPES.get(value, "")
         elif field in _PACKED and isinstance(value, float):
-            numbers.append(value)
+            elements.append(value)
         elif isinstance(value, bytes) and (field in _PACKED or (field == _CONTENT and content_type)):
-            numbers += map(_shortest, np.frombuffer(value, _PACKED.get(field, content_type)))
-    return numbers[0] if len(numbers) == 1 else None
+            elements += map(_shortest, np.frombuffer(value, _PACKED.get(field, content_type)))
+    return elements[0] if len(elements) == 1 else None
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
@@ -168,8 +168,8 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
             yield key >> 3, message[position : position + length]
             position += length
         elif kind in _FIXED:
-            [number] = struct.unpack_from(_FIXED[kind], message, position)
-            yield key >> 3, _shortest(np.float32(number)) if kind == 5 else number
+            [fixed] = struct.unpack_from(_FIXED[kind], message, position)
+            yield key >> 3, _shortest(np.float32(fixed)) if kind == 5 else fixed
             position += struct.calcsize(_FIXED[kind])
         else:
             raise ValueError(f"unknown wire type {kind}")

@@ -44,8 +44,8 @@ class ScalarTags:
         """Add the tags of a row."""
         for tag in tags:
             if tag not in self._metrics:
-                known = meaning(tag)
-                self._metrics[tag] = known[0] if known else ""
+                metric_and_factor = meaning(tag)
+                self._metrics[tag] = metric_and_factor[0] if metric_and_factor else ""
 
     def require_one_meaning_each(self, name: str) -> None:
         """Raise LogError if no tag is a rate or the time of a step, or if two tags are the same metric."""
