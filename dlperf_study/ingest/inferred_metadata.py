@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from dlperf_study.errors import LogError
 from dlperf_study.ingest.identity import Extras, LogMetadata, LogRun
 from dlperf_study.ingest.log_files import LogFile, stem
+from dlperf_study.ingest.tracker_files import names_by_people
 from dlperf_study.logs.blocks import Blocks
 from dlperf_study.logs.documents import as_lines
-from dlperf_study.logs.event_files import is_event_file
 from dlperf_study.logs.format_detection import detect_formats, only_format
 from dlperf_study.study.parameter import Scalar
 from dlperf_study.study.precision import canonical_precision
@@ -99,10 +99,9 @@ def parse_name(parts: Sequence[str]) -> NameMetadata | None:
 def parse_name_below(parts: Sequence[str]) -> tuple[int | None, str]:
     """Return repetition and printer of a log from its names below the folder of its configuration.
 
-    The repetition is the number at the end of the first name, unless that is a rank or a node. What TensorBoard names
-    tells neither: a process that starts again writes one more file, with a number of its own at the end.
+    The repetition is the number at the end of the first name, unless that is a rank or a node.
     """
-    first, *lower = ("" if is_event_file(part) else stem(part) for part in parts)
+    first, *lower = map(stem, names_by_people(parts) or ("",))
     name = _PRINTER.sub("", first)
     match = _NUMBER.search(name)
     repetition = int(match[0]) if match else None

@@ -22,7 +22,7 @@ from dlperf_study.ingest.identity import LogMetadata, LogRun
 from dlperf_study.ingest.rates import Rates, rates_of, why_not_counted
 from dlperf_study.logs.blocks import why_no_text
 from dlperf_study.logs.completeness import ALLOWED_STEPS_APART, ranks_seen, silent_ranks, truncated_ranks
-from dlperf_study.logs.event_files import is_event_file
+from dlperf_study.logs.documents import is_tracker_file
 from dlperf_study.logs.log_reader import read_log
 from dlperf_study.logs.log_source import LogSource
 from dlperf_study.logs.parsed_log import ParsedLog
@@ -130,7 +130,7 @@ def _read_logs(task: RunToRead) -> tuple[list[ParsedLog], list[str]]:
         try:
             logs.append(read_log(source, task.metadata.extras.format))
         except LogError as error:
-            reason = "" if is_event_file(source.name) else why_no_text(source)
+            reason = "" if is_tracker_file(source.name) else why_no_text(source)
             unreadable.append(f"{source}: {reason}" if reason else str(error))
     return logs, unreadable
 

@@ -11,6 +11,7 @@ from itertools import chain
 
 from dlperf_study.logs.blocks import LONGEST_LINE
 from dlperf_study.logs.event_files import event_rows, is_event_file
+from dlperf_study.logs.wandb_files import history_rows, is_wandb_file
 
 #: What is before the JSON object of a row.
 JSON_ROW, CSV_ROW = "JSON row: ", "CSV row: "
@@ -20,13 +21,20 @@ _ROWS = "log_history"
 _LONGEST_DOCUMENT = 1 << 28
 
 
+def is_tracker_file(name: str) -> bool:
+    """Return whether a name is that of a file in which a tracker of experiments keeps a run: it is no text."""
+    return is_event_file(name) or is_wandb_file(name)
+
+
 def as_lines(name: str, file: BufferedIOBase) -> BufferedIOBase:
-    """Return a log, its rows as lines if it is a table, a JSON document or an event file.
+    """Return a log, its rows as lines if it is a table, a JSON document or the file of a tracker.
 
     ``name``: its path, which tells that, and which messages name.
     """
     if is_event_file(name):
         return _Lines(event_rows(name, file))
+    if is_wandb_file(name):
+        return _Lines(history_rows(name, file))
     lower = name.lower().removesuffix(".gz")
     if lower.endswith(".csv"):
         return _Lines(_csv_rows(file))

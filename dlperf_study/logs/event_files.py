@@ -4,37 +4,29 @@ A file is a series of records: the length of the data (8 bytes, little-endian), 
 data are a message ``Event`` of Protocol Buffers, of which only time, step and scalars are read.
 """
 
-import json
 import struct
 from collections.abc import Iterator
 from functools import cache
 from io import BufferedIOBase
 from pathlib import PurePath
-from typing import Any
 
 import numpy as np
 
 from dlperf_study.errors import LogError
-from dlperf_study.logs.scalar_tags import ScalarTags
+from dlperf_study.logs.protobuf import DamagedRecordError, fields, shortest
+from dlperf_study.logs.scalar_rows import Scalars, scalar_rows
 
-#: What is before the JSON object of an event: its ``step``, its ``wall_time`` in seconds, and ``values`` by tag.
+#: What is before the scalars of an event.
 EVENT_ROW = "TensorBoard row: "
 _FILE_NAME = ".tfevents."
 _HEADER_BYTES, _CHECKSUM_BYTES = 12, 4
 #: The polynomial of CRC-32C with its bits reversed, and what masks a checksum of stored data.
 _POLYNOMIAL, _MASK = 0x82F63B78, 0xA282EAD8
-#: Wire types of Protocol Buffers; the struct format of those of fixed size.
-_VARINT, _BYTES = 0, 2
-_FIXED = {1: "<d", 5: "<f"}
 #: Fields of a TensorProto that contain numbers, and the format of one of them.
 _DTYPE, _CONTENT, _FLOATS, _DOUBLES = 1, 4, 5, 6
 _PACKED = {_FLOATS: "<f4", _DOUBLES: "<f8"}
 #: Values of ``dtype``: float and double.
 _CONTENT_TYPES = {1: "<f4", 2: "<f8"}
-
-
-class DamagedRecordError(OSError):
-    """A record that is cut or changed; the message names its first byte."""
 
 
 def is_event_file(name: str) -> bool:
@@ -50,20 +42,18 @@ def event_rows(name: str, file: BufferedIOBase) -> Iterator[bytes]:
         LogError: the file is empty, or it is not known which of its tags is a rate or the time of a step.
 
     """
-    tags, is_empty = ScalarTags(), True
+    return scalar_rows(name, EVENT_ROW, _events(name, file))
+
+
+def _events(name: str, file: BufferedIOBase) -> Iterator[Scalars]:
+    offset = -1
     for offset, data in _records(file):
-        is_empty = False
         try:
-            step, wall_time, values = _event(data)
+            yield _event(data)
         except (ValueError, IndexError, struct.error) as error:
             raise DamagedRecordError(f"the record at byte {offset} is no event of TensorBoard") from error
-        if values:
-            tags.add(values)
-            row = {"step": step, "wall_time": wall_time, "values": values}
-            yield f"{EVENT_ROW}{json.dumps(row)}\n".encode()
-    if is_empty:
+    if offset < 0:
         raise LogError(f"{name}: is empty")
-    tags.require_one_meaning_each(name)
 
 
 def _records(file: BufferedIOBase) -> Iterator[tuple[int, bytes]]:
@@ -107,26 +97,26 @@ def _checksum_table() -> tuple[int, ...]:
     return tuple(table)
 
 
-def _event(data: bytes) -> tuple[int, float, dict[str, float]]:
-    """Return the step of an event, its Unix time in seconds, and its scalars by tag."""
+def _event(data: bytes) -> Scalars:
+    """Return the scalars of an event."""
     values: dict[str, float] = {}
     step, wall_time = 0, float("nan")
-    for field, value in _fields(data):
+    for field, value in fields(data):
         if field == 1 and isinstance(value, float):
             wall_time = value
         elif field == 2 and isinstance(value, int):
             step = value
         elif field == 5 and isinstance(value, bytes):
             values |= _scalars(value)
-    return step, wall_time, values
+    return Scalars(step, wall_time, values)
 
 
 def _scalars(summary: bytes) -> dict[str, float]:
     """Return the scalars of a summary by tag; images, histograms and texts are left out."""
     scalars = {}
-    for _, content in _fields(summary):
+    for _, content in fields(summary):
         tag, scalar = "", None
-        for field, value in _fields(content) if isinstance(content, bytes) else ():
+        for field, value in fields(content) if isinstance(content, bytes) else ():
             if field == 1 and isinstance(value, bytes):
                 tag = value.decode(errors="replace")
             elif field == 2 and isinstance(value, float):
@@ -142,50 +132,11 @@ def _only_number(tensor: bytes) -> float | None:
     """Return the number in a tensor of one floating-point number; None of any other tensor."""
     elements: list[float] = []
     content_type = ""
-    for field, value in _fields(tensor):
+    for field, value in fields(tensor):
         if field == _DTYPE and isinstance(value, int):
             content_type = _CONTENT_TYPES.get(value, "")
         elif field in _PACKED and isinstance(value, float):
             elements.append(value)
         elif isinstance(value, bytes) and (field in _PACKED or (field == _CONTENT and content_type)):
-            elements += map(_shortest, np.frombuffer(value, _PACKED.get(field, content_type)))
+            elements += map(shortest, np.frombuffer(value, _PACKED.get(field, content_type)))
     return elements[0] if len(elements) == 1 else None
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
-    """Yield number and value of each field of a message; raises ValueError, IndexError, struct.error if damaged."""
-    position = 0
-    while position < len(message):
-        key, position = _varint(message, position)
-        kind = key & 7
-        if kind == _VARINT:
-            value, position = _varint(message, position)
-            yield key >> 3, value
-        elif kind == _BYTES:
-            length, position = _varint(message, position)
-            if position + length > len(message):
-                raise ValueError("a field is longer than its message")
-            yield key >> 3, message[position : position + length]
-            position += length
-        elif kind in _FIXED:
-            [fixed] = struct.unpack_from(_FIXED[kind], message, position)
-            yield key >> 3, _shortest(np.float32(fixed)) if kind == 5 else fixed
-            position += struct.calcsize(_FIXED[kind])
-        else:
-            raise ValueError(f"unknown wire type {kind}")
-
-
-def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """Return an integer and the position after it."""
-    value = shift = 0
-    while True:
-        byte = message[position]
-        value |= (byte & 0x7F) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 0x80:
-            return value, position
-
-
-def _shortest(number: np.floating[Any]) -> float:
-    """Return the number with the fewest digits that is this one in its own precision: 0.1 and not 0.10000000149."""
-    return float(str(number))

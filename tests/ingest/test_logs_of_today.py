@@ -69,6 +69,7 @@ RATES = {
     "paddleclas_2_6_constructed.log": ((1, 8, 256), 2048 / 0.785, 0.01, "s of one process"),
     # Written as 350 + sin(step).
     "tensorboard_constructed.out.tfevents.1795407924": ((1, 1, 128), 350.0, 0.002, "samples/s of the job"),
+    "wandb_constructed.wandb": ((1, 1, 128), 350.0, 0.002, "samples/s of the job"),
     "timm_constructed.log": ((1, 8, 128), 4000.0, 1e-9, "samples/s of the job" + EPOCH_MEAN),
     "timm_real.log": ((1, 1, 128), 69.89, 1e-9, "samples/s of the job" + EPOCH_MEAN),
     # "steady 6,633 tps per rank", 4096 tokens per sample on 24 ranks.

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from dlperf_study.errors import LogError
-from dlperf_study.logs.event_files import DamagedRecordError, _masked_checksum, event_rows
+from dlperf_study.logs.event_files import _masked_checksum, event_rows
 from dlperf_study.logs.log_reader import read_log
-from dlperf_study.logs.scalar_tags import meaning
+from dlperf_study.logs.protobuf import DamagedRecordError
+from dlperf_study.logs.scalar_rows import meaning
 from tests.logs.small_logs import errors, write_and_read
 
 SAMPLE = Path(__file__).parent / "samples" / "today" / "tensorboard_constructed.out.tfevents.1795407924"

@@ -1,10 +1,13 @@
-"""What the names of scalars mean that programs give to TensorBoard: each program chooses its own.
+"""Scalars that a program gave to a tracker of experiments, as lines, and what their names mean.
 
-Only names that say what is counted, or that usually mean one thing, are known. No other name is guessed.
+Each program chooses its own names. Only those that say what is counted, or that usually mean one thing, are known. No
+other name is guessed.
 """
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 
 from dlperf_study.errors import LogError
 from dlperf_study.logs.format import JOB_RATE, JOB_STEP, LOSS, UNITLESS_RATE
@@ -22,6 +25,30 @@ _OTHER = re.compile(r"(?:eval|val|valid|validation|test|dev|device|gpu|rank|work
 _KNOWN = "samples_per_sec, images_per_second, images/sec, throughput, step_time, step_time_ms"
 
 
+@dataclass(frozen=True)
+class Scalars:
+    """What was recorded at once: ``wall_time`` is the Unix time in seconds; ``values``: by tag."""
+
+    step: int
+    wall_time: float
+    values: dict[str, float]
+
+
+def scalar_rows(name: str, marker: str, records: Iterable[Scalars]) -> Iterator[bytes]:
+    """Yield a line per record that has scalars: a JSON object after ``marker``.
+
+    Raises:
+        LogError: it is not known which of the tags is a rate or the time of a step.
+
+    """
+    tags = _Tags()
+    for scalars in records:
+        if scalars.values:
+            tags.add(scalars.values)
+            yield f"{marker}{json.dumps(asdict(scalars))}\n".encode()
+    tags.require_one_meaning_each(name)
+
+
 def meaning(tag: str) -> tuple[str, float] | None:
     """Return the metric that a tag names and the factor that makes its unit; None if that is not known."""
     name = re.sub("/s(ec|econd)?$", r"_per_s\1", tag.lower())
@@ -34,7 +61,7 @@ def meaning(tag: str) -> tuple[str, float] | None:
     return None
 
 
-class ScalarTags:
+class _Tags:
     """The tags of one log."""
 
     def __init__(self) -> None:

@@ -1,0 +1,75 @@
+"""The files of trackers of experiments: which of them are one log, which are none, which names a tracker made up."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from dlperf_study.ingest.log_files import CONFIGURATION_FILE, LogFile
+from dlperf_study.logs.event_files import is_event_file
+from dlperf_study.logs.mlflow_runs import META_FILE, METRICS_FOLDER, MlflowRun
+from dlperf_study.logs.wandb_files import is_wandb_file
+
+#: The names on a path, from the given folder down.
+Names = tuple[str, ...]
+#: The names by which MLflow knows runs.
+_MLFLOW_RUN = re.compile("[0-9a-f]{32}")
+#: What Weights & Biases logs of itself, above the folders of its runs.
+_WANDB_OWN_LOG = re.compile(r"debug[\w-]*\.log")
+
+
+def with_runs_of_trackers(files: Sequence[LogFile]) -> list[LogFile]:
+    """Return files that may be logs, in their order: a run of MLflow as one, without what trackers keep for themselves.
+
+    TensorBoard and Weights & Biases keep a run in one file.
+    """
+    runs = _mlflow_runs(files)
+    wandb_folders = {file.parts[:-1] for file in files if is_wandb_file(file.name)}
+    logs = []
+    for file in files:
+        if file.name == META_FILE and file.parts[:-1] in runs:
+            logs.append(runs[file.parts[:-1]])
+        elif not _is_for_itself(file, runs, wandb_folders):
+            logs.append(file)
+    return logs
+
+
+def _is_for_itself(file: LogFile, mlflow_folders: Iterable[Names], wandb_folders: Iterable[Names]) -> bool:
+    """Return whether a tracker keeps a file for itself, in the folder of a run or of its experiment."""
+    if file.name == CONFIGURATION_FILE or is_wandb_file(file.name):
+        return False
+    folder = file.parts[:-1]
+    if any(file.parts[: len(run)] == run for run in (*mlflow_folders, *wandb_folders)):
+        return True
+    if file.name == META_FILE:
+        return any(folder == run[:-1] for run in mlflow_folders)
+    return bool(_WANDB_OWN_LOG.fullmatch(file.name)) and any(folder == run[:-1] for run in wandb_folders)
+
+
+def names_by_people(parts: Sequence[str]) -> Sequence[str]:
+    """Return the names in a path that no tracker made up; what it did tells neither a repetition nor a rank."""
+    *folders, name = parts
+    if is_event_file(name):
+        return folders
+    if is_wandb_file(name):
+        return folders[:-1]
+    if name == METRICS_FOLDER and folders and _MLFLOW_RUN.fullmatch(folders[-1]):
+        return folders[:-2]
+    return parts
+
+
+def _mlflow_runs(files: Sequence[LogFile]) -> dict[Names, LogFile]:
+    """Return the runs of MLflow by their folders."""
+    meta_files = {file.parts[:-1]: file for file in files if file.name == META_FILE}
+    metrics: dict[Names, list[LogFile]] = defaultdict(list)
+    for file in files:
+        for index, name in enumerate(file.parts):
+            if name == METRICS_FOLDER and file.parts[:index] in meta_files:
+                metrics[file.parts[:index]].append(file)
+    return {folder: _mlflow_run(meta_files[folder], members) for folder, members in metrics.items()}
+
+
+def _mlflow_run(meta_file: LogFile, metrics: Sequence[LogFile]) -> LogFile:
+    source, parts = meta_file.source, (*meta_file.parts[:-1], METRICS_FOLDER)
+    named = [("/".join(metric.parts[len(parts) :]), metric.source) for metric in metrics]
+    run = MlflowRun(source.path, source.member, "/".join(parts[1:]) or parts[0], metrics=tuple(named))
+    return LogFile(run, parts, sum(metric.bytes for metric in metrics))

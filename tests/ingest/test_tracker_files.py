@@ -1,0 +1,99 @@
+"""Folders as trackers of experiments leave them: a run is one log, and nothing that a tracker made up is a fact."""
+
+import math
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.errors import IdentityError
+from dlperf_study.ingest.identification import identify_logs
+from dlperf_study.ingest.tracker_files import names_by_people
+from tests.ingest.conftest import SAMPLES, Ingest, declare
+
+#: MLflow's names of an experiment and of runs; the last ends in what could be the number of a repetition.
+EXPERIMENT, FIRST, SECOND = "387317719080420083", "6e9fbf7d8d964eae8de3201ab497532f", "6e9fbf7d8d964eae8de3201ab4975327"
+
+
+def write_mlflow_run(folder: Path, status: int = 3) -> None:
+    """Write a run of 40 steps of about 350 samples/s, as MLflow 3 stores it."""
+    (folder / "metrics" / "throughput").mkdir(parents=True)
+    for other in ("params/batch", "tags/mlflow.runName", "artifacts/model.log"):
+        (folder / other).parent.mkdir()
+        (folder / other).write_text("masked-lark-877")
+    (folder / "meta.yaml").write_text(f"lifecycle_stage: active\nrun_id: {folder.name}\nstatus: {status}\n")
+    lines = [f"{1795407925000 + 365 * step} {350 + math.sin(step)} {step}\n" for step in range(40)]
+    (folder / "metrics" / "throughput" / "samples_per_sec").write_text("".join(lines))
+    (folder / "metrics" / "loss").write_text(lines[0])
+
+
+@pytest.fixture
+def mlruns(folder: Path) -> Path:
+    experiment = folder / "mlruns" / EXPERIMENT
+    write_mlflow_run(experiment / FIRST)
+    (experiment / "meta.yaml").write_text(f"experiment_id: '{EXPERIMENT}'\nname: resnet50\n")
+    return experiment
+
+
+def test_a_run_of_mlflow_is_one_log(folder: Path, mlruns: Path, ingested: Ingest) -> None:
+    declare(folder)
+    dataset = ingested()
+    [run] = dataset.runs.itertuples()
+    assert (run.repetition, run.outcome) == (1, "completed")
+    assert run.throughput == pytest.approx(350, rel=0.002)
+    assert not dataset.diagnostics["message"].str.contains("of no run").any()
+
+
+def test_a_run_of_mlflow_in_an_archive_is_the_same(folder: Path, mlruns: Path, tmp_path: Path) -> None:
+    declare(folder)
+    archive = tmp_path / "store.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for path in sorted(folder.rglob("*")):
+            packed.write(path, path.relative_to(folder))
+    [metadata] = identify_logs(archive, accept=True).identity.configurations
+    assert metadata.logs == [f"mlruns/{EXPERIMENT}/{FIRST}/metrics"]
+
+
+def test_a_run_that_failed_in_mlflow_is_refused(folder: Path, mlruns: Path, ingested: Ingest) -> None:
+    shutil.rmtree(mlruns / FIRST)
+    write_mlflow_run(mlruns / SECOND, status=4)
+    declare(mlruns / SECOND)
+    [run] = ingested().runs.itertuples()
+    assert run.repetition == 1
+    assert f"{EXPERIMENT}/{SECOND}/metrics: the run is not FINISHED and active in MLflow, but FAILED" in run.reason
+
+
+def test_two_runs_of_one_configuration_need_a_person(folder: Path, mlruns: Path, ingested: Ingest) -> None:
+    write_mlflow_run(mlruns / SECOND)
+    declare(folder, devices_per_node=2)
+    with pytest.raises(IdentityError, match=f"repetition 1 appears 2 times: .*{FIRST}.*, .*{SECOND}"):
+        ingested()
+
+
+def test_a_run_of_weights_and_biases_is_one_log(folder: Path, ingested: Ingest) -> None:
+    name = "offline-run-20261123_042524-z3ouoy25"
+    run_folder = folder / "wandb" / name
+    for other in ("files/requirements.txt", "logs/debug-core.log", "../debug.log", "../debug-internal.log"):
+        (run_folder / other).parent.mkdir(parents=True, exist_ok=True)
+        (run_folder / other).write_text("2026-11-23 04:25:24 INFO main\n")
+    shutil.copy(SAMPLES / "today" / "wandb_constructed.wandb", run_folder / "run-z3ouoy25.wandb")
+    (folder / "wandb" / "latest-run").symlink_to(name)
+    declare(folder)
+    [run] = ingested().runs.itertuples()
+    assert (run.repetition, run.outcome) == (1, "completed")
+    assert run.throughput == pytest.approx(350, rel=0.002)
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        (f"run_2/mlruns/{EXPERIMENT}/{FIRST}/metrics", "run_2/mlruns"),
+        ("run_2/wandb/run-20261123_042524-z3ouoy25/run-z3ouoy25.wandb", "run_2/wandb"),
+        ("run_2/events.out.tfevents.1795407924.host.10034.0", "run_2"),
+        ("metrics", "metrics"),
+        ("run_2/metrics", "run_2/metrics"),
+    ],
+)
+def test_names_by_people_are_kept(path: str, names: str) -> None:
+    assert "/".join(names_by_people(path.split("/"))) == names
