@@ -29,6 +29,10 @@ _LAST_LINE = "a running mean: the last line covers all before it, including the 
 _EPOCH_LINE = "a running mean of each epoch: the last line of the last epoch counts, of epochs with these rates: "
 #: A shorter part of the longest epoch is not its mean.
 _SHORTEST_EPOCH, _SHOWN_EPOCHS = 0.25, 20
+#: From fewer means no rate of their later half is worked out.
+_FEWEST_MEANS = 4
+#: The relative difference of that rate up to which a mean is a steady rate.
+_STEADY_MEAN = 0.02
 #: Whether a running mean is steady can't be told, however many lines there are.
 _ONE_LINE = Steadiness(Answer.CANT_TELL, float("nan"), None)
 
@@ -81,6 +85,27 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
         fixed=fixed_window(step, rate, *fixed_steps),
         fixed_steps=fixed_steps,
     )
+
+
+def mean_since_start(series: JobSeries, rates: Rates) -> str:
+    """Return what may be wrong with a rate that is a mean since the start; empty if it is no such mean.
+
+    The mean over an epoch after the first is without the start-up. The rate of the later half of the lines is
+    (n₂ − n₁) / (n₂ / r₂ − n₁ / r₁), of the means r at the steps n; if that is the mean, it is steady.
+    """
+    metric = series.metric
+    if not metric.cumulative or (metric.restarts_each_epoch and np.unique(series.epoch).size > 1):
+        return ""
+    message = "the rate is a mean since the start, which includes the start-up unless the program leaves it out"
+    if metric.restarts_each_epoch or rates.step.size < _FEWEST_MEANS:
+        return message
+    ends = [rates.step.size // 2, -1]
+    (first, last), means = rates.step[ends], rates.rate[ends]
+    seconds = last / means[1] - first / means[0]
+    later = (last - first) / seconds if seconds > 0 else float("nan")
+    if abs(later / means[1] - 1) <= _STEADY_MEAN:
+        return ""
+    return f"{message}: {means[1]:.4g} samples/s by the last line, about {later:.3g} from step {first} to {last}"
 
 
 def why_not_counted(series: JobSeries, rates: Rates) -> Iterator[str]:

@@ -19,7 +19,7 @@ from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import LogError
 from dlperf_study.ingest.contradictions import contradictions, unstated_data, untrained
 from dlperf_study.ingest.identity import LogMetadata, LogRun
-from dlperf_study.ingest.rates import Rates, rates_of, why_not_counted
+from dlperf_study.ingest.rates import Rates, mean_since_start, rates_of, why_not_counted
 from dlperf_study.logs.blocks import why_no_text
 from dlperf_study.logs.completeness import ALLOWED_STEPS_APART, ranks_seen, silent_ranks, truncated_ranks
 from dlperf_study.logs.documents import is_tracker_file
@@ -145,6 +145,8 @@ def _job_rates(task: RunToRead, logs: Sequence[ParsedLog]) -> tuple[Rates | None
         rates = rates_of(logs, series, task.metadata.extras, job.batch_per_device * job.world_size)
     except LogError as error:
         return None, diagnostics, [str(error)]
+    if reason := mean_since_start(series, rates):
+        diagnostics += (Diagnostic("logs", reason),)
     return rates, diagnostics, list(why_not_counted(series, rates))
 
 

@@ -362,3 +362,30 @@ def test_logs_of_a_different_folder_replace_no_study_of_the_same_name(
     refuse_others(paths, folder)
     with pytest.raises(IdentityError, match=r"was ingested from .*, not from .*; give this one a different name"):
         refuse_others(paths, folder.parent)
+
+
+@pytest.mark.parametrize(
+    ("startup_seconds", "warning"),
+    [
+        (0, ""),
+        (
+            100,
+            "the rate is a mean since the start, which includes the start-up unless the program leaves it out: "
+            "66.67 samples/s by the last line, about 100 from step 120 to 200",
+        ),
+    ],
+)
+def test_a_mean_since_the_start_is_a_steady_rate_only_without_a_startup(
+    folder: Path, ingested: Ingest, startup_seconds: int, warning: str
+) -> None:
+    """A hundred samples/s, 128 a step on 1 device, after the start-up."""
+    declare(folder)
+    lines = []
+    for step in range(20, 201, 20):
+        seconds = startup_seconds + step
+        lines.append(
+            f"[2021-03-02 10:00:{step % 60:02},001] [INFO] 0/{step}, RunningAvgSamplesPerSec={100 * step / seconds}"
+        )
+    (folder / "run_1.log").write_text("\n".join(lines) + "\n")
+    messages = ingested().diagnostics["message"]
+    assert list(messages[messages.str.contains("since the start")]) == ([warning] if warning else [])
