@@ -106,6 +106,25 @@ def series_factors(configurations: pd.DataFrame, scaling: str) -> list[str]:
     return factors
 
 
+def differences_from_baseline(configurations: pd.DataFrame, scaling: str) -> dict[str, list[str]]:
+    """Return the parameters by which a baseline is not on the curve of its configuration, by identity.
+
+    A speedup over such a baseline is also that of these parameters, and no measure of how a curve scales. A
+    configuration without a baseline is left out.
+    """
+    factors = [name for name in series_factors(configurations, scaling) if name not in _ALONG_CURVE]
+    factors = [name for name in factors if configurations[name].nunique(dropna=False) > 1]
+    rows = configurations.set_index("identity")
+    baselines = rows["baseline_identity"][rows["baseline_identity"].isin(rows.index)]
+    differences: dict[str, list[str]] = {str(identity): [] for identity in baselines.index}
+    for name in factors:
+        levels = pd.Series(pd.factorize(rows[name], use_na_sentinel=False)[0], rows.index)
+        is_different = levels[baselines.index].to_numpy() != levels[baselines].to_numpy()
+        for identity in baselines.index[is_different]:
+            differences[str(identity)].append(name)
+    return differences
+
+
 @dataclass(frozen=True)
 class CurvePoint:
     """One point of a scaling curve: its devices, and its rate in samples/s."""

@@ -11,6 +11,7 @@ from matplotlib.figure import SubFigure
 
 from dlperf_study.analysis.published_points import SCALING_RATIOS, Published
 from dlperf_study.analysis.same_question import SameQuestion
+from dlperf_study.analysis.scaling import differences_from_baseline
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.alt_text import alt_text_of_table
@@ -90,14 +91,16 @@ def _published_lines(published: Published, points: pd.DataFrame) -> list[Series]
 
 
 def _our_lines(dataset: Dataset, published: list[Series]) -> list[Series]:
-    """Return a line of ours for each published line that measured configurations match."""
+    """Return a line of ours for each published line that measured configurations match, relative to their own curve."""
     configurations = dataset.configurations
+    unlike = differences_from_baseline(configurations, dataset.plan.scaling)
+    is_on_curve = ~configurations["identity"].map(unlike).fillna("").astype(bool)
     lines = []
     for line in published:
         identities = set[str]()
         for match in SameQuestion(line.rows, configurations).matches():
             identities.update(match.identities)
-        rows = configurations[configurations["identity"].isin(identities)].dropna(subset=["speedup"])
+        rows = configurations[configurations["identity"].isin(identities) & is_on_curve].dropna(subset=["speedup"])
         if len(rows):
             position = len(published) + line.position
             by_devices = rows.sort_values("world_size", kind="stable")

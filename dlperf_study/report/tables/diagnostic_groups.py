@@ -112,13 +112,13 @@ class DiagnosticOverview:
     def _line(self) -> str:
         counts = self._counts()
         if not counts:
-            return '<p class="diagnostics">No warning is about what this page shows.</p>'
+            return '<p class="diagnostics">No check of these runs has a warning about what this page shows.</p>'
         page = Page.answering(QUALITY).file if QUALITY in self.dataset.plan.questions else _SUMMARY_FILE
         verb = "is" if sum(counts.values()) == 1 else "are"
         kind = "diagnostics error" if Severity.ERROR in counts else "diagnostics"
         numbers = listed([counted(count, severity) for severity, count in counts.items()])
         link = f'<a href="{page}#{ANCHOR}">{numbers}</a>'
-        return f'<p class="{kind}">{link} {verb} about what this page shows.</p>'
+        return f'<p class="{kind}">{link} from the checks of these runs {verb} about what this page shows.</p>'
 
     def _counts(self) -> dict[Severity, int]:
         """Return how many diagnostics there are of each severity that has some, the most severe first."""

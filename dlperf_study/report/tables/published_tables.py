@@ -8,6 +8,7 @@ import pandas as pd
 
 from dlperf_study.analysis.published_points import Published, exchange_points
 from dlperf_study.analysis.same_question import SameQuestion
+from dlperf_study.analysis.scaling import differences_from_baseline
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context, formatting
@@ -263,9 +264,14 @@ def _our_column(dataset: Dataset, name: str) -> TableColumn:
     label = column.heading.label
     heading = replace(column.heading, label=f"Our {label[0].lower()}{label[1:]}")
 
+    unlike = differences_from_baseline(dataset.configurations, dataset.plan.scaling) if name == "speedup" else {}
+
     def cell(row: Any) -> Cell:
         if row.identity not in rows:
             return Cell.missing(why_no_match(row.match))
+        if parameters := unlike.get(row.identity):
+            labels = listed([COLUMNS[parameter].label.lower() for parameter in parameters])
+            return Cell.missing(f"our baseline differs from it in {labels}: not how one line scales")
         ours = column.cell(rows[row.identity])
         if name not in _WITH_DIFFERENCES:
             return ours

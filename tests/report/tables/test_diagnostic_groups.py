@@ -42,7 +42,7 @@ def test_details_are_on_quality_and_a_line_leads_there(paths: StudyPaths) -> Non
     assert "<details" in quality
     assert "kept 1.50 cores busy" in quality
     line = DiagnosticOverview(dataset, "scaling")._repr_html_()
-    assert '<a href="quality.html#diagnostics">6 warnings</a> are about what this page shows.' in line
+    assert '<a href="quality.html#diagnostics">6 warnings</a> from the checks of these runs are about what this page shows.' in line
     assert "<details" not in line
 
 
@@ -58,7 +58,7 @@ def test_an_error_is_marked_as_one(paths: StudyPaths) -> None:
     damaged = replace(dataset, diagnostics=dataset.diagnostics.iloc[:1].assign(**lost))
     line = DiagnosticOverview(damaged, "scaling")._repr_html_()
     assert '<p class="diagnostics error">' in line
-    assert "1 error</a> is about" in line
+    assert "1 error</a> from the checks of these runs is about" in line
     assert "&lt;b&gt;" in DiagnosticOverview(damaged, "quality")._repr_html_()
 
 

@@ -272,3 +272,16 @@ def test_a_study_without_sources_says_so(paths: StudyPaths) -> None:
         assert NO_SOURCES in table._repr_html_()
     assert list(published_tables.as_printed(dataset)) == []
     assert NO_SOURCES in published_figures.speedups(dataset)._repr_html_()
+
+
+def test_a_speedup_over_a_different_program_is_next_to_none(paths: StudyPaths) -> None:
+    """Our two workers are compared with one of a different batch: that is not how this line scales."""
+    one, two = (configuration(nodes=nodes, **CPU_ONLY) for nodes in (1, 2))
+    other = configuration(nodes=1, **{**CPU_ONLY, "batch_per_device": 32})
+    planned = [Planned(other, ALONE), Planned(one, ALONE, baseline=other), Planned(two, TOGETHER, baseline=other)]
+    dataset = write_titled(paths, planned, published=("elasticdl_allreduce_wiki",))
+    cells = row(published_tables.next_to_ours(dataset), "CPU only: Resnet50", "2")
+    assert cells["Our throughput"][0] != MISSING
+    reason = "our baseline differs from it in batch per device: not how one line scales"
+    assert cells["Our speedup"] == (MISSING, "", reason)
+    assert published_figures.speedups(dataset).draw is None
