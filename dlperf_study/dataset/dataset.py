@@ -59,13 +59,25 @@ class Dataset:
         """The table of steps, read where it is asked for: a study may have millions of them."""
         return tables.read(TableName.STEPS, self.folder)
 
+    @cached_property
+    def configuration_rows(self) -> Mapping[str, Any]:
+        """The rows of the configurations as tuples, by identity: one of a table with so many columns takes long."""
+        return {row.identity: row for row in self.configurations.itertuples()}
+
     def runs_of(self, identity: str) -> pd.DataFrame:
         """Return the runs of a configuration."""
-        return self.runs.iloc[self._run_positions.get(identity, [])]
+        if identity not in self._runs_of:
+            self._runs_of[identity] = self.runs.iloc[self._run_positions.get(identity, [])]
+        return self._runs_of[identity]
 
     def diagnostics_of(self, identity: str) -> pd.DataFrame:
         """Return the diagnostics about a configuration and its runs."""
         return self.diagnostics.iloc[self._diagnostic_positions.get(identity, [])]
+
+    @cached_property
+    def _runs_of(self) -> dict[str, pd.DataFrame]:
+        """The runs of each configuration that was asked for: every cell without a number asks again."""
+        return {}
 
     # Comparing every row with an identity takes a table of many configurations a time that grows with their square.
     @cached_property

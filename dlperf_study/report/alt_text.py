@@ -44,7 +44,7 @@ def alt_text_of_table(title: str, table: Table) -> str:
 def _configurations(dataset: Dataset, name: str, lines: Sequence[Series]) -> Iterator[str]:
     columns = [measured_column(dataset, column) for column in _COLUMNS[name]]
     for line, label in zip(lines, short_labels(list(lines)), strict=True):
-        for row in line.measured.itertuples():
+        for row in map(dataset.configuration_rows.__getitem__, line.measured["identity"]):
             values = []
             for column in columns:
                 value = _printed(column.cell(row), column.heading.unit)

@@ -46,7 +46,8 @@ class Replication:
     @cached_property
     def rows(self) -> Mapping[str, Any]:
         """Our configurations with a completed run, by identity."""
-        return {row.identity: row for row in context.measured(self.dataset).itertuples()}
+        rows = self.dataset.configuration_rows
+        return {identity: rows[identity] for identity in context.measured(self.dataset)["identity"]}
 
     @cached_property
     def is_answered(self) -> list[bool]:

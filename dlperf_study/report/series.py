@@ -6,7 +6,7 @@ published points are named here too: by what distinguishes them from the others 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -167,12 +167,14 @@ class Group:
 
     ``rows`` are rows of the configurations, the reference first, with three more columns: ``label``, in what a
     configuration differs from its reference; ``other_differences``, the same without framework, strategy and
-    devices; and ``position``, that of its series in every figure. ``shared`` is what all have in common.
+    devices; and ``position``, that of its series in every figure. ``members`` are the same rows as tuples. ``shared``
+    is what all have in common.
     """
 
     model: str
     shared: str
     rows: pd.DataFrame
+    members: tuple[Any, ...]
 
     @property
     def label(self) -> str:
@@ -182,17 +184,12 @@ class Group:
     @property
     def reference(self) -> Any:
         """The row of the reference."""
-        return self._members[0]
+        return self.members[0]
 
     @property
-    def compared(self) -> list[Any]:
+    def compared(self) -> tuple[Any, ...]:
         """The rows that are compared with it."""
-        return self._members[1:]
-
-    # A tuple of all columns takes milliseconds.
-    @cached_property
-    def _members(self) -> list[Any]:
-        return list(self.rows.itertuples())
+        return self.members[1:]
 
     @property
     def measured(self) -> pd.DataFrame:
@@ -207,27 +204,47 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
     for line in all_series(dataset):
         positions.update(dict.fromkeys(line.rows["identity"], line.position))
     rows = dataset.configurations
-    rows = rows.assign(position=rows["identity"].map(positions))
-    factors = [name for name in varying_factors(dataset) if name != "model"]
-    references = rows[rows["is_reference"] & ((rows["model"] == model) | (model is None))]
-    return [_group(rows[rows["reference_identity"] == identity], factors) for identity in references["identity"]]
+    references = rows.loc[rows["is_reference"] & ((rows["model"] == model) | (model is None)), "identity"]
+    order = {identity: number for number, identity in enumerate(references)}
+    rows = rows.assign(position=rows["identity"].map(positions), group=rows["reference_identity"].map(order))
+    rows = rows.dropna(subset="group").sort_values(["group", "is_reference"], ascending=[True, False], kind="stable")
+    return _groups(rows, [name for name in varying_factors(dataset) if name != "model"])
 
 
-def _group(members: pd.DataFrame, factors: list[str]) -> Group:
-    rows = members.sort_values("is_reference", ascending=False, kind="stable")
-    # A tuple of all columns would take most of the time of a report with many groups.
+def _groups(rows: pd.DataFrame, factors: list[str]) -> list[Group]:
+    """Return the groups of rows that are in the order of their number in ``group``, each reference first."""
+    # A tuple of all columns takes long: all are made at once, and only of the needed ones before the labels are known.
     needed = list(rows[[*dict.fromkeys((*factors, *_GROUP_COLUMNS))]].itertuples())
-    reference = needed[0]
-    shared = [name for name in factors if len(rows) > 1 and rows[name].nunique() == 1]
-    differing = [name for name in factors if name not in shared]
-    other_factors = [name for name in differing if name not in ("framework", "strategy")]
-    labels, other_differences = [], []
-    for row in needed:
-        devices = counted(row.world_size, "device") if row.world_size != reference.world_size else ""
-        labels.append(joined(_differences(row, reference, differing), devices) or display_name(row.framework))
-        other_differences.append(_differences(row, reference, other_factors))
-    setting = joined(*(level_label(name, getattr(reference, name)) for name in shared), devices_label(reference))
-    return Group(reference.model, setting, rows.assign(label=labels, other_differences=other_differences))
+    ends = rows["group"].value_counts(sort=False).cumsum()
+    parts = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    settings, labels, other_differences = [], list[str](), list[str]()
+    for part in parts:
+        shared = [name for name in factors if len(needed[part]) > 1 and rows[name].iloc[part].nunique() == 1]
+        settings.append(_setting(needed[part][0], shared))
+        differing = [name for name in factors if name not in shared]
+        labels += _member_labels(needed[part], differing)
+        others = [name for name in differing if name not in ("framework", "strategy")]
+        other_differences += [_differences(row, needed[part][0], others) for row in needed[part]]
+    rows = rows.drop(columns="group").assign(label=labels, other_differences=other_differences)
+    members = tuple(rows.itertuples())
+    return [
+        Group(members[part][0].model, setting, rows.iloc[part], members[part])
+        for part, setting in zip(parts, settings, strict=True)
+    ]
+
+
+def _setting(reference: Any, shared: Sequence[str]) -> str:
+    """Return what a group has in common: the levels of the shared factors, and the devices."""
+    return joined(*(level_label(name, getattr(reference, name)) for name in shared), devices_label(reference))
+
+
+def _member_labels(members: Sequence[Any], differing: list[str]) -> list[str]:
+    """Return in what each member of a group differs from the first, its reference."""
+    labels = []
+    for row in members:
+        devices = counted(row.world_size, "device") if row.world_size != members[0].world_size else ""
+        labels.append(joined(_differences(row, members[0], differing), devices) or display_name(row.framework))
+    return labels
 
 
 def _differences(row: Any, reference: Any, factors: list[str]) -> str:

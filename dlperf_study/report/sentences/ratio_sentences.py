@@ -134,10 +134,10 @@ class Claim:
 
 def speedup_claims(dataset: Dataset) -> list[Claim]:
     """Return the claim on the most devices of each series, where these are not its own baseline."""
-    names, rows = Names(dataset), {row.identity: row for row in dataset.configurations.itertuples()}
+    names, rows = Names(dataset), dataset.configuration_rows
     claims, ratios = [], Ratios(dataset)
     for line in all_series(dataset):
-        last = list((line.measured if len(line.measured) else line.rows).itertuples())[-1]
+        last = rows[(line.measured if len(line.measured) else line.rows)["identity"].iloc[-1]]
         if last.is_baseline:
             continue
         baseline = rows[last.baseline_identity]
@@ -151,8 +151,7 @@ def speedup_claims(dataset: Dataset) -> list[Claim]:
 
 def reference_claims(dataset: Dataset) -> list[Claim]:
     """Return the claim on each configuration with a reference, without those that are the same program."""
-    # A tuple of every column for each group would take most of the time of a page.
-    rows = {row.identity: row for row in dataset.configurations.itertuples()}
+    rows = dataset.configuration_rows
     claims, groups, ratios = [], all_groups(dataset), Ratios(dataset)
     for group in groups:
         labels = dict(zip(group.rows["identity"], group.rows["label"], strict=True))

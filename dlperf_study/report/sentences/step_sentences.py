@@ -100,7 +100,7 @@ def on_losses(dataset: Dataset) -> Iterator[str]:
     """Yield to what most of the efficiency of each series is lost, where one factor is below all others."""
     names = Names(dataset)
     for line in all_series(dataset):
-        rows = list(line.measured.itertuples())
+        rows = [dataset.configuration_rows[identity] for identity in line.measured["identity"]]
         if not rows or rows[-1].is_baseline or is_missing(rows[-1].efficiency_low):
             continue
         if (factor := dominant_factor(rows[-1])) is not None:

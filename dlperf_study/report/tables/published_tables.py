@@ -259,7 +259,7 @@ def _with_links(column: TableColumn, links: AuditLinks) -> TableColumn:
 
 def _our_column(dataset: Dataset, name: str) -> TableColumn:
     """Return a column of our own values, each in the row of a published number."""
-    rows = {row.identity: row for row in dataset.configurations.itertuples()}
+    rows = dataset.configuration_rows
     column = measured_column(dataset, name)
     label = column.heading.label
     heading = replace(column.heading, label=f"Our {label[0].lower()}{label[1:]}")

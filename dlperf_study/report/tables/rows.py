@@ -1,6 +1,7 @@
 """Tables with a row per configuration, per member of a group or per run, under the columns that are requested."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -30,12 +31,12 @@ def table_of_configurations(
     selected: pd.DataFrame | None = None,
 ) -> Table:
     """Return a row for every configuration, or for those of the rows ``selected``."""
-    identities = (dataset.configurations if selected is None else selected)["identity"]
+    identities = set((dataset.configurations if selected is None else selected)["identity"])
     columns = [*map(factor_column, _keys(dataset)), *(measured_column(dataset, column) for column in shown)]
     rows, groups = [], []
     for label, configurations in labelled_series(dataset):
-        for row in configurations[configurations["identity"].isin(identities)].itertuples(index=False):
-            rows.append(row)
+        for identity in filter(identities.__contains__, configurations["identity"]):
+            rows.append(dataset.configuration_rows[identity])
             groups.append(label)
     headings, cells = laid_out(columns, rows)
     caption = _caption(dataset, shown)
@@ -52,9 +53,9 @@ def table_of_groups(
 ) -> Table:
     """Return a row for every configuration that is compared with a reference, and for the reference itself."""
     columns = [*keys, *(measured_column(dataset, column) for column in shown)]
-    rows, groups = [], []
+    rows, groups = list[Any](), list[str]()
     for group in all_groups(dataset):
-        rows += group.rows.itertuples(index=False)
+        rows += group.members
         groups += [group.label] * len(group.rows)
     headings, cells = laid_out(columns, rows)
     caption = _caption(dataset, shown)
@@ -75,11 +76,12 @@ def table_of_runs(
     for name in shown:
         column = run_column(runs, name)
         columns.append(with_evidence(dataset, column) if column.heading.numeric else column)
-    rows, groups = [], []
+    rows, groups = list[Any](), list[str]()
+    tuples = dict(zip(runs.index, runs.itertuples(), strict=True))
     for label, configurations in labelled_series(dataset):
         of_series = runs[runs["identity"].isin(configurations["identity"])]
         of_series = of_series.sort_values(["world_size", "nodes", "servers", "repetition"], kind="stable")
-        rows += of_series.itertuples()
+        rows += map(tuples.__getitem__, of_series.index)
         groups += [label] * len(of_series)
     headings, cells = laid_out(columns, rows)
     caption = context.conditions(dataset)
