@@ -216,7 +216,7 @@ def _groups(rows: pd.DataFrame, factors: list[str]) -> list[Group]:
     # A tuple of all columns takes long: all are made at once, and only of the needed ones before the labels are known.
     needed = list(rows[[*dict.fromkeys((*factors, *_GROUP_COLUMNS))]].itertuples())
     ends = rows["group"].value_counts(sort=False).cumsum()
-    parts = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    parts = list(map(slice, ends.shift(fill_value=0), ends))
     settings, labels, other_differences = [], list[str](), list[str]()
     for part in parts:
         shared = [name for name in factors if len(needed[part]) > 1 and rows[name].iloc[part].nunique() == 1]
