@@ -127,11 +127,11 @@ def _scalars(history: bytes) -> Scalars:
 
 def _item(item: bytes) -> tuple[str, Any]:
     """Return the name and the value of an item; a name of several words as a path."""
-    words, value = [], None
+    path, value = [], None
     for field, content in fields(item):
         if field in (_NAME, _NAME_PART) and isinstance(content, bytes):
-            words.append(content.decode(errors="replace"))
+            path.append(content.decode(errors="replace"))
         elif field == _VALUE and isinstance(content, bytes):
             value = json.loads(content)
     # Numbers that JSON does not have are texts.
-    return "/".join(words), float(value) if value in ("NaN", "Infinity", "-Infinity") else value
+    return "/".join(path), float(value) if value in ("NaN", "Infinity", "-Infinity") else value

@@ -205,7 +205,7 @@ def all_groups(dataset: Dataset, model: str | None = None) -> list[Group]:
         positions.update(dict.fromkeys(line.rows["identity"], line.position))
     rows = dataset.configurations
     references = rows.loc[rows["is_reference"] & ((rows["model"] == model) | (model is None)), "identity"]
-    order = {identity: number for number, identity in enumerate(references)}
+    order = {identity: position for position, identity in enumerate(references)}
     rows = rows.assign(position=rows["identity"].map(positions), group=rows["reference_identity"].map(order))
     rows = rows.dropna(subset="group").sort_values(["group", "is_reference"], ascending=[True, False], kind="stable")
     return _groups(rows, [name for name in varying_factors(dataset) if name != "model"])
@@ -223,8 +223,8 @@ def _groups(rows: pd.DataFrame, factors: list[str]) -> list[Group]:
         settings.append(_setting(needed[part][0], shared))
         differing = [name for name in factors if name not in shared]
         labels += _member_labels(needed[part], differing)
-        others = [name for name in differing if name not in ("framework", "strategy")]
-        other_differences += [_differences(row, needed[part][0], others) for row in needed[part]]
+        other_factors = [name for name in differing if name not in ("framework", "strategy")]
+        other_differences += [_differences(row, needed[part][0], other_factors) for row in needed[part]]
     rows = rows.drop(columns="group").assign(label=labels, other_differences=other_differences)
     members = tuple(rows.itertuples())
     return [
