@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dlperf_study.analysis.statistics import Estimate, distinguishable
+from dlperf_study.analysis.statistics import Bounded, Estimate, Interval, bounded, distinguishable
 
 #: A round in which fewer than this share of the configurations took part, as one of those added for precision, is left
 #: out; then every configuration that missed one of the others is.
@@ -29,6 +29,13 @@ class RoundEffect:
     begun: pd.Timestamp
     log_rate: Estimate
     is_different: bool
+
+    @property
+    def percent_change(self) -> Bounded:
+        """By how many per cent the rates of the round differ from the mean of all rounds."""
+        interval = self.log_rate.factor_interval()
+        change = Interval(100 * (interval.low - 1), 100 * (interval.high - 1)) if interval else None
+        return bounded(100 * (self.log_rate.factor - 1), change)
 
 
 def relative_rates(completed: pd.DataFrame) -> pd.DataFrame:

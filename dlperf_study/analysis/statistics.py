@@ -32,6 +32,10 @@ DEVIATIONS, MEDIAN_ERROR = 1.4826, 1.2533
 Values = Sequence[float] | Floats
 
 
+#: A value and the bounds of its interval; both bounds are missing where it has none.
+Bounded = tuple[float, float | None, float | None]
+
+
 @dataclass(frozen=True)
 class Interval:
     """The two bounds of a 95 % interval."""
@@ -104,6 +108,16 @@ class Estimate:
         """Return the interval of the rate or ratio of which this is the logarithm, or None without an error."""
         interval = self.interval()
         return interval.exponential if interval else None
+
+    @property
+    def bounded(self) -> Bounded:
+        """The mean with its interval."""
+        return bounded(self.mean, self.interval())
+
+    @property
+    def bounded_factor(self) -> Bounded:
+        """The rate or ratio of which this is the logarithm, with its interval."""
+        return bounded(self.factor, self.factor_interval())
 
     def p_value(self, null: float = 0.0) -> float | None:
         """Return the two-sided p-value of a mean of ``null`` in a t test; None without an error and if it is exact."""
@@ -229,6 +243,11 @@ def equal_within(log_ratio: Estimate, count: int = 1) -> float | None:
     """
     interval = log_ratio.interval(1 - 2 * (1 - CONFIDENCE) / count)
     return math.expm1(max(abs(interval.low), abs(interval.high))) if interval else None
+
+
+def bounded(value: float, interval: Interval | None) -> Bounded:
+    """Return a value with the bounds of its interval."""
+    return (value, interval.low, interval.high) if interval else (value, None, None)
 
 
 def interval_columns(name: str, interval: Interval | None) -> dict[str, float]:

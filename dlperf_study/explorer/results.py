@@ -52,10 +52,6 @@ class Results:
         other_factors = (name for name in self.factors if name != factor)
         return next((name for name in other_factors if by_level[name].nunique().gt(1).any()), "")
 
-    def levels(self, factor: str) -> list[Any]:
-        """Return the levels of a factor, in order."""
-        return sorted(self.rows[factor].dropna().unique().tolist())
-
     def where(self, levels: Where) -> "Results":
         """Return the rows that have one of the given levels of each given factor.
 

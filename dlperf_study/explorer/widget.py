@@ -12,7 +12,8 @@ from dlperf_study.errors import DlperfStudyError
 from dlperf_study.explorer.chart import chart
 from dlperf_study.explorer.results import Results, data_names, results_of
 from dlperf_study.report.figures.factor_figure import label_of
-from dlperf_study.report.formatting import plain, with_interval
+from dlperf_study.report.formatting import bounded_value, with_interval
+from dlperf_study.report.series import ordered_levels
 
 #: The entry of a menu that chooses no factor, and how many factors can be filtered.
 NO_FACTOR, MOST_FILTERS = "(none)", 8
@@ -84,21 +85,18 @@ class _Explorer:
         _offer(self._x, named, factors[0])
         _offer(self._colour, [(NO_FACTOR, ""), *named], results.independent_factor(factors[0]))
         _offer(self._panel, [(NO_FACTOR, ""), *named], "")
-        self._filters = {}
-        for factor in results.factors[:MOST_FILTERS]:
-            levels = results.levels(factor)
-            menu = ipywidgets.SelectMultiple(
-                options=levels,
-                value=levels,
-                description=COLUMNS[factor].label,
-                rows=min(5, len(levels)),
-                style={"description_width": "initial"},
-            )
-            menu.observe(self._changed, "value")
-            self._filters[factor] = menu
+        self._filters = {name: self._filter(name) for name in results.factors[:MOST_FILTERS]}
         self._filter_box.children = tuple(self._filters.values())
         self._is_offering = False
         self._show()
+
+    def _filter(self, factor: str) -> ipywidgets.SelectMultiple:
+        """Return the menu of the levels of a factor, with all of them chosen."""
+        levels = ordered_levels(self._results.rows[factor])
+        label, rows, style = COLUMNS[factor].label, min(5, len(levels)), {"description_width": "initial"}
+        menu = ipywidgets.SelectMultiple(options=levels, value=levels, description=label, rows=rows, style=style)
+        menu.observe(self._changed, "value")
+        return menu
 
     def _show(self) -> None:
         """Draw the chart and the table of what is chosen, and write its code."""
@@ -141,15 +139,9 @@ def _offer(menu: ipywidgets.Dropdown, options: list[tuple[str, str]], value: str
 def printed_rows(results: Results, metric: str) -> pd.DataFrame:
     """Return the rows as the report prints them: the factors, the metric and its interval."""
     rows = results.rows[results.rows[metric].notna()]
-    printed = [
-        _printed(*bounds) for bounds in rows[[metric, f"{metric}_low", f"{metric}_high"]].itertuples(index=False)
-    ]
+    printed = [with_interval(*bounded_value(row, metric)) for row in rows.itertuples()]
     names = [name for name in results.factors if name in rows]
     table = rows[names].rename(columns={name: label_of(name) for name in names}).reset_index(drop=True)
     table[label_of(metric)] = [value for value, _ in printed]
     table["95 % interval"] = [interval for _, interval in printed]
     return table
-
-
-def _printed(value: float, low: float, high: float) -> tuple[str, str]:
-    return (plain(value), "") if pd.isna(low) else with_interval(value, low, high)

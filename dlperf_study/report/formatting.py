@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from dlperf_study.analysis.statistics import Bounded
 from dlperf_study.columns import COLUMNS
 from dlperf_study.study.configuration import PARAMETERS
 
@@ -138,12 +139,18 @@ def percent_at_most(share: float) -> str:
     return f"{_rounded(rounded_up, max(0, _decimals(rounded_up, WIDTH_DIGITS)))}{THIN_SPACE}%"
 
 
-def with_interval(value: float, low: float, high: float, decision: float | None = None) -> tuple[str, str]:
-    """Return a value and its interval, both with the digits that the interval's width allows.
+def with_interval(
+    value: float, low: float | None = None, high: float | None = None, decision: float | None = None, size: float = 1.0
+) -> tuple[str, str]:
+    """Return a value and its interval, both with the digits that the interval's width allows; "" for no interval.
 
     They get more digits where rounding would put an end of the interval on or beyond ``decision``, the value that a
-    verdict is about: what is printed must not contradict it.
+    verdict is about: what is printed must not contradict it. ``size``: of the unit that all are printed in.
     """
+    value /= size
+    if low is None or high is None or is_missing(low) or is_missing(high):
+        return plain(value), ""
+    low, high = low / size, high / size
     if high == low:
         return plain(value), f"[{plain(low)}, {plain(high)}]"
     # Of a difference near 0 the interval's ends tell how large the numbers are, not the value.
@@ -154,9 +161,21 @@ def with_interval(value: float, low: float, high: float, decision: float | None 
     return _rounded(value, decimals), f"[{_rounded(low, decimals)}, {_rounded(high, decimals)}]"
 
 
-def with_digits_of_interval(value: float, low: Any = None, high: Any = None) -> str:
-    """Return a value as it is printed next to its interval, also where that is not shown; it may have none."""
-    return plain(value) if is_missing(low) or is_missing(high) else with_interval(value, low, high)[0]
+def value_text(
+    value: Bounded, unit: str = "", decision: float | None = None, size: float = 1.0, no_interval: str = ""
+) -> str:
+    """Return a value with its unit and its interval in a sentence: ``20.6 ms [17.7, 23.4]``.
+
+    ``unit`` begins with a space where there is one; ``no_interval`` is in the place of an interval that is missing.
+    ``decision`` and ``size``: those of ``with_interval``.
+    """
+    printed, interval = with_interval(*value, decision, size)
+    return f"{printed}{unit}{f' {interval}' if interval else no_interval}"
+
+
+def bounded_value(row: Any, column: str) -> Bounded:
+    """Return the value of a row in a column of the dataset, with its interval if the column has one."""
+    return getattr(row, column), getattr(row, f"{column}_low", None), getattr(row, f"{column}_high", None)
 
 
 def _decimals(value: float, digits: int) -> int:

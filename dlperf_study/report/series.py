@@ -41,6 +41,11 @@ _OF_PUBLISHED_LINES = (
 )
 
 
+def ordered_levels(values: pd.Series) -> list[Any]:
+    """Return the levels that a column has, in order."""
+    return sorted(values.dropna().unique().tolist())
+
+
 @dataclass(frozen=True)
 class Series:
     """Configurations that differ only in how many devices they use, in the order of that number.

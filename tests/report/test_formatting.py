@@ -3,6 +3,7 @@ import math
 import pandas as pd
 import pytest
 
+from dlperf_study.analysis.statistics import Bounded
 from dlperf_study.report import formatting
 
 
@@ -38,6 +39,26 @@ def test_no_end_is_rounded_onto_the_decision(
     value: float, low: float, high: float, decision: float, written: tuple[str, str]
 ) -> None:
     assert formatting.with_interval(value, low, high, decision) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ((0.0206, 0.0177, 0.0234), "20.6 ms [17.7, 23.4]"),
+        ((0.0206, None, None), "20.6 ms, alone"),
+        ((0.0206, math.nan, math.nan), "20.6 ms, alone"),
+    ],
+)
+def test_a_sentence_has_the_value_in_its_unit_and_the_interval_if_there_is_one(value: Bounded, written: str) -> None:
+    assert formatting.value_text(value, " ms", size=1e-3, no_interval=", alone") == written
+
+
+def test_a_value_of_a_row_has_an_interval_where_its_column_has_one() -> None:
+    row = pd.Series({"throughput": 2.0, "throughput_low": 1.0, "throughput_high": 3.0, "final_loss": 0.5})
+    assert formatting.bounded_value(row, "throughput") == (2.0, 1.0, 3.0)
+    assert formatting.bounded_value(row, "final_loss") == (0.5, None, None)
+    with pytest.raises(AttributeError):
+        formatting.bounded_value(row, "speedup")
 
 
 @pytest.mark.parametrize(

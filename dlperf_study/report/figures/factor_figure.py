@@ -17,7 +17,7 @@ from dlperf_study.report.figures.direct_labels import EndLabel, draw_end_labels,
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import Width, colour, marker, quantity_axes
 from dlperf_study.report.formatting import display_name, level_name
-from dlperf_study.report.series import devices_label, joined, level_label, varying_factors
+from dlperf_study.report.series import devices_label, joined, level_label, ordered_levels, varying_factors
 from dlperf_study.report.tables.cells import measured_column
 
 #: The height of a panel at least, that of its title and ticks, and how many panels are next to each other.
@@ -57,7 +57,8 @@ def factor_drawing(rows: pd.DataFrame, metric: str, x: str, colour_by: str, pane
     columns = min(len(panels), _COLUMNS[width.name])
     lines = -(-len(panels) // columns)
     inches = max(_PANEL_INCHES, *(labels_inches(panel.names, width) for panel in panels))
-    height = inches + _MARGIN_INCHES + _oblique_inches([level_name(x, level) for level in _levels(rows, x)])
+    names = [level_name(x, level) for level in _levels(rows, x)]
+    height = inches + _MARGIN_INCHES + (_LETTER_HEIGHT_INCHES * max(map(len, names)) if _are_long(names) else 0.0)
     drawing = Drawing(figsize=(width.inches, height * lines), layout="constrained")
     grid = drawing.subplots(lines, columns, squeeze=False, sharey=True).ravel()
     for axes, panel in zip(grid, panels, strict=False):
@@ -81,7 +82,9 @@ def _panels(rows: pd.DataFrame, x: str, colour_by: str, panel_by: str) -> "Itera
         for part in parted(shown):
             marks = {colours.index(level): _of(of_panel, colour_by, level) for level in part}
             title = level_label(panel_by, panel) if panel_by else ""
-            names = [_name_of(colour_by, level) for level in part] if colour_by else []
+            names = [
+                str(level) if colour_by == _SETTING else level_label(colour_by, level) for level in part if colour_by
+            ]
             yield _Panel(title, marks, names, x, levels)
 
 
@@ -119,12 +122,8 @@ class _Panel:
         return labels
 
 
-def _oblique_inches(names: list[str]) -> float:
-    """Return how much height names of levels take, if they are too long to be level."""
-    return _LETTER_HEIGHT_INCHES * max(map(len, names)) if _are_long(names) else 0.0
-
-
 def _are_long(names: list[str]) -> bool:
+    """Return whether names of levels are too long to be level: oblique ones take height."""
     return sum(map(len, names)) > _LETTERS_OF_LEVELS
 
 
@@ -165,15 +164,11 @@ def _in_words(dataset: Dataset, rows: pd.DataFrame, factor: str) -> Iterator[str
         yield f"{setting}, {level}: {cell.text} {cell.interval} {column.heading.unit}"
 
 
-def _name_of(factor: str, level: Any) -> str:
-    return str(level) if factor == _SETTING else level_label(factor, level)
-
-
 def _levels(rows: pd.DataFrame, factor: str) -> list[Any]:
     """Return the levels of a factor in order, settings in that of the plan; of no factor, one."""
     if factor == _SETTING:
         return list(dict.fromkeys(rows[factor]))
-    return sorted(rows[factor].dropna().unique().tolist()) if factor else [None]
+    return ordered_levels(rows[factor]) if factor else [None]
 
 
 def _of(rows: pd.DataFrame, factor: str, level: Any) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from matplotlib.transforms import ScaledTranslation
 from dlperf_study.columns import COLUMNS
 from dlperf_study.report.figures.direct_labels import BOUND, IDEAL, EndLabel, draw_end_labels, labels_inches, parted
 from dlperf_study.report.figures.style import PAGE, SOFT, Width, colour, marker, quantity_axes
-from dlperf_study.report.formatting import is_missing, unit_of, with_digits_of_interval
+from dlperf_study.report.formatting import is_missing, unit_of, with_interval
 from dlperf_study.report.series import Series
 from dlperf_study.report.tables.cells import INTERVALS
 
@@ -155,7 +155,7 @@ def baseline_label(line: Series) -> str:
     texts: dict[str, None] = {}
     for rate, low, high, printed in line.measured.reindex(columns=columns).itertuples(index=False):
         if not is_missing(rate):
-            texts[with_digits_of_interval(rate, low, high) if is_missing(printed) else printed] = None
+            texts[with_interval(rate, low, high)[0] if is_missing(printed) else printed] = None
     if not texts:
         return "no baseline measured"
     return f"1× = {' or '.join(texts)} {COLUMNS['throughput'].unit}"

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from dlperf_study.analysis.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
 from dlperf_study.columns import COLUMNS
 from dlperf_study.history.changes import Change, MeasurementComparison
-from dlperf_study.report.formatting import listed
+from dlperf_study.report.formatting import listed, value_text
 from dlperf_study.report.tables.history_tables import (
     NOTHING_RECORDED,
     WITHIN_DATES,
     condition_changes,
     labels_of,
-    ratio_cell,
     speedup_changes,
     throughput_changes,
 )
@@ -32,7 +31,11 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
     since = f"From {comparison.before.title} to {comparison.after.title}"
     sentences = [f"{since}, of {counted(len(changes), 'configuration')} {_counts(changes)}."]
     for verdict in (SLOWER, FASTER):
-        named = [_named(change, labels) for change in changes if change.verdict.word == verdict]
+        named = []
+        for change in changes:
+            if change.verdict.word == verdict:
+                ratio = value_text(change.log_ratio.bounded_factor, "×", decision=1)
+                named.append(f"{labels[change.identity]} {ratio}")
         if named:
             sentences.append(f"{verdict.capitalize()}: {first_of(named, MOST_NAMED, '; ')}.")
     if comparison.conditions:
@@ -58,11 +61,6 @@ def _counts(changes: Sequence[Change]) -> str:
     if count := verdicts.count(None):
         counts.append(f"{count} {'has' if count == 1 else 'have'} no interval")
     return listed(counts) or "none can be compared"
-
-
-def _named(change: Change, labels: dict[str, str]) -> str:
-    cell = ratio_cell(change.log_ratio, "")
-    return f"{labels[change.identity]} {cell.text}× {cell.interval}"
 
 
 def describe(comparison: MeasurementComparison) -> str:

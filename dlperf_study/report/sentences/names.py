@@ -9,13 +9,16 @@ from dlperf_study.analysis.statistics import CONFIDENCE, Estimate
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.formatting import (
     THIN_SPACE,
+    bounded_value,
     display_name,
-    is_missing,
     unit_of,
-    with_digits_of_interval,
+    value_text,
     with_interval,
 )
 from dlperf_study.report.series import SEPARATOR, all_series, devices_label, short_labels
+
+#: One per cent, as the unit in which shares are printed.
+PERCENT = 0.01
 
 
 @dataclass(frozen=True)
@@ -53,29 +56,19 @@ class Names:
 
 def two_rates(row: Any, other: Any) -> str:
     """Return two throughputs with their unit: ``65.5 instead of 40.7 samples/s``."""
-    printed = [
-        with_digits_of_interval(each.throughput, each.throughput_low, each.throughput_high) for each in (row, other)
-    ]
-    return f"{printed[0]} instead of {printed[1]} {unit_of('throughput', []).symbol}"
+    first, second = (with_interval(*bounded_value(each, "throughput"))[0] for each in (row, other))
+    return f"{first} instead of {second} {unit_of('throughput', []).symbol}"
 
 
 def quantity_text(row: Any, name: str) -> str:
     """Return a measured value of a configuration with its interval, if it has one: ``20.6 ms [17.7, 23.4]``."""
-    value, low, high = (getattr(row, f"{name}{suffix}") for suffix in ("", "_low", "_high"))
-    unit = unit_of(name, [value])
-    if is_missing(low):
-        return f"{with_digits_of_interval(value / unit.size)} {unit.symbol}"
-    printed, interval = with_interval(value / unit.size, low / unit.size, high / unit.size, decision=0.0)
-    return f"{printed} {unit.symbol} {interval}"
+    unit = unit_of(name, [getattr(row, name)])
+    return value_text(bounded_value(row, name), f" {unit.symbol}", decision=0.0, size=unit.size)
 
 
 def percent_text(share: Estimate) -> str:
     """Return a share with its interval in per cent: ``17 % [15, 19]``."""
-    interval = share.interval()
-    if interval is None:
-        return f"{with_digits_of_interval(100 * share.mean)}{THIN_SPACE}%"
-    printed, bounds = with_interval(100 * share.mean, 100 * interval.low, 100 * interval.high, decision=0.0)
-    return f"{printed}{THIN_SPACE}% {bounds}"
+    return value_text(share.bounded, f"{THIN_SPACE}%", decision=0.0, size=PERCENT)
 
 
 def together(confidence: float, count: int) -> float:

@@ -8,7 +8,7 @@ from dlperf_study.analysis.steady_state import Answer
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.diagnostic import Severity
 from dlperf_study.report import context
-from dlperf_study.report.formatting import THIN_SPACE, display_name, listed, plain, with_interval
+from dlperf_study.report.formatting import THIN_SPACE, display_name, listed, value_text
 from dlperf_study.report.tables.diagnostic_groups import diagnostic_groups
 from dlperf_study.study.job import Outcome
 from dlperf_study.wording import counted, first_of
@@ -93,19 +93,15 @@ def on_drift(dataset: Dataset) -> Iterator[str]:
         return
     different = [effect for effect in tested if effect.is_different]
     if different:
-        changes = first_of(list(map(_change, different)), _MOST_ROUNDS)
+        changes = first_of([_change(effect) for effect in different], _MOST_ROUNDS)
         yield f"The machine drifted: {changes}; ratios are taken within rounds."
     else:
         yield f"None of {counted(len(tested), 'round')} differs from the mean of all by more than chance."
 
 
 def _change(effect: RoundEffect) -> str:
-    change, interval = 100 * (effect.log_rate.factor - 1), effect.log_rate.factor_interval()
-    changed = f"round {effect.round} changed the throughput by"
-    if interval is None:
-        return f"{changed} {plain(change)}{THIN_SPACE}%"
-    printed, bounds = with_interval(change, 100 * (interval.low - 1), 100 * (interval.high - 1), decision=0.0)
-    return f"{changed} {printed}{THIN_SPACE}% {bounds}"
+    change = value_text(effect.percent_change, f"{THIN_SPACE}%", decision=0.0)
+    return f"round {effect.round} changed the throughput by {change}"
 
 
 def on_warnings(dataset: Dataset) -> Iterator[str]:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from typing import Any
 
 from dlperf_study.analysis.comparison import (
@@ -23,7 +22,7 @@ from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.dataset.configuration_table import VERDICTS, throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.plan.plan import Entry
-from dlperf_study.report.formatting import display_name, is_missing, percent_at_most, with_interval
+from dlperf_study.report.formatting import bounded_value, display_name, is_missing, percent_at_most, value_text
 from dlperf_study.report.sentences.names import Names, range_text, two_rates
 from dlperf_study.report.sentences.waits import waiting_for_gradients
 from dlperf_study.report.series import all_groups, all_series, devices_label
@@ -108,9 +107,7 @@ class Claim:
         if not self.word:
             return ""
         name, rates = RATIOS[self.role], two_rates(self.row, self.other)
-        value, low, high = attrgetter(name, f"{name}_low", f"{name}_high")(self.row)
-        ratio, interval = with_interval(value, low, high, decision=1.0)
-        times = f"{ratio} times {interval}"
+        times = value_text(bounded_value(self.row, name), " times", decision=1.0)
         if self.word == EQUAL:
             equality = percent_at_most(getattr(self.row, f"{name}_equal_within"))
             times = f"{times}, {rates}{self._explanation}"

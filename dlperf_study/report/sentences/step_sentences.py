@@ -6,8 +6,8 @@ from typing import Any
 from dlperf_study.analysis.statistics import CONFIDENCE
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import THIN_SPACE, is_missing, with_interval
-from dlperf_study.report.sentences.names import Names, percent_text, quantity_text, range_text, together
+from dlperf_study.report.formatting import THIN_SPACE, bounded_value, is_missing, value_text
+from dlperf_study.report.sentences.names import PERCENT, Names, percent_text, quantity_text, range_text, together
 from dlperf_study.report.sentences.ratio_sentences import MOST_NAMED
 from dlperf_study.report.sentences.waits import Wait, waits
 from dlperf_study.report.series import all_series
@@ -25,7 +25,6 @@ _LOST_TO = {
     "input_factor": "waiting for batches",
     "communication_factor": "waiting for gradients",
 }
-_PERCENT = 0.01
 
 
 def on_gradients(dataset: Dataset) -> Iterator[str]:
@@ -77,7 +76,7 @@ def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
     less = [wait for wait, interval in zip(all_waits, intervals, strict=True) if interval and interval.high < MATERIAL]
     total, limit = counted(len(all_waits), "configuration"), f"{100 * MATERIAL:g}{THIN_SPACE}%"
     if more:
-        shares = range_text([wait.share for wait in more], len(all_waits), _PERCENT)
+        shares = range_text([wait.share for wait in more], len(all_waits), PERCENT)
         verb = _wait(len(more))
         yield f"{len(more)} of {total} {verb} for {what} in {shares}{THIN_SPACE}% of a step: {_named(more)}."
     if less:
@@ -104,11 +103,12 @@ def on_losses(dataset: Dataset) -> Iterator[str]:
         if not rows or rows[-1].is_baseline or is_missing(rows[-1].efficiency_low):
             continue
         if (factor := dominant_factor(rows[-1])) is not None:
-            efficiency, bounds = _with_bounds(rows[-1], "efficiency")
-            value, interval = _with_bounds(rows[-1], factor)
+            efficiency, lost = (
+                value_text(bounded_value(rows[-1], name), decision=1.0) for name in ("efficiency", factor)
+            )
             yield (
-                f"{names.of_configuration(rows[-1])} reaches an efficiency of {efficiency} {bounds}; most is lost to "
-                f"{_LOST_TO[factor]} (factor {value} {interval})."
+                f"{names.of_configuration(rows[-1])} reaches an efficiency of {efficiency}; most is lost to "
+                f"{_LOST_TO[factor]} (factor {lost})."
             )
 
 
@@ -128,7 +128,3 @@ def dominant_factor(row: Any) -> str | None:
         if name != smallest and low <= high:
             return None
     return smallest
-
-
-def _with_bounds(row: Any, name: str) -> tuple[str, str]:
-    return with_interval(getattr(row, name), getattr(row, f"{name}_low"), getattr(row, f"{name}_high"), decision=1.0)

@@ -13,19 +13,20 @@ from dlperf_study.analysis.comparison import (
     SEVERAL,
     UNCLEAR,
 )
-from dlperf_study.analysis.statistics import Estimate, log_ratio
+from dlperf_study.analysis.statistics import log_ratio
 from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.report import context
 from dlperf_study.report.formatting import (
+    bounded_value,
     display_name,
     is_missing,
     listed,
     percent_at_most,
     plain,
     unit_of,
-    with_interval,
+    value_text,
 )
 from dlperf_study.report.series import Group, all_groups
 from dlperf_study.report.tables.missing import why_missing, why_no_interval, why_not_measured
@@ -105,17 +106,9 @@ def _verdict(dataset: Dataset, group: Group) -> str:
     if not group.compared:
         return "Nothing else is compared with it."
     unit = unit_of("throughput", [reference.throughput])
-    throughput = f"{_throughput(reference, unit.size)} {unit.symbol}"
+    throughput = value_text(bounded_value(reference, "throughput"), size=unit.size)
     sentences = [_sentence(dataset, row, reference) for row in group.compared]
-    return " ".join([f"It reaches {throughput}.", *sentences])
-
-
-def _throughput(row: Any, size: float) -> str:
-    """Return the throughput of a row as the tables print it."""
-    if is_missing(row.throughput_low):
-        return plain(row.throughput / size)
-    ends = (row.throughput_low / size, row.throughput_high / size)
-    return " ".join(with_interval(row.throughput / size, *ends))
+    return " ".join([f"It reaches {throughput} {unit.symbol}.", *sentences])
 
 
 def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
@@ -124,14 +117,12 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
     if is_missing(row.verdict):
         reason = why_no_interval(dataset, row, "relative_throughput", "reference")
         return f"{row.label} reaches {plain(row.relative_throughput)}× that, but is not ranked: {reason}."
-    ratio, interval = with_interval(
-        row.relative_throughput, row.relative_throughput_low, row.relative_throughput_high, decision=1
-    )
+    times = value_text(bounded_value(row, "relative_throughput"), "×", decision=1)
     if row.verdict == EQUAL:
         equality = percent_at_most(row.relative_throughput_equal_within)
-        return f"{row.label} is as fast, within {equality} ({ratio}× {interval})."
+        return f"{row.label} is as fast, within {equality} ({times})."
     if row.verdict == NOT_DISTINGUISHABLE:
-        return f"{row.label} is {NOT_DISTINGUISHABLE} from it ({ratio}× {interval})."
+        return f"{row.label} is {NOT_DISTINGUISHABLE} from it ({times})."
     if same_program(row, reference):
         explanation = "Both run the same program on one device, so this is no difference between the two."
     elif is_missing(row.difference_lies_in):
@@ -139,7 +130,7 @@ def _sentence(dataset: Dataset, row: Any, reference: Any) -> str:
         explanation = f"Where the difference is, is unknown: {reason}."
     else:
         explanation = EXPLANATIONS[row.difference_lies_in]
-    return f"{row.label} is {ratio}× {interval} as fast. {explanation}"
+    return f"{row.label} is {times} as fast. {explanation}"
 
 
 def same_program(row: Any, reference: Any) -> bool:
@@ -167,7 +158,8 @@ def _same_program_note(dataset: Dataset) -> str:
         if len(pair) == len(_SAME_ALONE):
             first, second = (throughputs[identity] for identity in pair["identity"])
             ratio = max(log_ratio(first, second), log_ratio(second, first), key=lambda estimate: estimate.mean)
-            ratios.append(f"{display_name(pair['model'].iloc[0])}: {_ratio_text(ratio)}")
+            times = value_text(ratio.bounded_factor, "×", decision=1, no_interval=", without an interval")
+            ratios.append(f"{display_name(pair['model'].iloc[0])}: {times}")
     if not ratios:
         return ""
     names = listed(list(map(display_name, _SAME_ALONE)))
@@ -175,11 +167,3 @@ def _same_program_note(dataset: Dataset) -> str:
         f"On one device {names} run the same program. What differs there ({', '.join(ratios)}) is not theirs, but how "
         "far apart one program is measured twice here; believe no smaller difference between other configurations."
     )
-
-
-def _ratio_text(ratio: Estimate) -> str:
-    """Return a ratio with its interval, from its logarithm."""
-    interval = ratio.factor_interval()
-    if interval is None:
-        return f"{plain(ratio.factor)}×, without an interval"
-    return "× ".join(with_interval(ratio.factor, interval.low, interval.high, decision=1))

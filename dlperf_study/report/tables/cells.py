@@ -14,7 +14,7 @@ from dlperf_study.columns.memory import LARGEST_BATCH
 from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import formatting
-from dlperf_study.report.formatting import Unit, display_name, is_missing, listed, unit_of
+from dlperf_study.report.formatting import Unit, bounded_value, display_name, is_missing, listed, unit_of
 from dlperf_study.report.links import evidence_anchor
 from dlperf_study.report.tables.diagnostic_rows import is_file, merged, without_numbers
 from dlperf_study.report.tables.missing import (
@@ -140,18 +140,10 @@ def _measured_cell(dataset: Dataset, row: Any, name: str, unit: Unit) -> Cell:
     denominator = COMPARED_WITH.get(name)
     if denominator and getattr(row, f"is_{denominator}"):
         return Cell(BY_DEFINITION[name], footnote=footnote)
-    shown = value / unit.size
-    if name not in INTERVALS:
-        bounds = [getattr(row, end) / unit.size for end in BOUNDS.get(name, ())]
-        return Cell(formatting.with_digits_of_interval(shown, *bounds), footnote=footnote)
-    low, high = attrgetter(*INTERVALS[name])(row)
-    if is_missing(low) or is_missing(high):
-        return Cell(
-            formatting.plain(shown),
-            footnote="; ".join([why_no_interval(dataset, row, name, denominator), *diagnostics]),
-        )
-    ends = (low / unit.size, high / unit.size)
-    return Cell(*formatting.with_interval(shown, *ends, decision=DECISIONS.get(name)), footnote)
+    printed, interval = formatting.with_interval(*bounded_value(row, name), DECISIONS.get(name), unit.size)
+    if name in INTERVALS and not interval:
+        footnote = "; ".join([why_no_interval(dataset, row, name, denominator), *diagnostics])
+    return Cell(printed, interval if name in INTERVALS else "", footnote)
 
 
 def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from dlperf_study.analysis.dates import MINIMUM_DATES
-from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate
+from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
 from dlperf_study.history.changes import Change, ConditionChange, MeasurementComparison, departures_from_earlier
 from dlperf_study.history.measurements import Measurement
-from dlperf_study.report.formatting import display_name, is_missing, listed, plain, with_interval
+from dlperf_study.report.formatting import bounded_value, display_name, listed
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.cells import verdict_text
 from dlperf_study.report.tables.table import Cell, Heading, Table
@@ -27,8 +27,9 @@ TOGETHER = (
     "All verdicts of a table are made together (Holm): with a probability of at least 95 % none of them wrongly says "
     "faster or slower."
 )
-_RATIO = Heading("Change", "×", numeric=True, interval=True)
+_CHANGE = (Heading("Change", "×", numeric=True, interval=True), Heading("Verdict"))
 _NOT_ENOUGH_RUNS = f"fewer than {MINIMUM_RUNS} completed runs in one of the two, or equal runs: no interval"
+_NO_INTERVAL_OF_DATES = f"an interval over dates needs {MINIMUM_DATES} earlier ones that differ"
 _NO_INTERVAL_OF_SPEEDUP = "the speedup of one of the two has no interval"
 NOTHING_RECORDED = (
     "Nothing that is recorded differs between them: a change is one of the machine's state, or of what no run records."
@@ -39,34 +40,29 @@ NOTHING_IN_COMMON = "No configuration has completed runs in both."
 def throughput_changes(comparison: MeasurementComparison) -> Table:
     """Return the throughput of each configuration in both measurements, and what may be said of the change."""
     rates = _rates(comparison.before), _rates(comparison.after)
-    headings = (
-        Heading("Configuration"),
-        *(Heading(name, COLUMNS["throughput"].unit, numeric=True, interval=True) for name in ("Before", "After")),
-        _RATIO,
-        Heading("Verdict"),
-    )
     rows = _change_rows(comparison, comparison.throughputs, rates, _NOT_ENOUGH_RUNS)
     caption = f"Before: {comparison.before.title}. After: {comparison.after.title}. {WITHIN_DATES}"
     notes = (TOGETHER, *_not_compared(comparison))
-    return Table("throughput-changes", "Changes of throughput", caption, headings, rows, notes, NOTHING_IN_COMMON)
+    headings, title = _headings(("Before", "After"), COLUMNS["throughput"].unit), "Changes of throughput"
+    return Table("throughput-changes", title, caption, headings, rows, notes, NOTHING_IN_COMMON)
 
 
 def speedup_changes(comparison: MeasurementComparison) -> Table:
     """Return the speedup of each configuration in both measurements, and what may be said of the change."""
     speedups = _speedups(comparison.before), _speedups(comparison.after)
-    headings = (
-        Heading("Configuration"),
-        *(Heading(name, "×", numeric=True, interval=True) for name in ("Before", "After")),
-        _RATIO,
-        Heading("Verdict"),
-    )
     rows = _change_rows(comparison, comparison.speedups, speedups, _NO_INTERVAL_OF_SPEEDUP)
     caption = (
         "Each speedup is against the baseline of its own measurement: what makes a whole date faster or slower is in "
         "both and cancels."
     )
-    empty = "The two have no speedup in common."
+    headings, empty = _headings(("Before", "After"), "×"), "The two have no speedup in common."
     return Table("speedup-changes", "Changes of speedup", caption, headings, rows, (TOGETHER,), empty)
+
+
+def _headings(columns: Sequence[str], unit: str) -> tuple[Heading, ...]:
+    """Return the headings of a table of changes: ``columns`` of values, then the change and what may be said of it."""
+    values = (Heading(name, unit, numeric=True, interval=True) for name in columns)
+    return (Heading("Configuration"), *values, *_CHANGE)
 
 
 def condition_changes(comparison: MeasurementComparison) -> Table:
@@ -84,29 +80,28 @@ def dates(measurements: Sequence[Measurement]) -> Table:
     ``measurements``: of one study, in order; the last MOST_DATES of them have a column.
     """
     shown, labels = measurements[-MOST_DATES:], configuration_labels(measurements[-1].dataset)
-    unit = COLUMNS["throughput"].unit
-    columns = [Heading(measurement.begun, unit, numeric=True, interval=True) for measurement in shown]
-    headings = (Heading("Configuration"), *columns, _RATIO, Heading("Verdict"))
     departures = {change.identity: change for change in departures_from_earlier(measurements)}
-    ordered = [*departures, *(identity for identity in measurements[-1].throughputs if identity not in departures)]
-    rates = [_rates(measurement) for measurement in shown]
-    rows = []
+    rates, rows = [_rates(measurement) for measurement in shown], []
     # Of two dates, the table of the last change has all of it.
-    for identity in ordered if len(measurements) > 2 else ():
+    for identity in dict.fromkeys((*departures, *measurements[-1].throughputs)) if len(measurements) > 2 else ():
         cells = [rate.get(identity, Cell.missing("no completed run on that date")) for rate in rates]
-        rows.append((Cell(labels[identity]), *cells, *_departure_cells(departures.get(identity))))
+        rows.append((Cell(labels[identity]), *cells, *_change_cells(departures.get(identity), _NO_INTERVAL_OF_DATES)))
     caption = (
         "In brackets: 95 % intervals over the runs of a date. Change: the last date relative to the mean of all "
         "earlier ones; its interval holds what differs from date to date too, as far as the earlier dates tell."
     )
+    headings = _headings([measurement.begun for measurement in shown], COLUMNS["throughput"].unit)
     return Table("dates", "All measurements", caption, headings, tuple(rows), (TOGETHER,))
 
 
-def _departure_cells(change: Change | None) -> tuple[Cell, Cell]:
-    reason = f"an interval over dates needs {MINIMUM_DATES} earlier ones that differ"
+def _change_cells(change: Change | None, no_interval: str) -> tuple[Cell, Cell]:
+    """Return the ratio and the verdict of a change; ``no_interval``: why these may be missing."""
     if change is None:
-        return Cell.missing(reason), Cell.missing(reason)
-    return ratio_cell(change.log_ratio, reason), _verdict_cell(change, reason)
+        return Cell.missing(no_interval), Cell.missing(no_interval)
+    verdict = Cell.missing(no_interval)
+    if change.verdict.word is not None and change.verdict.equal_within is not None:
+        verdict = Cell(verdict_text(change.verdict.word, change.verdict.equal_within))
+    return Cell.of(change.log_ratio.bounded_factor, no_interval, decision=1), verdict
 
 
 def _change_rows(
@@ -115,11 +110,10 @@ def _change_rows(
     values: tuple[dict[str, Cell], dict[str, Cell]],
     no_interval: str,
 ) -> tuple[tuple[Cell, ...], ...]:
-    labels, (before, after) = labels_of(comparison), values
-    rows = []
+    labels, (before, after), rows = labels_of(comparison), values, []
     for change in changes:
-        ratio, verdict = ratio_cell(change.log_ratio, no_interval), _verdict_cell(change, no_interval)
-        rows.append((Cell(labels[change.identity]), before[change.identity], after[change.identity], ratio, verdict))
+        both = before[change.identity], after[change.identity]
+        rows.append((Cell(labels[change.identity]), *both, *_change_cells(change, no_interval)))
     return tuple(rows)
 
 
@@ -151,29 +145,8 @@ def _speedups(measurement: Measurement) -> dict[str, Cell]:
 
 
 def _cells(measurement: Measurement, column: str, no_interval: str) -> dict[str, Cell]:
-    rows = measurement.dataset.configurations.set_index("identity")[[column, f"{column}_low", f"{column}_high"]]
-    cells = {}
-    for identity, value, low, high in rows.dropna(subset=column).itertuples():
-        if is_missing(low):
-            cells[str(identity)] = Cell(plain(value), footnote=no_interval)
-        else:
-            cells[str(identity)] = Cell(*with_interval(value, low, high))
-    return cells
-
-
-def ratio_cell(log_ratio: Estimate, no_interval: str) -> Cell:
-    """Return a ratio with its interval, from its logarithm; ``no_interval``: the footnote of one without."""
-    interval = log_ratio.factor_interval()
-    if interval is None:
-        return Cell(plain(log_ratio.factor), footnote=no_interval)
-    return Cell(*with_interval(log_ratio.factor, interval.low, interval.high, decision=1))
-
-
-def _verdict_cell(change: Change, no_interval: str) -> Cell:
-    verdict = change.verdict
-    if verdict.word is None or verdict.equal_within is None:
-        return Cell.missing(no_interval)
-    return Cell(verdict_text(verdict.word, verdict.equal_within))
+    rows = measurement.dataset.configurations.dropna(subset=column)
+    return {row.identity: Cell.of(bounded_value(row, column), no_interval) for row in rows.itertuples()}
 
 
 def _condition_row(change: ConditionChange) -> tuple[Cell, ...]:

@@ -11,9 +11,9 @@ from dlperf_study.analysis.same_question import SameQuestion
 from dlperf_study.analysis.scaling import differences_from_baseline
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report import context, formatting
+from dlperf_study.report import context
 from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.formatting import display_name, is_missing, listed
+from dlperf_study.report.formatting import bounded_value, display_name, is_missing, listed, with_interval
 from dlperf_study.report.series import configuration_labels, published_labels
 from dlperf_study.report.tables.audit_tables import AuditLinks
 from dlperf_study.report.tables.cells import TableColumn, defined, laid_out, measured_column
@@ -204,7 +204,7 @@ def _published_throughput() -> TableColumn:
         if is_missing(row.throughput_low):
             return Cell(row.printed, footnote=WITHOUT_RUNS[row.estimator])
         bounds = (row.throughput_low, row.throughput_high)
-        return Cell(row.printed, formatting.with_interval(row.value, *bounds)[1], _outside_note(row.value, *bounds))
+        return Cell(row.printed, with_interval(row.value, *bounds)[1], _outside_note(row.value, *bounds))
 
     return TableColumn(heading, cell)
 
@@ -212,11 +212,6 @@ def _published_throughput() -> TableColumn:
 def _outside_note(value: float, low: float, high: float) -> str:
     """Return the note on a value that is outside its interval; empty for any other."""
     return "" if low <= value <= high else "outside its interval, which is that of the means of printed runs"
-
-
-def _why_no_interval(row: Any) -> str:
-    """Return why a published speedup has no interval."""
-    return WITHOUT_RUNS[row.estimator] if is_missing(row.throughput_low) else "no interval: no runs of its baseline"
 
 
 def _published_speedup() -> TableColumn:
@@ -228,9 +223,12 @@ def _published_speedup() -> TableColumn:
         if row.is_baseline:
             return Cell("1")
         if is_missing(row.speedup_low):
-            return Cell(formatting.plain(row.speedup), footnote=_why_no_interval(row))
-        values = (row.speedup, row.speedup_low, row.speedup_high)
-        return Cell(*formatting.with_interval(*values), _outside_note(*values))
+            # The baseline of its line may have no runs where the point has them.
+            no_runs = is_missing(row.throughput_low)
+            footnote = WITHOUT_RUNS[row.estimator] if no_runs else "no interval: no runs of its baseline"
+        else:
+            footnote = _outside_note(row.speedup, row.speedup_low, row.speedup_high)
+        return Cell(*with_interval(*bounded_value(row, "speedup")), footnote)
 
     return TableColumn(heading, cell)
 

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 from dlperf_study.analysis.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.analysis.drift import round_effects
-from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate
+from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
 from dlperf_study.columns.cpu_limit import CPU_LIMIT
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import plain, with_interval
 from dlperf_study.report.tables.cells import defined
 from dlperf_study.report.tables.communication_tables import computation_notes
 from dlperf_study.report.tables.rows import table_of_configurations, table_of_runs
@@ -31,6 +30,7 @@ _ROUNDS = (
     f"{_EFFECTS} The t interval is that of a mean over configurations; differs: after Holm over the rounds. What is "
     "common to a round cancels in ratios."
 )
+_FEW_CONFIGURATIONS = f"no interval: it takes {MINIMUM_RUNS} configurations"
 _NO_ROUNDS = "Fewer than two rounds were measured with the same configurations, so they can't be compared."
 
 
@@ -80,7 +80,8 @@ def rounds(dataset: Dataset) -> Table:
     for effect in effects:
         begun = f"{effect.begun:%Y-%m-%d %H:%M}"
         verdict = "differs" if effect.is_different else NOT_DISTINGUISHABLE
-        rows.append((Cell(str(effect.round)), Cell(begun), _change_cell(effect.log_rate), Cell(verdict)))
+        change = Cell.of(effect.percent_change, _FEW_CONFIGURATIONS, decision=0.0)
+        rows.append((Cell(str(effect.round)), Cell(begun), change, Cell(verdict)))
     caption = page_caption = ""
     if effects:
         count_text = counted(effects[0].configurations, "configuration")
@@ -88,15 +89,7 @@ def rounds(dataset: Dataset) -> Table:
             f"{_ROUNDS.format(count_text)}{context.quick_label(dataset)}",
             _EFFECTS.format(count_text),
         )
-    change = Heading("Change of throughput", "%", numeric=True, interval=True)
-    headings = (Heading(COLUMNS["round"].label), Heading("Begun (UTC)"), change, Heading("Against the mean"))
+    change_heading = Heading("Change of throughput", "%", numeric=True, interval=True)
+    headings = (Heading(COLUMNS["round"].label), Heading("Begun (UTC)"), change_heading, Heading("Against the mean"))
     title = "Drift from round to round"
     return Table("rounds", title, caption, headings, tuple(rows), empty=_NO_ROUNDS, page_caption=page_caption)
-
-
-def _change_cell(log_rate: Estimate) -> Cell:
-    """Return a relative change in percent with its interval."""
-    change, interval = 100 * (log_rate.factor - 1), log_rate.factor_interval()
-    if interval is None:
-        return Cell(plain(change), footnote=f"no interval: it takes {MINIMUM_RUNS} configurations")
-    return Cell(*with_interval(change, 100 * (interval.low - 1), 100 * (interval.high - 1), decision=0.0))

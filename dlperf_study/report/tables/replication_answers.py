@@ -5,12 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from dlperf_study.analysis.statistics import Estimate, Interval, log_ratio
+from dlperf_study.analysis.statistics import Estimate, Interval, bounded, log_ratio
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, is_missing, listed, plain, with_interval
+from dlperf_study.report.formatting import display_name, is_missing, listed, value_text
 from dlperf_study.report.replications import NO_QUESTION, Replication, replications_of
 from dlperf_study.report.tables.answers import Answer
 from dlperf_study.report.tables.question_differences import why_unanswered
@@ -90,9 +90,11 @@ def _sentence(first: Any, last: Any, ours: Estimate) -> str:
             changes.append(f"{COLUMNS[name].label.lower()} from {names[0]} to {names[1]}")
     published, bounds = last.value / first.value, _published_interval(first, last)
     interval = ours.factor_interval()
-    ours_text = _factor(ours.factor, interval)
     verdict = compared(published, bounds, interval)
-    published_text = _factor(published, bounds)
+    published_text, ours_text = (
+        value_text(value, "×", no_interval=" (without an interval)")
+        for value in (bounded(published, bounds), ours.bounded_factor)
+    )
     return f"With {listed(changes)}, the throughput changes {published_text} in print and {ours_text} here: {verdict}."
 
 
@@ -101,12 +103,6 @@ def _published_interval(first: Any, last: Any) -> Interval | None:
     if last.baseline != first.cell or is_missing(last.speedup_low):
         return None
     return Interval(last.speedup_low, last.speedup_high)
-
-
-def _factor(factor: float, interval: Interval | None) -> str:
-    if interval is None:
-        return f"{plain(factor)}× (without an interval)"
-    return "× ".join(with_interval(factor, interval.low, interval.high))
 
 
 def compared(published: float, bounds: Interval | None, ours: Interval | None) -> str:

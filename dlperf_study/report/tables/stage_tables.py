@@ -72,6 +72,5 @@ def stage_cell(dataset: Dataset, row: Any, stage: Stage, steps: float) -> Cell:
     value, low, high = (getattr(row, name) * steps for name in (stage.column, *INTERVALS[stage.column]))
     if stage.without and (waiting := getattr(row, stage.without) * steps):
         return Cell(formatting.plain(value - waiting), footnote="a difference of two means, which has no interval here")
-    if is_missing(low) or is_missing(high):
-        return Cell(formatting.plain(value), footnote=why_no_interval(dataset, row, stage.column))
-    return Cell(*formatting.with_interval(value, low, high))
+    printed, interval = formatting.with_interval(value, low, high)
+    return Cell(printed, interval, "" if interval else why_no_interval(dataset, row, stage.column))

@@ -9,8 +9,9 @@ from functools import cached_property
 from html import escape
 from itertools import chain, count, product, repeat
 
+from dlperf_study.analysis.statistics import Bounded
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report.formatting import MISSING
+from dlperf_study.report.formatting import MISSING, with_interval
 from dlperf_study.report.links import anchor_link, downloads, evidence_link
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.writing import write_atomically
@@ -70,6 +71,12 @@ class Cell:
     def missing(cls, reason: str) -> "Cell":
         """Return the dash of a missing value; the reason is a footnote."""
         return cls(MISSING, footnote=reason)
+
+    @classmethod
+    def of(cls, value: Bounded, no_interval: str, decision: float | None = None) -> "Cell":
+        """Return a value and its interval; the reason why it has none is a footnote."""
+        printed, interval = with_interval(*value, decision)
+        return cls(printed, interval, "" if interval else no_interval)
 
 
 @dataclass(frozen=True)
