@@ -16,6 +16,7 @@ from dlperf_study.ingest.declared_metadata import (
 from dlperf_study.ingest.identity import REQUIRED, Identity, identity_problems
 from dlperf_study.ingest.inferred_metadata import infer_configurations
 from dlperf_study.ingest.log_files import CONFIGURATION_FILE, IDENTITY_FILE, LogFile, find_log_files, stem
+from dlperf_study.ingest.own_formats import with_own_formats
 from dlperf_study.ingest.tracker_files import with_runs_of_trackers
 from dlperf_study.study.configuration import parameters_of
 from dlperf_study.study.grid import format_values
@@ -52,7 +53,7 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
 
     Raises:
         IdentityError: the logs have no metadata, or the name is not valid for a study.
-        StudyFileError: the identity file, or a ``configuration.json``, is not valid.
+        StudyFileError: the identity file, a ``configuration.json`` or a file of a format is not valid.
         LogError: there is no such folder or file.
 
     """
@@ -61,7 +62,8 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
         raise IdentityError(f"invalid study name {name!r}: {rule}")
     root = folder.resolve()
     path = root.with_name(f"{stem(root.stem)}.{IDENTITY_FILE}") if root.is_file() else root / IDENTITY_FILE
-    files = tuple(with_runs_of_trackers([file for file in find_log_files(folder) if file.source.path != path]))
+    candidates = [file for file in find_log_files(folder) if file.source.path != path]
+    files = tuple(with_own_formats(with_runs_of_trackers(candidates)))
     declared, undeclared = declared_configurations(files)
     identity, confirmed = read_identity(path) if path.exists() else _infer_identity(root, undeclared)
     configurations = (*identity.configurations, *declared)

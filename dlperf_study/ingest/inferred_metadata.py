@@ -160,6 +160,8 @@ def _log_metadata(members: Sequence[tuple[NameMetadata, LogFile]]) -> LogMetadat
 
 def _format_name(file: LogFile) -> str:
     """Return the name of the format of a log; empty if it is not certain, so that a person must state it."""
+    if file.source.own_format:
+        return file.source.own_format.name
     try:
         with file.source.open() as opened:
             formats = next(filter(None, map(detect_formats, Blocks(as_lines(str(file.source), opened)))), [])

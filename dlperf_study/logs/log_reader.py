@@ -45,19 +45,25 @@ _SHOWN_LINES, _SHOWN_CHARACTERS = 3, 160
 
 
 def read_log(source: LogSource | Path, format_name: str = "") -> ParsedLog:
-    """Read one log. If no format is named, it is detected from the lines.
+    """Read one log. If no format is named, it is the one that its user declared, else it is detected from the lines.
 
     Raises:
         LogError: it can't be opened, or has lines of no known format, or of several and none was named.
 
     """
     source = source if isinstance(source, LogSource) else LogSource(source)
-    reader = _LogReader(source, load(format_name) if format_name else None)
+    reader = _LogReader(source, _format_to_read(source, format_name))
     with source.open() as file:
         blocks = Blocks(as_lines(str(source), file))
         for block in blocks:
             reader.add(block)
     return reader.parsed_log(blocks)
+
+
+def _format_to_read(source: LogSource, name: str) -> Format | None:
+    """Return the format of a name, or the declared one; None if it must be detected."""
+    own_format = source.own_format
+    return own_format if not name or (own_format and own_format.name == name) else load(name)
 
 
 @dataclass
@@ -149,12 +155,23 @@ class _LogReader:
 
     def _expected(self) -> str:
         """Return which lines were expected, and what of the log is most like them."""
+        if self._format and self._format is self._source.own_format:
+            return f"the format {self._format.name} of {self._format.program}; {self._unlike_own_format(self._format)}"
         similar = similar_line(self._first_block) if self._first_block else ""
         if self._format:
             return f"the format {self._format.name}" + (f"; {similar}" if similar else "")
         formats = formats_with_its_words(self._first_block) if self._first_block else []
         shared = f"some words are those of {', '.join(formats)}" if formats else "no word is that of a format"
-        return f"a known format; {similar or shared}; docs/ingest.md lists all {len(names())} formats"
+        return f"a known format; {similar or shared}; docs/ingest.md lists all {len(names())} formats, and shows how to declare your own"
+
+    def _unlike_own_format(self, format_: Format) -> str:
+        """Describe how the lines differ from those that the user declared."""
+        with_text = next(self._unusable.message("has its text and differs", "have its text and differ"), "")
+        if with_text or not self._first_block:
+            return with_text or "the log is empty"
+        texts = " or ".join(repr(needle) for line in format_.lines for needle in line.needles)
+        first = self._first_block.line(0)[:_SHOWN_CHARACTERS].decode(errors="replace")
+        return f"no line with {texts} has a number; line 1: {first!r}"
 
     def _completed(self, records: Records, format_: Format) -> Records:
         """Return the records with what lines have from others; raises LogError if all are of steps without a time."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from dlperf_study.errors import LogError
+from dlperf_study.logs.format import Format
 
 GZIP_MAGIC = b"\x1f\x8b"
 #: What reading raises for compressed bytes that end too early or are damaged.
@@ -21,11 +22,15 @@ _OPENING_ERRORS = (OSError, KeyError, RuntimeError, NotImplementedError, *DAMAGE
 
 @dataclass(frozen=True)
 class LogSource:
-    """One log: a file, or the ``member`` of a zip archive. ``display_name``: its name in messages, if not its path."""
+    """One log: a file, or the ``member`` of a zip archive.
+
+    ``display_name``: its name in messages, if not its path. ``own_format``: the format that its user declared for it.
+    """
 
     path: Path
     member: str = ""
     display_name: str = field(default="", compare=False)
+    own_format: Format | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.display_name or (f"{self.path}!{self.member}" if self.member else str(self.path))

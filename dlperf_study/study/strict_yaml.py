@@ -51,9 +51,12 @@ def read_mapping(path: Path) -> dict[str, Any]:
             many bytes, too many or too deeply nested values, or anything but a mapping.
 
     """
-    file = display_path(path)
     with path.open("rb") as stream:
-        data = stream.read(MAX_BYTES + 1)
+        return parse_mapping(stream.read(MAX_BYTES + 1), display_path(path))
+
+
+def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
+    """Return the mapping in the bytes of a YAML file, named ``file`` in messages; raises what ``read_mapping`` does."""
     if len(data) > MAX_BYTES:
         raise StudyFileError(f"{file}: has more than {MAX_BYTES:,} bytes; no study or cluster file needs so many")
     try:

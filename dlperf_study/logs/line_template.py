@@ -1,0 +1,113 @@
+"""Lines as a person writes them: a line of a log with a name in braces in place of each number.
+
+``it {step}/{*} loss {loss} | {rate} img/s``: ``{*}`` is any text. All else is literal, except that there may be more
+spaces next to a number, and that a digit stands for any digit: lines that differ in digits only are read together.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from dlperf_study.logs.format import VALIDATION, Line, Metric
+from dlperf_study.logs.records import POSITION_COLUMNS
+
+#: The name of any text.
+_ANY_TEXT = "*"
+_PLACEHOLDER = re.compile(r"\{(\w+|\*)\}")
+#: Unlike those of programs, where a letter may directly follow: ``2.5it/s``.
+_DIGITS = r"\d++(?:\.\d++)?|\.\d++"
+_THOUSANDS = r"\d{1,3}(?:,\d{3})++(?:\.\d++)?"
+_NUMBER = r"[-+]?(?:(?:{digits})(?:[eE][-+]?\d++)?|[nN]a[nN]|[iI]nf(?:inity)?)"
+#: What would make a number, or a literal, a part of something longer.
+_NUMBER_END, _WORD_END = r"(?![\w%]|[.,]\d)", r"(?!\w|/\w)"
+
+
+def placeholders(template: str) -> list[str]:
+    """Return the names in braces, in order, without those of any text."""
+    return [name for name in _PLACEHOLDER.findall(template) if name != _ANY_TEXT]
+
+
+def needle(template: str) -> str:
+    """Return the longest text that appears once in the lines of a template; empty if there is none."""
+    literals = _PLACEHOLDER.split(template)[::2]
+    texts = [text.strip() for literal in literals for text in re.split(r"\d+", literal)]
+    unique = [text for text in texts if text and sum(literal.count(text) for literal in literals) == 1]
+    return max(unique, key=len, default="")
+
+
+def template_problems(template: str) -> Iterator[str]:
+    """Yield why no lines can be read by a template."""
+    names = placeholders(template)
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if not names:
+        yield "it has no number in braces, as {step}"
+    elif not needle(template):
+        yield "it has no text, between its numbers, that appears once and could tell its lines from others"
+    for name in repeated:
+        yield f"{{{name}}} appears {names.count(name)} times; write {{*}} for what is not to be read"
+    for first, second in re.findall(r"(\{\w+\})(\{\w+\})", template):
+        yield f"no text is between {first} and {second}"
+
+
+def template_line(template: str, metrics: Mapping[str, Metric], evaluation: Sequence[str] = ()) -> Line:
+    """Return the lines of a template that contain none of the words of ``evaluation``.
+
+    ``metrics``: by the names in braces; those of no metric are positions, as ``step``.
+    """
+    names = placeholders(template)
+    first, *others = (_segment(part, metrics) for part in template.strip().split(f"{{{_ANY_TEXT}}}"))
+    head = "".join([first, *(f"(?>.*?{part})" for part in others)])
+    if re.match(r"\w", template):
+        head = rf"(?<!\w){head}"
+    if re.search(r"\w$", template):
+        head += _WORD_END
+    if evaluation:
+        head = rf"^(?!.*?{_one_of(evaluation)}).*?{head}"
+    captured = [metrics[name] for name in names if name in metrics]
+    return Line((needle(template),), head, captured=tuple(captured))
+
+
+def evaluation_line(templates: Sequence[str], evaluation: Sequence[str]) -> Line:
+    """Return the lines that look like those of templates and contain a word of ``evaluation``; no number is read."""
+    return Line(tuple(map(needle, templates)), rf"^.*?{_one_of(evaluation)}", window=VALIDATION)
+
+
+def _segment(template: str, metrics: Mapping[str, Metric]) -> str:
+    """Return the expression of a template without any text."""
+    literals, names = _PLACEHOLDER.split(template)[::2], placeholders(template)
+    parts = [_literal(literals[0])]
+    for name, (before, after) in zip(names, pairwise(literals), strict=True):
+        # A number that is not after a literal must not be the end of a longer one.
+        start = "" if before else r"(?<![\w.,])"
+        end = _NUMBER_END if not after or after[0].isspace() else ""
+        parts += [rf"\s*+{start}(?P<{_group(name, metrics)}>{_number(name, metrics)}){end}", _literal(after)]
+    return "".join(parts)
+
+
+def _group(name: str, metrics: Mapping[str, Metric]) -> str:
+    return metrics[name].name if name in metrics else name
+
+
+def _number(name: str, metrics: Mapping[str, Metric]) -> str:
+    if name in POSITION_COLUMNS:
+        return r"\d++(?!,\d)"
+    has_thousands = name in metrics and metrics[name].has_thousands
+    return _NUMBER.format(digits=f"{_THOUSANDS}|{_DIGITS}" if has_thousands else _DIGITS)
+
+
+def _literal(text: str) -> str:
+    """Return the expression of a text next to numbers: there may be more spaces than in it."""
+    stripped = text.strip()
+    if not stripped:
+        return r"\s++" if text else ""
+    before = r"\s++" if text[0].isspace() else ""
+    after = r"\s++" if text[-1].isspace() else ""
+    return f"{before}{_any_digits(stripped)}{after}"
+
+
+def _any_digits(text: str) -> str:
+    return re.sub(r"\d", lambda _: r"\d", re.escape(text))
+
+
+def _one_of(words: Sequence[str]) -> str:
+    return f"(?:{'|'.join(map(_any_digits, words))})"

@@ -1,0 +1,203 @@
+"""A format that a user declares in a file next to the logs: its lines, or its columns, and what the numbers mean."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from dlperf_study.errors import StudyFileError
+from dlperf_study.logs.documents import CSV_ROW, JSON_ROW
+from dlperf_study.logs.format import (
+    ELAPSED,
+    INTERVALS,
+    LOSS,
+    UNIX_TIME,
+    Format,
+    JsonLine,
+    JsonRecord,
+    Line,
+    Merge,
+    Metric,
+    MetricScope,
+)
+from dlperf_study.logs.formats import names
+from dlperf_study.logs.line_template import evaluation_line, placeholders, template_line, template_problems
+from dlperf_study.logs.records import POSITION_COLUMNS
+from dlperf_study.study.strict_yaml import parse_mapping
+from dlperf_study.study.validation import Section, validate
+from dlperf_study.wording import closest
+
+#: The name of the file, which is in the folder of the logs or above.
+FORMAT_FILE = "log_format.yaml"
+#: Units of rates, and of times with their size in seconds.
+_RATES = ("samples/s", "tokens/s")
+_TIMES = {"s/step": 1.0, "ms/step": 1e-3, "us/step": 1e-6}
+_STEPS_RATE = "steps/s"
+#: Names whose meaning needs no declaration.
+_KNOWN_METRICS = {"loss": LOSS, "elapsed_seconds": ELAPSED, "unix_time": UNIX_TIME}
+_KNOWN = (*POSITION_COLUMNS, *_KNOWN_METRICS)
+
+
+class OwnNumber(Section):
+    """What a number means. ``steps``: of how many steps a time is; ``thousands``: it has commas between thousands."""
+
+    unit: Literal["samples/s", "tokens/s", "steps/s", "s/step", "ms/step", "us/step"]
+    of: Literal["job", "rank", "device"]
+    mean_since: Literal["start", "epoch"] | None = None
+    steps: int = Field(default=1, ge=1)
+    thousands: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> "OwnNumber":
+        if self.of == "device" and self.unit not in _RATES:
+            raise ValueError(f"the unit of a number of each device is {' or '.join(_RATES)}")
+        if self.steps > 1 and self.unit not in _TIMES:
+            raise ValueError(f"only a time is of several steps: its unit is {', '.join(_TIMES)}")
+        return self
+
+    def metric(self, name: str) -> Metric:
+        """Return it as a metric; ``name``: that of the number, which is part of the metric's unless it is empty."""
+        kind = "throughput" if self.unit in _RATES else "step_seconds"
+        return Metric(
+            name=f"{name}_{kind}" if name else kind,
+            unit=self.unit if self.unit in _RATES else "s",
+            scope=MetricScope(self.of),
+            factor=_TIMES.get(self.unit, 1.0) / self.steps,
+            cumulative=self.mean_since is not None,
+            restarts_each_epoch=self.mean_since == "epoch",
+            inverse=self.unit == _STEPS_RATE,
+            has_thousands=self.thousands,
+        )
+
+
+class OwnFormat(Section):
+    """The whole file."""
+
+    name: str = Field(pattern=r"^[a-zA-Z]\w*$")
+    lines: list[str] = Field(default=[], min_length=1)
+    columns: dict[str, str] = Field(default={}, min_length=1)
+    evaluation: list[str] = Field(default=[], min_length=1)
+    numbers: dict[str, OwnNumber] = Field(default={}, min_length=1)
+    ranks_step_together: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all numbers that its lines or columns have."""
+        return list(dict.fromkeys(chain(self.columns, *map(placeholders, self.lines))))
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics by the names of their numbers; the first of a kind has the name of the kind."""
+        metrics = dict(_KNOWN_METRICS)
+        for name, number in self.numbers.items():
+            metric = number.metric("")
+            is_second = metric.name in {earlier.name for earlier in metrics.values()}
+            metrics[name] = number.metric(name) if is_second else metric
+        return metrics
+
+    def as_format(self, source: str) -> Format:
+        """Return it as a format; ``source``: the file."""
+        rates = [self.metrics[name].name for name in self.numbers]
+        if ELAPSED.name in self.names:
+            rates.append(INTERVALS[ELAPSED.name].name)
+        return Format(
+            name=self.name,
+            title=self.name,
+            program=source,
+            lines=tuple(self._lines()),
+            rates=tuple(dict.fromkeys(rates)),
+            merge=self._merge(),
+            steps="as the program counts",
+            synchronous=self.ranks_step_together,
+        )
+
+    def _merge(self) -> Merge:
+        """Return how ranks merge by the first number, as formats of programs declare it."""
+        best = self.metrics[next(iter(self.numbers))] if self.numbers else ELAPSED
+        if best.scope is not MetricScope.RANK:
+            return Merge.COPIES
+        return Merge.SLOWEST if self.ranks_step_together and best.name == "step_seconds" else Merge.SUM
+
+    def _lines(self) -> Iterator[Line | JsonLine]:
+        if self.columns:
+            used = {name: self.metrics[name] for name in self.columns if name in self.metrics}
+            record = _ColumnsReader(self.columns, used)
+            yield JsonLine((CSV_ROW, JSON_ROW), record, metrics=tuple(used.values()))
+        for template in self.lines:
+            yield template_line(template, self.metrics, self.evaluation)
+        if self.evaluation:
+            yield evaluation_line(self.lines, self.evaluation)
+
+
+def read_own_format(data: bytes, file: str) -> Format:
+    """Return the format that a file declares; ``file``: its name in messages.
+
+    Raises:
+        StudyFileError: it is no such file; the message names every key that is wrong.
+
+    """
+    keys = {"": tuple(OwnFormat.model_fields), "numbers": tuple(OwnNumber.model_fields)}
+    own_format = validate(OwnFormat, parse_mapping(data, file), file, keys)
+    problems = [*_structure_problems(own_format), *_number_problems(own_format)]
+    if problems:
+        raise StudyFileError("\n".join(f"{file}: {problem}" for problem in problems))
+    return own_format.as_format(file)
+
+
+def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
+    """Yield what is wrong with the name, the lines or the columns."""
+    if own_format.name in names():
+        yield f"name is {own_format.name!r}, which is a format already; choose a different name"
+    if bool(own_format.lines) == bool(own_format.columns):
+        yield "must have either lines, of a text, or columns, of a table or of JSON objects"
+    if own_format.columns and own_format.evaluation:
+        yield "evaluation is for lines; of a table, the columns of an evaluation are left out"
+    for index, line in enumerate(own_format.lines):
+        for problem in template_problems(line):
+            yield f"lines[{index}] is {line!r}; {problem}"
+
+
+def _number_problems(own_format: OwnFormat) -> Iterator[str]:
+    """Yield which numbers have no meaning, two, or none to have."""
+    declared, names_in_lines = own_format.numbers, own_format.names
+    for name in names_in_lines:
+        if name not in declared and name not in _KNOWN:
+            known = f"the names that need no entry are {', '.join(_KNOWN)}; {{*}} is what is not to be read"
+            yield f"numbers has no entry {name!r}; {closest(name, (*_KNOWN, *declared))}{known}"
+    for name in declared:
+        if name in _KNOWN:
+            yield f"numbers.{name} has a meaning of its own, as {', '.join(_KNOWN)}; choose a different name"
+        elif name not in names_in_lines:
+            yield f"numbers.{name} is in none of the {'columns' if own_format.columns else 'lines'}"
+    if not declared and ELAPSED.name not in names_in_lines:
+        yield f"nothing is a rate or a time: state one in numbers, or name the time since the start {ELAPSED.name}"
+    if any(number.mean_since == "epoch" for number in declared.values()) and "epoch" not in names_in_lines:
+        yield "a mean since each epoch began needs the number epoch"
+
+
+@dataclass(frozen=True)
+class _ColumnsReader:
+    """Reads a row. ``columns``: by name; ``metrics``: by name, of those that are no positions."""
+
+    columns: Mapping[str, str]
+    metrics: Mapping[str, Metric]
+
+    def __call__(self, row: Mapping[str, Any]) -> JsonRecord | None:
+        """Return the numbers of a row; None if it has none, as a row of an evaluation."""
+        numbers = {name: float(row[key]) for name, key in self.columns.items() if row.get(key) not in (None, "")}
+        values = {}
+        for name in numbers.keys() & self.metrics.keys():
+            values[self.metrics[name].name] = _in_unit(self.metrics[name], numbers[name])
+        time_seconds = values.pop(UNIX_TIME.name, float("nan"))
+        epoch, step, rank = (int(numbers.get(name, -1)) for name in POSITION_COLUMNS)
+        return JsonRecord(values, epoch, step, rank, time_seconds) if values else None
+
+
+def _in_unit(metric: Metric, number: float) -> float:
+    """Return a number in the unit of its metric; raises ValueError for a rate of steps that is 0."""
+    if metric.inverse and number == 0:
+        raise ValueError("0 steps/s")
+    return 1 / number if metric.inverse else number * metric.factor

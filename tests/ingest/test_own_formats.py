@@ -1,0 +1,135 @@
+"""Formats that users declare for their own logs: the example of the docs, and what is wrong with a declaration."""
+
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dlperf_study.errors import DlperfStudyError
+from dlperf_study.ingest.identification import identify_logs
+from dlperf_study.paths import PROJECT
+from tests.ingest.conftest import Ingest, declare, reason
+
+DOCS = (PROJECT / "docs" / "ingest.md").read_text()
+EXAMPLE = re.search(r"<!-- own format: .*?```yaml\n(.*?)```", DOCS, re.DOTALL)[1]  # type: ignore[index]
+[LINE] = re.findall(r"```text\n(.*?)\n```", DOCS[: DOCS.index(EXAMPLE)].rpartition("## A format of your own")[2])
+
+
+def write_docs_log(path: Path, steps: int = 20) -> None:
+    """Write lines like that of the docs: 512.3 images/s after a start-up of two, and an evaluation after each ten."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        for step in range(1, steps + 1):
+            line = LINE.replace("it 20/", f"it {step * 20}/").replace(":05", f":{step:02}")
+            file.write((line.replace("512.3", "100.0") if step < 3 else line) + "\n")
+            if step % 10 == 0:
+                file.write(line.replace("] it", "] eval it").replace("512.3", "9000.0") + "\n")
+
+
+def test_a_log_is_read_by_the_format_of_the_docs(folder: Path, ingested: Ingest) -> None:
+    write_docs_log(folder / "run_1.log")
+    (folder / "log_format.yaml").write_text(EXAMPLE)
+    declare(folder, devices_per_node=4, batch_per_device=32)
+    dataset = ingested()
+    [run] = dataset.runs.itertuples()
+    # It is the rate of one of four ranks, which step together.
+    assert run.throughput == pytest.approx(4 * 512.3)
+    assert (run.log_format, run.printed_rate, run.printed_lines) == ("our_trainer", "samples/s of one process", 20)
+    assert run.final_loss == pytest.approx(6.71)
+    assert not dataset.diagnostics["message"].str.contains("log_format|of no run").any()
+
+
+def test_the_format_of_an_archive_names_the_program_of_logs_by_dlperf_names(folder: Path, tmp_path: Path) -> None:
+    write_docs_log(folder / "1n1g" / "r50_b32_fp32_1.log")
+    archive = tmp_path / "logs.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.write(folder / "1n1g" / "r50_b32_fp32_1.log", "1n1g/r50_b32_fp32_1.log")
+        opened.writestr("log_format.yaml", EXAMPLE)
+    [configuration] = identify_logs(archive).identity.configurations
+    assert configuration.parameters["framework"] == "our_trainer"
+
+
+def test_the_nearest_format_counts_unless_a_different_one_is_named(folder: Path, ingested: Ingest) -> None:
+    (folder / "log_format.yaml").write_text(EXAMPLE.replace("img/s (mean", "seq/s (mean"))
+    write_docs_log(folder / "images" / "run_1.log")
+    (folder / "images" / "log_format.yaml").write_text(EXAMPLE.replace("our_trainer", "images"))
+    declare(folder / "images")
+    (folder / "named").mkdir()
+    lines = [f"[Pass 0, train batch {step}] \tloss 1.0, lr 0.1, elapse 0.5000 sec\n" for step in range(30)]
+    (folder / "named" / "run_1.log").write_text("".join(lines))
+    declare(folder / "named", format="paddle_resnet50", model="vgg16")
+    assert sorted(ingested().runs["log_format"]) == ["images", "paddle_resnet50"]
+
+
+def test_two_formats_of_one_name_are_refused(folder: Path) -> None:
+    for name, text in (("a", EXAMPLE), ("b", EXAMPLE.replace("of: rank", "of: job"))):
+        declare(folder / name)
+        (folder / name / "log_format.yaml").write_text(text)
+    with pytest.raises(DlperfStudyError, match=r"a/log_format.yaml and b/log_format.yaml are both named 'our_trainer'"):
+        identify_logs(folder)
+
+
+def test_a_log_unlike_its_declared_format_is_refused_with_a_line_of_it(folder: Path, ingested: Ingest) -> None:
+    write_docs_log(folder / "run_1.log")
+    write_docs_log(folder / "run_2.log")
+    log = folder / "run_2.log"
+    log.write_text(log.read_text().replace("loss 6.71", "loss: 6,71"))
+    (folder / "log_format.yaml").write_text(EXAMPLE)
+    declare(folder)
+    dataset = ingested()
+    assert reason(dataset, 1) == ""
+    expected = "run_2.log: no line of training in the format our_trainer of log_format.yaml; 20 lines have its text"
+    assert expected in reason(dataset, 2)
+    assert "line 1: '[2026-03-01 10:00:01] it 20/400 loss: 6,71" in reason(dataset, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("name: our_trainer", "name: timm"), "log_format.yaml: name is 'timm', which is a format already"),
+        (("unit: samples/s, of: rank}", "unit: img/s, of: rank}"), "numbers.rate.unit is 'img/s'; the choices are"),
+        (("of: rank}", "of: all}"), "numbers.rate.of is 'all'; the choices are 'job', 'rank' or 'device'"),
+        (("of: rank}", "off: rank}"), "unknown key numbers.rate.off; did you mean of?"),
+        (("  rate:", "  rat:"), "numbers has no entry 'rate'; did you mean rat?"),
+        (("  rate:", "  rat:"), "numbers.rat is in none of the lines"),
+        (("{mean}", "{rate}"), "{rate} appears 2 times"),
+        (('"it {step}/', '"{step}{loss}/'), "no text is between {step} and {loss}"),
+        (("unit: samples/s, of: rank}", "unit: s/step, of: device}"), "numbers.rate is"),
+        (("lines:", "columns: {step: a}\nlines:"), "must have either lines, of a text, or columns"),
+        (('- "it', '- "it"\n- "it'), "lines[0] is 'it'; it has no number in braces"),
+        (("mean_since: start", "mean_since: epoch"), "a mean since each epoch began needs the number epoch"),
+        (("lines:", "lines"), "log_format.yaml, line 3"),
+    ],
+)
+def test_a_wrong_declaration_is_named_with_file_key_value_and_choices(
+    folder: Path, change: tuple[str, str], message: str
+) -> None:
+    assert change[0] in EXAMPLE
+    (folder / "log_format.yaml").write_text(EXAMPLE.replace(*change, 1))
+    with pytest.raises(DlperfStudyError, match=re.escape(message)):
+        identify_logs(folder)
+
+
+def test_a_table_and_json_objects_are_read_by_columns(folder: Path, ingested: Ingest) -> None:
+    (folder / "log_format.yaml").write_text(
+        "name: our_table\n"
+        'columns: {step: iter, rate: "tokens/s", ms: dt (ms), unix_time: t}\n'
+        "numbers:\n"
+        "  ms: {unit: ms/step, of: job, steps: 10}\n"
+        "  rate: {unit: tokens/s, of: device}\n"
+    )
+    rows = [(step, 50_000 + step, 2500.0 + step % 3, 1.8e9 + step * 0.2503, "") for step in range(0, 200, 10)]
+    table = [",".join(map(str, row)) for row in [("iter", "tokens/s", "dt (ms)", "t", "note"), *rows]]
+    (folder / "table" / "run_1").mkdir(parents=True)
+    (folder / "table" / "run_1" / "metrics.csv").write_text("\n".join(table) + "\n")
+    objects = [f'{{"iter": {row[0]}, "tokens/s": {row[1]}, "other": "x"}}\n' for row in rows]
+    (folder / "json").mkdir()
+    (folder / "json" / "run_1.jsonl").write_text("".join([*objects, '{"eval": 1}\n']))
+    declare(folder / "table", devices_per_node=2)
+    declare(folder / "json", devices_per_node=2, model="bert_base", tokens_per_sample=512)
+    runs = ingested().runs.set_index("model")
+    assert runs.loc["resnet50", "throughput"] == pytest.approx(256 / 0.2501, rel=1e-3)
+    assert runs.loc["resnet50", "wall_throughput"] == pytest.approx(256 / 0.2503, rel=1e-3)
+    assert runs.loc["bert_base", "throughput"] == pytest.approx(2 * 50_095 / 512, rel=1e-2)
+    assert runs.loc["bert_base", "printed_rate"] == "tokens/s of each device"
