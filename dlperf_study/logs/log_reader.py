@@ -162,7 +162,8 @@ class _LogReader:
             return f"the format {self._format.name}" + (f"; {similar}" if similar else "")
         formats = formats_with_its_words(self._first_block) if self._first_block else []
         shared = f"some words are those of {', '.join(formats)}" if formats else "no word is that of a format"
-        return f"a known format; {similar or shared}; docs/ingest.md lists all {len(names())} formats, and shows how to declare your own"
+        remedy = f"docs/ingest.md lists all {len(names())} formats, and shows how to declare your own"
+        return f"a known format; {similar or shared}; {remedy}"
 
     def _unlike_own_format(self, format_: Format) -> str:
         """Describe how the lines differ from those that the user declared."""
