@@ -6,7 +6,7 @@ spaces next to a number, and that a digit stands for any digit: lines that diffe
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from dlperf_study.logs.format import VALIDATION, Line, Metric
 from dlperf_study.logs.records import POSITION_COLUMNS
@@ -30,8 +30,9 @@ def placeholders(template: str) -> list[str]:
 def needle(template: str) -> str:
     """Return the longest text that appears once in the lines of a template; empty if there is none."""
     literals = _PLACEHOLDER.split(template)[::2]
-    texts = [text.strip() for literal in literals for text in re.split(r"\d+", literal)]
-    unique = [text for text in texts if text and sum(literal.count(text) for literal in literals) == 1]
+    digit_free = chain.from_iterable(re.split(r"\d+", literal) for literal in literals)
+    candidates = set(map(str.strip, digit_free)) - {""}
+    unique = [part for part in sorted(candidates) if sum(literal.count(part) for literal in literals) == 1]
     return max(unique, key=len, default="")
 
 
@@ -55,8 +56,8 @@ def template_line(template: str, metrics: Mapping[str, Metric], evaluation: Sequ
     ``metrics``: by the names in braces; those of no metric are positions, as ``step``.
     """
     names = placeholders(template)
-    first, *others = (_segment(part, metrics) for part in template.strip().split(f"{{{_ANY_TEXT}}}"))
-    head = "".join([first, *(f"(?>.*?{part})" for part in others)])
+    first, *later_parts = (_segment(part, metrics) for part in template.strip().split(f"{{{_ANY_TEXT}}}"))
+    head = "".join([first, *(f"(?>.*?{part})" for part in later_parts)])
     if re.match(r"\w", template):
         head = rf"(?<!\w){head}"
     if re.search(r"\w$", template):

@@ -167,12 +167,12 @@ class _LogReader:
 
     def _unlike_own_format(self, format_: Format) -> str:
         """Describe how the lines differ from those that the user declared."""
-        with_text = next(self._unusable.message("has its text and differs", "have its text and differ"), "")
-        if with_text or not self._first_block:
-            return with_text or "the log is empty"
-        texts = " or ".join(repr(needle) for line in format_.lines for needle in line.needles)
+        differing = next(self._unusable.message("has its text and differs", "have its text and differ"), "")
+        if differing or not self._first_block:
+            return differing or "the log is empty"
+        needles = " or ".join(repr(needle) for line in format_.lines for needle in line.needles)
         first = self._first_block.line(0)[:_SHOWN_CHARACTERS].decode(errors="replace")
-        return f"no line with {texts} has a number; line 1: {first!r}"
+        return f"no line with {needles} has a number; line 1: {first!r}"
 
     def _completed(self, records: Records, format_: Format) -> Records:
         """Return the records with what lines have from others; raises LogError if all are of steps without a time."""

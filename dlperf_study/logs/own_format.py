@@ -92,10 +92,10 @@ class OwnFormat(Section):
     def metrics(self) -> dict[str, Metric]:
         """The metrics by the names of their numbers; the first of a kind has the name of the kind."""
         metrics = dict(_KNOWN_METRICS)
-        for name, number in self.numbers.items():
-            metric = number.metric("")
+        for name, declaration in self.numbers.items():
+            metric = declaration.metric("")
             is_second = metric.name in {earlier.name for earlier in metrics.values()}
-            metrics[name] = number.metric(name) if is_second else metric
+            metrics[name] = declaration.metric(name) if is_second else metric
         return metrics
 
     def as_format(self, source: str) -> Format:
@@ -165,8 +165,8 @@ def _number_problems(own_format: OwnFormat) -> Iterator[str]:
     declared, names_in_lines = own_format.numbers, own_format.names
     for name in names_in_lines:
         if name not in declared and name not in _KNOWN:
-            known = f"the names that need no entry are {', '.join(_KNOWN)}; {{*}} is what is not to be read"
-            yield f"numbers has no entry {name!r}; {closest(name, (*_KNOWN, *declared))}{known}"
+            remedy = f"the names that need no entry are {', '.join(_KNOWN)}; {{*}} is what is not to be read"
+            yield f"numbers has no entry {name!r}; {closest(name, (*_KNOWN, *declared))}{remedy}"
     for name in declared:
         if name in _KNOWN:
             yield f"numbers.{name} has a meaning of its own, as {', '.join(_KNOWN)}; choose a different name"
@@ -174,7 +174,7 @@ def _number_problems(own_format: OwnFormat) -> Iterator[str]:
             yield f"numbers.{name} is in none of the {'columns' if own_format.columns else 'lines'}"
     if not declared and ELAPSED.name not in names_in_lines:
         yield f"nothing is a rate or a time: state one in numbers, or name the time since the start {ELAPSED.name}"
-    if any(number.mean_since == "epoch" for number in declared.values()) and "epoch" not in names_in_lines:
+    if any(entry.mean_since == "epoch" for entry in declared.values()) and "epoch" not in names_in_lines:
         yield "a mean since each epoch began needs the number epoch"
 
 
@@ -187,12 +187,12 @@ class _ColumnsReader:
 
     def __call__(self, row: Mapping[str, Any]) -> JsonRecord | None:
         """Return the numbers of a row; None if it has none, as a row of an evaluation."""
-        numbers = {name: float(row[key]) for name, key in self.columns.items() if row.get(key) not in (None, "")}
+        columns = {name: key for name, key in self.columns.items() if row.get(key) not in (None, "")}
         values = {}
-        for name in numbers.keys() & self.metrics.keys():
-            values[self.metrics[name].name] = _in_unit(self.metrics[name], numbers[name])
+        for name in filter(self.metrics.__contains__, columns):
+            values[self.metrics[name].name] = _in_unit(self.metrics[name], float(row[columns[name]]))
         time_seconds = values.pop(UNIX_TIME.name, float("nan"))
-        epoch, step, rank = (int(numbers.get(name, -1)) for name in POSITION_COLUMNS)
+        epoch, step, rank = (_integer(row[columns[name]]) if name in columns else -1 for name in POSITION_COLUMNS)
         return JsonRecord(values, epoch, step, rank, time_seconds) if values else None
 
 
@@ -201,3 +201,11 @@ def _in_unit(metric: Metric, number: float) -> float:
     if metric.inverse and number == 0:
         raise ValueError("0 steps/s")
     return 1 / number if metric.inverse else number * metric.factor
+
+
+def _integer(cell: Any) -> int:
+    """Return an integer, which may be written as ``5.0``; raises ValueError for any other number."""
+    position = float(cell)
+    if not position.is_integer():
+        raise ValueError(f"{cell} is no integer")
+    return int(position)

@@ -123,7 +123,7 @@ def test_a_table_and_json_objects_are_read_by_columns(folder: Path, ingested: In
     table = [",".join(map(str, row)) for row in [("iter", "tokens/s", "dt (ms)", "t", "note"), *rows]]
     (folder / "table" / "run_1").mkdir(parents=True)
     (folder / "table" / "run_1" / "metrics.csv").write_text("\n".join(table) + "\n")
-    objects = [f'{{"iter": {row[0]}, "tokens/s": {row[1]}, "other": "x"}}\n' for row in rows]
+    objects = [f'{{"iter": {row[0]}.0, "tokens/s": {row[1]}, "other": "x"}}\n' for row in rows]
     (folder / "json").mkdir()
     (folder / "json" / "run_1.jsonl").write_text("".join([*objects, '{"eval": 1}\n']))
     declare(folder / "table", devices_per_node=2)
