@@ -192,7 +192,7 @@ class _ColumnsReader:
         for name in filter(self.metrics.__contains__, columns):
             values[self.metrics[name].name] = _in_unit(self.metrics[name], float(row[columns[name]]))
         time_seconds = values.pop(UNIX_TIME.name, float("nan"))
-        epoch, step, rank = (_integer(row[columns[name]]) if name in columns else -1 for name in POSITION_COLUMNS)
+        epoch, step, rank = (int(float(row[columns[name]])) if name in columns else -1 for name in POSITION_COLUMNS)
         return JsonRecord(values, epoch, step, rank, time_seconds) if values else None
 
 
@@ -201,11 +201,3 @@ def _in_unit(metric: Metric, number: float) -> float:
     if metric.inverse and number == 0:
         raise ValueError("0 steps/s")
     return 1 / number if metric.inverse else number * metric.factor
-
-
-def _integer(cell: Any) -> int:
-    """Return an integer, which may be written as ``5.0``; raises ValueError for any other number."""
-    position = float(cell)
-    if not position.is_integer():
-        raise ValueError(f"{cell} is no integer")
-    return int(position)
