@@ -72,3 +72,8 @@ def rate_text(rate: float) -> str:
 def rounded(value: float) -> str:
     """Return a number with four significant digits and without an exponent: ``19000``."""
     return f"{float(f'{value:.4g}'):.15g}"
+
+
+def in_sentence(label: str) -> str:
+    """Return a label as words of a sentence: in lower case, except abbreviations and names such as cuDNN."""
+    return " ".join(word.lower() if word[1:].islower() else word for word in label.split(" "))

@@ -2,7 +2,17 @@
 
 import pytest
 
-from dlperf_study.wording import as_yaml, closest, counted, first_of, last_line, level, rounded, unknown_name
+from dlperf_study.wording import (
+    as_yaml,
+    closest,
+    counted,
+    first_of,
+    in_sentence,
+    last_line,
+    level,
+    rounded,
+    unknown_name,
+)
 
 
 @pytest.mark.parametrize(("number", "words"), [(0, "0 devices"), (1, "1 device"), (2, "2 devices")])
@@ -46,3 +56,11 @@ def test_all_names_that_begin_so_are_suggested() -> None:
 def test_values_are_in_the_words_of_yaml() -> None:
     assert as_yaml({"a": [None, True, False, 1.5, "x"]}) == "{a: [null, true, false, 1.5, 'x']}"
     assert [level(value) for value in (True, 1, "true")] == ["true", "1", "true"]
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [("Batch per device", "batch per device"), ("cuDNN autotuning", "cuDNN autotuning"), ("CPU limit", "CPU limit")],
+)
+def test_abbreviations_keep_their_capitals_in_a_sentence(label: str, words: str) -> None:
+    assert in_sentence(label) == words

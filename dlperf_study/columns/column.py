@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from dlperf_study.wording import in_sentence
+
 
 class TableName(StrEnum):
     """The tables of a study's dataset, and that of the published figures."""
@@ -40,6 +42,11 @@ class Column:
     dtype: Dtype
     definition: str
     tables: tuple[TableName, ...]
+
+    @property
+    def words(self) -> str:
+        """Its label as words of a sentence."""
+        return in_sentence(self.label)
 
     @property
     def is_number(self) -> bool:

@@ -22,7 +22,7 @@ def chart(results: Results, metric: str, x: str, colour_by: str = "", panel_by: 
     for factor in filter(None, (x, colour_by, panel_by)):
         require(factor, list(results.rows.columns), "factor")
     rows = results.rows[results.rows[metric].notna()]
-    title = f"{results.name}: {COLUMNS[metric].label.lower()}"
+    title = f"{results.name}: {COLUMNS[metric].words}"
     if rows.empty:
         return Figure("exploration", title, EXPLANATION, None, _NOTHING)
     return Figure("exploration", title, EXPLANATION, partial(factor_drawing, rows, metric, x, colour_by, panel_by))

@@ -88,7 +88,7 @@ def _windows(rows: pd.DataFrame) -> str:
     for name in names:
         if rows[name].notna().any():
             bounds = dict.fromkeys(f"{level:g}" for level in (rows[name].min(), rows[name].max()))
-            parts.append(f"{COLUMNS[name].label.lower()} {' to '.join(bounds)} {COLUMNS[name].unit}")
+            parts.append(f"{COLUMNS[name].words} {' to '.join(bounds)} {COLUMNS[name].unit}")
     return (
         f"Throughput is that of the whole job, until its slowest rank was done, over windows of at least the given "
         f"length ({latex_escaped('; '.join(parts))})."

@@ -7,6 +7,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.series import Series, devices_label, joined, short_labels
 from dlperf_study.report.tables.cells import measured_column
 from dlperf_study.report.tables.table import Cell, Table
+from dlperf_study.wording import in_sentence
 
 #: The columns that a figure of each name shows.
 _COLUMNS = {
@@ -36,7 +37,8 @@ def alt_text_of_table(title: str, table: Table) -> str:
     rows = []
     for row in table.rows[:MOST_CONFIGURATIONS]:
         cells = zip(table.headings, row, strict=True)
-        rows.append(", ".join(f"{heading.label.lower()} {_printed(cell, heading.unit)}" for heading, cell in cells))
+        values = [f"{in_sentence(heading.label)} {_printed(cell, heading.unit)}" for heading, cell in cells]
+        rows.append(", ".join(values))
     more = f"; and {len(table.rows) - len(rows)} more" if len(table.rows) > len(rows) else ""
     return f"{title}. {'; '.join(rows)}{more}." if rows else f"{title}."
 
@@ -48,7 +50,7 @@ def _configurations(dataset: Dataset, name: str, lines: Sequence[Series]) -> Ite
             values = []
             for column in columns:
                 value = _printed(column.cell(row), column.heading.unit)
-                values.append(f"{column.heading.label.lower()} {value}")
+                values.append(f"{in_sentence(column.heading.label)} {value}")
             yield f"{joined(label, devices_label(row))}: {', '.join(values)}"
 
 

@@ -119,7 +119,7 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
     parts, unknown = [wording.origin + _on_devices(runs)], []
     for name in [*factors, "device", "link"]:
         values = rows[name] if name in factors else runs[name]
-        label = COLUMNS[name].label.lower()
+        label = COLUMNS[name].words
         if not _levels(values):
             unknown.append(label)
         elif name != "device":
@@ -141,10 +141,10 @@ def page_conditions(dataset: Dataset) -> str:
     training = []
     for name in names:
         if len(_levels(rows[name])) == 1:
-            label = "" if name in _SAY_THEMSELVES else f"{COLUMNS[name].label.lower()} "
+            label = "" if name in _SAY_THEMSELVES else f"{COLUMNS[name].words} "
             training.append(f"{label}{levels(rows[name])}")
     of_workload = parameters_of(Scope.WORKLOAD, Scope.NETWORK)
-    varied = [COLUMNS[name].label.lower() for name in of_workload if len(_levels(rows[name])) > 1]
+    varied = [COLUMNS[name].words for name in of_workload if len(_levels(rows[name])) > 1]
     differing = f"varied: {listed(varied)}" if varied else ""
     parts = [*where, *training, differing, versions(runs), f"{dataset.plan.scaling} scaling"]
     return f"{' · '.join(filter(None, parts))}. {_interval_line(rows)}{quick_label(dataset)}"

@@ -33,7 +33,7 @@ _NONE_OF = {"loss_scaling": "loss not scaled", "compiler": "not compiled", "imag
 #: Parameters whose levels say nothing alone.
 _WITH_LABEL = ("cudnn_autotune", "fused_optimizer")
 #: Parameters whose default goes without saying where others have another level.
-_UNSAID_DEFAULTS = ("loss_scaling", "compiler", *_WITH_LABEL)
+_UNSAID_DEFAULTS = ("nodes", "servers", "loss_scaling", "compiler", "image_set", *_WITH_LABEL)
 #: What may distinguish the published lines of one table.
 _OF_PUBLISHED_LINES = (
     *("program", "mode", "servers", "batch_per_device", "precision"),

@@ -27,6 +27,10 @@ COMPILED = {"precision": "amp_bf16", "compiler": "torch_compile"}
         ([{}, {"precision": "tf32"}, COMPILED], ["fp32", "TF32", "amp bf16 · torch.compile"]),
         ([{}, {"precision": "amp_bf16"}, COMPILED], ["fp32", "amp bf16", "amp bf16 · torch.compile"]),
         ([{}, {"compiler": "torch_compile"}], ["not compiled", "torch.compile"]),
+        (
+            [{"devices_per_node": 2}, {"nodes": 2}, {"devices_per_node": 2, "precision": "tf32"}],
+            ["fp32", "fp32 · Nodes 2", "TF32"],
+        ),
     ],
 )
 def test_a_default_goes_without_saying_where_something_else_names_the_series(

@@ -39,7 +39,7 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
     for name in filter("model".__ne__, varying_factors(dataset)):
         rows = _comparable_rows(dataset, name)
         if not rows.empty:
-            title = f"Throughput by {COLUMNS[name].label.lower()}"
+            title = f"Throughput by {COLUMNS[name].words}"
             caption = f"{EXPLANATION} {context.repetition(dataset)} {context.conditions(dataset)}"
             draw = partial(factor_drawing, rows, "throughput", name, _SETTING, "model")
             alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."

@@ -39,7 +39,7 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
         if named:
             sentences.append(f"{verdict.capitalize()}: {first_of(named, MOST_NAMED, '; ')}.")
     if comparison.conditions:
-        differing = [COLUMNS[change.column].label.lower() for change in comparison.conditions]
+        differing = [COLUMNS[change.column].words for change in comparison.conditions]
         sentences.append(f"What is recorded of the two differs in {listed(differing)}.")
     else:
         sentences.append(NOTHING_RECORDED)

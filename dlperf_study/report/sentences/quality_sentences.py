@@ -73,6 +73,8 @@ def on_steadiness(dataset: Dataset) -> Iterator[str]:
     parts = [f"{count} {_steadiness(answer, count)}" for answer, count in answers.items() if count]
     if total == 1:
         yield f"The only run {_steadiness(Answer(counts.index[0]), 1)}."
+    elif answers[Answer.CANT_TELL] == total:
+        yield f"All {total} runs {_steadiness(Answer.CANT_TELL, total)}."
     elif answers[Answer.STEADY] == total:
         yield f"The step times of all {total} runs are steady."
     else:

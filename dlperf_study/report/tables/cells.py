@@ -185,7 +185,7 @@ def run_column(runs: pd.DataFrame, name: str) -> TableColumn:
             return Cell.missing(defined(name) if row.outcome == Outcome.COMPLETED else "the run does not count")
         footnote = ""
         if name in EXPLAINED_BY and not is_missing(explanation := getattr(row, EXPLAINED_BY[name])):
-            footnote = f"{COLUMNS[EXPLAINED_BY[name]].label.lower()}: {explanation}"
+            footnote = f"{COLUMNS[EXPLAINED_BY[name]].words}: {explanation}"
         if isinstance(value, float):
             is_rate = unit.symbol == RATE_UNIT
             shown = formatting.rate(value) if is_rate else formatting.plain(value / unit.size)

@@ -19,6 +19,7 @@ from dlperf_study.report.tables.audit_tables import AuditLinks
 from dlperf_study.report.tables.cells import TableColumn, defined, laid_out, measured_column
 from dlperf_study.report.tables.question_differences import differs_in, why_no_match, why_unmatched
 from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.wording import in_sentence
 
 #: Why a published number has no interval, by its estimator.
 WITHOUT_RUNS = {
@@ -74,7 +75,7 @@ def _facts(published: Published, name: str) -> dict[str, str]:
         "To know": source.differs,
     }
     required = ("Year", *(COLUMNS[column].label for column in _CONDITIONS))
-    missing = [label.lower() for label in required if not facts[label]]
+    missing = [in_sentence(label) for label in required if not facts[label]]
     if missing:
         facts["Not stated"] = listed(missing)
     return {label: fact for label, fact in facts.items() if fact}
@@ -259,8 +260,7 @@ def _our_column(dataset: Dataset, name: str) -> TableColumn:
     """Return a column of our own values, each in the row of a published number."""
     rows = dataset.configuration_rows
     column = measured_column(dataset, name)
-    label = column.heading.label
-    heading = replace(column.heading, label=f"Our {label[0].lower()}{label[1:]}")
+    heading = replace(column.heading, label=f"Our {in_sentence(column.heading.label)}")
 
     unlike = differences_from_baseline(dataset.configurations, dataset.plan.scaling) if name == "speedup" else {}
 
@@ -268,7 +268,7 @@ def _our_column(dataset: Dataset, name: str) -> TableColumn:
         if row.identity not in rows:
             return Cell.missing(why_no_match(row.match))
         if parameters := unlike.get(row.identity):
-            labels = listed([COLUMNS[parameter].label.lower() for parameter in parameters])
+            labels = listed([COLUMNS[parameter].words for parameter in parameters])
             return Cell.missing(f"our baseline differs from it in {labels}: not how one line scales")
         ours = column.cell(rows[row.identity])
         if name not in _WITH_DIFFERENCES:

@@ -28,7 +28,7 @@ def _listed(differences: Iterable[Difference]) -> str:
     parts = []
     for difference in differences:
         ours = "not known" if difference.ours is None else display_name(difference.ours)
-        label = COLUMNS[difference.name].label.lower()
+        label = COLUMNS[difference.name].words
         parts.append(f"{label} (published {display_name(difference.published)}, ours {ours})")
     return listed(parts)
 
@@ -41,8 +41,8 @@ def why_unanswered(matches: Iterable[Match]) -> str:
     if not any(match.differences for match in unanswered):
         return f"{NO_CONFIGURATION.capitalize()}."
     counts = Counter(difference.name for match in unanswered for difference in match.differences)
-    common = [COLUMNS[name].label.lower() for name, count in counts.items() if count == len(unanswered)]
-    further = [COLUMNS[name].label.lower() for name, count in counts.items() if count < len(unanswered)]
+    common = [COLUMNS[name].words for name, count in counts.items() if count == len(unanswered)]
+    further = [COLUMNS[name].words for name, count in counts.items() if count < len(unanswered)]
     if not common:
         return f"The most similar of ours differs from each of these in one or more of {listed(further)}."
     differing = f"{listed(common)}; from some also in {listed(further)}" if further else listed(common)
@@ -64,7 +64,7 @@ def _named(dataset: Dataset, number: Any, row: Any) -> Iterator[str]:
     for name in _NAMED:
         published, ours = getattr(number, name), context.levels(runs[name])
         if len(runs) and not is_missing(published) and ours != published:
-            yield f"{COLUMNS[name].label.lower()}: published {published}, ours {ours}"
+            yield f"{COLUMNS[name].words}: published {published}, ours {ours}"
     if len(runs) and not is_missing(number.software):
         yield f"software: published {number.software}, ours {context.versions(runs)}"
 
@@ -74,7 +74,7 @@ def _left_open(row: Any, match: Match) -> Iterator[str]:
     for name in match.unstated:
         level = getattr(row, name, None)
         if name == "data_source" or (name in PARAMETERS and level != PARAMETERS[name].default):
-            yield f"its source does not state {COLUMNS[name].label.lower()}, ours {display_name(level)}"
+            yield f"its source does not state {COLUMNS[name].words}, ours {display_name(level)}"
 
 
 def why_unmatched(question: SameQuestion) -> dict[str, str]:

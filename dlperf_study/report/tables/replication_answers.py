@@ -87,7 +87,7 @@ def _sentence(first: Any, last: Any, ours: Estimate) -> str:
         levels = [getattr(point, name) for point in (first, last)]
         if not any(map(is_missing, levels)) and levels[0] != levels[1]:
             names = [display_name(level) for level in levels]
-            changes.append(f"{COLUMNS[name].label.lower()} from {names[0]} to {names[1]}")
+            changes.append(f"{COLUMNS[name].words} from {names[0]} to {names[1]}")
     published, bounds = last.value / first.value, _published_interval(first, last)
     interval = ours.factor_interval()
     verdict = compared(published, bounds, interval)

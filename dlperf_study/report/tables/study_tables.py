@@ -187,7 +187,7 @@ def _levels_text(name: str, values: pd.Series) -> str:
     """Return the levels of a parameter with their unit, unless the label has it."""
     unit = COLUMNS[name].unit
     is_named = any(is_named_default(name, value) for value in values)
-    has_no_unit = not unit or unit in COLUMNS[name].label.lower().split() or not is_numeric_dtype(values) or is_named
+    has_no_unit = not unit or unit in COLUMNS[name].words.split() or not is_numeric_dtype(values) or is_named
     levels = context.levels(values)
     if has_no_unit:
         return levels
