@@ -91,13 +91,14 @@ def _series_labels(rows: Sequence[pd.Series], factors: Sequence[str]) -> list[st
     for row in rows:
         levels = {factor: level_label(factor, row[factor]) for factor in factors}
         every.append(list(levels.values()))
-        unusual.append([text for factor, text in levels.items() if not _goes_without_saying(factor, row[factor])])
+        unusual.append([text for factor, text in levels.items() if not goes_without_saying(factor, row[factor])])
     shared = set.intersection(*map(set, unusual)) if unusual else set()
     is_distinct = all(set(label) - shared for label in unusual)
     return [SEPARATOR.join(label) for label in (unusual if is_distinct else every)]
 
 
-def _goes_without_saying(factor: str, level: Any) -> bool:
+def goes_without_saying(factor: str, level: Any) -> bool:
+    """Return whether a level is the default of a factor that only its other levels need be named of."""
     return factor in _UNSAID_DEFAULTS and level == PARAMETERS[factor].default
 
 

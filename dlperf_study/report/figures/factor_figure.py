@@ -17,7 +17,14 @@ from dlperf_study.report.figures.direct_labels import EndLabel, draw_end_labels,
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import Width, colour, marker, quantity_axes
 from dlperf_study.report.formatting import display_name, level_name
-from dlperf_study.report.series import devices_label, joined, level_label, ordered_levels, varying_factors
+from dlperf_study.report.series import (
+    devices_label,
+    goes_without_saying,
+    joined,
+    level_label,
+    ordered_levels,
+    varying_factors,
+)
 from dlperf_study.report.tables.cells import measured_column
 
 #: The height of a panel at least, that of its title and ticks, and how many panels are next to each other.
@@ -149,7 +156,9 @@ def _comparable_rows(dataset: Dataset, factor: str) -> pd.DataFrame:
     other_factors = [name for name in varying_factors(dataset) if name not in (factor, "model")]
     settings = []
     for row in rows.itertuples():
-        settings.append(joined(*(level_label(name, getattr(row, name)) for name in other_factors), devices_label(row)))
+        levels = ((name, getattr(row, name)) for name in other_factors)
+        labels = [level_label(name, level) for name, level in levels if not goes_without_saying(name, level)]
+        settings.append(joined(*labels, devices_label(row)))
     labelled = rows.assign(**{_SETTING: settings})
     counts = labelled.groupby(["model", _SETTING])[factor].transform("nunique")
     return labelled[counts > 1]
