@@ -69,7 +69,11 @@ def result_points(cells: pd.DataFrame) -> pd.DataFrame:
     points = rates.drop(columns="baseline").merge(printed_ratios, on=POINT, how="left", validate="one_to_one")
     single_devices = rates[rates["world_size"] == 1].set_index("series")["cell"]
     points["baseline"] = points["baseline"].fillna(points["series"].map(single_devices))
-    runs = {str(cell): _sample(group) for cell, group in cells.groupby("runs_of")}
+    runs = {}
+    for cell, of_cell in cells.groupby("runs_of"):
+        # A source may drop the last zeros: the finest last digit is that of all.
+        resolution = float(of_cell["resolution"].min())
+        runs[str(cell)] = Sample(of_cell["value"].to_numpy(np.float64), resolution=resolution)
     cells_by_key = cells.set_index("cell")[["value", "printed", "world_size"]].to_dict("index")
     computed = [_computed_columns(point, cells_by_key, runs) for point in points.itertuples()]
     keys = [tuple(row.dropna()) for _, row in points[["cell", "ratio_cell"]].iterrows()]
@@ -104,11 +108,6 @@ def _computed_columns(
     ratios = scaling_columns(speedup, interval, int(point.world_size), int(baseline["world_size"]))
     columns |= {"baseline_throughput": baseline["value"], "baseline_printed": baseline["printed"]}
     return columns | ratios
-
-
-def _sample(runs: pd.DataFrame) -> Sample:
-    """Return the values of printed runs; as a source may drop the last zeros, the finest last digit is that of all."""
-    return Sample(runs["value"].to_numpy(np.float64), resolution=float(runs["resolution"].min()))
 
 
 def _log_rate(value: float, runs: Sample | None) -> Estimate:

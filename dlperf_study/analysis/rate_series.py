@@ -20,7 +20,6 @@ import numpy as np
 
 from dlperf_study.analysis.rate_levels import (
     Behaviour,
-    Level,
     behaviour_of,
     levels_of,
     separate_levels,
@@ -130,7 +129,10 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
     levels = levels_of(usual_seconds) if usual.any() else ()
     separate = separate_levels(usual_seconds, levels)
     behaviour = behaviour_of(usual_seconds, levels, startup > 0)
-    level_rates = tuple(_level_rates(steps, usual, levels))
+    level_rates, usual_steps = [], steps[usual]
+    for level in levels:
+        first, last = int(usual_steps[level.first]), int(usual_steps[level.end - 1])
+        level_rates.append(LevelRate(1 / level.seconds, first, last))
     if levels and not separate and (slower := startup_lines(levels)):
         startup = int(np.flatnonzero(usual)[slower])
         usual, slow, fast, after = _kinds_of_lines(seconds, slow, fast, startup)
@@ -141,7 +143,7 @@ def steady_part(steps: Integers, rates: Floats) -> SteadyPart:
     del seconds, usual_seconds
     reasons = tuple(_reasons(steps, startup, stalls, fast.sum(), after.sum(), result))
     window = _window(positions, rates, usual, reasons)
-    return SteadyPart(window, startup, stalls, result, behaviour, level_rates, bool(separate))
+    return SteadyPart(window, startup, stalls, result, behaviour, tuple(level_rates), bool(separate))
 
 
 def _outlying_lines(seconds: Floats) -> tuple[Mask, Mask, Floats]:
@@ -204,13 +206,6 @@ def _kinds_of_lines(seconds: Floats, slow: Mask, fast: Mask, startup: int) -> tu
     slow, fast = slow & started, fast & started
     after = _after_stalls(seconds, slow, started)
     return started & ~(slow | fast | after), slow, fast, after
-
-
-def _level_rates(steps: Integers, usual: Mask, levels: tuple[Level, ...]) -> Iterator[LevelRate]:
-    """Yield the rates of levels, whose lines are counted among the usual ones."""
-    usual_steps = steps[usual]
-    for level in levels:
-        yield LevelRate(1 / level.seconds, int(usual_steps[level.first]), int(usual_steps[level.end - 1]))
 
 
 def _stall_families(positions: Integers, seconds: Floats, excess: Floats, slow: Mask) -> Iterator[Stalls]:

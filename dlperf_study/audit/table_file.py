@@ -70,7 +70,9 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
     with error_prefix(f"{display_path(path)}: "):
         grids = read_grids(path, table_format, errors)
         for grid in grids:
-            _check_header(grid)
+            names = [name for name in grid.header if name]
+            if len(set(names)) < len(names):
+                raise TableError(f"a column appears twice; the columns are {', '.join(names)}")
         if not any(grid.rows for grid in grids):
             errors.raise_all()
             raise TableError("there is no row below the header")
@@ -90,12 +92,6 @@ def _long_rows(grid: Grid) -> list[dict[str, Any]]:
         named = {name: field or None for name, field in zip(grid.header, row.fields, strict=True)}
         rows.append({**named, LINE: row.line})
     return rows
-
-
-def _check_header(grid: Grid) -> None:
-    names = [name for name in grid.header if name]
-    if len(set(names)) < len(names):
-        raise TableError(f"a column appears twice; the columns are {', '.join(names)}")
 
 
 def _typed_row(row: Mapping[Any, Any], errors: TableErrors) -> dict[str, Any]:

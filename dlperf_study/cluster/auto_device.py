@@ -1,7 +1,7 @@
 """Whether frameworks can train on the GPUs of this machine, and so which device `auto` is."""
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.cluster import Cluster
@@ -22,7 +22,8 @@ def why_not_gpu(cluster: Cluster, gpus: Sequence[str], framework_names: Collecti
             return ""
         obstacles.append(obstacle)
     reasons = "; ".join(dict.fromkeys(obstacles))
-    return f"this machine has {', '.join(_counted_names(gpus))}, but runs are measured on its CPU: {reasons}"
+    counted_names = ", ".join(f"{gpus.count(name)} × {name}" for name in dict.fromkeys(gpus))
+    return f"this machine has {counted_names}, but runs are measured on its CPU: {reasons}"
 
 
 def gpu_obstacle_here(cluster: Cluster, name: str, wanted: int = 1) -> str:
@@ -36,8 +37,3 @@ def gpu_obstacle_here(cluster: Cluster, name: str, wanted: int = 1) -> str:
     except RunError as error:
         return str(error)
     return gpu_obstacle(framework, support, wanted)
-
-
-def _counted_names(gpus: Sequence[str]) -> Iterator[str]:
-    for name in dict.fromkeys(gpus):
-        yield f"{gpus.count(name)} × {name}"

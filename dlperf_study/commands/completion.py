@@ -29,7 +29,8 @@ _NAMES = {"study": "studies", "cluster": "clusters"}
 
 def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
     """Return the script for a shell: commands, the options of each, and the names of studies and clusters."""
-    parsers = _commands(parser)
+    [subparsers] = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    parsers = subparsers.choices
     cases = []
     for name, command_parser in parsers.items():
         completions = " ".join(_completions(command_parser))
@@ -37,13 +38,6 @@ def completion_script(parser: argparse.ArgumentParser, shell: str) -> str:
     commands = "|".join(parsers)
     first = " ".join([*parsers, *_options(parser)])
     return _FUNCTION.format(prefix=_PREFIXES[shell], commands=commands, cases="\n".join(cases), words=first)
-
-
-def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
-    return {}
 
 
 def _completions(parser: argparse.ArgumentParser) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """The largest batch of each configuration of a plan, from the evidence of its trials."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dlperf_study.diagnostic import Diagnostic
@@ -33,18 +32,13 @@ def read_largest_batches(plan: Plan, paths: StudyPaths) -> LargestBatches:
         bounds = of_configuration.search(plan.largest_batch or 0)
         batches.trials.update(of_configuration.identities)
         if bounds.next_batch is None:
-            batches.columns[identity] = dict(_columns(bounds))
+            batches.columns[identity] = {"largest_batch": bounds.fitting, "batch_trials": bounds.trials}
+            if bounds.too_large is not None:
+                batches.columns[identity]["too_large_batch"] = bounds.too_large
         else:
             message = "; ".join(filter(None, (f"not found yet: {bounds.description}", of_configuration.problem)))
             batches.diagnostics.append(Diagnostic("largest_batch", message, identity=identity))
     return batches
-
-
-def _columns(bounds: BatchSearch) -> Iterator[tuple[str, int]]:
-    yield "largest_batch", bounds.fitting
-    yield "batch_trials", bounds.trials
-    if bounds.too_large is not None:
-        yield "too_large_batch", bounds.too_large
 
 
 class _Trials:

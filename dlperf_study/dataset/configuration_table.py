@@ -242,7 +242,9 @@ class _StepParts:
     def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
         """Return the differences with their intervals, and which of them explains the verdict."""
         identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
-        parts = self._differences(identity, reference_identity)
+        # Where the global batches differ a step is not the same work.
+        is_same_work = self._global_batches[identity] == self._global_batches[reference_identity]
+        parts = differences(self._seconds, identity, reference_identity) if is_same_work else {}
         if entry.is_reference:
             parts = dict.fromkeys(parts, of_itself(self._runs[identity]))
         is_uneven = identity in self._uneven or reference_identity in self._uneven
@@ -252,9 +254,3 @@ class _StepParts:
             name = part.replace("_seconds", "_difference_seconds")
             columns |= {name: difference.mean, **interval_columns(name, difference.interval())}
         return columns
-
-    def _differences(self, identity: str, reference_identity: str) -> dict[str, Estimate]:
-        """Return the differences; none where the global batches differ, because then a step is not the same work."""
-        if self._global_batches[identity] != self._global_batches[reference_identity]:
-            return {}
-        return differences(self._seconds, identity, reference_identity)

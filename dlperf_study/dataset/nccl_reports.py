@@ -1,13 +1,12 @@
 """What NCCL chose for each configuration, from an unmeasured run before those that count."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.nccl_report import NcclReport, link_contradictions, read_nccl_report
-from dlperf_study.evidence.run import Run, read_run
+from dlperf_study.evidence.run import read_run
 from dlperf_study.paths import RunPaths, StudyPaths
 from dlperf_study.plan.plan import Plan
 
@@ -43,7 +42,8 @@ def _read_report(identity: str, paths: RunPaths, reports: NcclReports) -> None:
         reports.diagnostics.append(Diagnostic("nccl_transports", str(error), Severity.WARNING, identity))
         return
     reports.columns[identity] = _columns(report)
-    reports.diagnostics.extend(_contradictions(identity, run, report))
+    for message in link_contradictions(report, run.facts["cluster"]["link"], run.configuration.nodes):
+        reports.diagnostics.append(Diagnostic("nccl_transports", message, identity=identity))
 
 
 def _columns(report: NcclReport) -> dict[str, Any]:
@@ -59,9 +59,3 @@ def _columns(report: NcclReport) -> dict[str, Any]:
         "nccl_rings": "; ".join([*named, *([f"{unnamed} more"] if unnamed else [])]) or None,
         "nccl_trees": report.trees or None,
     }
-
-
-def _contradictions(identity: str, run: Run, report: NcclReport) -> Iterator[Diagnostic]:
-    link = run.facts["cluster"]["link"]
-    for message in link_contradictions(report, link, run.configuration.nodes):
-        yield Diagnostic("nccl_transports", message, identity=identity)

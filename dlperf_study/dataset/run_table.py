@@ -82,11 +82,6 @@ def _environment_columns(run: Run) -> dict[str, Any]:
     }
 
 
-def _tuning(run: Run) -> dict[str, str | None]:
-    levels: dict[str, Any] = {**run.ranks[0].facts.get("tuning", {})}
-    return {f"observed_{name}": levels.get(name) for name in TUNED}
-
-
 def _gpu_versions(run: Run) -> dict[str, str | None]:
     """Return the versions of driver, CUDA and cuDNN that the nodes report, each once; None where none does."""
     drivers, cuda, cudnn = [], [], []
@@ -109,7 +104,7 @@ def _measured_columns(run: Run, tolerance: float) -> dict[str, Any]:
         "host": ", ".join(hosts_of(run)),
         **{name: facts.get(name) for name in described},
         "compile_seconds": _compile_seconds(run),
-        **_tuning(run),
+        **{f"observed_{name}": run.ranks[0].facts.get("tuning", {}).get(name) for name in TUNED},
         "loss_scale": run.ranks[0].end.get("loss_scale"),
         "skipped_steps": slowest_training(run).skipped_steps,
         **_window_columns(run),

@@ -33,6 +33,8 @@ _OUT_OF_MEMORY = re.compile(
     re.IGNORECASE,
 )
 
+#: Said where a collective took too long.
+_NAMED_LIMIT = "; the limit is start_up.collective_seconds of the cluster file"
 #: What gloo, PyTorch's watchdog of NCCL, and TensorFlow say of a collective that took too long.
 _LATE = re.compile(
     r"Timed out waiting \d+ms for|Watchdog caught collective operation timeout|Collective has timed out", re.IGNORECASE
@@ -97,13 +99,9 @@ def with_last_exception(result: JobResult, paths: RunPaths) -> JobResult:
     logs = [log for log in paths.process_logs if log.stem.startswith(("rank-", f"{task}-rank-")) or log.stem == task]
     for log in sorted(logs, key=lambda path: (path.stem == task, path.stat().st_mtime)):
         if exception := _last_exception(log):
-            return replace(result, reason=f"{result.reason}: {exception}{_limit_named(exception)}")
+            named_limit = _NAMED_LIMIT if _LATE.search(exception) else ""
+            return replace(result, reason=f"{result.reason}: {exception}{named_limit}")
     return result
-
-
-def _limit_named(exception: str) -> str:
-    """Return which key of the cluster file is the limit of a collective that took too long; or nothing."""
-    return "; the limit is start_up.collective_seconds of the cluster file" if _LATE.search(exception) else ""
 
 
 def _last_exception(log: Path) -> str:

@@ -186,7 +186,10 @@ def _contradictory_number_formats(logs: Sequence[RankLog], configuration: Config
             requested = f"precision is {configuration.precision}, which computes in {expected}"
             yield f"{requested}, but rank {log.rank} computed in {computed_in}"
         if computed_in is not None:
-            yield from _contradictory_scaling(log, configuration.loss_scaling)
+            scale = log.end.get("loss_scale")
+            if (scale is None) != (configuration.loss_scaling == "none"):
+                ended_with = f"rank {log.rank} ended with {scale or 'no loss scale'}"
+                yield f"loss_scaling is {configuration.loss_scaling}, but {ended_with}"
     scales = dict.fromkeys(log.end.get("loss_scale") for log in logs)
     if len(scales) > 1:
         yield f"the ranks ended with different loss scales ({', '.join(map(str, scales))})"
@@ -196,13 +199,6 @@ def _contradictory_number_formats(logs: Sequence[RankLog], configuration: Config
         if len(set(skipped_steps)) > 1:
             counts = ", ".join(map(str, skipped_steps))
             yield f"the ranks skipped different numbers of steps of window {name} ({counts})"
-
-
-def _contradictory_scaling(log: RankLog, loss_scaling: str) -> Iterator[str]:
-    """Yield whether a rank scaled its losses although it was not asked to, or did not although it was."""
-    scale = log.end.get("loss_scale")
-    if (scale is None) != (loss_scaling == "none"):
-        yield f"loss_scaling is {loss_scaling}, but rank {log.rank} ended with {scale or 'no loss scale'}"
 
 
 def _contradictory_tuning(logs: Sequence[RankLog], configuration: Configuration) -> Iterator[str]:

@@ -134,7 +134,8 @@ class Measurement:
         completed = sum(map(_is_completed, records))
         message = f"{run_names(self._missing)} completed"
         if completed < len(repetitions):
-            failed = next(filter(_is_failed, records), None)
+            expected = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY)
+            failed = next((record for record in records if record and record["outcome"] not in expected), None)
             if not failed and (reason := out_of_memory_reason(states_of(self._missing))):
                 return MeasurementSummary(f"does not fit in memory: {reason}", completed, False, reason)
             message = f"run {failed['repetition']} {_ending(failed)}" if failed else self._last_failure_line()
@@ -210,10 +211,6 @@ class Measurements:
 
 def _is_completed(facts: dict[str, Any] | None) -> bool:
     return facts is not None and facts["outcome"] == Outcome.COMPLETED
-
-
-def _is_failed(facts: dict[str, Any] | None) -> bool:
-    return facts is not None and facts["outcome"] not in (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY)
 
 
 def _ending(facts: dict[str, Any]) -> str:

@@ -141,7 +141,10 @@ class ConfigurationRuns:
             self._requested = self._now = requested_runs(configuration, self._cluster)
             return
         request = json.loads(os.environ[REQUEST_VARIABLE])
-        _require_device(request["device"], self._cluster)
+        if request["device"] != self._cluster.device:
+            reason = f": {self._cluster.why_not_gpu}" if self._cluster.why_not_gpu else ""
+            planned = f"the study was planned for device {request['device']}"
+            raise RunError(f"{planned}, but now it is {self._cluster.device}{reason}")
         repetitions, turn = request["repetitions"], Turn(**request["turn"])
         self._requested = requested_runs(configuration, self._cluster, repetitions)
         self._now = []
@@ -192,13 +195,6 @@ def require_no_failure(records: Sequence[dict[str, Any]]) -> None:
             lines.extend(f"    {line}" for line in tail[-FAILURE_LOG_LINES:])
     if lines:
         raise RunError("\n".join(lines))
-
-
-def _require_device(device: str, cluster: Cluster) -> None:
-    """Raise RunError if the device ``auto`` is another one now than when the study was planned."""
-    if device != cluster.device:
-        reason = f": {cluster.why_not_gpu}" if cluster.why_not_gpu else ""
-        raise RunError(f"the study was planned for device {device}, but now it is {cluster.device}{reason}")
 
 
 def _perform(missing: Sequence[RequestedRun], cluster: Cluster, timeout_seconds: float) -> None:

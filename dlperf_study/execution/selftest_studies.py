@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -76,7 +76,9 @@ def _measure(pairs: int, quick: bool, cluster_name: str, say: Say) -> MeasuredSt
     cluster = cluster_for([*studies, straggler, link], cluster_name)
     plans = {study.name: plan_study(study, cluster) for study in (*studies, straggler, link)}
     measured = MeasuredStudies([study.name for study in studies], straggler.name, link.name)
-    _refuse_unsupported([plans[name] for name in measured.pairs])
+    for name in measured.pairs:
+        if obstacle := _obstacle(plans[name]):
+            raise UnsupportedError(f"the self-test can't run here: {obstacle}")
     # Whoever measures on this machine would refuse the first run: then there is no new evidence to make room for.
     with machine_lock("the self-test"):
         _begin(pairs, quick)
@@ -113,13 +115,6 @@ def _begin(pairs: int, quick: bool) -> None:
         earlier.mkdir(parents=True, exist_ok=True)
         folder.rename(earlier / folder.name)
     write_atomically(unfinished, form)
-
-
-def _refuse_unsupported(plans: Sequence[Plan]) -> None:
-    """Raise UnsupportedError if one of these studies can't be measured on this machine."""
-    for plan in plans:
-        if obstacle := _obstacle(plan):
-            raise UnsupportedError(f"the self-test can't run here: {obstacle}")
 
 
 def _obstacle(plan: Plan) -> str:

@@ -87,7 +87,8 @@ def compare_measurements(before: Measurement, after: Measurement) -> Measurement
     """
     if before.dataset.folder.resolve() == after.dataset.folder.resolve():
         raise EvidenceError(f"{before.name} and {after.name} are the same measurement; name two")
-    other_networks = _other_networks(before, after)
+    parameters = _parameters(before).to_frame("before").join(_parameters(after).rename("after"), how="inner")
+    other_networks = tuple(parameters.index[parameters["before"] != parameters["after"]])
     ratios = _without(changes(before.throughputs, after.throughputs), other_networks)
     speedups = _without(ratio_changes(_log_speedups(before), _log_speedups(after)), other_networks)
     widest = max(widest_equality(before.dataset.plan), widest_equality(after.dataset.plan))
@@ -134,12 +135,6 @@ def _log_speedups(measurement: Measurement) -> dict[str, Estimate]:
                 # The report of that measurement says so.
                 continue
     return speedups
-
-
-def _other_networks(before: Measurement, after: Measurement) -> tuple[str, ...]:
-    """Return the identities under which the two trained networks of different numbers of parameters."""
-    parameters = _parameters(before).to_frame("before").join(_parameters(after).rename("after"), how="inner")
-    return tuple(parameters.index[parameters["before"] != parameters["after"]])
 
 
 def _parameters(measurement: Measurement) -> pd.Series:

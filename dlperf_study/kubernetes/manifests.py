@@ -188,8 +188,11 @@ def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
         trainers = {"matchLabels": {RUN_LABEL: run, ROLE_LABEL: pod.role.value}}
         term = {"labelSelector": trainers, "topologyKey": "kubernetes.io/hostname"}
         affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    # Trainers on the network of their machine still find other pods by name.
+    uses_host = settings.host_network and pod.role is PodRole.TRAINER
+    network: Manifest = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if uses_host else {}
     return {
-        **_network(pod, settings.host_network),
+        **network,
         "restartPolicy": "Never",
         "hostname": pod.name,
         "subdomain": run,
@@ -207,13 +210,6 @@ def specification(run: str, pod: Pod, cluster: Cluster, image: str) -> Manifest:
             *host_volumes,
         ],
     }
-
-
-def _network(pod: Pod, is_of_host: bool) -> Manifest:
-    """Return what makes the network of the machine that of its trainers; they still find other pods by name."""
-    if not is_of_host or pod.role is not PodRole.TRAINER:
-        return {}
-    return {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
 
 
 def _resources(pod: Pod, cluster: Cluster) -> dict[str, str]:

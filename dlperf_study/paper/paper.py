@@ -65,14 +65,10 @@ def _write_tables(dataset: Dataset, folder: Path) -> Iterator[str]:
             table = make(dataset)
             if table.rows:
                 name = f"tables/{table.name}.tex"
-                write_atomically(folder / name, latex_table(_short(dataset, table)))
+                # The methods say of all what captions and notes say: conditions, means, intervals and definitions.
+                short = replace(table, caption=context.quick_label(dataset).strip(), notes=())
+                write_atomically(folder / name, latex_table(short))
                 yield f"\\input{{{name}}}"
-
-
-def _short(dataset: Dataset, table: Table) -> Table:
-    """Return a table without what the methods say of all: conditions, means, intervals and definitions."""
-    caption = context.quick_label(dataset).strip()
-    return replace(table, caption=caption, notes=())
 
 
 def _write_figures(dataset: Dataset, folder: Path) -> Iterator[str]:

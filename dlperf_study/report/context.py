@@ -167,15 +167,12 @@ def repetition(dataset: Dataset, ratios: bool = False) -> str:
     if (measured(dataset)["runs_completed"] < MINIMUM_RUNS).all():
         return f"{MEANS} No configuration has {MINIMUM_RUNS} completed runs, so none has an interval."
     stopping = _STOPPED if dataset.plan.precision is not None else ""
-    on_ratios = _on_ratios(dataset) if ratios else ""
+    on_ratios = ""
+    if ratios and not page_wording(dataset).is_measured:
+        on_ratios = _OF_BOTH
+    elif ratios:
+        on_ratios = _OF_ROUNDS if completed_runs(dataset)["round"].notna().any() else _NOT_IN_ROUNDS
     return f"{MEANS} In brackets, or as bars: 95 % t intervals over runs{stopping}.{on_ratios}"
-
-
-def _on_ratios(dataset: Dataset) -> str:
-    """Return what the intervals of ratios are made of, or why there are none."""
-    if not page_wording(dataset).is_measured:
-        return _OF_BOTH
-    return _OF_ROUNDS if completed_runs(dataset)["round"].notna().any() else _NOT_IN_ROUNDS
 
 
 def merging(dataset: Dataset) -> str:

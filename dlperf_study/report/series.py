@@ -226,7 +226,9 @@ def _groups(rows: pd.DataFrame, factors: list[str]) -> list[Group]:
     settings, labels, other_differences = [], list[str](), list[str]()
     for part in parts:
         shared = [name for name in factors if len(needed[part]) > 1 and rows[name].iloc[part].nunique() == 1]
-        settings.append(_setting(needed[part][0], shared))
+        reference = needed[part][0]
+        shared_levels = (level_label(name, getattr(reference, name)) for name in shared)
+        settings.append(joined(*shared_levels, devices_label(reference)))
         differing = [name for name in factors if name not in shared]
         labels += _member_labels(needed[part], differing)
         other_factors = [name for name in differing if name not in ("framework", "strategy")]
@@ -237,11 +239,6 @@ def _groups(rows: pd.DataFrame, factors: list[str]) -> list[Group]:
         Group(members[part][0].model, setting, rows.iloc[part], members[part])
         for part, setting in zip(parts, settings, strict=True)
     ]
-
-
-def _setting(reference: Any, shared: Sequence[str]) -> str:
-    """Return what a group has in common: the levels of the shared factors, and the devices."""
-    return joined(*(level_label(name, getattr(reference, name)) for name in shared), devices_label(reference))
 
 
 def _member_labels(members: Sequence[Any], differing: list[str]) -> list[str]:

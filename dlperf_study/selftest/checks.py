@@ -73,7 +73,10 @@ def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:
     """
     cases = len(datasets)
     required = cases - allowed_misses(cases)
-    slowdowns = [_planted_slowdown(dataset) for dataset in datasets]
+    slowdowns = []
+    for dataset in datasets:
+        [slowdown] = {float(value) for value in dataset.configurations["planted_slowdown"] if value > 0}
+        slowdowns.append(slowdown)
     comparisons = list(map(_comparison, datasets, repeat(SLOWDOWNS), slowdowns))
     right_sign = sum(comparison.measured < 1 for comparison in comparisons)
     holding = sum(comparison.holds_truth for comparison in comparisons)
@@ -198,12 +201,6 @@ def _comparison(dataset: Dataset, kind: str, planted_slowdown: float) -> Compari
     measured, low, high = map(float, values)
     equal_within = _number_or_none(row["relative_throughput_equal_within"])
     return Comparison(kind, label, true_ratio, measured, low, high, str(row["verdict"]), equal_within)
-
-
-def _planted_slowdown(dataset: Dataset) -> float:
-    """Return the one slowdown of a study."""
-    [slowdown] = {float(value) for value in dataset.configurations["planted_slowdown"] if value > 0}
-    return slowdown
 
 
 def _planted_share(row: "pd.Series") -> float:

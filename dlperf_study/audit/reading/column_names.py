@@ -165,15 +165,10 @@ def meaning_of(name: str, fields: Sequence[str], unit: str) -> Meaning:
     for understand in (_run, _condition, _rate, _ratio, _flops, _step_time, _unnamed_rate):
         meaning = understand(bare, everything, unit)
         if meaning:
-            return _decided_by_fields(meaning, fields)
+            # ``GPU`` may be a number of devices or their name.
+            is_name = meaning.name == "world_size" and not all(map(written_number, fields))
+            return Meaning(Use.CONDITION, "device_name") if is_name else meaning
     return Meaning(Use.NONE)
-
-
-def _decided_by_fields(meaning: Meaning, fields: Sequence[str]) -> Meaning:
-    """Tell the number of devices from their name: ``GPU`` may be either."""
-    if meaning.name == "world_size" and not all(map(written_number, fields)):
-        return Meaning(Use.CONDITION, "device_name")
-    return meaning
 
 
 def _run(bare: str, everything: str, unit: str) -> Meaning | None:

@@ -18,7 +18,7 @@ _HEADINGS = ("column", "read as", "unit", "scope", "tables")
 def describe_columns(tables: TablesOfFile) -> str:
     """Return a line for each column, and a warning for all numbers that no check uses; columns that are alike share."""
     rows = []
-    for columns in _same_readings(tables.columns):
+    for columns in grouped(tables.columns, lambda column: (column.header, column.meaning)).values():
         meaning = columns[0].meaning
         rows.append((columns[0].header, read_as(columns[0]), meaning.unit, meaning.scope, _tables_of(columns)))
     has_tables = len({column.table for column in tables.columns}) > 1
@@ -61,11 +61,6 @@ def read_as(column: ColumnReading) -> str:
     if meaning.use is Use.NONE:
         return str(meaning.use)
     return f"{meaning.name} of the runs" if meaning.use is Use.SUMMARY else "one run"
-
-
-def _same_readings(columns: Sequence[ColumnReading]) -> Iterator[list[ColumnReading]]:
-    """Yield the columns that several tables have in common, and are read the same way."""
-    yield from grouped(columns, lambda column: (column.header, column.meaning)).values()
 
 
 def _tables_of(columns: Sequence[ColumnReading]) -> str:

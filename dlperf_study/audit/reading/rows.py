@@ -60,8 +60,9 @@ class RowReader:
         if self._comparing.meaning.label in self._rate_labels:
             return self._comparing.meaning.label
         first, second = self._rate_labels
-        positions = [self._rate_position(label) for label in self._rate_labels]
-        columns = (*positions, self._comparing.position)
+        rates = [reading for reading in self._metrics if reading.meaning.name in RATES]
+        positions = {reading.meaning.label: reading.position for reading in reversed(rates)}
+        columns = (positions[first], positions[second], self._comparing.position)
         distances = []
         for row in self._grid.rows:
             rate, second_rate, ratio = (number_of(row.fields[column], self._decimal) for column in columns)
@@ -69,10 +70,6 @@ class RowReader:
                 step, printed = math.log(second_rate / rate), math.log(ratio)
                 distances.append(abs(step - printed) - abs(-step - printed))
         return second if not distances or median(distances) <= 0 else first
-
-    def _rate_position(self, label: str) -> int:
-        rates = (reading for reading in self._metrics if reading.meaning.name in RATES)
-        return next(reading.position for reading in rates if reading.meaning.label == label)
 
     def rows(self, row: GridRow, label: str) -> Iterator[dict[str, Any]]:
         """Yield a row with its conditions, its line and its results, for each variant; ``label`` is its identity."""

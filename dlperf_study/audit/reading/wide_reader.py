@@ -61,7 +61,8 @@ class WideReader:
             rows = [self._settings_of(grid, row) | fields for fields in reader.rows(row, label)]
             if not rows:
                 return [], []
-            return rows, list(run_cells(row, readings, _conditions(rows[0]), metric, self._source, decimal))
+            conditions = {name: value for name, value in rows[0].items() if name not in METRIC_COLUMNS}
+            return rows, list(run_cells(row, readings, conditions, metric, self._source, decimal))
 
         for rows, runs in self._errors.parse_each(enumerate(grid.rows, 1), read_row):
             wide += [row | {"table": grid.name} for row in rows] if is_one_of_several else rows
@@ -88,10 +89,6 @@ class WideReader:
 def _records(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for record in frame.to_dict("records"):
         yield {str(name): value for name, value in record.items()}
-
-
-def _conditions(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in METRIC_COLUMNS}
 
 
 def _upright(grid: Grid, has_devices: bool) -> tuple[Grid, list[ColumnReading]]:

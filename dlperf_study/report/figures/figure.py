@@ -110,7 +110,10 @@ class Figure:
     def _repr_html_(self) -> str:
         anchor = f"figure-{self.name}"
         content = f'<p class="nothing">{escape(self.empty)}</p>' if self.is_empty else self._picture()
-        files = self._downloads() if self.is_saved and not self.is_empty else ""
+        files = ""
+        if self.is_saved and not self.is_empty:
+            files = downloads("figures", self.name, "svg", "pdf")
+            files += downloads("figures", f"{self.name}{COLUMN.suffix}", "svg", "pdf", of="column")
         on_page = escape(self.page_caption or self.caption)
         caption = f"<b>{escape(self.title)}.</b> {on_page}{anchor_link(anchor)}{files}"
         return f'<figure id="{anchor}">{content}<figcaption>{caption}</figcaption></figure>'
@@ -124,11 +127,6 @@ class Figure:
             f'<picture><source media="screen and (max-width: 40rem)" srcset="{on_phone.replace(" ", "%20")}">'
             f'<img width="{pixels}" alt="{escape(self.alt or self.title)}" src="{on_desktop}"></picture>'
         )
-
-    def _downloads(self) -> str:
-        """Return links to the files of both widths."""
-        for_page = downloads("figures", self.name, "svg", "pdf")
-        return for_page + downloads("figures", f"{self.name}{COLUMN.suffix}", "svg", "pdf", of="column")
 
 
 def _lay_out(drawing: Drawing) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from dlperf_study.arrays import Floats
@@ -62,7 +61,10 @@ def _draw(measurements: Sequence[Measurement], lines: dict[str, np.ndarray], wid
         axes.axhline(1, color=SOFT, linewidth=0.6)
         for order_in_panel, (position, (_, line)) in enumerate(part):
             # Bars of one date would hide each other.
-            _draw_line(axes, line, position, 0.3 * ((order_in_panel + 0.5) / len(part) - 0.5))
+            positions = line[:, 0] + 0.3 * ((order_in_panel + 0.5) / len(part) - 0.5)
+            relative = line[:, 1:] / line[0, 1]
+            axes.plot(positions, relative[:, 0], color=colour(position), marker=marker(position))
+            axes.vlines(positions, relative[:, 1], relative[:, 2], color=colour(position))
         axes.set_xticks(range(len(measurements)), [measurement.begun for measurement in measurements])
         if width is COLUMN:
             axes.tick_params(axis="x", rotation=30)
@@ -73,9 +75,3 @@ def _draw(measurements: Sequence[Measurement], lines: dict[str, np.ndarray], wid
     for axes in panels[len(parts) :]:
         axes.remove()
     return drawing
-
-
-def _draw_line(axes: Axes, line: np.ndarray, position: int, shift: float) -> None:
-    positions, relative = line[:, 0] + shift, line[:, 1:] / line[0, 1]
-    axes.plot(positions, relative[:, 0], color=colour(position), marker=marker(position))
-    axes.vlines(positions, relative[:, 1], relative[:, 2], color=colour(position))

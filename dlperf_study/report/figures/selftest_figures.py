@@ -51,15 +51,11 @@ def _draw(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
         panels = drawing.subplots(len(ordered), 1, squeeze=False, height_ratios=heights)
     for axes, (name, comparisons), row in zip(panels.flat, ordered.items(), rows, strict=True):
         row.draw(axes)
-        _draw_panel(axes, name, comparisons)
+        for y, comparison in enumerate(comparisons):
+            _draw_comparison(axes, comparison, y)
+        axes.set_title(name)
+        axes.set_xlabel("throughput / reference (×)")
     return drawing
-
-
-def _draw_panel(axes: Axes, name: str, comparisons: list[Comparison]) -> None:
-    for y, comparison in enumerate(comparisons):
-        _draw_comparison(axes, comparison, y)
-    axes.set_title(name)
-    axes.set_xlabel("throughput / reference (×)")
 
 
 def _draw_comparison(axes: Axes, comparison: Comparison, y: int) -> None:

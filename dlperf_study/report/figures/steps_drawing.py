@@ -41,7 +41,9 @@ def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | Non
     rows = _most_varying(dataset, configuration_rows(series))
     if rows.empty:
         return None
-    titles = [_title(row, width) for row in rows.itertuples()]
+    titles = []
+    for row in rows.itertuples():
+        titles.append("\n".join(filter(None, (wrapped(row.series, _LETTERS[width.name]), devices_label(row)))))
     columns = _COLUMNS[width.name]
     panel_rows = math.ceil(len(rows) / columns)
     height = 0.4 + panel_rows * (_PANEL_INCHES + _LINE_INCHES * max(title.count("\n") + 1 for title in titles))
@@ -57,10 +59,6 @@ def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | Non
     drawing.supxlabel("step (measured from 0)", fontsize=7)
     drawing.supylabel("step time / median", fontsize=7)
     return drawing
-
-
-def _title(row: Any, width: Width) -> str:
-    return "\n".join(filter(None, (wrapped(row.series, _LETTERS[width.name]), devices_label(row))))
 
 
 def _most_varying(dataset: Dataset, rows: pd.DataFrame) -> pd.DataFrame:

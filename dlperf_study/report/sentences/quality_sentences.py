@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dlperf_study.analysis.drift import RoundEffect, round_effects
+from dlperf_study.analysis.drift import round_effects
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.analysis.steady_state import Answer
 from dlperf_study.dataset.dataset import Dataset
@@ -95,15 +95,13 @@ def on_drift(dataset: Dataset) -> Iterator[str]:
         return
     different = [effect for effect in tested if effect.is_different]
     if different:
-        changes = first_of([_change(effect) for effect in different], _MOST_ROUNDS)
-        yield f"The machine drifted: {changes}; ratios are taken within rounds."
+        changes = []
+        for effect in different:
+            change = value_text(effect.percent_change, f"{THIN_SPACE}%", decision=0.0)
+            changes.append(f"round {effect.round} changed the throughput by {change}")
+        yield f"The machine drifted: {first_of(changes, _MOST_ROUNDS)}; ratios are taken within rounds."
     else:
         yield f"None of {counted(len(tested), 'round')} differs from the mean of all by more than chance."
-
-
-def _change(effect: RoundEffect) -> str:
-    change = value_text(effect.percent_change, f"{THIN_SPACE}%", decision=0.0)
-    return f"round {effect.round} changed the throughput by {change}"
 
 
 def on_warnings(dataset: Dataset) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dlperf_study.analysis.dates import MINIMUM_DATES
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
-from dlperf_study.history.changes import Change, ConditionChange, MeasurementComparison, departures_from_earlier
+from dlperf_study.history.changes import Change, MeasurementComparison, departures_from_earlier
 from dlperf_study.history.measurements import Measurement
 from dlperf_study.report.formatting import bounded_value, display_name, listed
 from dlperf_study.report.series import configuration_labels
@@ -68,10 +68,13 @@ def _headings(columns: Sequence[str], unit: str) -> tuple[Heading, ...]:
 def condition_changes(comparison: MeasurementComparison) -> Table:
     """Return what is recorded of the runs of the two measurements and differs."""
     headings = tuple(map(Heading, ("Recorded", "Before", "After")))
-    rows = tuple(map(_condition_row, comparison.conditions))
+    rows = []
+    for change in comparison.conditions:
+        cells = (_levels_cell(change.column, levels) for levels in (change.before, change.after))
+        rows.append((Cell(COLUMNS[change.column].label), *cells))
     caption = "Of the completed runs of the configurations that both have; any of it may explain a change."
     empty = NOTHING_RECORDED if comparison.has_common_configurations else NOTHING_IN_COMMON
-    return Table("condition-changes", "What differs", caption, headings, rows, empty=empty)
+    return Table("condition-changes", "What differs", caption, headings, tuple(rows), empty=empty)
 
 
 def dates(measurements: Sequence[Measurement]) -> Table:
@@ -147,11 +150,6 @@ def _speedups(measurement: Measurement) -> dict[str, Cell]:
 def _cells(measurement: Measurement, column: str, no_interval: str) -> dict[str, Cell]:
     rows = measurement.dataset.configurations.dropna(subset=column)
     return {row.identity: Cell.of(bounded_value(row, column), no_interval) for row in rows.itertuples()}
-
-
-def _condition_row(change: ConditionChange) -> tuple[Cell, ...]:
-    cells = (_levels_cell(change.column, levels) for levels in (change.before, change.after))
-    return (Cell(COLUMNS[change.column].label), *cells)
 
 
 def _levels_cell(column: str, levels: Sequence[str]) -> Cell:

@@ -114,13 +114,8 @@ def compared(published: float, bounds: Interval | None, ours: Interval | None) -
     if ours is None:
         return "without an interval of ours nothing is said of the difference"
     if bounds is None:
-        return f"the printed ratio, which has no interval, is {_position(published, ours)} the interval of ours"
+        position = "above" if published > ours.high else "below" if published < ours.low else "within"
+        return f"the printed ratio, which has no interval, is {position} the interval of ours"
     if bounds.low > ours.high:
         return "the original gains more"
     return "ours gains more" if bounds.high < ours.low else "no difference that these runs could tell"
-
-
-def _position(value: float, interval: Interval) -> str:
-    if value > interval.high:
-        return "above"
-    return "below" if value < interval.low else "within"

@@ -116,7 +116,8 @@ def _our_cell(replication: Replication, result: Any) -> Cell:
         [planned] = configurations[configurations["identity"] == result.match.identities[0]].itertuples()
         return Cell.missing(why_not_measured(replication.dataset, planned))
     if result.metric in _STAGES:
-        return _stage_cell(replication, row, result)
+        steps = result.samples_per_task / row.batch_per_device
+        return _with_unit(stage_cell(replication.dataset, row, _STAGES[result.metric], steps), "s")
     if result.metric not in COLUMNS or TableName.CONFIGURATIONS not in COLUMNS[result.metric].tables:
         return Cell.missing("not measured under this name")
     column = measured_column(replication.dataset, result.metric)
@@ -126,12 +127,6 @@ def _our_cell(replication: Replication, result: Any) -> Cell:
 
 def _with_unit(cell: Cell, unit: str) -> Cell:
     return replace(cell, text=f"{cell.text} {unit}") if unit and cell.text != MISSING else cell
-
-
-def _stage_cell(replication: Replication, row: Any, result: Any) -> Cell:
-    """Return ours for the printed time of a stage, for a task of as many samples."""
-    steps = result.samples_per_task / row.batch_per_device
-    return _with_unit(stage_cell(replication.dataset, row, _STAGES[result.metric], steps), "s")
 
 
 def differences(dataset: Dataset) -> Table:
