@@ -47,10 +47,10 @@ NOTICED = 0.01
 
 @dataclass(frozen=True)
 class RateWindow:
-    """Some lines of a series, and their rate in samples/s.
+    """Some lines of a series, and their rate in samples/s, or in tokens/s if that is all that is known.
 
-    ``wall_rate``: samples of the window / its seconds. Each line is weighted by its steps: those since the line before
-    it, and after missing lines the usual number, because the missing lines had steps of their own.
+    ``wall_rate``: samples, or tokens, of the window / its seconds. Each line is weighted by its steps: those since the
+    line before it, and after missing lines the usual number, because the missing lines had steps of their own.
     ``mean_of_rates``: the arithmetic mean, as DLPerf published it; never below the wall rate.
     ``reasons``: why these lines were chosen. ``is_full``: whether the series reaches the end of the window.
     """
@@ -73,14 +73,15 @@ class Stalls:
 
 @dataclass(frozen=True)
 class LevelRate:
-    """The rate in samples/s of successive lines, and the steps of the first and the last of them."""
+    """The rate of successive lines, in the unit of their series, and the steps of the first and the last of them."""
 
     rate: float
     first_step: int
     last_step: int
 
-    def __str__(self) -> str:
-        return f"{self.rate:.6g} samples/s at steps {self.first_step} to {self.last_step}"
+    def described(self, unit: str) -> str:
+        """Return the rate with its unit, and the steps."""
+        return f"{self.rate:.6g} {unit} at steps {self.first_step} to {self.last_step}"
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from dlperf_study.study.job import Outcome
 
 #: Rates of the runs: this table has the exponential of the mean of their logarithms, with its interval.
 RATES = (
-    *("throughput", "mean_of_rates", "fixed_window_throughput", "fixed_window_mean_of_rates"),
+    *("throughput", "token_throughput", "mean_of_rates", "fixed_window_throughput", "fixed_window_mean_of_rates"),
     *("input_rate", "bus_bandwidth", "exchange_bandwidth", "sum_of_rank_rates", "mfu"),
 )
 #: Other columns of the runs: this table has their mean, with its interval.
@@ -101,9 +101,10 @@ def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
 
 
 def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
-    """Return the throughputs of the completed runs, in samples/s, by identity."""
+    """Return the throughputs of the completed runs, in samples/s, or in tokens/s if no run has others, by identity."""
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
-    return samples_of(completed["throughput"], completed["identity"], rounds_of(completed, plan))
+    column = "throughput" if completed["throughput"].notna().any() else "token_throughput"
+    return samples_of(completed[column], completed["identity"], rounds_of(completed, plan))
 
 
 def _measurements(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:

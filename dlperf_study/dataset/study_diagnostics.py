@@ -8,6 +8,7 @@ import pandas as pd
 from dlperf_study.analysis.statistics import median_deviation
 from dlperf_study.analysis.steady_state import Answer, steadiness_tolerance
 from dlperf_study.arrays import Floats
+from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.resource_diagnostics import varying_clocks
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.plan.plan import Plan
@@ -91,18 +92,25 @@ def other_orders(plan: Plan, completed: pd.DataFrame) -> Iterator[Diagnostic]:
 
 def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:
     """A repetition is far from the others of its configuration."""
+    is_in_samples = completed["throughput"].notna()
+    yield from _far_rates(completed[is_in_samples], "throughput")
+    yield from _far_rates(completed[~is_in_samples].dropna(subset="token_throughput"), "token_throughput")
+
+
+def _far_rates(completed: pd.DataFrame, column: str) -> Iterator[Diagnostic]:
+    unit = COLUMNS[column].unit
     repetitions = {identity: runs.tolist() for identity, runs in completed.groupby("identity")["repetition"]}
-    for identity, throughputs in completed.groupby("identity")["throughput"]:
+    for identity, throughputs in completed.groupby("identity")[column]:
         rates = throughputs.to_numpy(np.float64)
         far = list(far_from_other_runs(rates))
         if far and rates.size == 2:
-            message = f"its two runs reach {' and '.join(map(rate_text, rates))} samples/s"
+            message = f"its two runs reach {' and '.join(map(rate_text, rates))} {unit}"
             message += "; only a third can say which is odd"
-            yield Diagnostic("throughput", message, identity=str(identity))
+            yield Diagnostic(column, message, identity=str(identity))
             continue
         for position, median in far:
-            message = f"{rate_text(rates[position])} samples/s, but the median of the other runs is {rate_text(median)}"
-            yield Diagnostic("throughput", message, identity=str(identity), repetition=repetitions[identity][position])
+            message = f"{rate_text(rates[position])} {unit}, but the median of the other runs is {rate_text(median)}"
+            yield Diagnostic(column, message, identity=str(identity), repetition=repetitions[identity][position])
 
 
 def far_from_other_runs(rates: Floats) -> Iterator[tuple[int, float]]:

@@ -58,7 +58,7 @@ def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str
         "steady_lines": int(window.kept.sum()),
         "steady_window": "; ".join(window.reasons),
         "behaviour": str(rates.steady.behaviour) if rates.steady.behaviour else None,
-        "rate_levels": listed_levels(rates.steady) if len(rates.steady.levels) > 1 else None,
+        "rate_levels": listed_levels(rates) if len(rates.steady.levels) > 1 else None,
         "fixed_window": f"{first} to {end - 1}",
     }
     if is_refused:
@@ -66,13 +66,9 @@ def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str
     losses = rates.loss[~np.isnan(rates.loss)]
     return {
         **lines,
-        "throughput": window.wall_rate,
-        "mean_of_rates": window.mean_of_rates,
-        "wall_throughput": rates.wall.rate if rates.wall and not rates.wall.misfit else None,
-        "fixed_window_throughput": rates.fixed.wall_rate,
-        "fixed_window_mean_of_rates": rates.fixed.mean_of_rates,
-        "step_seconds": global_batch / window.wall_rate,
-        "step_variation": step_variation(global_batch / rates.rate[window.kept]),
+        **({} if rates.counts_tokens else _sample_columns(global_batch, rates)),
+        "token_throughput": window.wall_rate * rates.tokens,
+        "step_variation": step_variation(1 / rates.rate[window.kept]),
         "steadiness": str(rates.steady.steadiness.answer),
         "further_steps": rates.steady.steadiness.further_steps,
         "settled_at_step": int(rates.step[np.argmax(window.kept)]) if rates.steady.steadiness.is_steady else None,
@@ -80,10 +76,23 @@ def _rate_columns(global_batch: int, rates: Rates, is_refused: bool) -> dict[str
     }
 
 
+def _sample_columns(global_batch: int, rates: Rates) -> dict[str, float | None]:
+    """Return the columns of a run whose samples are counted."""
+    window = rates.steady.window
+    return {
+        "throughput": window.wall_rate,
+        "mean_of_rates": window.mean_of_rates,
+        "wall_throughput": rates.wall.rate if rates.wall and not rates.wall.misfit else None,
+        "fixed_window_throughput": rates.fixed.wall_rate,
+        "fixed_window_mean_of_rates": rates.fixed.mean_of_rates,
+        "step_seconds": global_batch / window.wall_rate,
+    }
+
+
 def step_rows(entry: Entry, run: PrintedRun) -> Iterator[pa.Table]:
     """Yield the rates of a run that counts as rows of the table of steps, ROWS_AT_ONCE at a time, in order.
 
-    A row has the seconds of a step, and the window it is in.
+    A row has the seconds of a step, unless only tokens are counted, and the window it is in.
     """
     rates = run.rates
     assert rates
@@ -97,7 +106,7 @@ def step_rows(entry: Entry, run: PrintedRun) -> Iterator[pa.Table]:
             "rank": np.full(size, WHOLE_JOB),
             "window": (np.argmax([mask[piece] for mask in window_masks], axis=0), window_names),
             "step": rates.step[piece],
-            "seconds": entry.configuration.global_batch / rates.rate[piece],
+            "seconds": (np.nan if rates.counts_tokens else entry.configuration.global_batch) / rates.rate[piece],
             "loss": rates.loss[piece],
         }
         yield rows_of(TableName.STEPS, columns)
@@ -125,6 +134,10 @@ def _rate_diagnostics(rates: Rates) -> Iterator[Diagnostic]:
         yield Diagnostic("steadiness", f"{startup}: are the others representative of the run?")
     if rates.wall and rates.wall.misfit:
         yield Diagnostic("wall_throughput", f"no rate by the clock: {rates.wall.misfit}", Severity.NOTE)
+    if rates.counts_tokens:
+        remedy = "state tokens_per_sample to compare it with samples/s, and to know the time of a step"
+        yield Diagnostic("token_throughput", f"the rate is in tokens/s; {remedy}", Severity.NOTE)
+        return
     lines = int(rates.fixed.kept.sum())
     if not lines or not rates.fixed.is_full:
         message = f"DLPerf's window is not full: {rates.fixed.reasons[0]}"

@@ -1,4 +1,7 @@
-"""The rates of a job in samples/s, from its logs, and which of them count. No pandas: worker processes import this."""
+"""The rates of a job in samples/s, or in tokens/s, from its logs, and which of them count.
+
+No pandas: worker processes import this.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +32,7 @@ _LAST_LINE = "a running mean: the last line covers all before it, including the 
 _EPOCH_LINE = "a running mean of each epoch: the last line of the last epoch counts, of epochs with these rates: "
 #: A shorter part of the longest epoch is not its mean.
 _SHORTEST_EPOCH, _SHOWN_EPOCHS = 0.25, 20
+_SAMPLES, _TOKENS = "samples/s", "tokens/s"
 #: From fewer means no rate of their later half is worked out.
 _FEWEST_MEANS = 4
 #: The relative difference of that rate up to which a mean is a steady rate.
@@ -39,13 +43,17 @@ _ONE_LINE = Steadiness(Answer.CANT_TELL, float("nan"), None)
 
 @dataclass(frozen=True)
 class Rates:
-    """The job's rate in samples/s at each printed step, counted from the start; ``loss`` is NaN if none is printed.
+    """The job's rate at each printed step, counted from the start; ``loss`` is NaN if none is printed.
 
+    ``unit``: of the rate, ``samples/s``, or ``tokens/s`` where the tokens of a sample are not known.
+    ``tokens``: how many tokens a sample, or a token, has; NaN if that is not known.
     ``printed``: what the program prints; ``rule``: how the rate was computed from it. ``steady``: which of them count.
     ``wall``: the rate by the times of the lines, if they have any. ``fixed``: those that DLPerf took, from the first of
     ``fixed_steps`` to before the second.
     """
 
+    unit: str
+    tokens: float
     printed: str
     rule: str
     step: Integers
@@ -56,13 +64,18 @@ class Rates:
     fixed: RateWindow
     fixed_steps: tuple[int, int]
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it is not known how many samples these tokens are."""
+        return self.unit == _TOKENS
+
 
 def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, global_batch: int) -> Rates:
-    """Return the usable part of a series; raises LogError if it does not count samples, or has no rate above 0."""
+    """Return the usable part of a series; raises LogError if it counts no samples or tokens, or has no rate above 0."""
     usable = _is_usable(series)
     if not usable.any():
         raise LogError(f"{logs[0].source}: no {series.metric.name} is a number above 0")
-    samples = _samples_per_unit(series.unit, extras, logs[0].source)
+    samples, unit = _samples_per_unit(series.unit, extras, logs[0].source)
     rate = elements(series.rate, usable)
     rate = rate if samples == 1 else rate * samples
     step = cumulative_steps(elements(series.step, usable))
@@ -74,14 +87,19 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
         steady = _last_epoch(rate, elements(series.step, usable))
     else:
         steady = _one_line(rate, rate.size - 1, _LAST_LINE)
+    # The batch is in samples.
+    has_samples = unit == _SAMPLES
+    wall = wall_rate(step, elements(series.time_seconds, usable), steady, global_batch) if has_samples else None
     return Rates(
+        unit=unit,
+        tokens=1 if not has_samples else extras.tokens_per_sample or float("nan"),
         printed=series.metric.printed,
         rule=series.rule + (f"; a rank drives {devices} devices" if devices > 1 else ""),
         step=step,
         rate=rate,
         loss=elements(_losses(logs, series), usable),
         steady=steady,
-        wall=wall_rate(step, elements(series.time_seconds, usable), steady, global_batch),
+        wall=wall,
         fixed=fixed_window(step, rate, *fixed_steps),
         fixed_steps=fixed_steps,
     )
@@ -105,7 +123,7 @@ def mean_since_start(series: JobSeries, rates: Rates) -> str:
     later = (last - first) / seconds if seconds > 0 else float("nan")
     if abs(later / means[1] - 1) <= _STEADY_MEAN:
         return ""
-    return f"{message}: {means[1]:.4g} samples/s by the last line, about {later:.3g} from step {first} to {last}"
+    return f"{message}: {means[1]:.4g} {rates.unit} by the last line, about {later:.3g} from step {first} to {last}"
 
 
 def why_not_counted(series: JobSeries, rates: Rates) -> Iterator[str]:
@@ -116,12 +134,12 @@ def why_not_counted(series: JobSeries, rates: Rates) -> Iterator[str]:
         reason = "the other steps may differ from all of them"
         yield f"at {unusable} of {steps} {series.metric.name} gives no rate above 0: {reason}"
     if rates.steady.has_no_single_rate:
-        yield f"long parts at different levels, so no single rate: {listed_levels(rates.steady)}"
+        yield f"long parts at different levels, so no single rate: {listed_levels(rates)}"
 
 
-def listed_levels(steady: SteadyPart) -> str:
+def listed_levels(rates: Rates) -> str:
     """Return the rate of each level of a series with its steps."""
-    return ", ".join(map(str, steady.levels))
+    return ", ".join(level.described(rates.unit) for level in rates.steady.levels)
 
 
 def windows_of(rates: Rates) -> Iterator[tuple[str, Mask]]:
@@ -137,19 +155,20 @@ def _is_usable(series: JobSeries) -> Mask:
     return np.isfinite(series.rate) & (series.rate > 0)
 
 
-def _samples_per_unit(unit: str, extras: Extras, source: LogSource) -> float:
-    """Return the factor that makes a printed rate one of samples."""
-    if unit == "samples/s":
-        return 1
+def _samples_per_unit(unit: str, extras: Extras, source: LogSource) -> tuple[float, str]:
+    """Return the factor that makes a printed rate one of samples, and the unit of the result: tokens/s if none does."""
+    if unit == _SAMPLES:
+        return 1, _SAMPLES
     if extras.samples_per_epoch and unit == "epochs/s":
-        return extras.samples_per_epoch
-    if extras.tokens_per_sample and unit in ("tokens/s", ""):
-        return 1 / extras.tokens_per_sample
+        return extras.samples_per_epoch, _SAMPLES
+    if extras.tokens_per_sample and unit in (_TOKENS, ""):
+        return 1 / extras.tokens_per_sample, _SAMPLES
+    if unit == _TOKENS:
+        return 1, _TOKENS
     if not unit:
         remedy = "state tokens_per_sample, 1 if it counts samples"
         raise LogError(f"{source}: prints a rate but not what it counts; {remedy}")
-    name = "samples_per_epoch" if unit == "epochs/s" else "tokens_per_sample"
-    raise LogError(f"{source}: prints {unit} and not samples/s; state {name} if you know it")
+    raise LogError(f"{source}: prints {unit} and not samples/s; state samples_per_epoch if you know it")
 
 
 def _last_epoch(rate: Floats, steps: Integers) -> SteadyPart:

@@ -1,6 +1,6 @@
 """What a caption says about the numbers: where they were measured, on what, how often, and how they were summarised."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -220,6 +220,13 @@ def only(dataset: Dataset, rows: pd.DataFrame) -> Dataset:
 def measured(dataset: Dataset) -> pd.DataFrame:
     """Return the configurations with at least one completed run."""
     return measured_rows(dataset.configurations)
+
+
+def known_rates(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
+    """Return columns of rates; where there are tokens/s, with these, and without those of which no row has a number."""
+    if rows["token_throughput"].isna().all():
+        return tuple(names)
+    return (*(name for name in names if rows[name].notna().any()), "token_throughput")
 
 
 def completed_runs(dataset: Dataset) -> pd.DataFrame:

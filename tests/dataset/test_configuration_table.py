@@ -37,7 +37,7 @@ def t_interval(numbers):
 
 
 #: Of ingested logs, or of asynchronous trainers only.
-ELSEWHERE = ("fixed_window", "sum_of_rank_rates")
+ELSEWHERE = ("fixed_window", "token_throughput", "sum_of_rank_rates")
 
 
 @pytest.mark.parametrize("column", [name for name in RATES if not name.startswith(ELSEWHERE)])

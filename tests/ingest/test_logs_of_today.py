@@ -131,8 +131,13 @@ def test_what_launchers_and_terminals_add_changes_no_rate(name: str, prefix: str
 def test_what_a_log_does_not_state_is_asked_for() -> None:
     with pytest.raises(LogError, match="prints epochs/s and not samples/s; state samples_per_epoch"):
         job_rates("ultralytics_results_real.csv", (1, 1, 16), samples_per_epoch=None)
-    with pytest.raises(LogError, match="prints tokens/s and not samples/s; state tokens_per_sample"):
-        job_rates("torchtitan_two_ranks_constructed.log")
+
+
+def test_tokens_whose_number_in_a_sample_is_unknown_are_counted_as_tokens() -> None:
+    rates = job_rates("torchtitan_two_ranks_constructed.log", (1, 4, 1))
+    assert (rates.unit, rates.rate.tolist()) == ("tokens/s", [4 * 1034697, 4 * 34880])
+    # A batch is in samples.
+    assert rates.wall is None
 
 
 def test_a_batch_that_a_line_states_contradicts_a_different_one() -> None:

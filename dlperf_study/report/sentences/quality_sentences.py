@@ -49,7 +49,9 @@ def on_runs(dataset: Dataset) -> Iterator[str]:
 def on_missing_configurations(dataset: Dataset) -> Iterator[str]:
     """Yield how many configurations have no number; nothing where all have one."""
     rows = dataset.configurations
-    unsupported, missing = int(rows["unsupported_reason"].notna().sum()), int(rows["throughput"].isna().sum())
+    unsupported, has_no_samples = int(rows["unsupported_reason"].notna().sum()), rows["throughput"].isna()
+    in_tokens = int((has_no_samples & rows["token_throughput"].notna()).sum())
+    missing = int(has_no_samples.sum()) - in_tokens
     wording = context.page_wording(dataset)
     if missing:
         reason = "can't run here" if wording.is_measured else f"{_have(unsupported)} no log"
@@ -57,6 +59,9 @@ def on_missing_configurations(dataset: Dataset) -> Iterator[str]:
         parts = [f"{unsupported} {reason}"] if unsupported else []
         parts += [f"{unmeasured} {_have(unmeasured)} no completed run"] if unmeasured > 0 else []
         yield f"{missing} of {counted(len(rows), 'configuration')} {_have(missing)} no number: {listed(parts)}."
+    if in_tokens:
+        figures = "figures, which have samples/s, leave them out"
+        yield f"The rates of {in_tokens} of {counted(len(rows), 'configuration')} are in tokens/s: {figures}."
 
 
 def _have(count: int) -> str:

@@ -47,6 +47,9 @@ NCCL_COLUMNS = ("nccl_transports", "nccl_path", "nccl_network", "nccl_channels",
 TRACED_COLUMNS = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
 #: The columns of the search for the largest batch.
 SEARCHED_COLUMNS = tuple(column.name for column in LARGEST_BATCH)
+#: Why rates and times have no value where logs state tokens, and which these are.
+_IN_TOKENS = "its logs state tokens/s, and not how many tokens a sample has"
+_OF_SAMPLES = ("throughput", "mean_of_rates", "step_seconds", "wall_throughput", "fixed_window_throughput")
 _OTHER_REASONS = {
     **dict.fromkeys(("step_p95_seconds", "step_p99_seconds"), "its windows have too few steps"),
     "peak_allocated_bytes": "its library does not count it on this device",
@@ -100,17 +103,26 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
     exchanges = set(_completed_runs_of(dataset, row.identity)["exchange"])
     if column in EXCHANGE_COLUMNS and exchanges == {"none"}:
         return "nothing to exchange"
+    if column in _OF_SAMPLES and _is_in_tokens(row):
+        return _IN_TOKENS
     return _OTHER_REASONS.get(column, "not recorded")
 
 
+def _is_in_tokens(row: Any) -> bool:
+    """Return whether the rate of a configuration is known in tokens/s only."""
+    return is_missing(row.throughput) and not is_missing(row.token_throughput)
+
+
 def why_not_measured(dataset: Dataset, row: Any) -> str:
-    """Return why a configuration has no completed run."""
+    """Return why a configuration has no completed run, or none with a rate in samples/s."""
     if not is_missing(row.unsupported_reason):
         return f"unsupported: {row.unsupported_reason}"
     runs = dataset.runs_of(row.identity)
     not_fitting = runs.loc[runs["outcome"] == Outcome.OUT_OF_MEMORY, "reason"].dropna()
     if len(not_fitting):
         return f"does not fit in memory: {'; '.join(dict.fromkeys(not_fitting))}"
+    if _is_in_tokens(row):
+        return _IN_TOKENS
     runs = runs[runs["outcome"] != Outcome.COMPLETED]
     failures = []
     for outcome, reason in zip(runs["outcome"], runs["reason"], strict=True):

@@ -16,11 +16,12 @@ from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.wording import counted
 
-#: What is known of an ingested run.
-PRINTED = (
+#: What is known of an ingested run: its rates, and about them.
+PRINTED_RATES = (
     *("throughput", "mean_of_rates", "wall_throughput", "fixed_window_throughput", "fixed_window_mean_of_rates"),
-    *("fixed_window", "printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour"),
+    "fixed_window",
 )
+PRINTED = ("printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour")
 #: Shown where a run has a CPU limit.
 LIMITED = tuple(column.name for column in CPU_LIMIT)
 STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
@@ -47,7 +48,7 @@ def stability(dataset: Dataset) -> Table:
     """Return how steady each run was and what else the machine did meanwhile; of ingested runs, what they printed."""
     if dataset.plan.ingested_from:
         sources = [name for name in ("log_format", "printed_rate") if dataset.runs[name].nunique() > 1]
-        columns = (*sources, *PRINTED)
+        columns = (*sources, *context.known_rates(dataset.runs, PRINTED_RATES), *PRINTED)
         notes = (*map(defined, columns), context.merging(dataset))
     else:
         variation = (

@@ -13,7 +13,7 @@ from dlperf_study.study.job import Outcome
 
 #: What each run has; a column of which no run has a number, or all have 0, is left out.
 _NUMBERS = (
-    *("run_seconds", "throughput", "step_seconds"),
+    *("run_seconds", "throughput", "token_throughput", "step_seconds"),
     *("computation_seconds", "input_seconds", "exposed_seconds", "exchange_seconds"),
     *("final_loss", "energy_per_sample"),
 )

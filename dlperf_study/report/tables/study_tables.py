@@ -78,6 +78,7 @@ def measured(dataset: Dataset) -> Table:
     """Return the main table: what each configuration reached, and against which baseline."""
     # What other programs print is often a mean of rates; of our own runs it is on the page of published numbers.
     rates = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
+    rates = context.known_rates(dataset.configurations, rates)
     # Without the peak of the device no configuration has one.
     utilisation = ("mfu",) if dataset.configurations["mfu"].notna().any() else ()
     columns = ("runs_completed", *rates, *_ratios(dataset), *utilisation)
@@ -96,13 +97,15 @@ def _ratios(dataset: Dataset) -> tuple[str, ...]:
         return ()
     devices = dict(zip(rows["identity"], rows["world_size"], strict=True))
     is_scaled = differs & (rows["baseline_identity"].map(devices) != rows["world_size"])
-    return ("baseline_throughput", "speedup", *(("efficiency",) if is_scaled.any() else ()))
+    baseline = ("baseline_throughput",) if rows["baseline_throughput"].notna().any() else ()
+    return (*baseline, "speedup", *(("efficiency",) if is_scaled.any() else ()))
 
 
 def scaling(dataset: Dataset) -> Table:
     """Return speedups and efficiencies, each with the absolute throughput of its baseline."""
-    columns = ("throughput", "baseline_throughput", "speedup", "efficiency", "baseline_verdict")
-    definitions = map(defined, columns[2:])
+    ratios = ("speedup", "efficiency", "baseline_verdict")
+    columns = (*context.known_rates(dataset.configurations, ("throughput", "baseline_throughput")), *ratios)
+    definitions = map(defined, ratios)
     notes = (*definitions, *comparison_notes(dataset), *_indistinguishable(dataset))
     return table_of_configurations(dataset, "scaling", "Scaling", columns, notes)
 
