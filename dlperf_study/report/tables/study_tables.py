@@ -77,8 +77,8 @@ SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the
 def measured(dataset: Dataset) -> Table:
     """Return the main table: what each configuration reached, and against which baseline."""
     # What other programs print is often a mean of rates; of our own runs it is on the page of published numbers.
-    rates = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
-    rates = context.known_rates(dataset.configurations, rates)
+    names = ("throughput", "mean_of_rates") if dataset.plan.ingested_from else ("throughput",)
+    rates = context.known_rates(dataset.configurations, names)
     # Without the peak of the device no configuration has one.
     utilisation = ("mfu",) if dataset.configurations["mfu"].notna().any() else ()
     columns = ("runs_completed", *rates, *_ratios(dataset), *utilisation)
