@@ -176,7 +176,7 @@ def imports(tree: ast.Module) -> Iterator[str]:
 
 
 def measure_rooms() -> dict[str, Measurement]:
-    """Measure the package by room, the modules beside the rooms under 'words'."""
+    """Measure the package by room, the modules that are in no room under 'words'."""
     paths = sorted((PROJECT / PACKAGE).rglob("*.py"))
     importers_of = importers(paths)
     rooms: dict[str, Measurement] = {}
