@@ -15,6 +15,7 @@ from dlperf_study.report.formatting import (
     value_text,
     with_interval,
 )
+from dlperf_study.report.sentences.page_sentences import answer
 from dlperf_study.report.series import SEPARATOR, all_series, devices_label, short_labels
 
 #: One per cent, as the unit in which shares are printed.
@@ -68,7 +69,8 @@ def quantity_text(row: Any, name: str) -> str:
 
 def percent_text(share: Estimate) -> str:
     """Return a share with its interval in per cent: ``17 % [15, 19]``."""
-    return value_text(share.bounded, f"{THIN_SPACE}%", decision=0.0, size=PERCENT)
+    printed = value_text(share.bounded, f"{THIN_SPACE}%", decision=0.0, size=PERCENT)
+    return answer(printed) if share.error is not None else printed
 
 
 def together(confidence: float, count: int) -> float:

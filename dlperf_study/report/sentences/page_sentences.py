@@ -1,6 +1,5 @@
 """What a page found: a few sentences made from the data, and under which conditions that was measured."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
@@ -10,19 +9,36 @@ from dlperf_study.report import context
 
 #: A reader who opens a page reads no more than these before the figure.
 MOST_SENTENCES = 5
-#: What a reader looks for first: ratios and shares with their intervals, counts of verdicts, or that there are none.
-_ANSWER = re.compile(
-    r"[\d.]+ times \[[^]]+]|\S+\u202f% \[[^]]+]|^\d+ of \d+ .*? (?:baseline|reference)"
-    r"|^Nothing can be concluded|^None of \d+ configurations is shown to be faster or slower"
-)
+#: Around the part of a sentence that a reader looks for; in no name and no number.
+_BEGIN, _END = "\x02", "\x03"
+
+
+def answer(phrase: str) -> str:
+    """Mark what a reader looks for first: a ratio or a share with its interval, a verdict, or that there is none.
+
+    A page shows it in bold.
+    """
+    return f"{_BEGIN}{phrase}{_END}"
+
+
+#: The answer where there is none.
+NOTHING = answer("Nothing can be concluded")
 
 
 @dataclass(frozen=True)
 class PageSentences:
-    """The sentences that open a page, the most important first; ``conditions``: one line on what they hold for."""
+    """The sentences that open a page, the most important first; ``conditions``: one line on what they hold for.
 
-    sentences: tuple[str, ...]
+    ``marked``: the sentences, with the marks of ``answer``.
+    """
+
+    marked: tuple[str, ...]
     conditions: str = ""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The sentences as text."""
+        return tuple(sentence.replace(_BEGIN, "").replace(_END, "") for sentence in self.marked)
 
     @classmethod
     def of(cls, dataset: Dataset, sentences: Iterable[str]) -> "PageSentences":
@@ -31,10 +47,7 @@ class PageSentences:
         return cls(tuple(distinct)[:MOST_SENTENCES], context.page_conditions(dataset))
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li>{_with_marks(escape(sentence))}</li>" for sentence in self.sentences)
+        items = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.marked)
+        items = items.replace(_BEGIN, "<b>").replace(_END, "</b>")
         conditions = f'<p class="conditions">{escape(self.conditions)}</p>' if self.conditions else ""
         return f'<div class="findings"><ul>{items}</ul>{conditions}</div>'
-
-
-def _with_marks(sentence: str) -> str:
-    return _ANSWER.sub(lambda match: f"<b>{match[0]}</b>", sentence)

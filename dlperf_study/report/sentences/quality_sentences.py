@@ -9,6 +9,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.diagnostic import Severity
 from dlperf_study.report import context
 from dlperf_study.report.formatting import THIN_SPACE, display_name, listed, value_text
+from dlperf_study.report.sentences.page_sentences import NOTHING, answer
 from dlperf_study.report.tables.diagnostic_groups import diagnostic_groups
 from dlperf_study.study.job import Outcome
 from dlperf_study.wording import counted, first_of
@@ -23,9 +24,7 @@ def why_nothing(dataset: Dataset) -> str:
     if measured.empty:
         return next(on_runs(dataset))
     if (measured["runs_completed"] < MINIMUM_RUNS).all():
-        return (
-            f"Nothing can be concluded: an interval needs {MINIMUM_RUNS} completed runs, and no configuration has them."
-        )
+        return f"{NOTHING}: an interval needs {MINIMUM_RUNS} completed runs, and no configuration has them."
     return ""
 
 
@@ -37,9 +36,9 @@ def on_runs(dataset: Dataset) -> Iterator[str]:
         f"{count} {display_name(outcome)}" for outcome, count in outcomes.items() if outcome != Outcome.COMPLETED
     ]
     if not total:
-        yield f"Nothing can be concluded: none of {counted(planned, 'planned run')} was measured."
+        yield f"{NOTHING}: none of {counted(planned, 'planned run')} was measured."
     elif not completed:
-        yield f"Nothing can be concluded: no run completed ({listed(other_endings)})."
+        yield f"{NOTHING}: no run completed ({listed(other_endings)})."
     elif other_endings:
         yield f"{completed} of {counted(total, 'run')} completed; the others: {listed(other_endings)}."
     else:
@@ -103,7 +102,7 @@ def on_drift(dataset: Dataset) -> Iterator[str]:
         changes = []
         for effect in different:
             change = value_text(effect.percent_change, f"{THIN_SPACE}%", decision=0.0)
-            changes.append(f"round {effect.round} changed the throughput by {change}")
+            changes.append(f"round {effect.round} changed the throughput by {answer(change)}")
         yield f"The machine drifted: {first_of(changes, _MOST_ROUNDS)}; ratios are taken within rounds."
     else:
         yield f"None of {counted(len(tested), 'round')} differs from the mean of all by more than chance."

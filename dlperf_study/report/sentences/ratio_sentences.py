@@ -24,6 +24,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.plan.plan import Entry
 from dlperf_study.report.formatting import bounded_value, display_name, is_missing, percent_at_most, value_text
 from dlperf_study.report.sentences.names import Names, range_text, two_rates
+from dlperf_study.report.sentences.page_sentences import NOTHING, answer
 from dlperf_study.report.sentences.waits import waiting_for_gradients
 from dlperf_study.report.series import all_groups, all_series, devices_label
 from dlperf_study.report.tables.answers import EXPLANATIONS, same_program
@@ -107,7 +108,7 @@ class Claim:
         if not self.word:
             return ""
         name, rates = RATIOS[self.role], two_rates(self.row, self.other)
-        times = value_text(bounded_value(self.row, name), " times", decision=1.0)
+        times = answer(value_text(bounded_value(self.row, name), " times", decision=1.0))
         if self.word == EQUAL:
             equality = percent_at_most(getattr(self.row, f"{name}_equal_within"))
             times = f"{times}, {rates}{self._explanation}"
@@ -183,9 +184,9 @@ def _without_verdict(undecided: Sequence[Claim], total: int) -> str:
     """Return why claims have no verdict; where none has, that nothing can be concluded."""
     reasons = first_of(list(dict.fromkeys(claim.why_no_verdict for claim in undecided)), 1, "; ")
     if len(undecided) == total:
-        return f"Nothing can be concluded on {_SUBJECTS[undecided[0].role]} ({reasons})."
+        return f"{NOTHING} on {_SUBJECTS[undecided[0].role]} ({reasons})."
     names = first_of([claim.configuration for claim in undecided], MOST_NAMED, "; ")
-    return f"Nothing can be concluded on {names} ({reasons})."
+    return f"{NOTHING} on {names} ({reasons})."
 
 
 def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
@@ -207,8 +208,10 @@ def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:
         return _none_distinguishable(claims, ratios)
     verb, pronoun = ("trains", "its") if len(claims) == 1 else ("train", "their")
     if word == NOT_DISTINGUISHABLE:
-        return f"{share} can't be told from {pronoun} {claims[0].role}, judged together ({ratios}): {names}."
-    return f"{share} {verb} {_COMPARED[word]} {pronoun} {claims[0].role} ({ratios}): {names}."
+        verdict = answer(f"{share} can't be told from {pronoun} {claims[0].role}")
+        return f"{verdict}, judged together ({ratios}): {names}."
+    verdict = answer(f"{share} {verb} {_COMPARED[word]} {pronoun} {claims[0].role}")
+    return f"{verdict} ({ratios}): {names}."
 
 
 def _none_distinguishable(claims: Sequence[Claim], ratios: str) -> str:
@@ -217,7 +220,7 @@ def _none_distinguishable(claims: Sequence[Claim], ratios: str) -> str:
     decided = [claim for claim in claims if claim.word != NOT_DISTINGUISHABLE]
     if not decided:
         subject = _SUBJECTS[role]
-        return f"Nothing can be concluded on {subject}: none of {total} can be told from its {role} ({ratios})."
+        return f"{NOTHING} on {subject}: none of {total} can be told from its {role} ({ratios})."
     alone = first_of([f"{claim.configuration} is {claim.verdict}" for claim in decided], MOST_NAMED, "; ")
-    together = f"None of {total} configurations is shown to be faster or slower than its {role} ({ratios})"
-    return f"{together}; judged alone, {alone}."
+    together = answer(f"None of {total} configurations is shown to be faster or slower")
+    return f"{together} than its {role} ({ratios}); judged alone, {alone}."

@@ -8,6 +8,7 @@ from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.formatting import THIN_SPACE, bounded_value, is_missing, value_text
 from dlperf_study.report.sentences.names import PERCENT, Names, percent_text, quantity_text, range_text, together
+from dlperf_study.report.sentences.page_sentences import NOTHING
 from dlperf_study.report.sentences.ratio_sentences import MOST_NAMED
 from dlperf_study.report.sentences.waits import Wait, waits
 from dlperf_study.report.series import all_series
@@ -46,8 +47,8 @@ def _why_no_wait(dataset: Dataset) -> str:
     if (rows["exposed_seconds"].fillna(0) == 0).all() and rows["exposed_seconds"].notna().any():
         return "No configuration exchanges gradients: nothing waits for them."
     if rows["exposed_seconds"].isna().all():
-        return "Nothing can be concluded on communication: steps without an exchange were not measured."
-    return "Nothing can be concluded on communication: no configuration that exchanges gradients has an interval."
+        return f"{NOTHING} on communication: steps without an exchange were not measured."
+    return f"{NOTHING} on communication: no configuration that exchanges gradients has an interval."
 
 
 def on_batches(dataset: Dataset) -> Iterator[str]:

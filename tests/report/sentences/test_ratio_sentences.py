@@ -37,7 +37,8 @@ def frameworks(paths: StudyPaths, *seconds: float, noise: float = 0.001, **chang
 
 
 def test_a_speedup_has_its_interval_both_rates_and_what_a_step_waits_for(paths: StudyPaths) -> None:
-    first = sentences.scaling(two_devices(paths)).sentences[0]
+    shown = sentences.scaling(two_devices(paths))
+    first = shown.sentences[0]
     expected = (
         r"ResNet-50 trains (\S+) times \[(\S+), (\S+)\] as fast on 2 devices as on 1 device, "
         r"(\S+) instead of (\S+) samples/s; (\S+)\u202f% \[(\S+), (\S+)\] of a step is waiting for gradients\."
@@ -45,6 +46,8 @@ def test_a_speedup_has_its_interval_both_rates_and_what_a_step_waits_for(paths: 
     match = re.fullmatch(expected, first)
     assert match, first
     ratio, low, high, rate, baseline, share, *_ = map(float, match.groups())
+    answers = re.findall("<b>(.*?)</b>", shown._repr_html_())
+    assert [answer.partition(" [")[0] for answer in answers] == [f"{match[1]} times", f"{match[6]}\u202f%"]
     assert low < ratio < high
     assert ratio == pytest.approx(RATIO, rel=0.02)
     assert rate / baseline == pytest.approx(ratio, rel=0.02)
