@@ -37,7 +37,7 @@ from tests.data_sources.serving import producer
 BATCH, IMAGE_SIZE = 32, 224
 TURNS, TURN_SECONDS, LEAST_BATCHES = 9, 1.0, 8
 #: More than may wait for their step in any source.
-WAITING_BATCHES = 8
+WAITING_BATCHES = 9
 LIMIT, LIMIT_OF_ZMQ = 0.95, 1.0
 #: Longer than a turn.
 EPOCH_BATCHES = 100_000

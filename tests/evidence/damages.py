@@ -13,6 +13,7 @@ from dlperf_study.dataset.dataset import collect
 from dlperf_study.errors import EvidenceError
 from dlperf_study.paths import StudyPaths
 from tests.evidence_factory import Planned, Recipe, configuration, write_study
+from tests.telemetry_factory import gpu, sample, with_telemetry
 
 Keys = tuple[str | int, ...]
 
@@ -124,11 +125,14 @@ def _keys_of(content: Any) -> Iterator[Keys]:
 
 
 def write_intact_study(folder: Path) -> None:
-    """Write a small study: runs that completed, one that failed, a diagnostic, and a window of each kind."""
+    """Write a small study: runs that completed, one that failed, a diagnostic, a window of each kind, and telemetry."""
     noted = Recipe(diagnostics=({"subject": "nodes", "message": "cores is 2 on b, but 4 on a"},))
     failed = Recipe(outcome="failed", reason="trainer-0 exited with code 1")
     alone, pair, broken = (configuration(devices_per_node=count, measured_steps=10) for count in (1, 2, 4))
-    write_study(StudyPaths(folder), [Planned(alone, noted, runs=1), Planned(pair, runs=2), Planned(broken, failed, 1)])
+    paths = StudyPaths(folder)
+    write_study(paths, [Planned(alone, noted, runs=1), Planned(pair, runs=2), Planned(broken, failed, 1)])
+    samples = [sample(seconds, [gpu(seconds=seconds)], {"package-0": 50.0 * seconds}) for seconds in (0.0, 1.0)]
+    with_telemetry(paths.configuration(alone.identity).run(1), samples[0], samples, obstacles={"rapl": "not readable"})
 
 
 class DamagedStudy:
