@@ -19,7 +19,7 @@ def plan(options: argparse.Namespace) -> int:
     """Print the configurations of a study, how long they take, and those that can't run here, each with its reason."""
     from dlperf_study.execution.batch_trials import batch_searches
     from dlperf_study.execution.driver import make_plan
-    from dlperf_study.execution.pending import out_of_memory_reasons
+    from dlperf_study.execution.pending import out_of_memory_reasons, unmeasured_runs
     from dlperf_study.execution.progress import earlier_run_seconds
     from dlperf_study.plan.description import describe
 
@@ -29,7 +29,8 @@ def plan(options: argparse.Namespace) -> int:
     if options.json:
         print_json(_plan_content(planned, not_fitting, earlier_run_seconds(planned)))
     else:
-        print_line(describe(planned, earlier_run_seconds(planned), not_fitting, searches, options.all))
+        unmeasured = unmeasured_runs(planned, cluster)
+        print_line(describe(planned, earlier_run_seconds(planned), not_fitting, searches, unmeasured, options.all))
     return 0
 
 

@@ -1,5 +1,6 @@
 """Which executions of a plan are still to be done, and which of their runs missed their round."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -55,6 +56,14 @@ class Pending:
     executions: list[PendingExecution]
     last_measured: RoundPosition
     out_of_memory: dict[str, str] = field(default_factory=dict)
+
+
+def unmeasured_runs(plan: Plan, cluster: Cluster) -> Counter[str]:
+    """Return how many runs a plan requests from which no number comes, by what they are for."""
+    purposes: Counter[str] = Counter()
+    for entry in plan.runnable:
+        purposes.update(run.purpose for run in requested_runs(entry.configuration, cluster) if not run.is_measured)
+    return purposes
 
 
 def pending_of(plan: Plan, cluster: Cluster) -> Pending:

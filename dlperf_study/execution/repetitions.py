@@ -28,9 +28,9 @@ from dlperf_study.study.turn import Turn
 from dlperf_study.wording import counted
 
 FAILURE_LOG_LINES = 5
-#: A driver sets it for the notebook that it executes: which runs are to be performed now, and at which turn.
 #: What unmeasured runs are for, as messages name them.
 NCCL_REPORT, TRACE = "NCCL-reported", "traced"
+#: A driver sets it for the notebook that it executes: which runs are to be performed now, and at which turn.
 REQUEST_VARIABLE = "DLPERF_STUDY_REQUEST"
 
 

@@ -16,6 +16,7 @@ from dlperf_study.wording import counted, duration, level
 LONGEST_LIST, ENDS = 200, 10
 NO_SEARCH: Mapping[str, BatchSearch] = MappingProxyType({})
 NOTHING: Mapping[str, str] = MappingProxyType({})
+NOTHING_UNMEASURED: Mapping[str, int] = MappingProxyType({})
 #: What a configuration has no value of where its baseline or reference can't run.
 _COMPARED: dict[Denominator, str] = {"baseline": "speedup", "reference": "comparison"}
 
@@ -25,16 +26,21 @@ def describe(
     run_seconds: Mapping[str, float],
     not_fitting: Mapping[str, str] = NOTHING,
     searches: Mapping[str, BatchSearch] = NO_SEARCH,
+    unmeasured: Mapping[str, int] = NOTHING_UNMEASURED,
     complete: bool = False,
 ) -> str:
     """Return the plan as text.
 
     ``run_seconds``: the mean seconds of an earlier run here, by the identity of its configuration. ``not_fitting``: why
     a configuration does not fit in memory, as an earlier run showed, by identity. ``searches``: what is known of the
-    largest batches, by identity. ``complete``: list every configuration. Without it, of more than LONGEST_LIST only the
+    largest batches, by identity. ``unmeasured``: how many runs no number comes from, by what they are for.
+    ``complete``: list every configuration. Without it, of more than LONGEST_LIST only the
     first and the last are listed, and of those that can't run how many there are for each reason.
     """
     parts = [_head(plan, run_seconds, not_fitting)]
+    if unmeasured:
+        names = " and ".join(f"{count} {purpose}" for purpose, count in unmeasured.items())
+        parts[0] += f"\nNot in these runs, nor in their time: {names}, which give no number."
     if plan.why_not_gpu:
         parts.append(f"Note: {plan.why_not_gpu}.")
     if plan.runnable:

@@ -12,7 +12,7 @@ import pytest
 
 from dlperf_study.errors import RunError
 from dlperf_study.evidence import run
-from dlperf_study.execution.pending import PendingExecution, added_round, pending_of
+from dlperf_study.execution.pending import PendingExecution, added_round, pending_of, unmeasured_runs
 from dlperf_study.execution.repetitions import (
     ConfigurationRuns,
 )
@@ -176,6 +176,8 @@ def test_what_nccl_chooses_is_reported_before_the_first_run_of_several_gpus(plan
     first = next(each for each in executions if each.configuration.world_size > 1).runs[0]
     assert (first.is_measured, first.variables["NCCL_DEBUG"]) == (False, "INFO")
     assert not any("NCCL" in each.run_names for each in executions if each.configuration.world_size == 1)
+    several = [entry for entry in entries if entry.configuration.world_size > 1]
+    assert unmeasured_runs(replace(plan, entries=tuple(entries)), gpus) == {"NCCL-reported": len(several)}
 
 
 def test_by_hand_all_runs_are_measured_and_in_no_round(three_runs: Configuration) -> None:

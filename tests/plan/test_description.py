@@ -144,3 +144,9 @@ def test_many_that_can_not_run_are_counted_by_reason() -> None:
     assert lines[-2].split(maxsplit=1) == [str(9 * 10), "9 other reasons"]
     assert lines[-1] == "plan with --all lists the 290 configurations."
     assert describe(plan, {}, complete=True).count("is not built") == 290
+
+
+def test_runs_that_give_no_number_are_counted_apart() -> None:
+    text = describe(two_sizes(), {}, unmeasured={"NCCL-reported": 2, "traced": 1})
+    assert "Not in these runs, nor in their time: 2 NCCL-reported and 1 traced, which give no number." in text
+    assert "nor in their time" not in describe(two_sizes(), {})
