@@ -96,7 +96,7 @@ MAY_PRINT = (
         "cluster.software",
         "supervision.notebook",
     ),
-    *("kubernetes.coordinator_pod", "kubernetes.image_facts", "kubernetes.remote_exec", "slurm.job"),
+    *("kubernetes.coordinator_pod", "kubernetes.image_facts", "kubernetes.remote_exec", "slurm.watch"),
 )
 MOST_LINES_OF_A_FUNCTION, MOST_LINES_OF_A_FILE = 40, 400
 

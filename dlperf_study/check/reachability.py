@@ -2,46 +2,29 @@
 
 import shlex
 import shutil
-import subprocess
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from dlperf_study import frameworks
 from dlperf_study.check.images import check_images
-from dlperf_study.check.result import CheckResult, CheckStatus, missing, note, ok, untested
+from dlperf_study.check.libraries import Facts, check_framework
+from dlperf_study.check.network import check_ports, check_ssh_between
+from dlperf_study.check.result import CheckResult, CheckStatus, missing, note, ok
 from dlperf_study.cluster import software
 from dlperf_study.cluster.cluster import Cluster
-from dlperf_study.cluster.gpu_support import gpu_contradictions, is_named, support_of
+from dlperf_study.cluster.gpu_support import is_named
 from dlperf_study.cluster.library_answer import IMPORT_SECONDS
 from dlperf_study.cluster.link import link_contradictions
-from dlperf_study.frameworks._base import Framework
-from dlperf_study.guard.installed_packages import different_versions
-from dlperf_study.guard.messages import Message
-from dlperf_study.guard.probe import ANSWER_SECONDS, Probes, start_probes
-from dlperf_study.guard.requests import PORTS
+from dlperf_study.guard.probe import ANSWER_SECONDS, start_probes
 from dlperf_study.guard.submission import Node
 from dlperf_study.paths import outputs_folder
-from dlperf_study.wording import last_line
-
-#: What one node reports of itself (``guard.probe.facts``).
-Facts = Mapping[str, Any]
 
 #: Logs have the time of events; numbers never come from comparing clocks.
 MAX_CLOCK_OFFSET_SECONDS = 1.0
 MIN_MEMORY_BYTES, MIN_DISK_BYTES = 2e9, 2e8
-_PORTS = "ports between nodes"
-_OPEN_PORTS = (
-    f"let the nodes reach each other on every TCP port: a run listens on {PORTS.start} to {PORTS.stop - 1}, and gloo, "
-    "NCCL and Horovod on ports that the system chooses; or name the right network_interface"
-)
-_ONLY_HOROVOD = "only Horovod on several nodes needs it: give the first node a key that the others accept"
-SSH_SECONDS = 30
-#: An ssh server refuses connections when too many at once are not yet authenticated.
-MAX_SSH_AT_ONCE = 4
 
 
 def command_unchanged(cluster: Cluster, node: Node, argv: Sequence[str]) -> Sequence[str]:
@@ -108,9 +91,9 @@ def check_nodes(cluster: Cluster, available: Sequence[Node], access: NodeAccess)
         if facts:
             yield from check_together(cluster, facts, probes.clock_offsets())
         if len(nodes) > 1:
-            yield _check_ports(probes, facts)
+            yield check_ports(probes, facts)
             if access.peers_by_ssh:
-                yield from _check_ssh_between(nodes, facts)
+                yield from check_ssh_between(nodes, facts)
 
 
 @contextmanager
@@ -177,7 +160,7 @@ def check_together(
         yield missing("measuring code", detail, "bring all to the same commit")
     else:
         yield ok("measuring code", f"the same everywhere ({code[:12]})")
-    results = [_framework(cluster, name, facts) for name in frameworks.names()]
+    results = [check_framework(cluster, name, facts) for name in frameworks.names()]
     yield from results
     yield from check_images(cluster, facts)
     if not any(result.status is CheckStatus.OK for result in results):
@@ -244,116 +227,3 @@ def _folder(cluster: Cluster, name: str, facts: Facts) -> CheckResult:
     if not facts["is_writable"]:
         return missing(subject, "can't be made or written", "name another work_folder in the cluster file")
     return _enough(subject, "free", facts["free_disk_bytes"], MIN_DISK_BYTES)
-
-
-def _framework(cluster: Cluster, framework: str, facts: Mapping[str, Facts]) -> CheckResult:
-    """Return whether the Python of the cluster file has a framework's libraries, in the same versions on all nodes."""
-    first, *_ = facts
-    installed = {name: facts[name]["software"][framework] for name in facts}
-    for name, of_node in installed.items():
-        if "error" in of_node:
-            return missing(framework, f"{name}: {of_node['error']}", _python_remedy(cluster, framework))
-    if different := [name for name in facts if installed[name]["code"] != facts[first]["code"]]:
-        detail = f"{', '.join(different)}: this Python has different measuring code"
-        return missing(framework, detail, "install this very checkout there")
-    reference = installed[first]["software"]
-    declared = frameworks.load(framework)
-    if obstacle := _installation_obstacle(cluster, declared, reference):
-        return obstacle
-    for name, of_node in installed.items():
-        for package, version, _ in different_versions(of_node["software"], reference):
-            detail = f"{package} is {version} on {name}, different from {first}"
-            return missing(framework, detail, "install the same lock file everywhere")
-    packages = (*declared.packages, *declared.further_packages)
-    versions = [f"{package} {reference[package]}" for package in packages if package in reference]
-    everywhere = f"{', '.join(versions)} everywhere"
-    return _on_gpus(cluster, framework, facts, everywhere) if cluster.device == "gpu" else ok(framework, everywhere)
-
-
-def _installation_obstacle(cluster: Cluster, framework: Framework, versions: Mapping[str, str]) -> CheckResult | None:
-    """Return that a library is not installed, or in a version that can't train; ``versions`` are those of packages."""
-    version, is_named = framework.version_in(versions), framework.name in cluster.python
-    if version is None:
-        detail = f"not installed in {cluster.python_for(framework.name)}"
-        if not is_named:
-            return note(framework.name, detail, "its configurations are unsupported")
-        remedy = f"{_python_remedy(cluster, framework.name)}, or leave python.{framework.name} out"
-        return missing(framework.name, detail, remedy)
-    if wrong := framework.wrong_version(version):
-        result = missing if is_named else note
-        return result(framework.name, wrong, f"its configurations are unsupported: {framework.version_remedy}")
-    return None
-
-
-def _on_gpus(cluster: Cluster, framework: str, facts: Mapping[str, Facts], everywhere: str) -> CheckResult:
-    """Return whether a framework whose libraries are installed ``everywhere`` can train on the GPUs of all nodes."""
-    answers = {name: facts[name]["gpu_support"][framework] for name in facts}
-    for name, answer in answers.items():
-        if answer and "error" in answer:
-            return missing(framework, f"{name}: {answer['error']}", _python_remedy(cluster, framework))
-    if frameworks.load(framework).gpu_support is None:
-        return note(framework, f"{everywhere}; trains on CPUs only", "its configurations are unsupported")
-    supports = {name: support_of(answer) for name, answer in answers.items()}
-    is_without_cuda = any(support and not support.cuda for support in supports.values())
-    contradictions = gpu_contradictions(framework, supports, cluster.devices_per_node, cluster.device_name)
-    if contradiction := next(contradictions, ""):
-        if is_without_cuda and framework not in cluster.python:
-            return note(framework, contradiction, "its configurations are unsupported")
-        build = "a build for GPUs" if is_without_cuda else "a build for the CUDA of this driver, or a newer driver"
-        return missing(framework, contradiction, f"docs/gpu.md says how to install {build}")
-    support = next(iter(supports.values()))
-    return ok(framework, f"{everywhere}, {support.build if support else ''}")
-
-
-def _python_remedy(cluster: Cluster, framework: str) -> str:
-    """Return what to do about an unusable Python: the cluster file names it, or the container that has it."""
-    key = f"python.{framework}" if framework in cluster.python else "container" if cluster.container else "python"
-    return f"{key} in the cluster file names it: install this package and the library there, or name another"
-
-
-def _check_ports(probes: Probes, facts: Mapping[str, Message]) -> CheckResult:
-    """Return whether every node reaches every other node, at the address and on such ports as a run uses."""
-    if len(facts) < 2:
-        return untested(_PORTS, "fewer than two nodes were reached")
-    if without := [name for name, of_node in facts.items() if "address" not in of_node["address"]]:
-        return untested(_PORTS, f"{', '.join(without)} can't be told by which address to be reached")
-    endpoints = {}
-    for name, of_node in facts.items():
-        for port in of_node["ports"]:
-            endpoints[f"{name} port {port}"] = (of_node["address"]["address"], port)
-    answers = probes.ask("connect", endpoints=endpoints)
-    if silent := [name for name in facts if name not in answers]:
-        return missing(_PORTS, "; ".join(f"{name} {probes.lost[name]}" for name in silent), "check again")
-    closed = []
-    for name, answer in answers.items():
-        closed += [f"{endpoint} from {name}" for endpoint in answer["unreachable"]]
-    if closed:
-        return missing(_PORTS, f"no answer: {'; '.join(closed)}", _OPEN_PORTS)
-    interfaces = sorted({of_node["address"]["interface"] for of_node in facts.values()})
-    return ok(_PORTS, f"every node reaches every other over {', '.join(interfaces)}")
-
-
-def _check_ssh_between(nodes: Sequence[Node], facts: Mapping[str, Message]) -> Iterator[CheckResult]:
-    """Yield whether the first node reaches each other node by ssh, as horovodrun does."""
-    first, *peers = nodes
-    if first.name not in facts:
-        yield untested(f"ssh from {first.name}", f"{first.name} was not reached")
-        return
-    reached = [node for node in peers if node.name in facts]
-    with ThreadPoolExecutor(MAX_SSH_AT_ONCE) as pool:
-        yield from pool.map(lambda node: _check_ssh(first, node), reached)
-    for node in peers:
-        if node not in reached:
-            yield untested(f"ssh from {first.name} to {node.name}", f"{node.name} was not reached")
-
-
-def _check_ssh(first: Node, second: Node) -> CheckResult:
-    subject = f"ssh from {first.name} to {second.name}"
-    command = shlex.join((*second.shell_argv(), "true"))
-    try:
-        done = subprocess.run([*first.shell_argv(), command], capture_output=True, text=True, timeout=SSH_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return note(subject, str(error), _ONLY_HOROVOD)
-    if done.returncode:
-        return note(subject, last_line(done.stderr) or f"exit code {done.returncode}", _ONLY_HOROVOD)
-    return ok(subject, "as Horovod needs it")

@@ -1,6 +1,6 @@
 """Every column of the dataset: its name, label, unit, type, definition and tables."""
 
-from dlperf_study.columns import cpu_limit, measured, memory, published, resources, times, tuning
+from dlperf_study.columns import cpu_limit, ingested, measured, memory, published, resources, times, tuning
 from dlperf_study.columns.column import (
     ALL,
     DATASET_TABLES,
@@ -72,7 +72,7 @@ COLUMNS = {
         *measured.RATES,
         *measured.COMPARISON,
         *times.TIMES,
-        *measured.INGESTED,
+        *ingested.INGESTED,
         *memory.PEAKS,
         *memory.LARGEST_BATCH,
         *cpu_limit.CPU_LIMIT,

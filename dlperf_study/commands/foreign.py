@@ -2,11 +2,15 @@
 
 import argparse
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dlperf_study.commands.output import print_error, print_json, print_line
 from dlperf_study.commands.reading import dataset_summary
 from dlperf_study.diagnostic import Severity
 from dlperf_study.paths import StudyPaths
+
+if TYPE_CHECKING:
+    from dlperf_study.ingest.identification import IdentifiedLogs
 
 #: How many runs that are refused for one reason are named at most.
 MOST_REFUSED = 3
@@ -35,24 +39,14 @@ def audit(options: argparse.Namespace) -> int:
 def ingest(options: argparse.Namespace) -> int:
     """Build the dataset and the report from logs of other programs; say first which runs they are of."""
     from dlperf_study.ingest.identification import describe, identify_logs
-    from dlperf_study.ingest.ingestion import ingest, refuse_others
     from dlperf_study.ingest.like_dlperf import write_like_dlperf
-    from dlperf_study.supervision.locks import lock
-    from dlperf_study.terminal import progress_display
 
     logs = identify_logs(options.folder, options.name, options.accept)
     if not logs.confirmed:
         print_line(describe(logs))
         return 1
     paths = StudyPaths.of(logs.identity.study)
-    refuse_others(paths, logs.folder)
-    size = sum(file.bytes for file in logs.files)
-    with (
-        lock(paths.ingestion_lock, f"ingesting logs into study {paths.folder.name}", "would mix their tables"),
-        progress_display("bytes") as display,
-    ):
-        task = display.add_task("reading", total=size)
-        ingest(logs.identity, logs.files, logs.folder, paths, partial(display.advance, task))
+    _read_logs(logs, paths)
     print_line(f"{dataset_summary(paths)}: {paths.dataset}")
     is_usable = _print_refusals(paths)
     if options.like_dlperf:
@@ -64,6 +58,22 @@ def ingest(options: argparse.Namespace) -> int:
 
         print_line(f"report: {build(logs.identity.study, print_line)}")
     return 0 if is_usable else 1
+
+
+def _read_logs(logs: "IdentifiedLogs", paths: StudyPaths) -> None:
+    """Write the tables of a study from identified logs, and show how much of them is read."""
+    from dlperf_study.ingest.ingestion import ingest, refuse_others
+    from dlperf_study.supervision.locks import lock
+    from dlperf_study.terminal import progress_display
+
+    refuse_others(paths, logs.folder)
+    size = sum(file.bytes for file in logs.files)
+    with (
+        lock(paths.ingestion_lock, f"ingesting logs into study {paths.folder.name}", "would mix their tables"),
+        progress_display("bytes") as display,
+    ):
+        task = display.add_task("reading", total=size)
+        ingest(logs.identity, logs.files, logs.folder, paths, partial(display.advance, task))
 
 
 def _print_refusals(paths: StudyPaths) -> bool:

@@ -23,18 +23,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"dlperf_study {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for command in (study, plan, run, collect, report, paper):
-        parser_of_command = _add_command(commands, command)
-        _add_study_options(parser_of_command)
-        if command is study:
-            again_help = "measure everything again; what was measured is kept as an earlier measurement"
-            parser_of_command.add_argument("--again", action="store_true", help=again_help)
-        if command in (plan, collect, report):
-            _add_json(parser_of_command)
-        if command in (study, run, report):
-            _add_wait(parser_of_command)
-        if command is plan:
-            parser_of_command.add_argument("--all", action="store_true", help="list every configuration")
+    _add_study_commands(commands)
     _add_compare_options(_add_command(commands, compare))
     check_parser = _add_command(commands, check)
     check_parser.add_argument("cluster", help="a name in params/clusters, or a path")
@@ -47,6 +36,25 @@ def command_parser() -> argparse.ArgumentParser:
     shells = _add_command(commands, completion)
     shells.add_argument("shell", choices=SHELLS, help="put what it prints into a start-up file of that shell")
     return parser
+
+
+def _add_study_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands that are given a study and a cluster."""
+    for command in (study, plan, run, collect, report, paper):
+        parser_of_command = _add_command(commands, command)
+        parser_of_command.add_argument("study", help="a name in params/studies or in the outputs, or a path")
+        parser_of_command.add_argument("--cluster", default="local", help="a name in params/clusters, or a path")
+        quick_help = "the study's quick variant: not for publication"
+        parser_of_command.add_argument("--quick", action="store_true", help=quick_help)
+        if command is study:
+            again_help = "measure everything again; what was measured is kept as an earlier measurement"
+            parser_of_command.add_argument("--again", action="store_true", help=again_help)
+        if command in (plan, collect, report):
+            _add_json(parser_of_command)
+        if command in (study, run, report):
+            _add_wait(parser_of_command)
+        if command is plan:
+            parser_of_command.add_argument("--all", action="store_true", help="list every configuration")
 
 
 def completion(options: argparse.Namespace) -> int:
@@ -72,12 +80,6 @@ def _add_command(
     parser.add_argument("-v", "--verbose", action="store_true", help="print where an error comes from")
     parser.set_defaults(command=command)
     return parser
-
-
-def _add_study_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", help="a name in params/studies or in the outputs, or a path")
-    parser.add_argument("--cluster", default="local", help="a name in params/clusters, or a path")
-    parser.add_argument("--quick", action="store_true", help="the study's quick variant: not for publication")
 
 
 def _add_compare_options(parser: argparse.ArgumentParser) -> None:

@@ -23,10 +23,11 @@ from dlperf_study.launchers._base import Launcher, Queue
 from dlperf_study.paths import ConfigurationPaths
 from dlperf_study.slurm import queue as slurm_queue
 from dlperf_study.slurm.allocation import allocated_nodes
-from dlperf_study.slurm.job import SCRIPT, SubmittedJob, Watch, abandon, open_jobs, submit_job
+from dlperf_study.slurm.job import SCRIPT, SubmittedJob, abandon, open_jobs, submit_job
 from dlperf_study.slurm.queue import Phase, QueuedJob, Refused
 from dlperf_study.slurm.script import WHOLE_NODES, devices_and_account, script
 from dlperf_study.slurm.settings import SlurmSettings
+from dlperf_study.slurm.watch import Watch
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, JobResult, Outcome
 

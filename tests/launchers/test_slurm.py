@@ -19,17 +19,7 @@ from dlperf_study.launchers import slurm as launcher
 from dlperf_study.paths import JobPaths, RunPaths
 from dlperf_study.slurm import queue
 from dlperf_study.slurm.allocation import allocated_nodes, srun
-from dlperf_study.slurm.job import (
-    SETTLE_SECONDS,
-    Patience,
-    SubmittedJob,
-    Watch,
-    failure,
-    has_decided,
-    read_job,
-    submit_job,
-    with_slurm_reason,
-)
+from dlperf_study.slurm.job import SubmittedJob, read_job, submit_job
 from dlperf_study.slurm.queue import (
     Partition,
     Phase,
@@ -41,6 +31,7 @@ from dlperf_study.slurm.queue import (
 )
 from dlperf_study.slurm.script import allotted_seconds, filled, script, slurm_time
 from dlperf_study.slurm.settings import SlurmSettings
+from dlperf_study.slurm.watch import SETTLE_SECONDS, Patience, Watch, failure, has_decided, with_slurm_reason
 from dlperf_study.study.job import JobResult, Outcome
 from tests.frameworks.launching import configuration
 from tests.golden_file import check
