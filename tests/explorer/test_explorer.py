@@ -1,22 +1,25 @@
 """Results in a notebook: what can be chosen, the chart of it, the code of the chart, and all of it in a browser."""
 
+import json
 import os
 import secrets
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from ipywidgets import Dropdown, SelectMultiple, Textarea
 
 from dlperf_study.errors import DlperfStudyError, EvidenceError
+from dlperf_study.execution.repetitions import fingerprint
+from dlperf_study.execution.support import load_cluster
 from dlperf_study.explorer import chart, data_names, explore, results_of
 from dlperf_study.paths import NOTEBOOKS, OUTPUTS_VARIABLE, StudyPaths
-from tests.evidence_factory import Planned, configuration, write_study
+from dlperf_study.study.configuration import FIELD_NAMES, Configuration
+from tests.evidence_factory import Planned, configuration, write_run, write_study
 
 START_SECONDS, CELL_SECONDS = 90, 60
 #: Cells that are run before the kernel is ready are never run.
@@ -27,19 +30,26 @@ RUN_ALL_CELLS = """async () => {
     await notebook.sessionContext.session.kernel.info;
     await window.jupyterapp.commands.execute("notebook:run-all-cells");
 }"""
+#: A cell that is out of view has no elements, and the view follows the cell that runs.
+FIRST_CELL_SAYS = """words => {
+    document.querySelector(".jp-NotebookPanel .jp-WindowedPanel-outer").scrollTop = 0;
+    return document.querySelector(".jp-CodeCell")?.innerText.includes(words);
+}"""
+ERRORS = ".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']"
 PUBLISHED = "published: tensorpack_multigpu"
 
 
-@pytest.fixture
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Two models on one and two devices; of one of them too few runs for an interval."""
-    monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path))
-    planned = []
-    for model, runs in (("resnet50", 3), ("mobilenet_v2", 2)):
-        for devices in (1, 2):
-            planned.append(Planned(configuration(model=model, devices_per_node=devices), runs=runs))
-    write_study(StudyPaths.of("quickstart"), planned)
-    return "quickstart"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv(OUTPUTS_VARIABLE, str(tmp_path_factory.mktemp("outputs")))
+        planned = []
+        for model, runs in (("resnet50", 3), ("mobilenet_v2", 2)):
+            for devices in (1, 2):
+                planned.append(Planned(configuration(model=model, devices_per_node=devices), runs=runs))
+        write_study(StudyPaths.of("quickstart"), planned)
+        yield "quickstart"
 
 
 def test_measured_and_published_results_are_offered(study: str) -> None:
@@ -104,9 +114,9 @@ def test_the_code_makes_what_is_chosen(study: str) -> None:
     assert "published: tensorpack_multigpu" in menu(view, Textarea, "Code").value
 
 
-@pytest.fixture
-def lab(study: str) -> Iterator[str]:
-    """A JupyterLab with the notebooks of this project; its address."""
+@pytest.fixture(scope="module")
+def lab(study: str) -> Iterator[Callable[[str], str]]:
+    """A JupyterLab with the notebooks of this project; the address of a notebook in it."""
     token = secrets.token_hex(16)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -123,19 +133,25 @@ def lab(study: str) -> Iterator[str]:
                 break
             except OSError:
                 time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}/lab/tree/explore.ipynb?token={token}"
+        yield f"http://127.0.0.1:{port}/lab/tree/{{}}.ipynb?reset&token={token}".format
     finally:
         process.terminate()
         process.wait(30)
 
 
-@pytest.mark.browser
-@pytest.mark.slow
-def test_menus_chart_and_table_work_in_jupyterlab(lab: str, chromium: Any) -> None:
+def run_all_cells(lab: Callable[[str], str], chromium: Any, notebook: str) -> Any:
+    """Open a notebook in JupyterLab, run its cells, and return the page at once."""
     page = chromium.new_page(viewport={"width": 1400, "height": 1400})
-    page.goto(lab, timeout=1000 * START_SECONDS)
+    page.goto(lab(notebook), timeout=1000 * START_SECONDS)
     page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=1000 * START_SECONDS)
     page.evaluate(RUN_ALL_CELLS)
+    return page
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_menus_chart_and_table_work_in_jupyterlab(lab: Callable[[str], str], chromium: Any) -> None:
+    page = run_all_cells(lab, chromium, "explore")
     code = ".widget-textarea textarea"
     page.wait_for_selector(code, timeout=1000 * CELL_SECONDS)
     page.select_option(".widget-dropdown:has-text('Metric') select", label="Speedup (×)")
@@ -146,5 +162,30 @@ def test_menus_chart_and_table_work_in_jupyterlab(lab: str, chromium: Any) -> No
     assert page.locator(rows).count() == 4
     page.fill(".dt-search input", "mobilenet")
     assert page.locator(rows).count() == 2
-    assert page.locator(".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']").count() == 0
+    assert page.locator(ERRORS).count() == 0
+    page.close()
+
+
+@pytest.fixture
+def measured_by_hand(study: str) -> Configuration:
+    """The configuration in the cells of ``run_configuration``, with a run that this code need not repeat."""
+    cells = json.loads((NOTEBOOKS / "run_configuration.ipynb").read_text())["cells"]
+    [parameters] = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", ())]
+    values: dict[str, Any] = {}
+    exec(parameters, values)
+    by_hand = Configuration.from_mapping({name: values[name] for name in FIELD_NAMES})
+    run = write_run(StudyPaths.of(by_hand.study), by_hand, 1)
+    wanted = fingerprint(by_hand, load_cluster(by_hand.cluster, [by_hand.framework]))
+    run.run_file.write_text(json.dumps(json.loads(run.run_file.read_text()) | {"fingerprint": wanted}))
+    return by_hand
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_result_of_a_configuration_is_above_its_parameters_in_jupyterlab(
+    measured_by_hand: Configuration, lab: Callable[[str], str], chromium: Any
+) -> None:
+    page = run_all_cells(lab, chromium, "run_configuration")
+    page.wait_for_function(FIRST_CELL_SAYS, arg="completed", timeout=1000 * CELL_SECONDS)
+    assert page.locator(ERRORS).count() == 0
     page.close()
