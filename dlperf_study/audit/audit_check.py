@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from dlperf_study.audit.limits import Work, required_flops
+from dlperf_study.audit.rates import Rate, curve_step
 from dlperf_study.audit.result_cell import THROUGHPUT, ResultCell
-from dlperf_study.audit.results import Rate, Results, curve_step
+from dlperf_study.audit.results import Results
 from dlperf_study.columns import PRODUCTS
 from dlperf_study.diagnostic import Severity
 from dlperf_study.study.device_peaks import DevicePeak

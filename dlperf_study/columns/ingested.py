@@ -1,14 +1,6 @@
 """Columns on what the logs of other programs print."""
 
-from dlperf_study.columns.column import (
-    FLOAT,
-    MAYBE_INT,
-    RC,
-    STRING,
-    Column,
-    R,
-    with_interval,
-)
+from dlperf_study.columns.column import FLOAT, MAYBE_INT, RC, STRING, Column, R, with_interval
 
 #: Columns of ingested logs alone.
 INGESTED = (

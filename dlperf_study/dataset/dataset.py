@@ -15,15 +15,13 @@ from dlperf_study.analysis.steady_state import steadiness_tolerance
 from dlperf_study.arrays import Integers
 from dlperf_study.columns import TableName
 from dlperf_study.dataset import tables
-from dlperf_study.dataset.batch_columns import read_largest_batches
 from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
-from dlperf_study.dataset.nccl_reports import read_nccl_reports
 from dlperf_study.dataset.precision import precision_diagnostics
 from dlperf_study.dataset.rounds import with_shared_rounds
 from dlperf_study.dataset.run_diagnostics import UNEVEN, run_diagnostics
 from dlperf_study.dataset.run_table import run_row, step_rows
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
-from dlperf_study.dataset.traces import read_traces
+from dlperf_study.dataset.uncounted_runs import read_largest_batches, read_nccl_reports, read_traces
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import EvidenceError
 from dlperf_study.evidence.run import DuplicateRuns, read_run
@@ -179,7 +177,7 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
     throughputs = throughputs_of(runs, plan)
     diagnostics = [
         *evidence.diagnostics,
-        *_unplanned_configurations(paths, plan, batches.trials),
+        *_unplanned_configurations(paths, plan, batches.identities),
         *batches.diagnostics,
         *traces.diagnostics,
         *reports.diagnostics,

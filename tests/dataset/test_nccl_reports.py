@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.dataset.nccl_reports import read_nccl_reports
+from dlperf_study.dataset.uncounted_runs import read_nccl_reports
 from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.plan import Plan
 from dlperf_study.report.tables import communication_tables

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dlperf_study.dataset.dataset import collect
-from dlperf_study.dataset.traces import longest_steps
+from dlperf_study.dataset.uncounted_runs import longest_steps
 from tests.evidence_factory import (
     PARAMETERS,
     Planned,

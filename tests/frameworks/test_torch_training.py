@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from dlperf_study.dataset.traces import longest_steps
+from dlperf_study.dataset.uncounted_runs import longest_steps
 from dlperf_study.evidence.horovod_timeline import TracedRun, read_timeline
 from dlperf_study.evidence.rank_log import RankLog, read_rank_log
 from dlperf_study.evidence.run import read_run

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from dlperf_study.analysis.scaling import ABOVE_LINEAR, IMPOSSIBLE_GAIN
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check, chance_phrase, step_phrase
-from dlperf_study.audit.results import Results, curve_step
+from dlperf_study.audit.rates import curve_step
+from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 
 #: A smaller excess is ignored unless runs show it: of 95 published lists of runs half vary by more than 0.4 %.

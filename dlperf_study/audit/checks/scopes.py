@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
+from dlperf_study.audit.rates import Rate
 from dlperf_study.audit.result_cell import THROUGHPUT
-from dlperf_study.audit.results import Rate, Results
+from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 from dlperf_study.wording import counted
 

@@ -51,6 +51,17 @@ class WideReader:
         readings = with_time_unit(grid, readings, decimal)
         self.columns += readings
         reader = RowReader(grid, readings, facts, decimal)
+        wide, long = self._parsed_rows(grid, readings, reader, decimal, is_one_of_several)
+        if any(reading.is_metric for reading in readings):
+            return [*_records(long_frame(pd.DataFrame(wide), self._source)), *long]
+        self.tables_without_results.append(grid.name)
+        self._keep_settings(grid, wide)
+        return []
+
+    def _parsed_rows(
+        self, grid: Grid, readings: list[ColumnReading], reader: RowReader, decimal: str, is_one_of_several: bool
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the rows of a table as they are, and a row for each number of a run."""
         metric = metric_of_runs(readings, grid.heading)
         wide: list[dict[str, Any]] = []
         long: list[dict[str, Any]] = []
@@ -67,11 +78,7 @@ class WideReader:
         for rows, runs in self._errors.parse_each(enumerate(grid.rows, 1), read_row):
             wide += [row | {"table": grid.name} for row in rows] if is_one_of_several else rows
             long += runs
-        if any(reading.is_metric for reading in readings):
-            return [*_records(long_frame(pd.DataFrame(wide), self._source)), *long]
-        self.tables_without_results.append(grid.name)
-        self._keep_settings(grid, wide)
-        return []
+        return wide, long
 
     def _settings_of(self, grid: Grid, row: GridRow) -> dict[str, str]:
         """Return what earlier tables that are read across say about the column of this name."""
