@@ -61,8 +61,8 @@ def configurations_table(
     """Return the table, and a diagnostic for every ratio without a measured baseline or reference.
 
     ``separate`` has the columns of runs that are not counted, by identity: of the traced run, of NCCL's report, and of
-    the trials of batches; ``uneven`` the identities of configurations of which a rank computed much slower than the
-    others.
+    the trials of batches, or those that the metadata of logs state; ``uneven`` the identities of configurations of
+    which a rank computed much slower than the others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     measurements, throughputs = _measurements(completed), throughputs_of(runs, plan)

@@ -55,18 +55,21 @@ def _allowed_sizes(metadata: LogMetadata) -> dict[str, list[int]]:
     """Return the integers that a log may state, by the name of the fact."""
     parameters, ranks = metadata.parameters, metadata.job_size.world_size
     nodes, devices_per_node = int(parameters["nodes"]), int(parameters["devices_per_node"])
-    batch = int(parameters["batch_per_device"])
-    world_size = nodes * devices_per_node
+    batch, world_size = int(parameters["batch_per_device"]), nodes * devices_per_node
+    # Devices that share a model also share its samples: a log may then state any part of the batch.
+    batches = {
+        "batch_per_device": [batch],
+        # Programs mean the batch of one device, of one node or of the job.
+        "batch_size": list(dict.fromkeys([batch, batch * devices_per_node, batch * world_size])),
+    }
     return {
         "nodes": [nodes],
         "devices_per_node": [devices_per_node],
         "world_size": list(dict.fromkeys([world_size, ranks])),
-        "batch_per_device": [batch],
-        "global_batch": [batch * world_size],
+        "global_batch": [metadata.global_batch],
         **{name: [int(parameters[name])] for name in _OPTIONAL_SIZES if name in parameters},
         "trainers": list(dict.fromkeys([nodes, world_size, ranks])),
-        # Programs mean the batch of one device, of one node or of the job.
-        "batch_size": list(dict.fromkeys([batch, batch * devices_per_node, batch * world_size])),
+        **(batches if batch else {}),
     }
 
 

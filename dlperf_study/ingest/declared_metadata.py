@@ -6,7 +6,7 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, Field, PositiveInt, create_model
 
 from dlperf_study.errors import IdentityError
-from dlperf_study.ingest.identity import EXTRAS, Extras, Identity, LogMetadata, LogRun, merge_equal
+from dlperf_study.ingest.identity import EXTRAS, Extras, Identity, LogMetadata, LogRun, merge_equal, shared_batch
 from dlperf_study.ingest.inferred_metadata import parse_name_below, runs_of_repetitions
 from dlperf_study.ingest.log_files import CONFIGURATION_FILE, LogFile
 from dlperf_study.logs.log_source import DAMAGE
@@ -24,6 +24,7 @@ from dlperf_study.study.parameter import Scope
 from dlperf_study.study.parameter_types import Values, value_type
 from dlperf_study.study.strict_yaml import display_path, read_mapping
 from dlperf_study.study.validation import Section, validate
+from dlperf_study.wording import counted
 from dlperf_study.writing import write_atomically
 
 HEAD = """\
@@ -33,7 +34,7 @@ HEAD = """\
 """
 #: The name of a study is that of a folder of outputs, and no path.
 STUDY_NAME = r"^\w[\w.-]*$"
-_COUNTS = ("steps_planned", "tokens_per_sample", "samples_per_epoch", "devices_per_process")
+_COUNTS = ("global_batch", "steps_planned", "tokens_per_sample", "samples_per_epoch", "devices_per_process")
 _NOT_DECLARED = ("study", "repeats", "quick", "timeout_seconds", "trace_steps")
 #: Files that programs leave next to their logs.
 _NO_LOGS = (".md", ".py", ".sh", ".yaml", ".yml", ".png", ".svg", ".pdf", ".html", ".parquet", ".ipynb")
@@ -164,6 +165,16 @@ def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetad
     return replace(metadata, runs=runs_of_repetitions(repetitions, devices))
 
 
+def _batch_per_device(values: Mapping[str, Any], global_batch: int, source: str) -> int:
+    """Return the batch of a device; raises IdentityError if a different one is stated."""
+    devices = values["nodes"] * values["devices_per_node"]
+    stated_batch = values.get("batch_per_device")
+    if stated_batch is not None and stated_batch * devices != global_batch:
+        product = f"batch_per_device {stated_batch} × {counted(devices, 'device')} is {stated_batch * devices}"
+        raise IdentityError(f"{source}: {product}, but global_batch is {global_batch}; state one of the two")
+    return shared_batch(global_batch, devices)
+
+
 def _without_repeated_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; raises ValueError if a name appears twice, because one value would be lost."""
     content: dict[str, Any] = {}
@@ -180,6 +191,8 @@ def _parse_metadata(content: dict[str, Any], source: str) -> LogMetadata:
     values = validate(MetadataSection, content, source, keys).model_dump(exclude_none=True)
     runs = [LogRun(run["repetition"], tuple(run["logs"])) for run in values.pop("runs")]
     extras = Extras(**{name: values.pop(name) for name in EXTRAS if name in values})
+    if extras.global_batch and {"nodes", "devices_per_node"} <= values.keys():
+        values["batch_per_device"] = _batch_per_device(values, extras.global_batch, source)
     for name in _NOT_DECLARED:
         values.pop(name, None)
     return LogMetadata(values, tuple(runs), source, extras)

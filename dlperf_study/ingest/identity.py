@@ -33,13 +33,15 @@ class LogRun:
 class Extras:
     """What may be declared besides the parameters.
 
-    ``format``: of logs with several formats. ``steps_planned``: how many steps were requested of every run.
+    ``format``: of logs with several formats. ``global_batch``: of one update, where devices have no whole number of its
+    samples each. ``steps_planned``: how many steps were requested of every run.
     ``tokens_per_sample``: for programs that print tokens. ``samples_per_epoch``: for programs that print the time of an
     epoch. ``devices_per_process``: how many devices one process drives
     that prints for all of them; one if it is not declared. The rest as in the columns of the same name.
     """
 
     format: str = ""
+    global_batch: int | None = None
     steps_planned: int | None = None
     tokens_per_sample: int | None = None
     samples_per_epoch: int | None = None
@@ -74,12 +76,23 @@ class LogMetadata:
         return Configuration.from_mapping(values, self.source)
 
     @property
+    def devices(self) -> int:
+        """The number of all devices."""
+        return int(self.parameters["nodes"]) * int(self.parameters["devices_per_node"])
+
+    @property
+    def global_batch(self) -> int:
+        """The samples of one update of the whole job."""
+        return self.extras.global_batch or int(self.parameters["batch_per_device"]) * self.devices
+
+    @property
     def job_size(self) -> JobSize:
         """The size of the job that printed its logs; a process is a rank, with the batch of all devices it drives."""
         nodes, devices = int(self.parameters["nodes"]), int(self.parameters["devices_per_node"])
         per_process = self.extras.devices_per_process or 1
-        batch_per_process = int(self.parameters["batch_per_device"]) * per_process
-        return JobSize(nodes, devices // per_process, batch_per_process, per_process)
+        batch_per_process = self.global_batch * per_process / self.devices
+        whole = int(batch_per_process) if batch_per_process.is_integer() else batch_per_process
+        return JobSize(nodes, devices // per_process, whole, per_process)
 
     @property
     def key(self) -> tuple[tuple[str, Scalar], ...]:
@@ -127,6 +140,12 @@ class Identity:
         if problems:
             raise IdentityError("\n".join(dict.fromkeys(problems)))
         return self
+
+
+def shared_batch(global_batch: int, devices: int) -> int:
+    """Return the samples of each device; 0, as in tables, if it can't be shared equally."""
+    batch, rest = divmod(global_batch, devices)
+    return 0 if rest else batch
 
 
 def merge_equal(configurations: Sequence[LogMetadata]) -> list[LogMetadata]:

@@ -37,14 +37,14 @@ def run_row(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> dict[str, A
         "repetition": run.repetition,
         **entry.parameters,
         "world_size": configuration.world_size,
-        "global_batch": configuration.global_batch,
+        "global_batch": metadata.global_batch,
         "outcome": str(Outcome.FAILED if run.refusal else Outcome.COMPLETED),
         "reason": run.refusal,
         "ranks_expected": metadata.job_size.world_size,
         "ranks_seen": run.ranks_seen,
         "log_format": run.format or None,
         **{name: getattr(metadata.extras, name) for name in _EXTRA_COLUMNS},
-        **(_rate_columns(configuration.global_batch, run.rates, bool(run.refusal)) if run.rates else {}),
+        **(_rate_columns(metadata.global_batch, run.rates, bool(run.refusal)) if run.rates else {}),
     }
 
 
@@ -89,7 +89,7 @@ def _sample_columns(global_batch: int, rates: Rates) -> dict[str, float | None]:
     }
 
 
-def step_rows(entry: Entry, run: PrintedRun) -> Iterator[pa.Table]:
+def step_rows(entry: Entry, metadata: LogMetadata, run: PrintedRun) -> Iterator[pa.Table]:
     """Yield the rates of a run that counts as rows of the table of steps, ROWS_AT_ONCE at a time, in order.
 
     A row has the seconds of a step, unless only tokens are counted, and the window it is in.
@@ -106,7 +106,7 @@ def step_rows(entry: Entry, run: PrintedRun) -> Iterator[pa.Table]:
             "rank": np.full(size, WHOLE_JOB),
             "window": (np.argmax([mask[piece] for mask in window_masks], axis=0), window_names),
             "step": rates.step[piece],
-            "seconds": (np.nan if rates.counts_tokens else entry.configuration.global_batch) / rates.rate[piece],
+            "seconds": (np.nan if rates.counts_tokens else metadata.global_batch) / rates.rate[piece],
             "loss": rates.loss[piece],
         }
         yield rows_of(TableName.STEPS, columns)

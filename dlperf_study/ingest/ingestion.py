@@ -16,7 +16,7 @@ from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import IdentityError
 from dlperf_study.ingest.declared_metadata import STUDY_NAME
-from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, LogMetadata
+from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, LogMetadata, shared_batch
 from dlperf_study.ingest.ingested_rows import run_diagnostics, run_row, step_rows
 from dlperf_study.ingest.log_files import LogFile
 from dlperf_study.ingest.run_reader import DuplicateLogs, PrintedRun, RunToRead, check_runs, read_runs
@@ -68,7 +68,7 @@ def ingest(
     if unused:
         message = f"{counted(len(unused), 'file')} of no run, not read: {first_of(unused)}"
         ingested.diagnostics.append(Diagnostic("logs", message))
-    _write(plan, ingested, paths)
+    _write(plan, ingested, _global_batches(identity), paths)
     return plan
 
 
@@ -128,13 +128,9 @@ def _declared_baseline(metadata: LogMetadata, identity: Identity) -> LogMetadata
     """Return the metadata of the declared baseline of a configuration, without its logs."""
     values: dict[str, Scalar] = {**metadata.parameters, **identity.baseline}
     if identity.scaling == "strong" and "batch_per_device" not in identity.baseline:
-        global_batch = int(metadata.parameters["batch_per_device"]) * _devices(metadata.parameters)
-        values["batch_per_device"] = global_batch // _devices(values)
+        devices = int(values["nodes"]) * int(values["devices_per_node"])
+        values["batch_per_device"] = shared_batch(metadata.global_batch, devices)
     return LogMetadata(values, (), metadata.source, Extras())
-
-
-def _devices(parameters: Mapping[str, Scalar]) -> int:
-    return int(parameters["nodes"]) * int(parameters["devices_per_node"])
 
 
 def _runs_to_read(identity: Identity, files: Sequence[LogFile]) -> list[RunToRead]:
@@ -166,14 +162,24 @@ def _read_configurations(
             ingested.runs.append(run_row(entry, task.metadata, run))
             ingested.diagnostics.extend(run_diagnostics(entry, run))
             if run.rates and not run.refusal:
-                for rows in step_rows(entry, run):
+                for rows in step_rows(entry, task.metadata, run):
                     ingested.steps.add(rows)
 
 
-def _write(plan: Plan, ingested: _IngestedTables, paths: StudyPaths) -> None:
+def _global_batches(identity: Identity) -> dict[str, dict[str, Any]]:
+    """Return the column of the global batch by identity: it may not be the batch of a device × devices."""
+    batches = {}
+    for metadata in identity.configurations:
+        batches[metadata.configuration(identity.study).identity] = {"global_batch": metadata.global_batch}
+    return batches
+
+
+def _write(
+    plan: Plan, ingested: _IngestedTables, stated_columns: Mapping[str, dict[str, Any]], paths: StudyPaths
+) -> None:
     """Write the tables except steps, and the plan last: without it there is no study."""
     runs = tables.frame_of_rows(TableName.RUNS, ingested.runs)
-    configurations, configuration_diagnostics = configurations_table(plan, runs, {})
+    configurations, configuration_diagnostics = configurations_table(plan, runs, stated_columns)
     diagnostics = [
         *ingested.diagnostics,
         *study_diagnostics(plan, runs),

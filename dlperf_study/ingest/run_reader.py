@@ -141,8 +141,7 @@ def _job_rates(task: RunToRead, logs: Sequence[ParsedLog]) -> tuple[Rates | None
     try:
         series = job_series(logs, task.metadata.job_size)
         diagnostics = series.diagnostics
-        job = task.metadata.job_size
-        rates = rates_of(logs, series, task.metadata.extras, job.batch_per_device * job.world_size)
+        rates = rates_of(logs, series, task.metadata.extras, task.metadata.global_batch)
     except LogError as error:
         return None, diagnostics, [str(error)]
     if reason := mean_since_start(series, rates):

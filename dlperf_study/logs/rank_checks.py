@@ -25,11 +25,14 @@ _MOST_DECIMALS, _FIRST_VALUES = 9, 1000
 
 @dataclass(frozen=True)
 class JobSize:
-    """The size of the job that printed some logs, which its rate depends on and a log may not state."""
+    """The size of the job that printed some logs, which its rate depends on and a log may not state.
+
+    ``batch_per_device``: the samples of an update / all devices, which several devices with one model may share.
+    """
 
     nodes: int
     devices_per_node: int
-    batch_per_device: int
+    batch_per_device: float
     devices_per_process: int = 1
 
     @property
@@ -92,7 +95,7 @@ def refuse_contradictions(
             _refuse_wrong_batch(log, rate, batch)
 
 
-def _refuse_wrong_batch(log: ParsedLog, rate: Metric, batch: int) -> None:
+def _refuse_wrong_batch(log: ParsedLog, rate: Metric, batch: float) -> None:
     """Raise LogError if the printed rate × the printed time of a step is not the batch."""
     records = log.series("throughput").series("step_seconds")
     if not len(records):

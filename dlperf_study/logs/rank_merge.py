@@ -156,7 +156,7 @@ def _merge_ranks(format_: Format, metric: Metric, values: Floats, steps: StepInd
     return "the sum over ranks of batch / step", steps.sums(_rates(job.batch_per_device, values))
 
 
-def _rates(batch: int, seconds: Floats) -> Floats:
+def _rates(batch: float, seconds: Floats) -> Floats:
     """Return batch / time; NaN where a time is 0, which no step takes, and infinite where it is nearly 0."""
     with np.errstate(over="ignore"):
         rates: Floats = np.divide(batch, seconds, out=np.full(seconds.size, np.nan), where=seconds != 0)
