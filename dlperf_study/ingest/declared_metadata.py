@@ -168,9 +168,9 @@ def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetad
 def _batch_per_device(values: Mapping[str, Any], global_batch: int, source: str) -> int:
     """Return the batch of a device; raises IdentityError if a different one is stated."""
     devices = values["nodes"] * values["devices_per_node"]
-    stated_batch = values.get("batch_per_device")
-    if stated_batch is not None and stated_batch * devices != global_batch:
-        product = f"batch_per_device {stated_batch} × {counted(devices, 'device')} is {stated_batch * devices}"
+    declared_batch = values.get("batch_per_device")
+    if declared_batch is not None and declared_batch * devices != global_batch:
+        product = f"batch_per_device {declared_batch} × {counted(devices, 'device')} is {declared_batch * devices}"
         raise IdentityError(f"{source}: {product}, but global_batch is {global_batch}; state one of the two")
     return shared_batch(global_batch, devices)
 

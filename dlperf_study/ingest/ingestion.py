@@ -175,11 +175,11 @@ def _global_batches(identity: Identity) -> dict[str, dict[str, Any]]:
 
 
 def _write(
-    plan: Plan, ingested: _IngestedTables, stated_columns: Mapping[str, dict[str, Any]], paths: StudyPaths
+    plan: Plan, ingested: _IngestedTables, declared_columns: Mapping[str, dict[str, Any]], paths: StudyPaths
 ) -> None:
     """Write the tables except steps, and the plan last: without it there is no study."""
     runs = tables.frame_of_rows(TableName.RUNS, ingested.runs)
-    configurations, configuration_diagnostics = configurations_table(plan, runs, stated_columns)
+    configurations, configuration_diagnostics = configurations_table(plan, runs, declared_columns)
     diagnostics = [
         *ingested.diagnostics,
         *study_diagnostics(plan, runs),
