@@ -246,3 +246,25 @@ def test_a_point_decides_what_the_commas_of_a_table_are(tmp_path):
     (tmp_path / "table.md").write_text("| GPUs | img/s |\n|---|---|\n| 8 | 2.840,5 |\n")
     [cell] = read_tables(tmp_path / "table.md", TableFormat(decimal=",")).results.cells
     assert cell.value == 2840.5
+
+
+def test_a_rate_of_a_device_and_a_scaling_are_what_their_table_says(tmp_path: Path) -> None:
+    table = (
+        "| Model | Accelerators | Throughput (img/s) | Throughput per GPU | Scaling |\n|---|---|---|---|---|\n"
+        "| ResNet-50 | 1 | 1,402 | 1402 | 1x |\n| ResNet-50 | 8 | 10,920 | 1465 | 7.79x |\n"
+        "| ResNet-50 | 16 | 21,100 | 1319 | 15.9x |\n| ViT-B | 8 | OOM | - | n/a |\n"
+    )
+    (tmp_path / "table.md").write_text(table)
+    tables = read_tables(tmp_path / "table.md")
+    row = "samples_per_second_per_device  samples/s, as in Throughput (img/s)  one device"
+    assert row in describe_columns(tables)
+    errors = {one.name: one.count(Severity.ERROR) for one in audit(tables.results) if one.count(Severity.ERROR)}
+    assert errors == {"device_rates": 1, "ratios": 1}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_a_table_may_be_in_the_unicode_of_excel(tmp_path: Path, encoding: str) -> None:
+    text = "GPUs,images/s\r\n1,100\r\n2,195\r\n"
+    mark = "\ufeff" if encoding == "utf-16-le" else ""
+    (tmp_path / "table.csv").write_bytes((mark + text).encode(encoding))
+    assert [cell.value for cell in read_tables(tmp_path / "table.csv").results.of("throughput")] == [100, 195]

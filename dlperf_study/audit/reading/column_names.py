@@ -110,6 +110,9 @@ _RATIOS = (
     (re.compile(r"\b(?:(?:weak|strong|parallel|scaling|scale) )*efficiency\b"), EFFICIENCY),
     (re.compile(r"\bmfu\b|\bmodel flops? utili[sz]ation\b"), "mfu"),
 )
+#: Words that mean a speedup or an efficiency, as the sign after the numbers says.
+_RATIOS_BY_SIGN = ("scaling", "scaling factor", "scale", "acceleration", "factor", "gain")
+_METRIC_OF_SIGN = {"x": SPEEDUP, "×": SPEEDUP, "%": EFFICIENCY}
 #: Names of conditions, matched as a whole.
 _CONDITIONS = (
     (r"world size|(?:total )?(?:number )?device(?: number)?", "world_size"),
@@ -203,6 +206,8 @@ def _rate(bare: str, everything: str, unit: str) -> Meaning | None:
 
 
 def _ratio(bare: str, everything: str, unit: str) -> Meaning | None:
+    if bare in _RATIOS_BY_SIGN and (metric := _METRIC_OF_SIGN.get(unit.lower())):
+        return Meaning(Use.METRIC, metric, unit)
     for pattern, metric in _RATIOS:
         if pattern.search(bare):
             sign = "%" if "%" in unit or bare.endswith("%") else ""

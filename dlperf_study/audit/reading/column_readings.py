@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dlperf_study.audit.reading.column_names import DEVIATION, Meaning, Use, meaning_of, unit_in_name, words_of
 from dlperf_study.audit.reading.grid import Grid
 from dlperf_study.audit.reading.numbers import is_no_number, written_number
-from dlperf_study.audit.result_cell import CONFIGURATION
+from dlperf_study.audit.result_cell import CONFIGURATION, SAMPLES_OF_DEVICE, THROUGHPUT, TOKENS, TOKENS_OF_DEVICE
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
 from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import TableError
@@ -33,6 +33,9 @@ _OTHER_RESULTS = {
     *("runtime", "duration", "time", "hours", "minutes", "flops", "macs", "gmacs", "params", "param", "utilization"),
     *("std", "stdev", "stddev", "deviation", "error", "cost", "price", "seen", "time-to-train", "energy"),
 }
+#: The rate of a device by that of the job, and the names of one that do not say what is counted.
+_RATES_OF_DEVICE = {THROUGHPUT: SAMPLES_OF_DEVICE, TOKENS: TOKENS_OF_DEVICE}
+_UNNAMED_RATE_OF_DEVICE = re.compile(r"(?:train(?:ing)? )?(?:throughput|speed|rate|perf(?:ormance)?) per device")
 #: The scope of a batch in a table that counts no devices.
 NO_DEVICES = "not declared, no column counts devices"
 OWN_NUMBERS = "its numbers tell rows apart, and no check computes with them"
@@ -79,6 +82,7 @@ def read_columns(grid: Grid, has_devices: bool) -> list[ColumnReading]:
         readings.append(ColumnReading(grid.name, header, position, _meaning(header, fields, count), count))
     has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
     readings = [replace(reading, meaning=_with_batch(reading.meaning, has_devices)) for reading in readings]
+    readings = [_with_rate_of_device(reading, readings) for reading in readings]
     if not any(reading.meaning.use is Use.RUN for reading in readings):
         readings = [_without_runs(reading) for reading in readings]
     if _EVALUATION & {*words_of(f"{grid.heading} {grid.header[0]}").split()}:
@@ -133,6 +137,15 @@ def _with_batch(meaning: Meaning, has_devices: bool) -> Meaning:
     if has_devices:
         return Meaning(Use.NONE, reason=_SEVERAL_MEANINGS)
     return replace(meaning, name="global_batch", scope=NO_DEVICES)
+
+
+def _with_rate_of_device(reading: ColumnReading, readings: Sequence[ColumnReading]) -> ColumnReading:
+    """Return a rate of a device whose name does not say what is counted, as of what the one rate of the job counts."""
+    rates = [each for each in readings if each.meaning.name in _RATES_OF_DEVICE and each.is_metric]
+    if len(rates) != 1 or not reading.numbers or not _UNNAMED_RATE_OF_DEVICE.fullmatch(words_of(reading.header)):
+        return reading
+    unit = f"{rates[0].meaning.unit.partition(',')[0]}, as in {rates[0].header}"
+    return replace(reading, meaning=Meaning(Use.METRIC, _RATES_OF_DEVICE[rates[0].meaning.name], unit, "one device"))
 
 
 def _without_runs(reading: ColumnReading) -> ColumnReading:

@@ -1,5 +1,6 @@
 """The tables of a file: CSV, Markdown or Excel, as the end of its name says."""
 
+import codecs
 import csv
 from collections.abc import Iterable
 from contextlib import closing
@@ -36,13 +37,19 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     if path.suffix.lower() in EXCEL:
         return _with_rows(_excel_grids(path), "sheet with a table")
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        content = _decoded(path.read_bytes())
     except UnicodeDecodeError as error:
         kind = "Markdown page" if path.suffix.lower() in MARKDOWN else "CSV table"
         raise TableError(f"not a {kind}: {error}") from None
     if path.suffix.lower() in MARKDOWN:
         return _with_rows(markdown_grids(content), "table: a header, a line of dashes and rows, all with |,")
     return [_csv_grid(content, "\t" if path.suffix.lower() == ".tsv" else table_format.separator, errors)]
+
+
+def _decoded(content: bytes) -> str:
+    """Return a text in UTF-8, or in UTF-16 if it begins with that mark, as Excel's Unicode text does."""
+    text = content.decode("utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _require_separator(header: GridRow) -> None:
