@@ -48,8 +48,8 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
 
 def _decoded(content: bytes) -> str:
     """Return a text in UTF-8, or in UTF-16 if it begins with that mark, as Excel's Unicode text does."""
-    text = content.decode("utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    is_utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if is_utf_16 else "utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _require_separator(header: GridRow) -> None:
