@@ -15,6 +15,8 @@ from dlperf_study.wording import counted, duration, level
 #: A longer list is shortened to so many of its first and of its last rows.
 LONGEST_LIST, ENDS = 200, 10
 NO_SEARCH: Mapping[str, BatchSearch] = MappingProxyType({})
+#: Whose devices train: a study made for GPUs may be planned where there are none.
+_DEVICES = {"cpu": "the CPUs of ", "gpu": "the GPUs of "}
 NOTHING: Mapping[str, str] = MappingProxyType({})
 NOTHING_UNMEASURED: Mapping[str, int] = MappingProxyType({})
 #: What a configuration has no value of where its baseline or reference can't run.
@@ -63,7 +65,7 @@ def _head(plan: Plan, run_seconds: Mapping[str, float], not_fitting: Mapping[str
     runs = sum(entry.configuration.repeats for entry in fitting)
     lines = [
         plan.title,
-        f"Study {plan.study} on cluster {plan.cluster}, {plan.scaling} scaling: "
+        f"Study {plan.study} on {_DEVICES.get(plan.device, '')}cluster {plan.cluster}, {plan.scaling} scaling: "
         f"{len(runnable)} of {len(plan.entries)} configurations can run here, in {runs} runs.",
     ]
     if extras := sum(entry.is_extra for entry in plan.entries):

@@ -25,7 +25,7 @@ def test_a_plan_shows_what_runs_and_what_cannot() -> None:
     )
     assert describe(build_plan(example, cluster(1, 2), refuse), {}) == (
         "An example\n"
-        "Study example on cluster example, weak scaling: 2 of 5 configurations can run here, in 10 runs.\n"
+        "Study example on the CPUs of cluster example, weak scaling: 2 of 5 configurations can run here, in 10 runs.\n"
         "How long the runs take is unknown, because none was measured here before; with their timeouts, at most "
         "1 h 40 min.\n"
         "\n"
