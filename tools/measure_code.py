@@ -17,8 +17,9 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -188,16 +189,19 @@ def measure_rooms() -> dict[str, Measurement]:
 
 
 def trace(study: str, outputs: Path) -> dict[str, int]:
-    """Return how much of the package one study passes from its file to a table: `plan`, `collect`, a table.
+    """Return how much of the package one study passes from its file to a table, in all and in each of the stages.
 
-    The evidence must be in `outputs` already: `make study STUDY=... QUICK=1`. A copy of it is used.
+    A file counts if any of its functions is called: also those that only check, or read what no value depends on. The
+    evidence must be in `outputs` already: `make study STUDY=... QUICK=1`. A copy of it is used.
     """
     executed: set[tuple[str, str]] = set()
+    stages: dict[str, set[str]] = {}
     package = str(PROJECT / PACKAGE) + os.sep
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(package) and not is_import(frame):
             executed.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+            stages[next(reversed(stages))].add(frame.f_code.co_filename)
 
     with tempfile.TemporaryDirectory() as copy:
         name = f"{Path(study).stem}-quick"
@@ -208,10 +212,13 @@ def trace(study: str, outputs: Path) -> dict[str, int]:
         sys.setprofile(profile)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                read_study(study, name)
+                for stage, function in read_study(study, name):
+                    stages[stage] = set()
+                    function()
         finally:
             sys.setprofile(None)
-    return {"functions": len(executed), "files": len({file for file, _ in executed})}
+    counts = {stage: len(files) for stage, files in stages.items()}
+    return {"functions": len(executed), "files": len({file for file, _ in executed}), **counts}
 
 
 def is_import(frame: FrameType | None) -> bool:
@@ -223,19 +230,25 @@ def is_import(frame: FrameType | None) -> bool:
     return False
 
 
-def read_study(study: str, name: str) -> None:
-    """Plan and collect a study, and write the first table of the page on scaling, of which the second cell reads it."""
+def read_study(study: str, name: str) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield the stages of a study: plan it, collect it, write the first table of the page on scaling."""
     import importlib
 
     command_line = importlib.import_module(f"{PACKAGE}.__main__")
-    for command in ("plan", "collect"):
+
+    def run(command: str) -> None:
         if command_line.main([command, study, "--quick"]):
             raise SystemExit(f"{command} {study} failed")
-    namespace: dict[str, Any] = {}
-    notebook = json.loads((PROJECT / "notebooks" / "scaling.ipynb").read_text(encoding="utf-8"))
-    sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    for source in (f"study = {name!r}", sources[1], "tables.scaling(dataset).save(paths)"):
-        exec(source, namespace)
+
+    def write_table() -> None:
+        notebook = json.loads((PROJECT / "notebooks" / "scaling.ipynb").read_text(encoding="utf-8"))
+        # The second cell reads the dataset.
+        sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        exec("\n".join((f"study = {name!r}", sources[1], "tables.scaling(dataset).save(paths)")), {})
+
+    yield "plan", partial(run, "plan")
+    yield "collect", partial(run, "collect")
+    yield "table", write_table
 
 
 def print_table(summaries: dict[str, dict[str, Any]]) -> None:
@@ -265,7 +278,8 @@ def main() -> None:
         return
     print_table(summaries)
     if passed:
-        print(f"YAML to table cell: {passed['functions']} functions in {passed['files']} files")
+        stages = ", ".join(f"{passed[stage]} for {stage}" for stage in ("plan", "collect", "table"))
+        print(f"YAML to table cell: {passed['functions']} functions in {passed['files']} files ({stages})")
 
 
 if __name__ == "__main__":

@@ -75,13 +75,14 @@ def resources_of(run: Run, throughput: float) -> Values:
     samples = min((len(window.samples) for window in windows), default=None)
     obstacle = energy_obstacle(run)
     watts = None if obstacle else sum(map(node_watts, windows))
+    sampling_seconds = [sample["sampling_seconds"] for node in run.telemetry for sample in node.samples]
     columns: Values = {
         "energy_per_sample": None if watts is None else watts / throughput,
         "mean_power": watts,
         "energy_of": None if watts is None else energy_of(run),
         "energy_obstacle": obstacle or None,
         "telemetry_samples": samples,
-        "sampling_seconds": _sampling_seconds(run),
+        "sampling_seconds": fmean(sampling_seconds) if sampling_seconds else None,
     }
     return columns | _state_columns(windows if samples else ())
 
@@ -127,11 +128,6 @@ def node_watts(window: NodeWindow) -> float:
     else:
         counters = [[sum(sample["cpu_energy_joules"].values()) for sample in window.samples]]
     return sum(joules[-1] - joules[0] for joules in counters) / window.seconds
-
-
-def _sampling_seconds(run: Run) -> float | None:
-    seconds = [sample["sampling_seconds"] for node in run.telemetry for sample in node.samples]
-    return fmean(seconds) if seconds else None
 
 
 def _state_columns(windows: Iterable[NodeWindow]) -> Values:

@@ -1,14 +1,14 @@
 """Cluster files: strict YAML to a Cluster."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlperf_study import frameworks
 from dlperf_study.cluster.auto_device import why_not_gpu
 from dlperf_study.cluster.cluster import DEFAULT, Cluster
-from dlperf_study.cluster.hardware import Gpu, cpu_name, gpu_links, usable_cpus, usable_gpus
+from dlperf_study.cluster.hardware import cpu_name, gpu_links, usable_cpus, usable_gpus
 from dlperf_study.cluster.link import LOOPBACK, named_link
 from dlperf_study.cluster.sections import AUTO, FILE, ClusterFile, cluster_file_model, keys
 from dlperf_study.errors import StudyFileError
@@ -172,16 +172,11 @@ def _with_devices_here(cluster: Cluster, source: str, framework_names: Collectio
         cluster,
         device="gpu" if on_gpu else "cpu",
         device_name=name or cluster.device_name,
-        link=_link_here(devices if on_gpu else []) if cluster.link == AUTO else cluster.link,
+        link=(named_link(gpu_links(devices if on_gpu else [])) or LOOPBACK) if cluster.link == AUTO else cluster.link,
         devices_per_node=cluster.devices_per_node or available,
         available_devices=available,
         why_not_gpu=reason,
     )
-
-
-def _link_here(gpus: Sequence[Gpu]) -> str:
-    """Return what connects the devices of this machine: these GPUs, or none."""
-    return named_link(gpu_links(gpus)) or LOOPBACK
 
 
 def _settings(file: ClusterFile, facts: LauncherFacts, path: Path) -> Section | None:

@@ -11,7 +11,6 @@ from dlperf_study.paths import StudyPaths
 from dlperf_study.study.grid import DENOMINATORS
 
 if TYPE_CHECKING:
-    from dlperf_study.cluster.cluster import Cluster
     from dlperf_study.plan.plan import Plan
 
 
@@ -68,7 +67,10 @@ def _measure(options: argparse.Namespace, again: bool = False) -> tuple[int, str
     if not planned.runnable:
         raise UnsupportedError(f"nothing of study {planned.study} can run on cluster {cluster.name}; `plan` says why")
     if again:
-        _put_aside(planned, cluster)
+        from dlperf_study.execution.anew import put_aside
+
+        earlier = put_aside(planned, cluster)
+        print_line(f"kept as an earlier measurement: {earlier.folder}" if earlier else "nothing was measured before")
     if planned.precision is None:
         result = run_study(planned, cluster, print_line)
     else:
@@ -95,11 +97,3 @@ def study(options: argparse.Namespace) -> int:
     else:
         report(options)
     return code
-
-
-def _put_aside(planned: "Plan", cluster: "Cluster") -> None:
-    """Keep what was measured of a study as an earlier measurement."""
-    from dlperf_study.execution.anew import put_aside
-
-    earlier = put_aside(planned, cluster)
-    print_line(f"kept as an earlier measurement: {earlier.folder}" if earlier else "nothing was measured before")

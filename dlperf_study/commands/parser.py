@@ -24,7 +24,10 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dlperf_study {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_study_commands(commands)
-    _add_compare_options(_add_command(commands, compare))
+    compare_parser = _add_command(commands, compare)
+    name_help = "a study, an earlier measurement of one as study@1, or a folder that has a plan"
+    compare_parser.add_argument("before", help=name_help)
+    compare_parser.add_argument("after", help="the same")
     check_parser = _add_command(commands, check)
     check_parser.add_argument("cluster", help="a name in params/clusters, or a path")
     _add_json(check_parser)
@@ -80,12 +83,6 @@ def _add_command(
     parser.add_argument("-v", "--verbose", action="store_true", help="print where an error comes from")
     parser.set_defaults(command=command)
     return parser
-
-
-def _add_compare_options(parser: argparse.ArgumentParser) -> None:
-    name_help = "a study, an earlier measurement of one as study@1, or a folder that has a plan"
-    parser.add_argument("before", help=name_help)
-    parser.add_argument("after", help="the same")
 
 
 def _add_selftest_options(parser: argparse.ArgumentParser) -> None:

@@ -109,7 +109,10 @@ def collect(paths: StudyPaths) -> Dataset:
         raise EvidenceError(f"{paths.folder}: was not measured but ingested; `{command}` reads the logs again")
     # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
-        dataset = _dataset(plan, paths, _read_evidence(plan, paths, steps))
+        evidence = _Evidence(steadiness_tolerance(plan.precision), steps)
+        for identity in _identities(plan):
+            evidence.read_all(identity, paths.configuration(identity))
+        dataset = _dataset(plan, paths, evidence)
     for table in TABLES_IN_MEMORY:
         tables.write(table, getattr(dataset, table), paths.dataset)
     return dataset
@@ -150,15 +153,6 @@ class _Evidence:
         if run.ranks:
             self.steps.add(step_rows(run))
         self.diagnostics.extend(run_diagnostics(run, self.tolerance))
-
-
-def _read_evidence(plan: Plan, paths: StudyPaths, steps: tables.GrowingTable) -> _Evidence:
-    """Read every run of a plan, and write the table of their steps."""
-    evidence = _Evidence(steadiness_tolerance(plan.precision), steps)
-    for entry in plan.entries:
-        identity = entry.configuration.identity
-        evidence.read_all(identity, paths.configuration(identity))
-    return evidence
 
 
 def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:

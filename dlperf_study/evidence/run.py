@@ -92,15 +92,11 @@ def run_of(facts: RunRecord, paths: RunPaths) -> Run:
         if reason:
             outcome, ranks = Outcome.FAILED, []
     identity, repetition = facts["configuration_identity"], facts["repetition"]
-    diagnostics = tuple(_diagnostics(facts))
-    return Run(configuration, identity, repetition, outcome, reason, facts, tuple(ranks), diagnostics)
-
-
-def _diagnostics(facts: RunRecord) -> list[Diagnostic]:
-    """Return the recorded diagnostics, and what else the nodes of the record tell, each once."""
     recorded = [Diagnostic(diagnostic["subject"], diagnostic["message"]) for diagnostic in facts["diagnostics"]]
-    messages = [*_other_first_node(facts), *different_nodes(facts["nodes"])]
-    return list(dict.fromkeys([*recorded, *(Diagnostic("nodes", message) for message in messages)]))
+    # What the nodes of the record tell may be recorded too.
+    messages = (*_other_first_node(facts), *different_nodes(facts["nodes"]))
+    diagnostics = tuple(dict.fromkeys((*recorded, *(Diagnostic("nodes", message) for message in messages))))
+    return Run(configuration, identity, repetition, outcome, reason, facts, tuple(ranks), diagnostics)
 
 
 def _other_first_node(facts: RunRecord) -> Iterator[str]:

@@ -124,7 +124,9 @@ class Progress:
         duration.seconds += now - started
         duration.runs += runs
         self._display.advance(self._task, runs)
-        elapsed, left = self.elapsed_seconds, self._seconds_left()
+        # Where several go on at once, the sum of their seconds passes faster than the clock.
+        elapsed, seconds = self.elapsed_seconds, self._expected_seconds(self._left)
+        left = seconds * elapsed / self._seconds_done if self._seconds_done else 0.0
         self.report(name, f"{summary} ({_clock(elapsed)} elapsed, about {_clock(left)} left)")
 
     @property
@@ -134,11 +136,6 @@ class Progress:
     @property
     def _seconds_done(self) -> float:
         return sum(duration.seconds for duration in self._done.values())
-
-    def _seconds_left(self) -> float:
-        """Return the estimated seconds left; where several go on at once, their sum passes faster than the clock."""
-        seconds = self._expected_seconds(self._left)
-        return seconds * self.elapsed_seconds / self._seconds_done if self._seconds_done else 0.0
 
     def _expected_seconds(self, runs: Counter[str]) -> float:
         """Return the expected seconds of so many runs of each configuration, one after another.

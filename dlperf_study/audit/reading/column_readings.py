@@ -86,7 +86,8 @@ def read_columns(grid: Grid, has_devices: bool) -> list[ColumnReading]:
     if not any(reading.meaning.use is Use.RUN for reading in readings):
         readings = [_without_runs(reading) for reading in readings]
     if _EVALUATION & {*words_of(f"{grid.heading} {grid.header[0]}").split()}:
-        readings = [_without_metric(reading) for reading in readings]
+        not_training = Meaning(Use.NONE, reason="the table is of evaluation and not of training")
+        readings = [replace(each, meaning=not_training) if each.is_metric else each for each in readings]
     return _each_once(readings)
 
 
@@ -153,12 +154,6 @@ def _without_runs(reading: ColumnReading) -> ColumnReading:
     if reading.meaning.use is not Use.SUMMARY or reading.meaning.name != DEVIATION:
         return reading
     return replace(reading, meaning=Meaning(Use.NONE, reason="its runs are not in the table"))
-
-
-def _without_metric(reading: ColumnReading) -> ColumnReading:
-    if not reading.is_metric:
-        return reading
-    return replace(reading, meaning=Meaning(Use.NONE, reason="the table is of evaluation and not of training"))
 
 
 def _each_once(readings: Sequence[ColumnReading]) -> list[ColumnReading]:

@@ -57,14 +57,8 @@ def decimal_sign(fields: Iterable[str], declared: str) -> str:
     """Return the declared sign of decimals, else the point if any number has one; empty if none tells."""
     if declared:
         return declared
-    return "." if any(_POINT.fullmatch(field) for field in _digits_of(fields)) else ""
-
-
-def _digits_of(fields: Iterable[str]) -> Iterable[str]:
-    for field in fields:
-        written = written_number(field)
-        if written:
-            yield written.digits
+    has_point = any(written and _POINT.fullmatch(written.digits) for written in map(written_number, fields))
+    return "." if has_point else ""
 
 
 def plain_digits(digits: str, decimal: str) -> str:

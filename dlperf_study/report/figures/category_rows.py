@@ -65,13 +65,10 @@ class CategoryRows:
         if self.are_below_names:
             self._draw_above(axes)
         else:
-            self._draw_on_the_left(axes)
-
-    def _draw_on_the_left(self, axes: Axes) -> None:
-        axes.set_yticks(range(len(self.labels)), self.labels)
-        axes.set_ylim(len(self.labels) - 0.5, -0.5)
-        for position in self.headings:
-            axes.get_yticklabels()[position].set_fontweight("bold")
+            axes.set_yticks(range(len(self.labels)), self.labels)
+            axes.set_ylim(len(self.labels) - 0.5, -0.5)
+            for position in self.headings:
+                axes.get_yticklabels()[position].set_fontweight("bold")
 
     def _draw_above(self, axes: Axes) -> None:
         axes.set_yticks([])

@@ -42,17 +42,11 @@ def drift(dataset: Dataset) -> Iterator[Figure]:
     completed = context.completed_runs(dataset)
     runs, effects = relative_rates(completed), round_effects(completed)
     draw = partial(_draw, dataset, runs, effects) if len(runs) else None
-    caption = f"{_CAPTION} {_on_rounds(runs, effects)} {context.conditions(dataset)}"
+    on_rounds = _ROUNDS if effects else _INCOMPLETE_ROUNDS if runs["round"].notna().any() else _NO_ROUNDS
+    caption = f"{_CAPTION} {on_rounds} {context.conditions(dataset)}"
     title, page_caption = "Drift of the machine", f"{_CAPTION} {_MEANS if effects else ''}"
     alt = alt_text_of_table(title, rounds(dataset))
     yield Figure("drift", title, caption, draw, _NO_TIMES, page_caption, alt)
-
-
-def _on_rounds(runs: pd.DataFrame, effects: list[RoundEffect]) -> str:
-    """Return the caption's sentences on rounds."""
-    if effects:
-        return _ROUNDS
-    return _INCOMPLETE_ROUNDS if runs["round"].notna().any() else _NO_ROUNDS
 
 
 def _draw(dataset: Dataset, runs: pd.DataFrame, effects: list[RoundEffect], width: Width) -> Drawing:

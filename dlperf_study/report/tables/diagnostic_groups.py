@@ -102,9 +102,8 @@ class DiagnosticOverview:
         return self
 
     def _repr_html_(self) -> str:
-        return self._details() if self.has_details else self._line()
-
-    def _details(self) -> str:
+        if not self.has_details:
+            return self._line()
         groups = "".join(group.html for group in diagnostic_groups(self.dataset))
         content = groups or '<p class="nothing">No check of these runs has a diagnostic.</p>'
         return f'<section class="diagnostics"><h2 id="{ANCHOR}">Warnings and notes</h2>{content}</section>'

@@ -32,18 +32,15 @@ def runs(dataset: Dataset) -> Table:
     # A tuple of all columns would take most of the time of this page.
     shown = dataset.runs[["identity", "repetition", "outcome", "reason", "started", *numbers]]
     ordered = shown.assign(position=shown["identity"].map(positions)).sort_values(["position", "repetition"])
-    groups = [_group(dataset, identity, labels[identity]) for identity in ordered["identity"]]
+    groups = [labels[identity] for identity in ordered["identity"]]
+    if not dataset.plan.ingested_from:
+        # Logs stay where they were read.
+        folder = f"outputs/{dataset.plan.study}/configurations"
+        groups = [f"{labels[identity]}: {folder}/{identity}/runs" for identity in ordered["identity"]]
     headings, cells = laid_out(columns, ordered.itertuples())
     caption = f"{_CAPTION} {context.conditions(dataset)}"
     notes = tuple(map(defined, numbers))
     return Table("runs", "Runs", caption, headings, cells, notes, _NO_RUN, tuple(groups), page_caption=_CAPTION)
-
-
-def _group(dataset: Dataset, identity: str, label: str) -> str:
-    """Return a configuration's name and where the evidence of its runs is; logs stay where they were read."""
-    if dataset.plan.ingested_from:
-        return label
-    return f"{label}: outputs/{dataset.plan.study}/configurations/{identity}/runs"
 
 
 def _run_number() -> TableColumn:
