@@ -16,7 +16,7 @@ from dlperf_study.ingest.declared_metadata import (
 from dlperf_study.ingest.identity import REQUIRED, Identity, identity_problems
 from dlperf_study.ingest.inferred_metadata import infer_configurations
 from dlperf_study.ingest.log_files import CONFIGURATION_FILE, IDENTITY_FILE, LogFile, find_log_files, stem
-from dlperf_study.ingest.own_formats import with_own_formats
+from dlperf_study.ingest.own_formats import format_file_next_to, with_own_formats
 from dlperf_study.ingest.tracker_files import with_runs_of_trackers
 from dlperf_study.study.configuration import parameters_of
 from dlperf_study.study.grid import format_values
@@ -63,7 +63,7 @@ def identify_logs(folder: Path, name: str = "", accept: bool = False) -> Identif
     root = folder.resolve()
     path = root.with_name(f"{stem(root.stem)}.{IDENTITY_FILE}") if root.is_file() else root / IDENTITY_FILE
     candidates = [file for file in find_log_files(folder) if file.source.path != path]
-    files = tuple(with_own_formats(with_runs_of_trackers(candidates)))
+    files = tuple(with_own_formats([*with_runs_of_trackers(candidates), *format_file_next_to(root)]))
     declared, undeclared = declared_configurations(files)
     identity, confirmed = read_identity(path) if path.exists() else _infer_identity(root, undeclared)
     configurations = (*identity.configurations, *declared)

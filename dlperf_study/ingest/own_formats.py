@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from dlperf_study.errors import IdentityError, StudyFileError
 from dlperf_study.ingest.log_files import LogFile
 from dlperf_study.logs.documents import is_tracker_file
 from dlperf_study.logs.format import Format
-from dlperf_study.logs.log_source import DAMAGE
+from dlperf_study.logs.log_source import DAMAGE, LogSource
 from dlperf_study.logs.mlflow_runs import MlflowRun
 from dlperf_study.logs.own_format import FORMAT_FILE, read_own_format
 from dlperf_study.study.strict_yaml import MAX_BYTES
+
+#: Names that users give to such a file and that are not read.
+_MISNAMED = ("log_format.yml", "log-format.yaml", "log-format.yml", "logformat.yaml", "log_format.json")
 
 
 def with_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
@@ -20,9 +24,12 @@ def with_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
 
     Raises:
         StudyFileError: a file declares no valid format.
-        IdentityError: two files declare different formats of one name.
+        IdentityError: two files declare different formats of one name, or one has a similar name.
 
     """
+    for file in files:
+        if file.name.lower() in _MISNAMED:
+            raise IdentityError(f"{file.relative_path}: is not read; name it {FORMAT_FILE}")
     formats = {file.parts[:-1]: _read(file) for file in files if file.name == FORMAT_FILE}
     _require_one_meaning_each(list(formats.values()))
     logs = [file for file in files if file.name != FORMAT_FILE]
@@ -30,12 +37,17 @@ def with_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
 
 
 def _with_nearest(file: LogFile, formats: dict[tuple[str, ...], Format]) -> LogFile:
-    folder = file.parts[:-1]
-    while folder and folder not in formats:
-        folder = folder[:-1]
-    if not folder or is_tracker_file(file.name) or isinstance(file.source, MlflowRun):
+    folders = [file.parts[:end] for end in range(len(file.parts))]
+    nearest = next(filter(formats.__contains__, reversed(folders)), None)
+    if nearest is None or is_tracker_file(file.name) or isinstance(file.source, MlflowRun):
         return file
-    return replace(file, source=replace(file.source, own_format=formats[folder]))
+    return replace(file, source=replace(file.source, own_format=formats[nearest]))
+
+
+def format_file_next_to(path: Path) -> list[LogFile]:
+    """Return the file that declares a format next to a single log or an archive, if there is one."""
+    file = path.with_name(FORMAT_FILE)
+    return [LogFile(LogSource(file), (FORMAT_FILE,), 0)] if path.is_file() and file.is_file() else []
 
 
 def _read(file: LogFile) -> Format:

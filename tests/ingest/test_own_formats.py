@@ -1,5 +1,6 @@
 """Formats that users declare for their own logs: the example of the docs, and what is wrong with a declaration."""
 
+import pickle
 import re
 import zipfile
 from pathlib import Path
@@ -8,8 +9,9 @@ import pytest
 
 from dlperf_study.errors import DlperfStudyError
 from dlperf_study.ingest.identification import identify_logs
+from dlperf_study.logs.log_reader import read_log
 from dlperf_study.paths import PROJECT
-from tests.ingest.conftest import Ingest, declare, reason
+from tests.ingest.conftest import REQUIRED_METADATA, Ingest, declare, reason
 
 DOCS = (PROJECT / "docs" / "ingest.md").read_text()
 EXAMPLE = re.search(r"<!-- own format: .*?```yaml\n(.*?)```", DOCS, re.DOTALL)[1]  # type: ignore[index]
@@ -48,6 +50,28 @@ def test_the_format_of_an_archive_names_the_program_of_logs_by_dlperf_names(fold
         opened.writestr("log_format.yaml", EXAMPLE)
     [configuration] = identify_logs(archive).identity.configurations
     assert configuration.parameters["framework"] == "our_trainer"
+
+
+def test_a_single_log_is_read_by_the_format_next_to_it(folder: Path) -> None:
+    log = folder / "1n1g_r50_b32_fp32_1.log"
+    write_docs_log(log)
+    (folder / "log_format.yaml").write_text(EXAMPLE)
+    (folder / "1n1g_r50_b32_fp32_1.identity.yaml").write_text(
+        "confirmed: true\nstudy: logs\nscaling: weak\nbaseline: {devices_per_node: 1}\n"
+        f"configurations:\n- {{{', '.join(f'{name}: {value}' for name, value in REQUIRED_METADATA.items())}, "
+        f"runs: [{{repetition: 1, logs: [{log.name}]}}]}}\n"
+    )
+    [file] = identify_logs(log).files
+    assert file.source.own_format
+    assert read_log(file.source).format.name == "our_trainer"
+    # Processes that read large logs get it too.
+    assert pickle.loads(pickle.dumps(file.source)).own_format == file.source.own_format
+
+
+def test_a_file_of_a_similar_name_is_not_ignored_in_silence(folder: Path) -> None:
+    (folder / "log_format.yml").write_text(EXAMPLE)
+    with pytest.raises(DlperfStudyError, match=r"^log_format.yml: is not read; name it log_format.yaml"):
+        identify_logs(folder)
 
 
 def test_the_nearest_format_counts_unless_a_different_one_is_named(folder: Path, ingested: Ingest) -> None:
