@@ -91,7 +91,7 @@ def _group(name: str, metrics: Mapping[str, Metric]) -> str:
 
 def _number(name: str, metrics: Mapping[str, Metric]) -> str:
     if name in POSITION_COLUMNS:
-        return r"\d++(?!,\d)"
+        return r"\d++(?:\.\d++)?(?!,\d)"
     has_thousands = name in metrics and metrics[name].has_thousands
     return _NUMBER.format(digits=f"{_THOUSANDS}|{_DIGITS}" if has_thousands else _DIGITS)
 

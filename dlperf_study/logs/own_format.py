@@ -1,7 +1,7 @@
 """A format that a user declares in a file next to the logs: its lines, or its columns, and what the numbers mean."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal
@@ -36,15 +36,17 @@ FORMAT_FILE = "log_format.yaml"
 _RATES = ("samples/s", "tokens/s")
 _TIMES = {"s/step": 1.0, "ms/step": 1e-3, "us/step": 1e-6}
 _STEPS_RATE = "steps/s"
+#: Units of the time that has passed since the training began.
+_CLOCKS = {"s since start": 1.0, "ms since start": 1e-3}
 #: Names whose meaning needs no declaration.
-_KNOWN_METRICS = {"loss": LOSS, "elapsed_seconds": ELAPSED, "unix_time": UNIX_TIME}
+_KNOWN_METRICS = {"loss": LOSS, "unix_time": UNIX_TIME}
 _KNOWN = (*POSITION_COLUMNS, *_KNOWN_METRICS)
 
 
 class OwnNumber(Section):
     """What a number means. ``steps``: of how many steps a time is; ``thousands``: it has commas between thousands."""
 
-    unit: Literal["samples/s", "tokens/s", "steps/s", "s/step", "ms/step", "us/step"]
+    unit: Literal["samples/s", "tokens/s", "steps/s", "s/step", "ms/step", "us/step", "s since start", "ms since start"]
     of: Literal["job", "rank", "device"]
     mean_since: Literal["start", "epoch"] | None = None
     steps: int = Field(default=1, ge=1)
@@ -54,12 +56,16 @@ class OwnNumber(Section):
     def _fits(self) -> "OwnNumber":
         if self.of == "device" and self.unit not in _RATES:
             raise ValueError(f"the unit of a number of each device is {' or '.join(_RATES)}")
+        if self.mean_since and self.unit in _CLOCKS:
+            raise ValueError("a time since the start is no mean: leave out mean_since")
         if self.steps > 1 and self.unit not in _TIMES:
-            raise ValueError(f"only a time is of several steps: its unit is {', '.join(_TIMES)}")
+            raise ValueError(f"only the time of a step is of several steps: its unit is {', '.join(_TIMES)}")
         return self
 
     def metric(self, name: str) -> Metric:
         """Return it as a metric; ``name``: that of the number, which is part of the metric's unless it is empty."""
+        if self.unit in _CLOCKS:
+            return replace(ELAPSED, factor=_CLOCKS[self.unit], has_thousands=self.thousands)
         kind = "throughput" if self.unit in _RATES else "step_seconds"
         return Metric(
             name=f"{name}_{kind}" if name else kind,
@@ -92,17 +98,19 @@ class OwnFormat(Section):
     def metrics(self) -> dict[str, Metric]:
         """The metrics by the names of their numbers; the first of a kind has the name of the kind."""
         metrics = dict(_KNOWN_METRICS)
+        # A clock gives the time of a step.
+        has_clock = any(declaration.unit in _CLOCKS for declaration in self.numbers.values())
+        taken_names = {INTERVALS[ELAPSED.name].name} if has_clock else set()
         for name, declaration in self.numbers.items():
             metric = declaration.metric("")
-            is_second = metric.name in {earlier.name for earlier in metrics.values()}
-            metrics[name] = declaration.metric(name) if is_second else metric
+            metrics[name] = declaration.metric(name) if metric.name in taken_names else metric
+            taken_names.add(metric.name)
         return metrics
 
     def as_format(self, source: str) -> Format:
         """Return it as a format; ``source``: the file."""
-        rates = [self.metrics[name].name for name in self.numbers]
-        if ELAPSED.name in self.names:
-            rates.append(INTERVALS[ELAPSED.name].name)
+        metrics = [self.metrics[name] for name in self.numbers]
+        rates = [INTERVALS.get(metric.name, metric).name for metric in metrics]
         return Format(
             name=self.name,
             title=self.name,
@@ -116,7 +124,7 @@ class OwnFormat(Section):
 
     def _merge(self) -> Merge:
         """Return how ranks merge by the first number, as formats of programs declare it."""
-        best = self.metrics[next(iter(self.numbers))] if self.numbers else ELAPSED
+        best = self.metrics[next(iter(self.numbers))]
         if best.scope is not MetricScope.RANK:
             return Merge.COPIES
         return Merge.SLOWEST if self.ranks_step_together and best.name == "step_seconds" else Merge.SUM
@@ -172,8 +180,10 @@ def _number_problems(own_format: OwnFormat) -> Iterator[str]:
             yield f"numbers.{name} has a meaning of its own, as {', '.join(_KNOWN)}; choose a different name"
         elif name not in names_in_lines:
             yield f"numbers.{name} is in none of the {'columns' if own_format.columns else 'lines'}"
-    if not declared and ELAPSED.name not in names_in_lines:
-        yield f"nothing is a rate or a time: state one in numbers, or name the time since the start {ELAPSED.name}"
+    if not declared:
+        yield "numbers is missing: one must be a rate or a time"
+    if [number.unit in _CLOCKS for number in declared.values()].count(True) > 1:
+        yield f"several numbers have a unit of {', '.join(_CLOCKS)}; one clock is enough"
     if any(entry.mean_since == "epoch" for entry in declared.values()) and "epoch" not in names_in_lines:
         yield "a mean since each epoch began needs the number epoch"
 

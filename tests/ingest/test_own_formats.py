@@ -10,6 +10,8 @@ import pytest
 from dlperf_study.errors import DlperfStudyError
 from dlperf_study.ingest.identification import identify_logs
 from dlperf_study.logs.log_reader import read_log
+from dlperf_study.logs.log_source import LogSource
+from dlperf_study.logs.own_format import read_own_format
 from dlperf_study.paths import PROJECT
 from tests.ingest.conftest import REQUIRED_METADATA, Ingest, declare, reason
 
@@ -123,6 +125,9 @@ def test_a_log_unlike_its_declared_format_is_refused_with_a_line_of_it(folder: P
         (("lines:", "columns: {step: a}\nlines:"), "must have either lines, of a text, or columns"),
         (('- "it', '- "it"\n- "it'), "lines[0] is 'it'; it has no number in braces"),
         (("mean_since: start", "mean_since: epoch"), "a mean since each epoch began needs the number epoch"),
+        (("mean_since: start", "steps: 10"), "numbers.mean is"),
+        (("  rate:", "  loss: {unit: s/step, of: job}\n  rate:"), "numbers.loss has a meaning of its own"),
+        ((re.search("numbers:.*(?=evaluation)", EXAMPLE, re.DOTALL)[0], ""), "numbers is missing"),  # type: ignore[index]
         (("lines:", "lines"), "log_format.yaml, line 3"),
     ],
 )
@@ -133,6 +138,22 @@ def test_a_wrong_declaration_is_named_with_file_key_value_and_choices(
     (folder / "log_format.yaml").write_text(EXAMPLE.replace(*change, 1))
     with pytest.raises(DlperfStudyError, match=re.escape(message)):
         identify_logs(folder)
+
+
+def test_a_clock_gives_the_time_of_a_step_before_what_a_line_says_of_it(folder: Path) -> None:
+    text = (
+        "name: clock\nlines: ['step {step} after {clock} ms, {t} s per step, epoch {epoch}']\n"
+        "numbers:\n  clock: {unit: ms since start, of: job}\n  t: {unit: s/step, of: job}\n"
+    )
+    log = folder / "log"
+    log.write_text(
+        "".join(f"step {step} after {200 * step} ms, 9.0 s per step, epoch 0.{step}\n" for step in (2, 4, 6))
+    )
+    parsed = read_log(LogSource(log, own_format=read_own_format(text.encode(), "log_format.yaml")))
+    series = parsed.series(parsed.rate_metric)
+    assert parsed.rate_metric == "step_seconds"
+    assert series.values["step_seconds"] == pytest.approx(0.2)
+    assert (series.step.tolist(), series.epoch.tolist()) == ([4, 6], [0, 0])
 
 
 def test_a_table_and_json_objects_are_read_by_columns(folder: Path, ingested: Ingest) -> None:
