@@ -182,7 +182,7 @@ def _number_problems(own_format: OwnFormat) -> Iterator[str]:
             yield f"numbers.{name} is in none of the {'columns' if own_format.columns else 'lines'}"
     if not declared:
         yield "numbers is missing: one must be a rate or a time"
-    if [number.unit in _CLOCKS for number in declared.values()].count(True) > 1:
+    if [entry.unit in _CLOCKS for entry in declared.values()].count(True) > 1:
         yield f"several numbers have a unit of {', '.join(_CLOCKS)}; one clock is enough"
     if any(entry.mean_since == "epoch" for entry in declared.values()) and "epoch" not in names_in_lines:
         yield "a mean since each epoch began needs the number epoch"
