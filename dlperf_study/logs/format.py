@@ -270,6 +270,11 @@ def integer(name: str) -> str:
     return rf"(?P<{name}>\d++)(?!,\d)"
 
 
+def number_before_unit(name: str) -> str:
+    """Return a named group for a number that its unit follows at once: it has no letters."""
+    return rf"(?P<{name}>[\d.]++)"
+
+
 def number(name: str) -> str:
     """Return a named group for a number, with a suffix that makes it invalid."""
     return rf"(?P<{name}>{NUMBER}+(?:{_COMMA}|{_MULTIPLES}\b)?+)"

@@ -15,12 +15,12 @@ from dlperf_study.logs.format import (
     Metric,
     MetricScope,
     integer,
+    number_before_unit,
 )
 
 _STEP = Metric("step_seconds", "s", MetricScope.RANK, cumulative=True, restarts_each_epoch=True)
 _RATE = Metric("step_seconds", "s", MetricScope.RANK, cumulative=True, restarts_each_epoch=True, inverse=True)
-#: Without letters: the unit follows at once.
-_NUMBER = r"(?P<step_seconds>[\d.]++)"
+_NUMBER = number_before_unit("step_seconds")
 _POSITION = rf"{LINE_START}Epoch {integer('epoch')}:.*?\|.*?\|\s*{integer('step')}/\d+ \["
 _LOSSES = ("train_loss_step", "train_loss", "loss")
 

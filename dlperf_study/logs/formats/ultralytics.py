@@ -17,12 +17,12 @@ from dlperf_study.logs.format import (
     Metric,
     MetricScope,
     integer,
+    number_before_unit,
 )
 
 _RATE = Metric("step_seconds", "s", MetricScope.JOB, cumulative=True, restarts_each_epoch=True, inverse=True)
 _STEP = replace(_RATE, inverse=False)
-#: Without letters: the unit follows at once.
-_NUMBER = r"(?P<step_seconds>[\d.]++)"
+_NUMBER = number_before_unit("step_seconds")
 _POSITION = (
     rf"{LINE_START}{integer('epoch')}/\d+\s+[\d.]+[GM]?\s[^%]*%[^\n]*?\b{integer('step')}/\d+ (?:\[[^\]]*?,\s*)?"
 )
