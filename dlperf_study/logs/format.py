@@ -223,6 +223,8 @@ RANK_INTERVAL = Metric("step_seconds", "s", MetricScope.RANK, per="count")
 JOB_STEP = Metric("step_seconds", "s", MetricScope.JOB)
 JOB_STEPS_RATE = Metric("step_seconds", "s", MetricScope.JOB, inverse=True)
 DEVICE_TOKENS = Metric("throughput", "tokens/s", MetricScope.DEVICE)
+#: Tokens per second next to samples per second.
+JOB_TOKENS = Metric("token_throughput", "tokens/s", MetricScope.JOB)
 #: Seconds since the training began, from which those of a step, or of an epoch, are computed.
 ELAPSED = Metric("elapsed_seconds", "s", MetricScope.JOB)
 ELAPSED_OF_EPOCHS = Metric("elapsed_epoch_seconds", "s", MetricScope.JOB)

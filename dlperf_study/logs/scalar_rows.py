@@ -10,11 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from dlperf_study.errors import LogError
-from dlperf_study.logs.format import JOB_RATE, JOB_STEP, LOSS, UNITLESS_RATE
+from dlperf_study.logs.format import JOB_RATE, JOB_STEP, JOB_TOKENS, LOSS, UNITLESS_RATE, Metric, MetricScope
 
+#: Of each device, as programs that train language models record it.
+DEVICE_TOKEN_RATE = Metric("device_token_throughput", "tokens/s", MetricScope.DEVICE)
+#: What a log must have one of, the best first.
+RATES = (JOB_RATE, JOB_STEP, JOB_TOKENS, DEVICE_TOKEN_RATE, UNITLESS_RATE)
 #: By the end of a tag: the metric, and the factor that makes its unit.
 _MEANINGS = (
     (re.compile("(?:samples|images|imgs|examples|sequences)_per_s(?:ec|econd)?"), JOB_RATE.name, 1.0),
+    (re.compile("tokens_per_s(?:ec|econd)?"), JOB_TOKENS.name, 1.0),
+    (re.compile("tokens_per_s(?:ec|econd)?_per_(?:device|gpu)"), DEVICE_TOKEN_RATE.name, 1.0),
     (re.compile("throughput"), UNITLESS_RATE.name, 1.0),
     (re.compile("(?:step|iteration)_(?:time|seconds|time_s(?:ec|econds)?)"), JOB_STEP.name, 1.0),
     (re.compile("(?:step|iteration)_(?:time_)?ms"), JOB_STEP.name, 1e-3),
@@ -22,7 +28,10 @@ _MEANINGS = (
 )
 #: A part of a tag that says that its number is not that of the whole job, or not of training.
 _OTHER = re.compile(r"(?:eval|val|valid|validation|test|dev|device|gpu|rank|worker)(?:[_\d].*)?")
-_KNOWN = "samples_per_sec, images_per_second, images/sec, throughput, step_time, step_time_ms"
+_KNOWN = (
+    "samples_per_sec, images_per_second, images/sec, step_time, step_time_ms, tokens_per_sec, tokens_per_sec_per_gpu, "
+    "throughput"
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ class _Tags:
                 both = f"the tags {tags[metric]} and {tag} are both {metric}"
                 raise LogError(f"{name}: {both}: which of them counts is not known")
             tags[metric] = tag
-        if not tags.keys() & {JOB_RATE.name, UNITLESS_RATE.name, JOB_STEP.name}:
+        if not tags.keys() & {metric.name for metric in RATES}:
             there_are = ", ".join(self._metrics) or "none"
             reason = "no tag is known to be the rate of the job or the time of its steps"
             raise LogError(f"{name}: {reason}; its tags: {there_are}; known are tags that end as in {_KNOWN}")

@@ -113,7 +113,10 @@ def test_a_record_that_is_no_event_is_damage() -> None:
         ("throughput/device/samples_per_sec", None),
         ("eval/samples_per_second", None),
         ("samples_per_second_per_gpu", None),
-        ("tokens_per_sec", None),
+        ("perf/tokens_per_sec", ("token_throughput", 1.0)),
+        ("tokens_per_second_per_gpu", ("device_token_throughput", 1.0)),
+        ("gpu_0/tokens_per_sec", None),
+        ("tps", None),
     ],
 )
 def test_a_tag_means_only_what_it_says(tag: str, known: tuple[str, float] | None) -> None:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dlperf_study.logs.format import JOB_RATE, JOB_STEP, LOSS, UNITLESS_RATE, Format, JsonLine, JsonRecord, Merge
-from dlperf_study.logs.scalar_rows import meaning
+from dlperf_study.logs.format import LOSS, Format, JsonLine, JsonRecord, Merge
+from dlperf_study.logs.scalar_rows import RATES, meaning
 
 _TRAP = (
-    "programs choose the names of scalars: samples_per_sec is read as that of the whole job, step_time as seconds, "
-    "throughput as a rate of no stated unit; tags of a device, rank or gpu, of eval, val or test are left out"
+    "programs choose the names of scalars: samples_per_sec and tokens_per_sec are read as those of the whole job, "
+    "step_time as seconds, throughput as a rate of no stated unit; other tags of a device, rank or gpu, and those of "
+    "eval, val or test are left out"
 )
 
 
@@ -18,8 +19,8 @@ def scalar_format(name: str, title: str, program: str, marker: str, *traps: str)
         name=name,
         title=title,
         program=program,
-        lines=(JsonLine((marker,), _record, metrics=(JOB_RATE, JOB_STEP, UNITLESS_RATE, LOSS)),),
-        rates=(JOB_RATE.name, JOB_STEP.name, UNITLESS_RATE.name),
+        lines=(JsonLine((marker,), _record, metrics=(*RATES, LOSS)),),
+        rates=tuple(metric.name for metric in RATES),
         merge=Merge.ONE,
         steps="what the program gives as its step",
         traps=(_TRAP, *traps),

@@ -1,8 +1,6 @@
 """MosaicML Composer: a block of lines for each batch."""
 
-from dlperf_study.logs.format import JOB_RATE, LOSS, Format, Line, Merge, Metric, MetricScope, integer, number
-
-_TOKENS = Metric("token_throughput", "tokens/s", MetricScope.JOB)
+from dlperf_study.logs.format import JOB_RATE, JOB_TOKENS, LOSS, Format, Line, Merge, integer, number
 
 FORMAT = Format(
     name="composer",
@@ -18,7 +16,7 @@ FORMAT = Format(
         Line(
             ("throughput/tokens_per_sec: ",),
             rf"Train throughput/tokens_per_sec: {number('token_throughput')}",
-            captured=(_TOKENS,),
+            captured=(JOB_TOKENS,),
         ),
         Line(("loss/train/total: ",), rf"Train loss/train/total: {number('loss')}", captured=(LOSS,)),
     ),

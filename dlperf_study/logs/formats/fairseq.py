@@ -5,6 +5,7 @@ from typing import Any
 
 from dlperf_study.logs.format import (
     JOB_RATE,
+    JOB_TOKENS,
     LOSS,
     Fact,
     Format,
@@ -12,13 +13,9 @@ from dlperf_study.logs.format import (
     JsonRecord,
     Line,
     Merge,
-    Metric,
-    MetricScope,
     integer,
     number,
 )
-
-_TOKENS = Metric("token_throughput", "tokens/s", MetricScope.JOB)
 
 
 def _record(row: Mapping[str, Any]) -> JsonRecord:
@@ -39,7 +36,7 @@ FORMAT = Format(
             ("wps=",),
             rf"\btrain_inner \| epoch \d+:.*?\bloss={number('loss')},.*?\bwps={number('token_throughput')}, "
             rf".*?\bnum_updates={integer('step')}",
-            captured=(LOSS, _TOKENS),
+            captured=(LOSS, JOB_TOKENS),
         ),
     ),
     rates=("throughput", "token_throughput"),
