@@ -1,5 +1,6 @@
 """What a page found: a few sentences made from the data, and under which conditions that was measured."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
@@ -11,6 +12,7 @@ from dlperf_study.report import context
 MOST_SENTENCES = 5
 #: Around the part of a sentence that a reader looks for; in no name and no number.
 _BEGIN, _END = "\x02", "\x03"
+_INTERVAL = re.compile(r"\[[^\[\]]*\]")
 
 
 def answer(phrase: str) -> str:
@@ -19,6 +21,11 @@ def answer(phrase: str) -> str:
     A page shows it in bold.
     """
     return f"{_BEGIN}{phrase}{_END}"
+
+
+def _unbroken(interval: re.Match[str]) -> str:
+    """Return an interval that no line breaks."""
+    return interval[0].replace(" ", "\N{NO-BREAK SPACE}")
 
 
 #: The answer where there is none.
@@ -47,7 +54,7 @@ class PageSentences:
         return cls(tuple(distinct)[:MOST_SENTENCES], context.page_conditions(dataset))
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.marked)
+        items = "".join(f"<li>{escape(_INTERVAL.sub(_unbroken, sentence))}</li>" for sentence in self.marked)
         items = items.replace(_BEGIN, "<b>").replace(_END, "</b>")
         conditions = f'<p class="conditions">{escape(self.conditions)}</p>' if self.conditions else ""
         return f'<div class="findings"><ul>{items}</ul>{conditions}</div>'

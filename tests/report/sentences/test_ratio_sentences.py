@@ -136,6 +136,7 @@ def test_the_answers_are_in_the_order_of_the_questions(paths: StudyPaths) -> Non
 
 def test_sentences_are_text_and_no_markup() -> None:
     assert "&lt;b&gt;" in PageSentences(("<b>",), "<i>")._repr_html_()
+    assert "[1.55,\N{NO-BREAK SPACE}1.67] as" in PageSentences(("[1.55, 1.67] as",), "")._repr_html_()
 
 
 def test_the_conditions_are_one_line_with_what_is_varied(paths: StudyPaths) -> None:
