@@ -63,7 +63,7 @@ def _history(name: str, file: BufferedIOBase) -> Iterator[Scalars]:
                 elif field == _EXIT and isinstance(value, bytes):
                     has_ended = True
                     _require_success(name, value)
-        except (ValueError, IndexError, struct.error) as error:
+        except (ValueError, IndexError, OverflowError, RecursionError, struct.error) as error:
             raise DamagedRecordError(f"the record at byte {offset} is no record of Weights & Biases") from error
     if not has_ended:
         raise DamagedRecordError("there is no record of the end of the run: it was killed, or it still runs")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -100,6 +101,7 @@ def test_a_changed_byte_is_damage_at_a_byte(tmp_path: Path, changed: int) -> Non
         (HEADER + piece(ENDED), "its tags: none"),
         (HEADER + piece(field(18, b"")[:0] + b"\x92\x01\x02\x08\x03"), "the program ended with exit code 3"),
         (HEADER + piece(b"\x0f"), "the record at byte 7 is no record of Weights & Biases"),
+        (HEADER + piece(history(_step=math.inf)), "the record at byte 7 is no record of Weights & Biases"),
         (HEADER + piece(ENDED, 4), "the record at byte 7 is cut"),
     ],
 )
