@@ -1,5 +1,7 @@
 """The page of what was measured on a GPU says what its runs say."""
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -30,3 +32,34 @@ def test_a_ratio_is_taken_within_a_measurement_and_a_batch(runs: pd.DataFrame) -
     of_each = ratios[fp32].groupby([runs["measurement"], runs["batch_per_device"]]).mean()
     assert of_each.to_numpy() == pytest.approx(1)
     assert ratios[~fp32].min() > 2
+
+
+@pytest.fixture(scope="module")
+def tuned(runs: pd.DataFrame) -> pd.DataFrame:
+    """The mean of each measurement of bf16 with channels last, a row for each measurement, a column for each tuning."""
+    rows = runs[(runs["precision"] == "amp_bf16") & (runs["memory_format"] == "nhwc")]
+    tuning = rows["compiler"].where(rows["compiler"] != "none", rows["fused_optimizer"])
+    rows = rows.assign(tuning=tuning)[rows["cudnn_autotune"] == "default"]
+    return rows.pivot_table(index="measurement", columns="tuning", values=["throughput", "step_seconds"])
+
+
+def test_the_page_says_how_far_the_fused_update_is_from_the_default(tuned: pd.DataFrame) -> None:
+    ratios = (tuned["throughput"]["fused"] / tuned["throughput"]["default"]).dropna()
+    [percent] = re.findall(r"fused update is within\s+([\d.]+) %", PAGE.read_text(encoding="utf-8"))
+    assert float(percent) == pytest.approx(100 * (ratios - 1).abs().max(), abs=0.05)
+
+
+def test_the_pages_say_how_much_shorter_the_compiler_makes_a_step(tuned: pd.DataFrame) -> None:
+    shorter = 100 * (1 - tuned["step_seconds"]["torch_compile"] / tuned["step_seconds"]["default"])
+    stated = f"{shorter.min():.0f} to {shorter.max():.0f} % shorter"
+    assert stated in PAGE.read_text(encoding="utf-8")
+    assert stated in (PAGE.parent.parent / "gpu.md").read_text(encoding="utf-8")
+
+
+def test_the_page_says_how_far_other_configurations_differ(runs: pd.DataFrame) -> None:
+    others = runs[(runs["compiler"] == "none") & (runs["fused_optimizer"] != "fused")]
+    others = others[~others["precision"].eq("amp_fp16")]
+    configuration = ["precision", "memory_format", "cudnn_autotune", "fused_optimizer", "batch_per_device"]
+    means = others.groupby([*configuration, "measurement"])["throughput"].mean().groupby(configuration)
+    [percent] = re.findall(r"Others differ by at most ([\d.]+) %", PAGE.read_text(encoding="utf-8"))
+    assert float(percent) == pytest.approx(100 * (means.max() / means.min() - 1).max(), abs=0.05)
