@@ -124,6 +124,18 @@ def test_names_in_everyday_wording(tmp_path, header, row, columns):
     assert {column.meaning.name for column in tables.columns if column.meaning.name} == {*columns}
 
 
+@pytest.mark.parametrize("rate", ["Throughput (k images/s)", "thousand tokens/s", "images/s (×1000)", "(M tok/s)"])
+def test_a_rate_that_its_name_multiplies_is_not_taken_for_one_in_single_samples(tmp_path, rate):
+    (tmp_path / "table.csv").write_text(f"GPUs,{rate},Step time (ms),GBS\n1,1.0,128,128\n", encoding="utf-8")
+    tables = read_tables(tmp_path / "table.csv")
+    assert {cell.metric for cell in tables.results.cells} == {"step_seconds"}
+    [warning] = [text for text in reading_warnings(tables) if "multiplies" in text]
+    assert rate in warning
+    # A network of size M is no million.
+    (tmp_path / "table.csv").write_text("GPUs,ViT-M images/s\n1,1000.0\n", encoding="utf-8")
+    assert {cell.metric for cell in read_tables(tmp_path / "table.csv").results.cells} == {"throughput"}
+
+
 #: Made up: tables as people write them, how they are declared, and the only errors and warnings the checks may give.
 MADE_UP = {
     "run columns": (

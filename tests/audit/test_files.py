@@ -1,3 +1,5 @@
+import gzip
+
 import pytest
 
 from dlperf_study.audit.audit import audit
@@ -184,3 +186,8 @@ def test_many_rows_of_one_configuration_take_no_longer_than_as_many_others(write
     rows = [f"resnet50,{8 if row else 1},32,1000,{ratio if row else 1}" for row in range(700)]
     results = read_tables(write("\n".join(("model,world_size,batch_per_device,throughput,speedup", *rows, "")))).results
     assert {one.name: one.examined for one in audit(results)}["ratios"] == 700
+
+
+def test_a_compressed_table_is_named_as_one(write):
+    with pytest.raises(TableError, match="compressed with gzip"):
+        read_tables(write(gzip.compress(WIDE.encode())))

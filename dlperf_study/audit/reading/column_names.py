@@ -84,6 +84,9 @@ _OTHER_THINGS = {
     *("ideal", "linear", "theoretical", "expected", "target", "peak", "max", "min", "std", "stdev", "stddev"),
     *("energy", "power", "cost", "price", "memory", "mem", "watt", "dollar"),
 }
+#: Words of a name by which its numbers are multiplied, and those that only a unit has: ``M`` may be a network's size.
+_MULTIPLES = {"k", "kilo", "thousand", "thousands", "million", "millions", "x1000", "×1000", "10^3", "10³", "1e3"}
+_MULTIPLES_IN_UNITS = {"m", "1000"}
 _RATE = re.compile(r"\b(samples|tokens|steps) (?:per|/) second\b")
 _RATE_METRICS = {
     ("samples", False): THROUGHPUT,
@@ -198,6 +201,9 @@ def _rate(bare: str, everything: str, unit: str) -> Meaning | None:
     label = _RATE.sub(" ", remaining)
     if "per node" in remaining:
         return Meaning(Use.NONE, reason="a rate of one node is compared with nothing")
+    multiples = sorted(_MULTIPLES & {*label.split()} | _MULTIPLES_IN_UNITS & {*words_of(unit).split()})
+    if multiples:
+        return Meaning(Use.NONE, reason=f"its name multiplies its numbers ({multiples[0]}): write 12.8k in each cell")
     metric = _RATE_METRICS.get((match[1], is_of_device))
     if metric is None:
         return Meaning(Use.NONE, reason="steps of one device are those of the job")

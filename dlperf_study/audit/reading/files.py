@@ -19,6 +19,8 @@ from dlperf_study.wording import counted, first_of
 MARKDOWN, EXCEL = (".md", ".markdown"), (".xlsx",)
 #: Separators other than the comma, as people call them.
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+#: What a file begins with that gzip has compressed.
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,11 @@ def read_grids(path: Path, table_format: TableFormat, errors: TableErrors) -> li
     """Return the tables of a file; raises TableError if it is none that can be read, or has no row."""
     if path.suffix.lower() in EXCEL:
         return _with_rows(_excel_grids(path), "sheet with a table")
+    stored = path.read_bytes()
+    if stored.startswith(_GZIP):
+        raise TableError("is compressed with gzip: unpack it, and audit what is in it")
     try:
-        content = _decoded(path.read_bytes())
+        content = _decoded(stored)
     except UnicodeDecodeError as error:
         kind = "Markdown page" if path.suffix.lower() in MARKDOWN else "CSV table"
         raise TableError(f"not a {kind}: {error}") from None
