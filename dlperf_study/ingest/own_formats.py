@@ -28,7 +28,7 @@ def with_own_formats(files: Sequence[LogFile]) -> list[LogFile]:
 
     """
     for file in files:
-        if file.name.lower() in _MISNAMED:
+        if file.name != FORMAT_FILE and file.name.lower() in (FORMAT_FILE, *_MISNAMED):
             raise IdentityError(f"{file.relative_path}: is not read; name it {FORMAT_FILE}")
     formats = {file.parts[:-1]: _read(file) for file in files if file.name == FORMAT_FILE}
     _require_one_meaning_each(list(formats.values()))

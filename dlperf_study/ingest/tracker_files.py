@@ -11,8 +11,10 @@ from dlperf_study.logs.wandb_files import is_wandb_file
 
 #: The names on a path, from the given folder down.
 Names = tuple[str, ...]
-#: The names by which MLflow knows runs.
-_MLFLOW_RUN = re.compile("[0-9a-f]{32}")
+#: The names by which MLflow knows runs and experiments.
+_MLFLOW_RUN, _MLFLOW_EXPERIMENT = re.compile("[0-9a-f]{32}"), re.compile(r"\d+")
+#: The names that Weights & Biases gives to the folder of a run, and to a link to the last one.
+_WANDB_RUN = re.compile(r"latest-run|(?:offline-)?run-\d{8}_\d{6}-.+")
 #: What Weights & Biases logs of itself, above the folders of its runs.
 _WANDB_OWN_LOG = re.compile(r"debug[\w-]*\.log")
 
@@ -51,10 +53,15 @@ def names_by_people(parts: Sequence[str]) -> Sequence[str]:
     if is_event_file(name):
         return folders
     if is_wandb_file(name):
-        return folders[:-1]
+        return _without_last(folders, _WANDB_RUN)
     if name == METRICS_FOLDER and folders and _MLFLOW_RUN.fullmatch(folders[-1]):
-        return folders[:-2]
+        return _without_last(folders[:-1], _MLFLOW_EXPERIMENT)
     return parts
+
+
+def _without_last(folders: Sequence[str], made_up: re.Pattern[str]) -> Sequence[str]:
+    """Return folders without the last one, if its name is one that a tracker made up."""
+    return folders[:-1] if folders and made_up.fullmatch(folders[-1]) else folders
 
 
 def _mlflow_runs(files: Sequence[LogFile]) -> dict[Names, LogFile]:

@@ -14,6 +14,7 @@ from dlperf_study.logs.records import POSITION_COLUMNS
 #: The name of any text.
 _ANY_TEXT = "*"
 _PLACEHOLDER = re.compile(r"\{(\w+|\*)\}")
+_IN_BRACES = re.compile(r"\{([^{}]*)\}")
 #: Unlike those of programs, where a letter may directly follow: ``2.5it/s``.
 _DIGITS = r"\d++(?:\.\d++)?|\.\d++"
 _THOUSANDS = r"\d{1,3}(?:,\d{3})++(?:\.\d++)?"
@@ -25,6 +26,11 @@ _NUMBER_END, _WORD_END = r"(?![\w%]|[.,]\d)", r"(?!\w|/\w)"
 def placeholders(template: str) -> list[str]:
     """Return the names in braces, in order, without those of any text."""
     return [name for name in _PLACEHOLDER.findall(template) if name != _ANY_TEXT]
+
+
+def literal_text(template: str) -> str:
+    """Return what a template has besides its names in braces."""
+    return _PLACEHOLDER.sub("{}", template)
 
 
 def needle(template: str) -> str:
@@ -39,6 +45,10 @@ def needle(template: str) -> str:
 def template_problems(template: str) -> Iterator[str]:
     """Yield why no lines can be read by a template."""
     names = placeholders(template)
+    for text in _IN_BRACES.findall(template):
+        if text != _ANY_TEXT and not text.isidentifier():
+            rule = "a name has letters, digits and _ only, and begins with no digit"
+            yield f"{{{text}}} is no name in braces: {rule}; write {{*}} for text that is not to be read"
     repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if not names:
         yield "it has no number in braces, as {step}"

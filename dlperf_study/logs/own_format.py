@@ -1,9 +1,10 @@
 """A format that a user declares in a file next to the logs: its lines, or its columns, and what the numbers mean."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, product
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -24,7 +25,13 @@ from dlperf_study.logs.format import (
     MetricScope,
 )
 from dlperf_study.logs.formats import names
-from dlperf_study.logs.line_template import evaluation_line, placeholders, template_line, template_problems
+from dlperf_study.logs.line_template import (
+    evaluation_line,
+    literal_text,
+    placeholders,
+    template_line,
+    template_problems,
+)
 from dlperf_study.logs.records import POSITION_COLUMNS
 from dlperf_study.study.strict_yaml import parse_mapping
 from dlperf_study.study.validation import Section, validate
@@ -82,7 +89,7 @@ class OwnNumber(Section):
 class OwnFormat(Section):
     """The whole file."""
 
-    name: str = Field(pattern=r"^[a-zA-Z]\w*$")
+    name: str
     lines: list[str] = Field(default=[], min_length=1)
     columns: dict[str, str] = Field(default={}, min_length=1)
     evaluation: list[str] = Field(default=[], min_length=1)
@@ -157,6 +164,8 @@ def read_own_format(data: bytes, file: str) -> Format:
 
 def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
     """Yield what is wrong with the name, the lines or the columns."""
+    if not re.fullmatch(r"[a-zA-Z]\w*", own_format.name):
+        yield f"name is {own_format.name!r}; it must begin with a letter and have letters, digits and _ only"
     if own_format.name in names():
         yield f"name is {own_format.name!r}, which is a format already; choose a different name"
     if bool(own_format.lines) == bool(own_format.columns):
@@ -166,6 +175,9 @@ def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
     for index, line in enumerate(own_format.lines):
         for problem in template_problems(line):
             yield f"lines[{index}] is {line!r}; {problem}"
+    for (index, word), (line_index, line) in product(enumerate(own_format.evaluation), enumerate(own_format.lines)):
+        if word.strip() in literal_text(line):
+            yield f"evaluation[{index}] is {word!r}, which every line of lines[{line_index}] has: none would be read"
 
 
 def _number_problems(own_format: OwnFormat) -> Iterator[str]:

@@ -70,9 +70,10 @@ def test_a_single_log_is_read_by_the_format_next_to_it(folder: Path) -> None:
     assert pickle.loads(pickle.dumps(file.source)).own_format == file.source.own_format
 
 
-def test_a_file_of_a_similar_name_is_not_ignored_in_silence(folder: Path) -> None:
-    (folder / "log_format.yml").write_text(EXAMPLE)
-    with pytest.raises(DlperfStudyError, match=r"^log_format.yml: is not read; name it log_format.yaml"):
+@pytest.mark.parametrize("name", ["log_format.yml", "Log_Format.yaml"])
+def test_a_file_of_a_similar_name_is_not_ignored_in_silence(folder: Path, name: str) -> None:
+    (folder / name).write_text(EXAMPLE)
+    with pytest.raises(DlperfStudyError, match=f"^{name}: is not read; name it log_format.yaml"):
         identify_logs(folder)
 
 
@@ -124,6 +125,11 @@ def test_a_log_unlike_its_declared_format_is_refused_with_a_line_of_it(folder: P
         (("unit: samples/s, of: rank}", "unit: s/step, of: device}"), "numbers.rate is"),
         (("lines:", "columns: {step: a}\nlines:"), "must have either lines, of a text, or columns"),
         (('- "it', '- "it"\n- "it'), "lines[0] is 'it'; it has no number in braces"),
+        (('- "it {step}/', '- "it {step:d}/'), "{step:d} is no name in braces: a name has letters, digits and _ only"),
+        (("{*} loss", "{2nd} loss"), "{2nd} is no name in braces"),
+        (("name: our_trainer", "name: our-trainer"), "name is 'our-trainer'; it must begin with a letter"),
+        (("[eval]", "[eval, loss]"), "evaluation[1] is 'loss', which every line of lines[0] has"),
+        (("[eval]", "['']"), "evaluation[0] is '', which every line of lines[0] has"),
         (("mean_since: start", "mean_since: epoch"), "a mean since each epoch began needs the number epoch"),
         (("mean_since: start", "steps: 10"), "numbers.mean is"),
         (("  rate:", "  loss: {unit: s/step, of: job}\n  rate:"), "numbers.loss has a meaning of its own"),

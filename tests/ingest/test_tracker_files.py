@@ -91,6 +91,12 @@ def test_a_run_of_weights_and_biases_is_one_log(folder: Path, ingested: Ingest) 
         (f"run_2/mlruns/{EXPERIMENT}/{FIRST}/metrics", "run_2/mlruns"),
         ("run_2/wandb/run-20261123_042524-z3ouoy25/run-z3ouoy25.wandb", "run_2/wandb"),
         ("run_2/events.out.tfevents.1795407924.host.10034.0", "run_2"),
+        # A person copied the run itself into a folder.
+        (f"run_2/{FIRST}/metrics", "run_2"),
+        (f"{FIRST}/metrics", ""),
+        ("run_2/run-z3ouoy25.wandb", "run_2"),
+        ("run_2/latest-run/run-z3ouoy25.wandb", "run_2"),
+        ("run-z3ouoy25.wandb", ""),
         ("metrics", "metrics"),
         ("run_2/metrics", "run_2/metrics"),
     ],
