@@ -45,10 +45,10 @@ def needle(template: str) -> str:
 def template_problems(template: str) -> Iterator[str]:
     """Yield why no lines can be read by a template."""
     names = placeholders(template)
-    for text in _IN_BRACES.findall(template):
-        if text != _ANY_TEXT and not text.isidentifier():
+    for in_braces in _IN_BRACES.findall(template):
+        if in_braces != _ANY_TEXT and not in_braces.isidentifier():
             rule = "a name has letters, digits and _ only, and begins with no digit"
-            yield f"{{{text}}} is no name in braces: {rule}; write {{*}} for text that is not to be read"
+            yield f"{{{in_braces}}} is no name in braces: {rule}; write {{*}} for text that is not to be read"
     repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if not names:
         yield "it has no number in braces, as {step}"

@@ -175,9 +175,10 @@ def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
     for index, line in enumerate(own_format.lines):
         for problem in template_problems(line):
             yield f"lines[{index}] is {line!r}; {problem}"
-    for (index, word), (line_index, line) in product(enumerate(own_format.evaluation), enumerate(own_format.lines)):
-        if word.strip() in literal_text(line):
-            yield f"evaluation[{index}] is {word!r}, which every line of lines[{line_index}] has: none would be read"
+    for (index, excluded), (line_index, line) in product(enumerate(own_format.evaluation), enumerate(own_format.lines)):
+        if excluded.strip() in literal_text(line):
+            contradiction = f"which every line of lines[{line_index}] has: none would be read"
+            yield f"evaluation[{index}] is {excluded!r}, {contradiction}"
 
 
 def _number_problems(own_format: OwnFormat) -> Iterator[str]:
