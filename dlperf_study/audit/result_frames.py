@@ -18,6 +18,7 @@ from dlperf_study.audit.result_cell import (
     RATES,
     SIZES,
     THROUGHPUT,
+    TOKENS,
     PrintedNumber,
     ResultCell,
 )
@@ -45,6 +46,9 @@ _BASELINES = {
     "efficiency": "baseline_identity",
     "relative_throughput": "reference_identity",
 }
+#: Our rates, and the columns of the dataset that hold them.
+_OUR_RATES = {THROUGHPUT: "throughput", TOKENS: "token_throughput"}
+_OUR_TOKENS = {f"token_throughput{bound}": f"{TOKENS}{bound}" for bound in ("", "_low", "_high")}
 #: Columns that say where a number is printed or what it is, and are no conditions of the measurement.
 _NO_CONDITIONS = {
     *("cell", "row", "column", "printed", "before", "after", "value", "unit", "resolution", "scope", "estimator"),
@@ -74,17 +78,21 @@ def results_of_dataset(dataset: Dataset) -> Results:
         # The numbers of devices and the global batches always agree with their factors.
         inferred=", ".join(PRODUCTS),
         measured_rounds=rows["identity"].map(_measured_rounds(dataset.runs)),
-    )
+    ).rename(columns=_OUR_TOKENS)
     summaries = long_frame(configurations, dataset.plan.study)
-    summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC] == THROUGHPUT)
+    summaries["estimator"] = pd.Series(GEOMETRIC_MEAN, summaries.index).where(summaries[METRIC].isin(_OUR_RATES))
+    runs = [_runs(dataset, summaries, metric) for metric in _OUR_RATES]
+    return results_of_frame(pd.concat([summaries, *runs], ignore_index=True))
+
+
+def _runs(dataset: Dataset, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return the rates of the completed runs, each with the conditions of its configuration."""
     completed = dataset.runs[dataset.runs["outcome"] == Outcome.COMPLETED]
-    runs = completed[["identity", "repetition", "order", "round", THROUGHPUT]].rename(columns={THROUGHPUT: VALUE})
-    # Each run has the conditions of its configuration.
-    rates = summaries[summaries[METRIC] == THROUGHPUT].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
-    runs = runs.merge(rates, on="identity")
+    runs = completed[["identity", "repetition", "order", "round", _OUR_RATES[metric]]].dropna(subset=_OUR_RATES[metric])
+    rates = summaries[summaries[METRIC] == metric].drop(columns=[VALUE, *_BOUNDS], errors="ignore")
+    runs = runs.rename(columns={_OUR_RATES[metric]: VALUE}).merge(rates, on="identity")
     key = runs["cell"] + "/" + runs["repetition"].astype(str)
-    runs = runs.assign(estimator="run", runs_of=runs["cell"], cell=key)
-    return results_of_frame(pd.concat([summaries, runs], ignore_index=True))
+    return runs.assign(estimator="run", runs_of=runs["cell"], cell=key)
 
 
 def _measured_rounds(runs: pd.DataFrame) -> pd.Series:

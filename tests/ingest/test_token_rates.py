@@ -1,10 +1,14 @@
 """Logs with tokens/s, with and without the number of tokens in a sample."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dlperf_study.audit.audit import audit
+from dlperf_study.audit.result_frames import results_of_dataset
+from dlperf_study.report.sentences import scaling
 from dlperf_study.report.sentences.quality_sentences import on_missing_configurations
 from dlperf_study.report.tables import study_tables
 from dlperf_study.report.tables.missing import why_missing
@@ -72,3 +76,18 @@ def test_tokens_are_not_compared_with_samples(token_logs: Path, ingested: Ingest
     four = dataset.configurations.set_index("devices_per_node").loc[4]
     assert np.isnan(four["speedup"])
     assert four["token_throughput"] > 0
+
+
+def test_sentences_and_the_audit_know_tokens(token_logs: Path, ingested: Ingest) -> None:
+    for folder, devices, rate in (("one", 1, 10_000), ("four", 4, 9_000)):
+        write(token_logs / folder, devices, rate)
+        lines = [f"step {step} tps {rate + 3 + step % 3}\n" for step in range(1, 41)]
+        (token_logs / folder / "run_3.log").write_text("".join(lines))
+    dataset = ingested()
+    [sentence, *_] = scaling(dataset).sentences
+    assert re.search(
+        r"trains 3\.60\d+ times .* as fast on 4 devices as on 1 device, 36.\d* instead of .* tokens/s", sentence
+    )
+    checked = {each.name: each for each in audit(results_of_dataset(dataset))}
+    assert checked["ratios"].examined == 4
+    assert [each.diagnostics for each in checked.values() if each.diagnostics] == []

@@ -11,6 +11,7 @@ from dlperf_study.report.formatting import (
     THIN_SPACE,
     bounded_value,
     display_name,
+    is_missing,
     unit_of,
     value_text,
     with_interval,
@@ -56,9 +57,11 @@ class Names:
 
 
 def two_rates(row: Any, other: Any) -> str:
-    """Return two throughputs with their unit: ``65.5 instead of 40.7 samples/s``."""
-    first, second = (with_interval(*bounded_value(each, "throughput"))[0] for each in (row, other))
-    return f"{first} instead of {second} {unit_of('throughput', []).symbol}"
+    """Return two throughputs with their unit: ``65.5 instead of 40.7 samples/s``, or tokens/s of ingested logs."""
+    is_in_tokens = is_missing(row.throughput) or is_missing(other.throughput)
+    name = "token_throughput" if is_in_tokens else "throughput"
+    first, second = (with_interval(*bounded_value(each, name))[0] for each in (row, other))
+    return f"{first} instead of {second} {unit_of(name, []).symbol}"
 
 
 def quantity_text(row: Any, name: str) -> str:
