@@ -50,8 +50,10 @@ def naming(path: Path) -> Iterator[None]:
 def full_disk(folder: Path) -> str:
     """Return that the disk of ``folder``, which may not exist yet, has nearly no free space; empty if it has."""
     existing = next(path for path in (folder, *folder.resolve().parents) if path.exists())
-    free = shutil.disk_usage(existing).free
-    return f"{folder}: the disk is full, {free / 1e3:.0f} kB are free" if free < FULL_BYTES else ""
+    usage = shutil.disk_usage(existing)
+    # Some file systems, as /proc and some in user space, state no size at all.
+    is_full = usage.total > 0 and usage.free < FULL_BYTES
+    return f"{folder}: the disk is full, {usage.free / 1e3:.0f} kB are free" if is_full else ""
 
 
 def _unfinished(path: Path) -> Path:

@@ -13,6 +13,7 @@ from dlperf_study.columns import DATASET_TABLES
 from dlperf_study.dataset import tables
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.paths import OUTPUTS_VARIABLE, StudyPaths
+from dlperf_study.writing import full_disk
 from tests.command_line import STUDY, workplace
 from tests.evidence_factory import example_study
 from tests.ingest.conftest import folder, small_archive, write_log
@@ -115,3 +116,7 @@ def test_a_command_that_only_prints(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (1, "error: standard output: No space left on device\n")
+
+
+def test_a_file_system_that_states_no_size_is_not_called_full() -> None:
+    assert full_disk(Path("/proc/nowhere")) == ""

@@ -85,7 +85,8 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
 
     ``kind`` is ``study`` or ``cluster``. Raises StudyFileError, with the valid names, when it doesn't exist.
     """
-    folder = PARAMS / {"study": "studies", "cluster": "clusters"}[kind]
+    folders = {"study": PARAMS / "studies", "cluster": PARAMS / "clusters"}
+    folder = folders.pop(kind)
     is_path = isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml"))
     path = Path(name_or_path) if is_path else folder / f"{name_or_path}.yaml"
     if path.is_file():
@@ -100,9 +101,11 @@ def find_file(kind: str, name_or_path: str | Path) -> Path:
         suggestion = closest(str(path), files)
         raise StudyFileError(f"there is no file {path}; {suggestion}give a path, or a name in params/{folder.name}")
     names = sorted(file.stem for file in folder.glob("*.yaml"))
+    [(other_kind, other_folder)] = folders.items()
+    is_of_other_kind = (other_folder / path.name).is_file()
+    suggestion = f"it is a {other_kind}; " if is_of_other_kind else closest(path.stem, names)
     raise StudyFileError(
-        f"there is no {kind} {str(name_or_path)!r}; {closest(path.stem, names)}"
-        f"params/{folder.name} has {', '.join(names) or 'none'}"
+        f"there is no {kind} {str(name_or_path)!r}; {suggestion}params/{folder.name} has {', '.join(names) or 'none'}"
     )
 
 

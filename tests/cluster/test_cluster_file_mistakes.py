@@ -177,6 +177,11 @@ def test_a_missing_cluster_lists_those_there_are():
         load_cluster("locl")
 
 
+def test_the_name_of_a_study_in_place_of_a_cluster_is_called_one():
+    with pytest.raises(StudyFileError, match="there is no cluster 'one_gpu'; it is a study; params/clusters has "):
+        load_cluster("one_gpu")
+
+
 def test_a_path_that_is_not_there_is_called_a_file(tmp_path):
     write(tmp_path, CLUSTER, "nodes")
     with pytest.raises(StudyFileError) as caught:
