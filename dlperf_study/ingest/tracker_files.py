@@ -13,8 +13,13 @@ from dlperf_study.logs.wandb_files import is_wandb_file
 Names = tuple[str, ...]
 #: The names by which MLflow knows runs and experiments.
 _MLFLOW_RUN, _MLFLOW_EXPERIMENT = re.compile("[0-9a-f]{32}"), re.compile(r"\d+")
-#: The names that Weights & Biases gives to the folder of a run, and to a link to the last one.
-_WANDB_RUN = re.compile(r"latest-run|(?:offline-)?run-\d{8}_\d{6}-.+")
+#: What MLflow keeps in the folder of an experiment, or of a run, that is no run.
+_MLFLOW_NO_RUNS = ("models", "datasets", "inputs", "outputs", "tags", "traces")
+#: The names by which MLflow knows models.
+_MLFLOW_MODEL = re.compile("m-[0-9a-f]{32}")
+#: The names that Weights & Biases gives to a link to the last run, and to the folder of a run.
+_WANDB_LINK = "latest-run"
+_WANDB_RUN = re.compile(rf"{_WANDB_LINK}|(?:offline-)?run-\d{{8}}_\d{{6}}-.+")
 #: What Weights & Biases logs of itself, above the folders of its runs.
 _WANDB_OWN_LOG = re.compile(r"debug[\w-]*\.log")
 
@@ -27,12 +32,19 @@ def with_runs_of_trackers(files: Sequence[LogFile]) -> list[LogFile]:
     runs = _mlflow_runs(files)
     wandb_folders = {file.parts[:-1] for file in files if is_wandb_file(file.name)}
     logs = []
-    for file in files:
+    for file in _without_copies_of_links(files):
         if file.name == META_FILE and file.parts[:-1] in runs:
             logs.append(runs[file.parts[:-1]])
         elif not _is_for_itself(file, runs, wandb_folders):
             logs.append(file)
     return logs
+
+
+def _without_copies_of_links(files: Sequence[LogFile]) -> list[LogFile]:
+    """Return files without those that an archive has twice, because the link to the last run was packed as a folder."""
+    wandb_runs = {(file.parts[:-2], file.name) for file in files if file.parts[-2:-1] != (_WANDB_LINK,)}
+    copies = {file.parts for file in files if is_wandb_file(file.name) and file.parts[-2:-1] == (_WANDB_LINK,)}
+    return [file for file in files if file.parts not in copies or (file.parts[:-2], file.name) not in wandb_runs]
 
 
 def _is_for_itself(file: LogFile, mlflow_folders: Iterable[Names], wandb_folders: Iterable[Names]) -> bool:
@@ -42,8 +54,10 @@ def _is_for_itself(file: LogFile, mlflow_folders: Iterable[Names], wandb_folders
     folder = file.parts[:-1]
     if any(file.parts[: len(run)] == run for run in (*mlflow_folders, *wandb_folders)):
         return True
-    if file.name == META_FILE:
-        return any(folder == run[:-1] for run in mlflow_folders)
+    for experiment in {run[:-1] for run in mlflow_folders}:
+        below = file.parts[len(experiment) :] if folder[: len(experiment)] == experiment else ()
+        if below == (META_FILE,) or (len(below) > 1 and below[0] in _MLFLOW_NO_RUNS):
+            return True
     return bool(_WANDB_OWN_LOG.fullmatch(file.name)) and any(folder == run[:-1] for run in wandb_folders)
 
 
@@ -65,14 +79,21 @@ def _without_last(folders: Sequence[str], made_up: re.Pattern[str]) -> Sequence[
 
 
 def _mlflow_runs(files: Sequence[LogFile]) -> dict[Names, LogFile]:
-    """Return the runs of MLflow by their folders."""
+    """Return the runs of MLflow by their folders, also those that ended before their first metric."""
     meta_files = {file.parts[:-1]: file for file in files if file.name == META_FILE}
     metrics: dict[Names, list[LogFile]] = defaultdict(list)
     for file in files:
         for index, name in enumerate(file.parts):
             if name == METRICS_FOLDER and file.parts[:index] in meta_files:
                 metrics[file.parts[:index]].append(file)
-    return {folder: _mlflow_run(meta_files[folder], members) for folder, members in metrics.items()}
+    runs = {}
+    for folder, meta_file in meta_files.items():
+        is_named_as_run = _MLFLOW_RUN.fullmatch(folder[-1]) and folder[-2:-1] not in [
+            (name,) for name in _MLFLOW_NO_RUNS
+        ]
+        if is_named_as_run or (metrics[folder] and not _MLFLOW_MODEL.fullmatch(folder[-1])):
+            runs[folder] = _mlflow_run(meta_file, metrics[folder])
+    return runs
 
 
 def _mlflow_run(meta_file: LogFile, metrics: Sequence[LogFile]) -> LogFile:

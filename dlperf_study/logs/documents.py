@@ -3,6 +3,7 @@
 Programs write the same numbers into a table of comma-separated values, into lines of JSON, or into one document.
 """
 
+import csv
 import io
 import json
 from collections.abc import Iterator
@@ -50,14 +51,21 @@ def _csv_rows(file: BufferedIOBase) -> Iterator[bytes]:
     """
     names: list[str] = []
     for line in _lines_of(file):
-        cells = [cell.strip() for cell in line.decode(errors="replace").strip().split(",")]
+        cells = _cells(line.decode(errors="replace"))
         if not names:
-            names = cells
+            # Spreadsheet programs mark a text as UTF-8 by a sign before it.
+            names = _cells(line.decode("utf-8-sig", errors="replace"))
         elif len(cells) == len(names):
             row = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
             yield _line(CSV_ROW, json.dumps(row), line.endswith(b"\n"))
         elif any(cells):
             yield _line(CSV_ROW, json.dumps(",".join(cells)), line.endswith(b"\n"))
+
+
+def _cells(line: str) -> list[str]:
+    """Return the cells of a line of a table; those in quotes may have commas."""
+    cells = next(csv.reader([line.strip()]), [""]) if '"' in line else line.strip().split(",")
+    return [cell.strip() for cell in cells]
 
 
 def _lines_of(file: BufferedIOBase) -> Iterator[bytes]:

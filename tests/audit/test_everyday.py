@@ -96,6 +96,9 @@ HEADERS = {
         "Tesla V100,amp,1.28k img/s",
         {"device_name": "Tesla V100", "precision": "amp", "throughput": "1.28 k"},
     ),
+    # A name of this package whose column has other fields.
+    "gpus,device,img/s": ("2,H100,850.0", {"world_size": "2", "device_name": "H100", "throughput": "850.0"}),
+    "device,img/s": ("2,850.0", {"world_size": "2", "throughput": "850.0"}),
     "World Size,Local Batch Size,it/s": (
         "4,32,2.31",
         {"world_size": "4", "batch_per_device": "32", "steps_per_second": "2.31"},
@@ -207,6 +210,11 @@ MADE_UP = {
     ),
     "batches on one device": ("batch_size,samples/s,step_time|32,2560.0,12.5|64,2655.6,24.1", None, []),
     "devices in the label of a row": ("config,tokens/s,tokens/s/GPU|8xH100,98304.0,12388.0", None, ["device_rates"]),
+    "a column of decimals with commas": (
+        "GPUs;Zeit;img/s;speedup|1;370,8;100,0;1,00|2;376,4;195,0;1,95",
+        TableFormat(";", ","),
+        [],
+    ),
     "a rate in thousands": ("GPUs,GBS,Step time (ms),img/s|8,2048,160.0,12.8k", None, []),
 }
 

@@ -184,3 +184,14 @@ def test_a_table_and_json_objects_are_read_by_columns(folder: Path, ingested: In
     assert runs.loc["resnet50", "wall_throughput"] == pytest.approx(256 / 0.2503, rel=1e-3)
     assert runs.loc["bert_base", "throughput"] == pytest.approx(2 * 50_095 / 512, rel=1e-2)
     assert runs.loc["bert_base", "printed_rate"] == "tokens/s of each device"
+
+
+def test_a_table_whose_cells_are_in_quotes_after_a_mark_of_utf_8_is_the_same(folder: Path) -> None:
+    text = 'name: t\ncolumns: {step: iter, rate: "img/s, mean"}\nnumbers: {rate: {unit: samples/s, of: job}}\n'
+    rows = "".join(f'"{step}","{500 + step}.5"\n' for step in range(20))
+    log = folder / "metrics.csv"
+    log.write_text(f'"iter","img/s, mean"\n{rows}', encoding="utf-8-sig")
+    parsed = read_log(LogSource(log, own_format=read_own_format(text.encode(), "log_format.yaml")))
+    series = parsed.series(parsed.rate_metric)
+    assert series.step.tolist() == list(range(20))
+    assert series.values["throughput"][:2].tolist() == [500.5, 501.5]

@@ -10,6 +10,7 @@ import pytest
 from dlperf_study.errors import IdentityError
 from dlperf_study.ingest.identification import identify_logs
 from dlperf_study.ingest.tracker_files import names_by_people
+from dlperf_study.logs.scalar_rows import _KNOWN as KNOWN_TAGS
 from tests.ingest.conftest import SAMPLES, Ingest, declare
 
 #: MLflow's names of an experiment and of runs; the last ends in what could be the number of a repetition.
@@ -64,6 +65,27 @@ def test_a_run_that_failed_in_mlflow_is_refused(folder: Path, mlruns: Path, inge
     assert f"{EXPERIMENT}/{SECOND}/metrics: the run is not FINISHED and active in MLflow, but FAILED" in run.reason
 
 
+def test_a_run_of_mlflow_without_metrics_is_refused(folder: Path, mlruns: Path, ingested: Ingest) -> None:
+    write_mlflow_run(mlruns / SECOND)
+    shutil.rmtree(mlruns / SECOND / "metrics")
+    declare(mlruns / FIRST)
+    declare(mlruns / SECOND, devices_per_node=2)
+    runs = ingested().runs.set_index("devices_per_node")
+    assert runs.loc[1, "outcome"] == "completed"
+    assert runs.loc[2, "reason"].endswith("its tags: none; known are tags that end as in " + KNOWN_TAGS)
+
+
+def test_what_mlflow_keeps_next_to_runs_is_no_log(folder: Path, mlruns: Path, ingested: Ingest) -> None:
+    declare(folder)
+    model, dataset = f"models/m-{FIRST}", f"datasets/{SECOND}"
+    for other in (f"{model}/artifacts/MLmodel", f"{model}/meta.yaml", f"{model}/metrics/loss", f"{dataset}/meta.yaml"):
+        (mlruns / other).parent.mkdir(parents=True, exist_ok=True)
+        (mlruns / other).write_text("name: model\n")
+    (mlruns / "tags").mkdir()
+    (mlruns / "tags" / "mlflow.note.content").write_text("a note")
+    assert list(ingested().runs["outcome"]) == ["completed"]
+
+
 def test_two_runs_of_one_configuration_need_a_person(folder: Path, mlruns: Path, ingested: Ingest) -> None:
     write_mlflow_run(mlruns / SECOND)
     declare(folder, devices_per_node=2)
@@ -83,6 +105,11 @@ def test_a_run_of_weights_and_biases_is_one_log(folder: Path, ingested: Ingest) 
     [run] = ingested().runs.itertuples()
     assert (run.repetition, run.outcome) == (1, "completed")
     assert run.throughput == pytest.approx(350, rel=0.002)
+    # An archive has the link as a folder.
+    (folder / "wandb" / "latest-run").unlink()
+    shutil.copytree(run_folder, folder / "wandb" / "latest-run")
+    [metadata] = identify_logs(folder, accept=True).identity.checked().configurations
+    assert metadata.logs == [f"wandb/{name}/run-z3ouoy25.wandb"]
 
 
 @pytest.mark.parametrize(

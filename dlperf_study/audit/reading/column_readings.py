@@ -25,6 +25,8 @@ _SEVERAL_MEANINGS = (
     "it does not say whether it is of one device or of the job: call it batch_per_device or global_batch"
 )
 _UNIT_MISSING = "neither its name nor its cells say the unit"
+#: The levels of our column ``device``; in a column of a person it is a name, or a number of devices.
+_DEVICES = {"cpu", "gpu", ""}
 #: A table with such a word above it is of something else than training.
 _EVALUATION = {"eval", "evaluation", "infer", "inference", "validation", "test", "testing"}
 #: Words of results that no check is about; a column of them tells no rows apart.
@@ -69,8 +71,10 @@ class ColumnReading:
         return self.meaning.reason or ("" if self.meaning.use is Use.CONDITION else "no check knows what it is")
 
 
-def read_columns(grid: Grid, has_devices: bool) -> list[ColumnReading]:
+def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[ColumnReading]:
     """Return how each column is read; ``has_devices``: the text around the table counts the devices.
+
+    ``decimal``: the declared sign of decimals; empty if none is.
 
     Raises:
         TableError: the cells of a column have different units.
@@ -79,7 +83,7 @@ def read_columns(grid: Grid, has_devices: bool) -> list[ColumnReading]:
     readings = []
     for position, (header, fields) in enumerate(grid.columns()):
         count = sum(map(bool, map(written_number, fields)))
-        readings.append(ColumnReading(grid.name, header, position, _meaning(header, fields, count), count))
+        readings.append(ColumnReading(grid.name, header, position, _meaning(header, fields, count, decimal), count))
     has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
     readings = [replace(reading, meaning=_with_batch(reading.meaning, has_devices)) for reading in readings]
     readings = [_with_rate_of_device(reading, readings) for reading in readings]
@@ -97,8 +101,8 @@ def is_canonical(name: str) -> bool:
     return name in COLUMNS or name in _RESERVED or name in METRIC_COLUMNS or bare in METRIC_COLUMNS
 
 
-def _meaning(header: str, fields: Sequence[str], numbers: int) -> Meaning:
-    if is_canonical(header):
+def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
+    if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES):
         return _canonical_meaning(header)
     meaning = meaning_of(header, fields, unit_in_name(header) or _unit_of_cells(header, fields))
     if meaning.name == "step_seconds" and not meaning.unit:
@@ -110,7 +114,7 @@ def _meaning(header: str, fields: Sequence[str], numbers: int) -> Meaning:
     written = [field for field in fields if not is_no_number(field)]
     if numbers < len(written) or not written:
         return Meaning(Use.CONDITION, header)
-    if any(re.search(r"\d\.\d", field) for field in fields):
+    if any(re.search(rf"\d{re.escape(decimal or '.')}\d", field) for field in fields):
         return meaning
     return Meaning(Use.CONDITION, header, reason=OWN_NUMBERS)
 

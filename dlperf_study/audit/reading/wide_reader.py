@@ -47,7 +47,7 @@ class WideReader:
     def _rows_of_table(self, table: Grid, is_one_of_several: bool) -> list[dict[str, Any]]:
         facts = facts_of_heading(table.heading)
         decimal = decimal_sign((field for _, fields in table.columns() for field in fields), self._declared_decimal)
-        grid, readings = _upright(table, "world_size" in facts)
+        grid, readings = _upright(table, "world_size" in facts, self._declared_decimal)
         readings = with_time_unit(grid, readings, decimal)
         self.columns += readings
         reader = RowReader(grid, readings, facts, decimal)
@@ -98,15 +98,15 @@ def _records(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {str(name): value for name, value in record.items()}
 
 
-def _upright(grid: Grid, has_devices: bool) -> tuple[Grid, list[ColumnReading]]:
+def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[ColumnReading]]:
     """Return a table with its metrics as columns, and how these are read: some print metrics as rows."""
-    readings = read_columns(grid, has_devices)
+    readings = read_columns(grid, has_devices, decimal)
     is_upright = any(reading.is_metric or is_canonical(reading.header) for reading in readings)
     if is_upright or len(grid.header) < 2 or len(set(grid.column(0))) < len(grid.rows):
         return grid, readings
     corner = meaning_of(grid.header[0], grid.header[1:], "")
     across = grid.transposed(grid.header[0] if corner.use is Use.CONDITION else COLUMN_NAME)
-    across_readings = read_columns(across, has_devices)
+    across_readings = read_columns(across, has_devices, decimal)
     understood = [reading for reading in across_readings if reading.numbers and _is_understood(reading)]
     return (across, across_readings) if len(understood) >= _ENOUGH_NAMES else (grid, readings)
 
