@@ -271,6 +271,17 @@ def test_the_study_is_shown_with_every_fixed_parameter_that_is_not_the_default(p
     assert COLUMNS["loss_scaling"].label not in shown
 
 
+@pytest.mark.parametrize(("batches", "words"), [((0, 8), "8 samples; none"), ((0, 0), "none; none")])
+def test_a_global_batch_that_is_not_shared_equally_gives_no_batch(
+    paths: StudyPaths, batches: tuple[int, int], words: str
+) -> None:
+    dataset = write_titled(paths, [Planned(configuration(seed=seed), ALONE) for seed in (1, 2)])
+    rows = dataset.configurations.assign(batch_per_device=batches)
+    shown = {row[0].text: row[1].text for row in tables.about(replace(dataset, configurations=rows)).rows}
+    expected = f"{words} where the global batch can't be shared equally"
+    assert shown[COLUMNS["batch_per_device"].label] == expected
+
+
 def test_the_place_has_a_short_commit_and_the_variables_that_set_libraries(mixed: Dataset) -> None:
     shown = {row[0].text: row[1].text for row in tables.environments(mixed).rows}
     assert shown[COLUMNS["git_commit"].label] == "0" * 12
