@@ -189,8 +189,8 @@ def about(dataset: Dataset) -> Table:
 def _levels_text(name: str, values: pd.Series) -> str:
     """Return the levels of a parameter with their unit, unless the label has it; a batch per device of 0 is none."""
     if name == "batch_per_device" and (values == 0).any():
-        whole = _levels_text(name, values[values > 0]) if (values > 0).any() else "none"
-        return f"{whole}; none where the global batch can't be shared equally"
+        shared = f"{_levels_text(name, values[values > 0])}; " if (values > 0).any() else ""
+        return f"{shared}none where the global batch can't be shared equally"
     unit = COLUMNS[name].unit
     is_named = any(is_named_default(name, value) for value in values)
     has_no_unit = not unit or unit in COLUMNS[name].words.split() or not is_numeric_dtype(values) or is_named

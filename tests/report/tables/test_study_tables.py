@@ -271,7 +271,7 @@ def test_the_study_is_shown_with_every_fixed_parameter_that_is_not_the_default(p
     assert COLUMNS["loss_scaling"].label not in shown
 
 
-@pytest.mark.parametrize(("batches", "words"), [((0, 8), "8 samples; none"), ((0, 0), "none; none")])
+@pytest.mark.parametrize(("batches", "words"), [((0, 8), "8 samples; none"), ((0, 0), "none")])
 def test_a_global_batch_that_is_not_shared_equally_gives_no_batch(
     paths: StudyPaths, batches: tuple[int, int], words: str
 ) -> None:
