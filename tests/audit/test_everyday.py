@@ -98,6 +98,8 @@ HEADERS = {
     ),
     # A name of this package whose column has other fields.
     "gpus,device,img/s": ("2,H100,850.0", {"world_size": "2", "device_name": "H100", "throughput": "850.0"}),
+    "nnodes,ngpus,img/s": ("1,2,850.0", {"nodes": "1", "world_size": "2", "throughput": "850.0"}),
+    "GPUs,Scaling Eff. (%)": ("16,91.2", {"world_size": "16", "efficiency": "91.2%"}),
     "device,img/s": ("2,850.0", {"world_size": "2", "throughput": "850.0"}),
     "World Size,Local Batch Size,it/s": (
         "4,32,2.31",
@@ -210,11 +212,6 @@ MADE_UP = {
     ),
     "batches on one device": ("batch_size,samples/s,step_time|32,2560.0,12.5|64,2655.6,24.1", None, []),
     "devices in the label of a row": ("config,tokens/s,tokens/s/GPU|8xH100,98304.0,12388.0", None, ["device_rates"]),
-    "a column of decimals with commas": (
-        "GPUs;Zeit;img/s;speedup|1;370,8;100,0;1,00|2;376,4;195,0;1,95",
-        TableFormat(";", ","),
-        [],
-    ),
     "a rate in thousands": ("GPUs,GBS,Step time (ms),img/s|8,2048,160.0,12.8k", None, []),
 }
 
@@ -251,6 +248,20 @@ def test_a_batch_of_unknown_scope_and_a_time_of_unknown_unit_are_not_used(tmp_pa
     unused = {column.header: column.unused_numbers for column in read_tables(tmp_path / "table.csv").columns}
     assert unused["batch size"].startswith("it does not say whether it is of one device or of the job")
     assert unused["step time"] == "neither its name nor its cells say the unit"
+
+
+def test_a_column_of_decimals_with_commas_separates_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("GPUs;Zeit;img/s\n1;370,8;100,0\n2;376,4;195,0\n")
+    tables = read_tables(tmp_path / "table.csv", TableFormat(";", ","))
+    assert [column.meaning.name for column in tables.columns] == ["world_size", "", "throughput"]
+
+
+def test_a_rate_next_to_its_runs_and_their_mean_is_a_number_of_its_own(tmp_path: Path) -> None:
+    text = "GPUs,img/s,run 1,run 2,run 3,mean\n1,100,99,100,101,100\n2,195,193,195,197,190\n"
+    (tmp_path / "table.csv").write_text(text)
+    results = read_tables(tmp_path / "table.csv").results
+    [run_lists] = [check for check in audit(results) if check.name == "run_lists"]
+    assert [diagnostic.cells[0].key for diagnostic in run_lists.diagnostics] == ["table.csv/row 2/throughput/mean"]
 
 
 def test_a_deviation_without_its_runs_is_not_used(tmp_path):

@@ -67,6 +67,8 @@ _SYNONYMS = {
 _PHRASES = (
     (r"\bspeed up\b|\bacceleration ratio\b|加速比", "speedup"),
     (r"\btps\b", "tokens per second"),
+    (r"\beff\b", "efficiency"),
+    (r"\bn(gpus?|devices?|nodes?|workers?|ranks?)\b", r"number \1"),
     (r"\bips\b|\bfps\b", "samples per second"),
     # The rates of FlagPerf's tables: with all that a run does, in training alone, and without reading data.
     (r"\bp (whole|train|core)\b", r"samples per second \1"),

@@ -33,12 +33,14 @@ def run_cells(
     summaries = [reading for reading in readings if reading.meaning.use is Use.SUMMARY]
     means = [reading for reading in summaries if reading.meaning.name != DEVIATION]
     shared = conditions | {"source": source, "row": label}
-    summary_key = f"{source}/{label}/{metric}"
+    row_key = f"{source}/{label}/{metric}"
+    has_own_column = any(reading.is_metric and reading.meaning.name == metric for reading in readings)
+    summary_key = f"{row_key}/{means[0].meaning.name}" if means and has_own_column else row_key
     for position, reading in enumerate(means):
-        key = summary_key if position == 0 else f"{summary_key}/{reading.meaning.name}"
+        key = summary_key if position == 0 else f"{row_key}/{reading.meaning.name}"
         yield shared | _cell(reading, row, metric, key, decimal) | {"estimator": reading.meaning.name}
     for reading in readings:
-        key = f"{summary_key}/{reading.header}"
+        key = f"{row_key}/{reading.header}"
         if reading.meaning.use is Use.RUN:
             yield shared | _cell(reading, row, metric, key, decimal) | {"estimator": "run", "runs_of": summary_key}
         elif reading.meaning.use is Use.SUMMARY and reading.meaning.name == DEVIATION:
