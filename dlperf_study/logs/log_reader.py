@@ -170,9 +170,11 @@ class _LogReader:
         differing = next(self._unusable.message("has its text and differs", "have its text and differ"), "")
         if differing or not self._first_block:
             return differing or "the log is empty"
-        needles = " or ".join(repr(needle) for line in format_.lines for needle in line.needles)
+        wanted = "line with " + " or ".join(repr(needle) for line in format_.lines for needle in line.needles)
+        if any(isinstance(line, JsonLine) for line in format_.lines):
+            wanted = "row of a table (.csv) or of JSON objects (.json, .jsonl) with one of its columns"
         first = self._first_block.line(0)[:_SHOWN_CHARACTERS].decode(errors="replace")
-        return f"no line with {needles} has a number; line 1: {first!r}"
+        return f"no {wanted} has a number; line 1: {first!r}"
 
     def _completed(self, records: Records, format_: Format) -> Records:
         """Return the records with what lines have from others; raises LogError if all are of steps without a time."""

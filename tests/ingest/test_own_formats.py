@@ -195,3 +195,12 @@ def test_a_table_whose_cells_are_in_quotes_after_a_mark_of_utf_8_is_the_same(fol
     series = parsed.series(parsed.rate_metric)
     assert series.step.tolist() == list(range(20))
     assert series.values["throughput"][:2].tolist() == [500.5, 501.5]
+
+
+@pytest.mark.parametrize("text", ["iter;rate\n1;500.0\n", "iter,speed\n1,500.0\n"])
+def test_a_table_without_a_declared_column_is_refused_with_its_columns(folder: Path, text: str) -> None:
+    declaration = "name: t\ncolumns: {step: iter, rate: rate}\nnumbers: {rate: {unit: samples/s, of: job}}\n"
+    log = folder / "metrics.csv"
+    log.write_text(text)
+    with pytest.raises(DlperfStudyError, match=r"no row of a table \(.csv\) or .* with one of its columns .*iter"):
+        read_log(LogSource(log, own_format=read_own_format(declaration.encode(), "log_format.yaml")))
