@@ -180,6 +180,7 @@ class Format:
     ``first_true_step``: the numbers of the steps before are not those of a step, because the program does not wait.
     ``device_rate_facts``: facts with the values for which a rate of the job is in truth that of each device.
     ``why_no_rate``: why a log of the program may contain nothing from which a rate can be computed.
+    ``closing_metric``: a metric that the program prints when it is done: a log without it may be truncated.
     ``dlperf_steps``: DLPerf's extractor took the rate of these steps, counted from 1: the first, and the one after
     the last. ``dlperf_slices_lines``: the extractor finds them by position in the log, not by step number.
     """
@@ -201,6 +202,7 @@ class Format:
     first_true_step: int = 0
     device_rate_facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     why_no_rate: str = ""
+    closing_metric: str = ""
     dlperf_steps: tuple[int, int] = (20, 120)
     dlperf_slices_lines: bool = False
 

@@ -79,7 +79,7 @@ def test_a_number_at_the_very_end_of_a_log_may_have_lost_digits(tmp_path: Path, 
 @pytest.mark.parametrize(
     "line",
     [
-        "Iter #{}: 401.3 img/sec per GPU\n",
+        "Total img/sec on 1 GPU(s): 401.3 +-0.1\nIter #{}: 401.3 img/sec per GPU\n",
         'DLLL {{"type": "LOG", "step": [{}], "data": {{"imgs_per_sec": 401.3}}}}\n',
     ],
 )
@@ -92,3 +92,12 @@ def test_an_object_on_the_last_line_is_complete_whatever_it_contains(tmp_path: P
     line = 'DLLL {{"type": "LOG", "step": {}, "data": {{"{}": 401.3}}}}\n'
     steps = "".join(line.format([0, step], "train.total_ips") for step in range(20))
     assert read_text(tmp_path, steps + line.format([0], "val.top1").removesuffix("\n")).diagnostics == ()
+
+
+def test_a_program_that_did_not_say_that_it_is_done_has_a_warning(tmp_path: Path) -> None:
+    steps = "".join(f"Iter #{step}: 401.3 img/sec per GPU\n" for step in range(20))
+    end = "Img/sec per GPU: 401.3 +-0.1\nTotal img/sec on 2 GPU(s): 802.6 +-0.2\n"
+    assert messages(read_text(tmp_path, steps + end)) == ""
+    cut = read_text(tmp_path, steps)
+    assert "it has no overall throughput, which Horovod synthetic benchmark prints when it is done" in messages(cut)
+    assert errors(cut) == ""

@@ -39,6 +39,7 @@ FORMAT = Format(
     rates=("throughput", "overall_throughput"),
     merge=Merge.SUM,
     steps="measurements of some batches each, from 0",
+    closing_metric=JOB_TOTAL.name,
     traps=("a rate is that of rank 0; the total is the number of devices × rank 0's mean, not a sum over the ranks",),
     facts=(
         Fact("model", r"Model: (\S+)"),

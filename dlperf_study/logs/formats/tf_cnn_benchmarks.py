@@ -20,6 +20,7 @@ FORMAT = Format(
     rates=("overall_throughput", "running_throughput"),
     merge=Merge.COPIES,
     steps="steps since the warm-up, from 1",
+    closing_metric=JOB_TOTAL.name,
     traps=(
         "the rate of a line is the mean since the warm-up, not that of the last steps",
         "under Horovod every rank prints the total of the whole job",
