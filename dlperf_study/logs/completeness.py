@@ -57,8 +57,8 @@ def _missing_close(log: ParsedLog) -> Iterator[Diagnostic]:
     """Yield that the log lacks what its program prints when it is done; what people publish is often a part."""
     name = log.format.closing_metric
     if name and not len(log.series(name)):
-        words = f"it has no {name.replace('_', ' ')}, which {log.format.title} prints when it is done"
-        yield Diagnostic(str(log.source), f"{words}: was it ended before, or is this a part of the log?")
+        absence = f"it has no {name.replace('_', ' ')}, which {log.format.title} prints when it is done"
+        yield Diagnostic(str(log.source), f"{absence}: was it ended before, or is this a part of the log?")
 
 
 def _unplanned_end(log: ParsedLog) -> Iterator[str]:
