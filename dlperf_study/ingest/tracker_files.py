@@ -52,6 +52,9 @@ def _is_for_itself(file: LogFile, mlflow_folders: Iterable[Names], wandb_folders
     if file.name == CONFIGURATION_FILE or is_wandb_file(file.name):
         return False
     folder = file.parts[:-1]
+    if file.name == META_FILE and any(folder[:-1] == run[:-2] for run in mlflow_folders):
+        # An experiment in the store of these runs; MLflow makes one that has none.
+        return True
     if any(file.parts[: len(run)] == run for run in (*mlflow_folders, *wandb_folders)):
         return True
     for experiment in {run[:-1] for run in mlflow_folders}:

@@ -33,7 +33,9 @@ def write_mlflow_run(folder: Path, status: int = 3) -> None:
 def mlruns(folder: Path) -> Path:
     experiment = folder / "mlruns" / EXPERIMENT
     write_mlflow_run(experiment / FIRST)
-    (experiment / "meta.yaml").write_text(f"experiment_id: '{EXPERIMENT}'\nname: resnet50\n")
+    (folder / "mlruns" / "0").mkdir()
+    for name in (EXPERIMENT, "0"):
+        (folder / "mlruns" / name / "meta.yaml").write_text(f"experiment_id: '{name}'\nname: resnet50\n")
     return experiment
 
 
