@@ -75,8 +75,8 @@ def test_a_worker_of_a_loader_that_is_killed_ends_the_run(tmp_path: Path) -> Non
     images = {FOLDER_VARIABLE: str(tiny.class_folders(tmp_path / "pictures"))}
     by_horovod = configuration(framework="horovod_torch", **READING, **ENDLESS)
     reason = killed_while_training(tmp_path / "1", loader_workers, by_horovod, **images)
-    # PyTorch raises it wherever the rank is: waiting for a batch, or computing.
-    assert "RuntimeError: DataLoader worker (pid" in reason
+    # PyTorch raises it wherever the rank is: waiting for a batch, or computing; within Horovod it becomes Horovod's.
+    assert "DataLoader worker (pid" in reason
     assert not left_over()
 
 
