@@ -95,10 +95,13 @@ def _values(run: ConductedRun) -> dict[str, str]:
         values[f"host_{index}"] = run.addresses[index]
         values[f"interface_{index}"] = report["interface"]
         values[f"devices_{index}"] = report["devices"]
-    free = set.intersection(*(set(report["ports"]) for report in run.ready.values()))
+    free_everywhere = set.intersection(*(set(report["ports"]) for report in run.ready.values()))
+    # In their random order: the lowest of many are those that a run starting at the same time is likely to take too.
+    candidates = next(iter(run.ready.values()))["ports"]
+    free = list(filter(free_everywhere.__contains__, candidates))
     if len(free) < run.submission.ports:
         raise RunFailed(Outcome.FAILED, f"only {len(free)} of {CANDIDATES} ports tried are free on all nodes")
-    for port_index, port in zip(range(run.submission.ports), sorted(free), strict=False):
+    for port_index, port in zip(range(run.submission.ports), free, strict=False):
         values[f"port_{port_index}"] = str(port)
     return values
 

@@ -1,0 +1,14 @@
+"""What a run asks of its nodes."""
+
+from dlperf_study.guard.requests import ConductedRun, _values
+from dlperf_study.guard.submission import Node, Submission
+
+
+def test_ports_are_taken_in_their_random_order_and_only_where_all_nodes_have_them() -> None:
+    """The lowest of many random ports are likely to be those of a run that starts at the same time."""
+    submission = Submission("local", "folder", (), 2, nodes=2, node_folder="")
+    run = ConductedRun(submission, (Node(), Node()), "mark@host")
+    for index, ports in enumerate(([31_000, 20_001, 25_000], [25_000, 20_002, 31_000])):
+        run.ready[index] = {"address": "127.0.0.1", "interface": "lo", "devices": "", "ports": ports}
+    values = _values(run)
+    assert (values["port_0"], values["port_1"]) == ("31000", "25000")
