@@ -10,6 +10,7 @@ PAIRS   ?=
 ENVIRONMENT := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
 PYTHON      := $(or $(ENVIRONMENT),.venv)/bin/python
 READY       := $(if $(ENVIRONMENT),active-environment,.venv/.ready)
+CHECK        = $(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check -q . && $(PYTHON) -m mypy dlperf_study
 # Tests that share a group, and those that train, go to one worker; see tests/tiers.py.
 # Some wait for what others compute; more workers only slow each other down.
 WORKERS     ?= $(shell echo $$((2 * $$(nproc))))
@@ -74,8 +75,7 @@ horovod-tensorflow: $(READY) ## build Horovod for TensorFlow 2.15 in an environm
 # What all workers import is compiled once, and kept for what they start.
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) ## lint, type-check and run all tests; what this machine can't run is skipped and listed
-	@$(PYTHON) -m pytest --collect-only -qq $(TESTS) >/dev/null 2>&1 & $(MAKE) --no-print-directory check; \
-		checked=$$?; wait; exit $$checked
+	@$(PYTHON) -m pytest --collect-only -qq $(TESTS) >/dev/null 2>&1 & { $(CHECK); }; checked=$$?; wait; exit $$checked
 	@$(PYTHON) -m tools.install_torch && $(PYTHON) -m tools.install_horovod && $(PYTHON) -m tools.install_tensorflow \
 		|| echo "make test: goes on; the tests of what is not installed are skipped" >&2
 	@$(PYTHON) -m pytest $(PARALLEL) $(RECORD) $(TESTS)
@@ -84,9 +84,7 @@ test-fast: $(READY) ## the tests for the daily loop, under two minutes: no train
 	@$(PYTHON) -m pytest $(PARALLEL) -m "not slow and not cluster and not browser" $(TESTS)
 
 check: $(READY) ## lint and type-check
-	@$(PYTHON) -m ruff check .
-	@$(PYTHON) -m ruff format --check -q .
-	@$(PYTHON) -m mypy dlperf_study
+	@$(CHECK)
 
 bench: $(READY) ## run the benchmarks: ratios measured side by side, and how often intervals are right; about twenty minutes
 	@missed=; for name in $(basename $(notdir $(wildcard benchmarks/[a-z]*.py))); do \

@@ -173,9 +173,7 @@ class ConfigurationPaths:
 
     def interrupted(self) -> Path:
         """The next free folder for an interrupted run: kept, never counted."""
-        parent = self.folder / "interrupted"
-        last = max((int(path.name) for path in _numbered(parent)), default=0)
-        return parent / str(last + 1)
+        return _next(self.folder / "interrupted")
 
     def runs(self) -> Iterator[RunPaths]:
         """Yield the runs in order of repetition."""
@@ -192,8 +190,7 @@ class ConfigurationPaths:
 
     def next_job(self) -> JobPaths:
         """Return the paths of the next job."""
-        last = max((int(job.folder.name) for job in self.jobs()), default=0)
-        return JobPaths(self.folder / "jobs" / str(last + 1))
+        return JobPaths(_next(self.folder / "jobs"))
 
 
 @dataclass(frozen=True)
@@ -225,7 +222,7 @@ class StudyPaths:
 
     def next_earlier(self) -> Path:
         """The next free folder for what was measured before: kept, never counted."""
-        return self.folder / "earlier" / str(max(self._earlier_numbers(), default=0) + 1)
+        return _next(self.folder / "earlier")
 
     def earlier_measurement(self, number: int) -> "StudyPaths":
         """Return the paths of an earlier measurement of the study; the first is 1."""
@@ -233,11 +230,8 @@ class StudyPaths:
 
     def earlier_measurements(self) -> "list[StudyPaths]":
         """Return the paths of the earlier measurements, in order; a folder without a plan or evidence is none."""
-        every = map(self.earlier_measurement, self._earlier_numbers())
+        every = map(StudyPaths, _numbered(self.folder / "earlier"))
         return [paths for paths in every if paths.plan_file.exists() and paths.configurations.exists()]
-
-    def _earlier_numbers(self) -> list[int]:
-        return [int(path.name) for path in _numbered(self.folder / "earlier")]
 
     @property
     def lock(self) -> Path:
@@ -324,4 +318,14 @@ class StudyPaths:
 
 def _numbered(folder: Path) -> list[Path]:
     """Return the files and folders whose names are numbers from 1, in order of number."""
-    return sorted((path for path in folder.glob("*") if _NUMBER.fullmatch(path.name)), key=lambda path: int(path.name))
+    return sorted((path for path in folder.glob("*") if _NUMBER.fullmatch(path.name)), key=_number_of)
+
+
+def _next(folder: Path) -> Path:
+    """Return the path in a folder whose name is the next number; the first is 1."""
+    last = max(map(_number_of, _numbered(folder)), default=0)
+    return folder / str(last + 1)
+
+
+def _number_of(path: Path) -> int:
+    return int(path.name)

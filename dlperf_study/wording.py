@@ -4,6 +4,9 @@ import difflib
 import math
 from collections.abc import Iterable, Sequence
 
+#: Words of labels that look like any other, and are names.
+_NAMES = ("Python",)
+
 
 def unknown_name(where: str, name: str, kind: str, valid: Iterable[str]) -> str:
     """Return the message about a name that is not among the valid ones, of which ``kind`` is the plural.
@@ -76,4 +79,4 @@ def rounded(value: float) -> str:
 
 def in_sentence(label: str) -> str:
     """Return a label as words of a sentence: in lower case, except abbreviations and names such as cuDNN."""
-    return " ".join(word.lower() if word[1:].islower() else word for word in label.split(" "))
+    return " ".join(word.lower() if word[1:].islower() and word not in _NAMES else word for word in label.split(" "))

@@ -47,10 +47,14 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
+def existing_folder(folder: Path) -> Path:
+    """Return a folder, or the nearest one above it that exists."""
+    return next(path for path in (folder, *folder.resolve().parents) if path.exists())
+
+
 def full_disk(folder: Path) -> str:
     """Return that the disk of ``folder``, which may not exist yet, has nearly no free space; empty if it has."""
-    existing = next(path for path in (folder, *folder.resolve().parents) if path.exists())
-    usage = shutil.disk_usage(existing)
+    usage = shutil.disk_usage(existing_folder(folder))
     # Some file systems, as /proc and some in user space, state no size at all.
     is_full = usage.total > 0 and usage.free < FULL_BYTES
     return f"{folder}: the disk is full, {usage.free / 1e3:.0f} kB are free" if is_full else ""

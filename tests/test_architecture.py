@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ingest": ("study", "columns", "plan", "logs", "analysis", "dataset"),
     "audit": ("study", "columns", "published", "analysis", "dataset"),
     "selftest": ("study", "evidence", "analysis", "dataset"),
-    "history": ("study", "plan", "analysis", "dataset"),
+    "history": ("study", "columns", "plan", "analysis", "dataset"),
     "report": ("study", "columns", "plan", "analysis", "dataset", "history", "audit", "selftest", "supervision"),
     "explorer": ("study", "columns", "analysis", "dataset", "history", "report"),
     "paper": ("study", "columns", "plan", "analysis", "dataset", "report"),

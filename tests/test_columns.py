@@ -17,7 +17,7 @@ DTYPES = {
     float: {Dtype.FLOAT},
     bool: {Dtype.FLAG, Dtype.OPTIONAL_FLAG},
 }
-ONLY_INGESTED = {column.name for column in INGESTED} | {"token_throughput"}
+ONLY_INGESTED = {column.name for column in INGESTED}
 
 
 def test_every_parameter_of_a_configuration_is_a_column_of_its_type():

@@ -80,6 +80,12 @@ def test_every_make_command_has_its_target(command, tmp_path):
     assert ended.returncode == 0, ended.stderr
 
 
+def test_make_starts_nothing_where_it_only_prints(tmp_path):
+    ended = typed(f"make -n test PYTHON='touch {tmp_path / 'started'} #'", tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("command", [command for command in OF_THE_PACKAGE if " check " not in command])
 def test_every_command_of_the_package_names_a_study_and_options_there_are(command, tmp_path):
     assert re.search(r"\b(study|plan|run|collect|report|paper)\b", command)

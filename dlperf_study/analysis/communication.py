@@ -102,6 +102,10 @@ def rank_computations(run: Run) -> tuple[RankComputation, ...]:
     return tuple(computations)
 
 
+def _mean_computations(run: Run) -> list[float]:
+    return [computation.mean for computation in rank_computations(run)]
+
+
 def mean_error(step_seconds: Floats) -> float:
     """Return the standard error of the mean of successive steps, which resemble their neighbours; 0 for one step.
 
@@ -138,7 +142,7 @@ def input_seconds(run: Run) -> float | None:
     if not computations:
         return None
     longest = max(computation.mean + computation.input_wait for computation in computations)
-    return longest - max(computation.mean for computation in computations)
+    return longest - max(_mean_computations(run))
 
 
 def input_rate(run: Run) -> float | None:
@@ -230,7 +234,7 @@ def rank_waiting_seconds(run: Run) -> float:
     """
     if not ranks_wait(run):
         return 0.0
-    seconds = [computation.mean for computation in rank_computations(run)]
+    seconds = _mean_computations(run)
     return max(seconds) - min(seconds) if seconds else 0.0
 
 
@@ -287,5 +291,5 @@ def fitted_cost(sizes: Floats, windows: Sequence[Window]) -> ExchangeCost:
 
 def load_balance(run: Run) -> float | None:
     """Return mean / maximum over ranks of the computation time (POP Centre of Excellence); 1 is even."""
-    seconds = [computation.mean for computation in rank_computations(run)]
+    seconds = _mean_computations(run)
     return float(np.mean(seconds) / max(seconds)) if seconds else None

@@ -73,7 +73,7 @@ def verdicts(log_ratios: Mapping[str, Estimate], widest: float = WIDEST_EQUALITY
     *Faster* or *slower* where the ratio differs from 1, so that of all these verdicts none is wrong with a probability
     of 95 %. Else *equal*, if the two are shown to differ by at most ``widest``, or *not distinguishable*.
     """
-    differing = distinguishable([estimate.p_value() for estimate in log_ratios.values()])
+    differing = distinguishable(list(map(Estimate.p_value, log_ratios.values())))
     words = {}
     for (identity, estimate), differs in zip(log_ratios.items(), differing, strict=True):
         bound = equal_within(estimate)

@@ -67,7 +67,7 @@ def round_effects(completed: pd.DataFrame) -> list[RoundEffect]:
         return []
     deviations = log_rates.sub(log_rates.mean(axis=1), axis=0)
     estimates = [Estimate.of(deviations[name].to_numpy()) for name in deviations]
-    different = distinguishable([estimate.p_value() for estimate in estimates])
+    different = distinguishable(list(map(Estimate.p_value, estimates)))
     begun = pd.to_datetime(in_rounds["started"], utc=True, format="ISO8601").groupby(in_rounds["round"]).min()
     effects = []
     for name, estimate, is_different in zip(deviations, estimates, different, strict=True):

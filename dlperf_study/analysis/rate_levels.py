@@ -123,7 +123,7 @@ def behaviour_of(seconds: Floats, levels: Sequence[Level], has_startup: bool) ->
     answer = steadiness_of_usual(seconds[last.first :]).answer
     if answer is not Answer.STEADY:
         return Behaviour.NO_STEADY_STATE if answer is Answer.NOT_STEADY else None
-    if any(last.is_slower(level) for level in earlier):
+    if any(map(last.is_slower, earlier)):
         return Behaviour.SLOW_DOWN
     if all(level.is_slower(last) for level in earlier):
         return Behaviour.WARM_UP if earlier or has_startup else Behaviour.FLAT

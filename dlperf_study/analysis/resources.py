@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal, TypeVar
+
+import numpy as np
 
 from dlperf_study.evidence.rank_log_writer import TRAINING
 from dlperf_study.evidence.run import Run
@@ -29,6 +32,7 @@ SET_CLOCKS = 0x2
 
 NumberOfGpu = Literal["utilisation", "sm_clock_mhz", "memory_clock_mhz"]
 Values = dict[str, float | int | str | None]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -124,10 +128,11 @@ def _counter_obstacle(run: Run, window: NodeWindow) -> str:
 def node_watts(window: NodeWindow) -> float:
     """Return the mean power of what a node trains on, by its counters, from the first to the last sample."""
     if window.telemetry.facts["gpus"]:
-        counters = [[sample["energy_joules"] for sample in samples] for _, samples in window.of_gpus()]
+        joules = sum(samples[-1]["energy_joules"] - samples[0]["energy_joules"] for _, samples in window.of_gpus())
     else:
-        counters = [[sum(sample["cpu_energy_joules"].values()) for sample in window.samples]]
-    return sum(joules[-1] - joules[0] for joules in counters) / window.seconds
+        first, last = window.samples[0]["cpu_energy_joules"], window.samples[-1]["cpu_energy_joules"]
+        joules = sum(last.values()) - sum(first.values())
+    return joules / window.seconds
 
 
 def _state_columns(windows: Iterable[NodeWindow]) -> Values:
@@ -135,9 +140,8 @@ def _state_columns(windows: Iterable[NodeWindow]) -> Values:
     windows = list(windows)
     host_bytes = [sample["memory_used_bytes"] for window in windows for sample in window.samples]
     gpus = [samples for window in windows for _, samples in window.of_gpus()]
-    limits = [clock_limits(samples) for samples in gpus]
-    largest_limits = max(filter(None, limits), key=_any_limit) if limits and None not in limits else None
-    foreign = [foreign_processes(window) for window in windows]
+    largest_limits = max(if_complete(map(clock_limits, gpus)), key=_any_limit, default=None)
+    foreign = if_complete(map(foreign_processes, windows))
     return {
         "peak_host_bytes": max(host_bytes, default=None),
         "peak_device_bytes": _largest(gpus, "memory_used_bytes"),
@@ -147,21 +151,34 @@ def _state_columns(windows: Iterable[NodeWindow]) -> Values:
         "memory_clock": _mean(gpus, "memory_clock_mhz"),
         "clock_limited_share": _any_limit(largest_limits) if largest_limits else None,
         "clock_limits": limits_text(largest_limits) or None if largest_limits else None,
-        "foreign_processes": sum(map(len, filter(None, foreign))) if gpus and None not in foreign else None,
+        "foreign_processes": sum(map(len, foreign)) if gpus and foreign else None,
     }
 
 
 def _largest(gpus: Iterable[list[GpuSample]], name: Literal["memory_used_bytes", "temperature_celsius"]) -> int | None:
     """Return the largest value of all GPUs; None where one of them does not report it."""
-    values = [sample.get(name) for samples in gpus for sample in samples]
-    return None if None in values else max(filter(None, values), default=None)
+    return max(_of_all_samples(gpus, name), default=None)
 
 
 def _mean(gpus: Iterable[list[GpuSample]], name: NumberOfGpu) -> float | None:
     """Return the mean over samples and GPUs; None where one of them does not report it."""
-    values = [sample.get(name) for samples in gpus for sample in samples]
-    reported = [value for value in values if value is not None]
-    return fmean(reported) if reported and len(reported) == len(values) else None
+    values = _of_all_samples(gpus, name)
+    return fmean(values) if values else None
+
+
+def _of_all_samples(gpus: Iterable[list[GpuSample]], name: str) -> list[Any]:
+    """Return what all samples of all GPUs report; nothing if one does not report it."""
+    return if_complete(sample.get(name) for sample in chain.from_iterable(gpus))
+
+
+def if_complete(values: Iterable[Item | None]) -> list[Item]:
+    """Return values, or none of them where one is missing."""
+    complete: list[Item] = []
+    for value in values:
+        if value is None:
+            return []
+        complete.append(value)
+    return complete
 
 
 #: Of the samples of a GPU, the share in which each limit kept its clock lower; under "" that of any.
@@ -170,13 +187,14 @@ Limits = Mapping[str, float]
 
 def clock_limits(samples: list[GpuSample]) -> Limits | None:
     """Return the shares of the samples in which each limit of power or temperature held; None if not reported."""
-    reasons = [sample.get("clock_limits") for sample in samples]
-    bits = [value for value in reasons if value is not None]
-    if len(bits) < len(reasons) or not bits:
+    reasons = np.array(if_complete(sample.get("clock_limits") for sample in samples), dtype=np.int64)
+    if not reasons.size:
         return None
-    shares = {name: sum(bool(value & bit) for value in bits) / len(bits) for bit, name in LIMITS.items()}
-    any_limit = sum(bool(value & sum(LIMITS)) for value in bits) / len(bits)
-    return {"": any_limit} | {name: share for name, share in shares.items() if share}
+    shares = {"": float(np.mean(reasons & sum(LIMITS) != 0))}
+    for bit, name in LIMITS.items():
+        if share := float(np.mean(reasons & bit != 0)):
+            shares[name] = share
+    return shares
 
 
 def _any_limit(limits: Limits) -> float:

@@ -83,9 +83,9 @@ def step_percentiles(run: Run) -> dict[str, float | None]:
     server no rank waits for another, and the steps of all ranks count. Linear between the two nearest steps. None where
     a window has fewer steps than it takes for one of them to be beyond: 20 for the 95th, 100 for the 99th.
     """
-    windows = [window.step_seconds for window in run.windows(TRAINING)]
+    step_seconds = run.step_seconds(TRAINING)
     is_asynchronous = run.ranks[0].facts["exchange"] == PUSH_PULL
-    steps = np.concatenate(windows) if is_asynchronous else np.max(windows, axis=0)
+    steps = np.concatenate(step_seconds) if is_asynchronous else np.max(step_seconds, axis=0)
     columns: dict[str, float | None] = {}
     for percentile, seconds in zip(PERCENTILES, np.percentile(steps, PERCENTILES), strict=True):
         is_known = steps.size * (100 - percentile) >= 100

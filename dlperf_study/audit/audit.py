@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from dlperf_study.audit import checks
-from dlperf_study.audit.audit_check import AuditDiagnostic, AuditResult, most_severe_first
+from dlperf_study.audit.audit_check import AuditDiagnostic, AuditResult, diagnostics_of, most_severe_first
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
 from dlperf_study.terminal import text_table
@@ -25,11 +26,11 @@ def audit(results: Results) -> list[AuditResult]:
     for name in checks.names():
         check = checks.load(name)
         examined = list(check.examine(results))
-        diagnostics = [diagnostic for diagnostic in examined if diagnostic is not None]
+        diagnostics = filter(None, examined)
         merged = []
         # Several tables may have the same numbers: diagnostics with the same computation become one, with all cells.
         for group in grouped(diagnostics, lambda diagnostic: diagnostic.computation).values():
-            cells = dict.fromkeys(cell for diagnostic in group for cell in diagnostic.cells)
+            cells = dict.fromkeys(chain.from_iterable(diagnostic.cells for diagnostic in group))
             merged.append(replace(group[0], check=name, cells=tuple(cells)))
         check_results.append(AuditResult(name, check, len(examined), tuple(merged)))
     return check_results
@@ -48,7 +49,7 @@ def uncompared_tables(results: Results) -> list[str]:
 
 def describe(check_results: Sequence[AuditResult], with_all: bool = False) -> str:
     """Return the diagnostics, errors first: all, or some of those that are alike; then what each check examined."""
-    diagnostics = [diagnostic for result in check_results for diagnostic in result.diagnostics]
+    diagnostics = diagnostics_of(check_results)
     paragraphs = []
     for diagnostic in most_severe_first(diagnostics) if with_all else _some_of_each(diagnostics):
         paragraph = f"{diagnostic.severity} ({diagnostic.check}): {diagnostic.computation}\n"
@@ -77,11 +78,16 @@ def _what_was_examined(check_results: Sequence[AuditResult]) -> str:
 
 def content(check_results: Sequence[AuditResult]) -> dict[str, Any]:
     """Return what each check examined and every diagnostic, for JSON."""
-    diagnostics = [diagnostic for result in check_results for diagnostic in result.diagnostics]
     listed = []
-    for diagnostic in most_severe_first(diagnostics):
-        described = {name: getattr(diagnostic, name) for name in ("severity", "check", "computation", "explanations")}
-        listed.append({**described, "cells": [cell.key for cell in diagnostic.cells]})
+    for diagnostic in most_severe_first(diagnostics_of(check_results)):
+        described = {
+            "severity": diagnostic.severity,
+            "check": diagnostic.check,
+            "computation": diagnostic.computation,
+            "explanations": diagnostic.explanations,
+            "cells": diagnostic.keys,
+        }
+        listed.append(described)
     examined = [{"check": result.name, "examined": result.examined} for result in check_results]
     return {"checks": examined, "diagnostics": listed}
 
@@ -103,7 +109,7 @@ def _left_out(diagnostics: Iterable[AuditDiagnostic]) -> Iterator[str]:
 
 def cited_cells(diagnostic: AuditDiagnostic) -> str:
     """Return the keys of the first cells of a diagnostic."""
-    return first_of([cell.key for cell in diagnostic.cells], MOST_CELLS, "; ")
+    return first_of(diagnostic.keys, MOST_CELLS, "; ")
 
 
 def severity_counts(result: AuditResult) -> str:

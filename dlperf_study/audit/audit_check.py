@@ -30,6 +30,11 @@ class AuditDiagnostic:
     check: str = ""
 
     @property
+    def keys(self) -> list[str]:
+        """The keys of the numbers."""
+        return [cell.key for cell in self.cells]
+
+    @property
     def diagnosed(self) -> tuple[str, ...]:
         """The keys of the numbers that may be wrong, and of their summaries; not the baselines of their ratios.
 
@@ -71,6 +76,11 @@ class AuditResult:
     def count(self, severity: Severity) -> int:
         """Return the number of diagnostics of a severity."""
         return sum(diagnostic.severity is severity for diagnostic in self.diagnostics)
+
+
+def diagnostics_of(check_results: Iterable[AuditResult]) -> list[AuditDiagnostic]:
+    """Return the diagnostics of all checks."""
+    return [diagnostic for result in check_results for diagnostic in result.diagnostics]
 
 
 def most_severe_first(diagnostics: Iterable[AuditDiagnostic]) -> list[AuditDiagnostic]:

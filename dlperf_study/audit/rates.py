@@ -8,7 +8,7 @@ import numpy as np
 
 from dlperf_study.analysis.scaling import CurvePoint, CurveStep
 from dlperf_study.analysis.statistics import MINIMUM_RUNS, Estimate, Sample, log_ratio
-from dlperf_study.audit.result_cell import ResultCell
+from dlperf_study.audit.result_cell import ResultCell, values_of
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ def _sample(runs: Sequence[ResultCell]) -> Sample | None:
 
     Only the runs of a measured study have an order; those that were measured in blocks or by hand are in no round.
     """
-    if len(runs) < MINIMUM_RUNS or min(run.value for run in runs) <= 0:
+    rates = np.array(values_of(runs))
+    if rates.size < MINIMUM_RUNS or rates.min() <= 0:
         return None
-    rates = np.array([run.value for run in runs])
     # A source may drop the last zeros: 80 next to 79.9 is 80.0.
     resolution = min(run.printed.resolution for run in runs)
     if all(run.get("order") is None for run in runs):

@@ -1,7 +1,7 @@
 """One number of a table of results: the digits that were printed, and everything the table says about it."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -170,3 +170,8 @@ class ResultCell:
     def is_run(self) -> bool:
         """Whether the number is of one repetition, and no summary."""
         return self.estimator == "run"
+
+
+def values_of(cells: Iterable[ResultCell]) -> list[float]:
+    """Return the values of some cells."""
+    return [cell.value for cell in cells]

@@ -5,6 +5,7 @@ one row per configuration and a column per metric, like the table of configurati
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -145,10 +146,14 @@ def results_of_frame(frame: pd.DataFrame) -> Results:
     for position, row in enumerate(rows, 1):
         if isinstance(row.get(VALUE), float | int):
             cells.append(_cell(position, row, conditions))
-    results = Results(tuple(cells))
-    if len(results.by_key) < len(results.cells):
-        raise TableError("column cell has a key twice, and no diagnostic could say which cell it is about")
-    return results
+    if repeated := first_repeated([cell.key for cell in cells]):
+        raise TableError(f"column cell has {repeated!r} twice, and no diagnostic could say which of them it is about")
+    return Results(tuple(cells))
+
+
+def first_repeated(names: Iterable[str]) -> str:
+    """Return the first of some names that appears more than once; empty if none does."""
+    return next((name for name, count in Counter(names).items() if count > 1), "")
 
 
 def _without_missing(row: Mapping[Any, Any]) -> dict[str, Any]:

@@ -142,8 +142,7 @@ class Results:
         """
         units = []
         for unit in self._units_of_table.get((ratio.metric, ratio.table), []):
-            names = [name for name in (*CONFIGURATION, *ratio.extra_conditions) if name not in SIZES]
-            if sum(unit.get(name) != ratio.get(name) for name in names) == 1:
+            if sum(unit.get(name) != ratio.get(name) for name in _conditions_of(ratio)) == 1:
                 units.append(unit)
         fewest = min((unit.world_size or math.inf for unit in units), default=math.inf)
         at_fewest = [unit for unit in units if unit.world_size in (fewest, None)]
@@ -151,20 +150,19 @@ class Results:
 
     @cached_property
     def _units_of_table(self) -> dict[tuple[Any, ...], list[ResultCell]]:
-        return grouped((cell for cell in self._summaries if cell.value == 1), lambda cell: (cell.metric, cell.table))
+        return grouped(_units(self._summaries), lambda cell: (cell.metric, cell.table))
 
     def separating_conditions(self, ratio: ResultCell) -> list[str]:
         """Return the conditions in which a ratio differs from every ratio of 1 in its table.
 
         Empty if its curve has a ratio of 1, or the table has none.
         """
-        unit_ratios = [cell for cell in self._by_table[ratio.metric, ratio.table] if cell.value == 1]
+        unit_ratios = self._units_of_table.get((ratio.metric, ratio.table), [])
         if not unit_ratios or any(cell.series == ratio.series for cell in unit_ratios if cell is not ratio):
             return []
         separating = []
-        for name in (*CONFIGURATION, *ratio.extra_conditions):
-            levels = {cell.get(name) for cell in unit_ratios}
-            if name not in SIZES and ratio.get(name) not in levels:
+        for name in _conditions_of(ratio):
+            if all(unit.get(name) != ratio.get(name) for unit in unit_ratios):
                 separating.append(name)
         return separating
 
@@ -173,9 +171,9 @@ class Results:
         """The ratios of 1 on each curve, by metric and series; of several, those at the fewest devices of the curve."""
         unit_ratios = {}
         for (metric, series), curve in self._by_series.items():
-            units = [cell for cell in curve if cell.value == 1]
+            units = _units(curve)
             fewest = min(cell.world_size or math.inf for cell in curve)
-            at_fewest = [cell for cell in units if cell.world_size == fewest]
+            at_fewest = [unit for unit in units if unit.world_size == fewest]
             unit_ratios[metric, series] = at_fewest if at_fewest and metric in (SPEEDUP, EFFICIENCY) else units
         return unit_ratios
 
@@ -189,7 +187,10 @@ class Results:
 
     @cached_property
     def _finest_steps(self) -> dict[tuple[Any, ...], Fraction]:
-        return {key: min(cell.printed.step for cell in cells) for key, cells in self._by_table.items()}
+        finest = {}
+        for key, cells in self._by_table.items():
+            finest[key] = min(cell.printed.step for cell in cells)
+        return finest
 
     def finest_step(self, ratio: ResultCell) -> Fraction:
         """Return one unit of the last digit of the ratios of a table with most digits."""
@@ -265,6 +266,15 @@ class Results:
         """Yield the cells of each table that print the same numbers in some columns, if the table prints them all."""
         cells = (cell for cell in self.cells if None not in map(cell.get, names) and not {*names} & {*cell.inferred})
         yield from grouped(cells, lambda cell: (cell.table, *map(cell.get, names))).values()
+
+
+def _units(cells: Iterable[ResultCell]) -> list[ResultCell]:
+    return [cell for cell in cells if cell.value == 1]
+
+
+def _conditions_of(ratio: ResultCell) -> list[str]:
+    """Return the conditions that tell curves apart: all but the sizes."""
+    return [name for name in (*CONFIGURATION, *ratio.extra_conditions) if name not in SIZES]
 
 
 def _curve_of(cell: ResultCell) -> tuple[str, str, str]:

@@ -18,7 +18,7 @@ from dlperf_study.audit.reading.rows import LINE, NUMBER_CONDITIONS
 from dlperf_study.audit.reading.table_errors import TableErrors, error_prefix
 from dlperf_study.audit.reading.wide_reader import WideReader
 from dlperf_study.audit.result_cell import RELATIVE, SPEEDUP
-from dlperf_study.audit.result_frames import METRIC, METRIC_COLUMNS, VALUE, results_of_frame
+from dlperf_study.audit.result_frames import METRIC, METRIC_COLUMNS, VALUE, first_repeated, results_of_frame
 from dlperf_study.audit.results import Results
 from dlperf_study.columns import COLUMNS, Dtype
 from dlperf_study.errors import PublishedError, TableError
@@ -70,9 +70,9 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
     with error_prefix(f"{display_path(path)}: "):
         grids = read_grids(path, table_format, errors)
         for grid in grids:
-            names = [name for name in grid.header if name]
-            if len(set(names)) < len(names):
-                raise TableError(f"a column appears twice; the columns are {', '.join(names)}")
+            names = list(filter(None, grid.header))
+            if repeated := first_repeated(names):
+                raise TableError(f"column {repeated} appears twice; the columns are {', '.join(names)}")
         if not any(grid.rows for grid in grids):
             errors.raise_all()
             raise TableError("there is no row below the header")
@@ -85,9 +85,9 @@ def read_tables(path: Path, table_format: TableFormat | None = None) -> TablesOf
         return TablesOfFile(results, tuple(reader.columns), tuple(reader.tables_without_results))
 
 
-def _long_rows(grid: Grid) -> list[dict[str, Any]]:
+def _long_rows(grid: Grid) -> list[Mapping[Any, Any]]:
     """Return the rows of a table that has one number in each."""
-    rows = []
+    rows: list[Mapping[Any, Any]] = []
     for row in grid.rows:
         named = {name: field or None for name, field in zip(grid.header, row.fields, strict=True)}
         rows.append({**named, LINE: row.line})

@@ -37,7 +37,7 @@ def _number_or_auto(value: Any) -> int | None:
         return None
     if type(value) is int and 1 <= value <= MAX_DEVICES_PER_NODE:
         return value
-    raise ValueError(f"it must be a whole number from 1 to {MAX_DEVICES_PER_NODE}, or auto")
+    raise ValueError(f"it must be an integer from 1 to {MAX_DEVICES_PER_NODE}, or auto")
 
 
 String = Annotated[str, Field(min_length=1)]

@@ -1,10 +1,32 @@
 """Columns on what the logs of other programs print."""
 
-from dlperf_study.columns.column import FLOAT, MAYBE_INT, RC, STRING, Column, R, with_interval
+from dlperf_study.columns.column import FLOAT, MAYBE_INT, RC, STRING, C, Column, R, with_interval
 
 #: Columns of ingested logs alone.
 INGESTED = (
     Column("log_format", "Format", "", STRING, "of ingested logs: the format they are in", R),
+    *with_interval(
+        Column(
+            "token_throughput",
+            "Token throughput",
+            "tokens/s",
+            FLOAT,
+            "of ingested logs: tokens / seconds of the steady part of what the program printed, whole job; speedups of "
+            "a study in which nothing else is known are of this",
+            RC,
+        )
+    ),
+    *with_interval(
+        Column(
+            "baseline_token_throughput",
+            "Baseline token throughput",
+            "tokens/s",
+            FLOAT,
+            "token_throughput of the declared baseline, where no configuration has samples/s",
+            C,
+        ),
+        "of the baseline",
+    ),
     Column("printed_rate", "Printed as", "", STRING, "of ingested logs: unit and scope of the number that is read", R),
     Column("merge_rule", "Merged by", "", STRING, "of ingested logs: how what ranks printed became the job's rate", R),
     Column("printed_lines", "Printed", "lines", MAYBE_INT, "of ingested logs: number of rates of the whole job", R),

@@ -90,17 +90,6 @@ RATES = (
     ),
     *with_interval(
         Column(
-            "token_throughput",
-            "Tokens per second",
-            "tokens/s",
-            FLOAT,
-            "of ingested logs: tokens / seconds of the steady part of what the program printed, whole job; speedups of "
-            "a study in which nothing else is known are of this",
-            RC,
-        )
-    ),
-    *with_interval(
-        Column(
             "sum_of_rank_rates",
             "Sum of trainers",
             "samples/s",

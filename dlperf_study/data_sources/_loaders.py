@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dlperf_study.data_sources._base import Batch, Consumer
+from dlperf_study.data_sources._base import Batch, Consumer, DataSource
 from dlperf_study.data_sources._samples import batch_positions
 from dlperf_study.data_sources._tensorflow_loaders import load_images, load_samples
 from dlperf_study.errors import ImageSetError, RunError
@@ -17,6 +17,12 @@ from dlperf_study.study.configuration import Configuration
 
 #: Samples, positions, worker processes, batches ahead.
 Loader = Callable[[Any, Iterator[range], int, int], Iterator[Batch]]
+
+
+def workers_and_prefetch(source: DataSource, configuration: Configuration) -> tuple[int, int]:
+    """Return the number of worker processes of a rank, and how many batches they prepare."""
+    workers = int(source.setting(configuration, "data_workers"))
+    return workers, int(source.setting(configuration, "prefetch_batches"))
 
 
 class BatchPositions:

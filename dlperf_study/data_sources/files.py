@@ -8,7 +8,7 @@ itself, as arrays of numpy.
 from collections.abc import Iterator
 
 from dlperf_study.data_sources._base import Consumer, DataSource
-from dlperf_study.data_sources._loaders import IMAGE_LOADERS, LoadedBatches, batches_per_worker
+from dlperf_study.data_sources._loaders import IMAGE_LOADERS, LoadedBatches, batches_per_worker, workers_and_prefetch
 from dlperf_study.data_sources._samples import samples_of
 from dlperf_study.study.configuration import PARAMETERS, Configuration
 
@@ -17,14 +17,8 @@ WORKERS, PREFETCH_BATCHES = 2, 4
 
 def open_files(configuration: Configuration, consumer: Consumer) -> LoadedBatches:
     """Start the workers of a rank, which read its images."""
-    samples, workers = samples_of(configuration), workers_and_prefetch(configuration)
+    samples, workers = samples_of(configuration), workers_and_prefetch(DATA_SOURCE, configuration)
     return LoadedBatches(samples, configuration, consumer, IMAGE_LOADERS, *workers)
-
-
-def workers_and_prefetch(configuration: Configuration) -> tuple[int, int]:
-    """Return the number of worker processes of a rank, and how many batches they prepare."""
-    workers = int(DATA_SOURCE.setting(configuration, "data_workers"))
-    return workers, int(DATA_SOURCE.setting(configuration, "prefetch_batches"))
 
 
 def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
@@ -35,7 +29,7 @@ def obstacles(configuration: Configuration, library: str) -> Iterator[str]:
 
 def batches_ahead(configuration: Configuration) -> int:
     """Return how many batches the workers prepare, one more in the making of each included."""
-    workers, prefetch = workers_and_prefetch(configuration)
+    workers, prefetch = workers_and_prefetch(DATA_SOURCE, configuration)
     return workers * (batches_per_worker(prefetch, workers) + 1) if workers else 1
 
 

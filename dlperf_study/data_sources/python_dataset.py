@@ -8,7 +8,7 @@ samples are made up, or images of an image set.
 
 from dlperf_study.data_sources._base import Consumer, DataSource
 from dlperf_study.data_sources._host_batches import host_samples
-from dlperf_study.data_sources._loaders import LOADERS, LoadedBatches, batches_per_worker
+from dlperf_study.data_sources._loaders import LOADERS, LoadedBatches, batches_per_worker, workers_and_prefetch
 from dlperf_study.study.configuration import Configuration
 
 WORKERS, PREFETCH_BATCHES = 1, 2
@@ -16,19 +16,13 @@ WORKERS, PREFETCH_BATCHES = 1, 2
 
 def open_dataset(configuration: Configuration, consumer: Consumer) -> LoadedBatches:
     """Start the workers of a rank."""
-    samples, workers = host_samples(configuration), workers_and_prefetch(configuration)
+    samples, workers = host_samples(configuration), workers_and_prefetch(DATA_SOURCE, configuration)
     return LoadedBatches(samples, configuration, consumer, LOADERS, *workers)
-
-
-def workers_and_prefetch(configuration: Configuration) -> tuple[int, int]:
-    """Return the number of worker processes of a rank, and how many batches they prepare."""
-    workers = int(DATA_SOURCE.setting(configuration, "data_workers"))
-    return workers, int(DATA_SOURCE.setting(configuration, "prefetch_batches"))
 
 
 def batches_ahead(configuration: Configuration) -> int:
     """Return how many batches the workers prepare."""
-    workers, prefetch = workers_and_prefetch(configuration)
+    workers, prefetch = workers_and_prefetch(DATA_SOURCE, configuration)
     return batches_per_worker(prefetch, workers) * workers if workers else 0
 
 

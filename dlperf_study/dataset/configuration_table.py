@@ -65,28 +65,27 @@ def configurations_table(
     which a rank computed much slower than the others.
     """
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
-    measurements, throughputs = _measurements(completed), throughputs_of(runs, plan)
+    measurements, throughputs, rate = _measurements(completed), throughputs_of(runs, plan), rate_column(completed)
     kinds_of_device = _kinds_of_device(runs)
     speedups, missing_baselines = _ratios(plan.entries, "baseline", throughputs)
     relative_throughputs, missing_references = _ratios(plan.entries, "reference", throughputs)
     baseline_verdicts = _verdicts(plan, "baseline", speedups)
     reference_verdicts = _verdicts(plan, "reference", relative_throughputs)
     parts = _StepParts(plan, completed, uneven)
-    devices = {entry.configuration.identity: entry.configuration.world_size for entry in plan.entries}
-    rows = []
-    for entry in plan.entries:
-        identity = entry.configuration.identity
+    entries, rows = plan.by_identity, []
+    for identity, entry in entries.items():
         row = _planned_columns(entry) | measurements.get(identity, {"runs_completed": 0})
         row["device"] = kinds_of_device.get(identity, plan.device or None)
         if identity in speedups:
-            speedup, baseline_devices = speedups[identity], devices[entry.baseline_identity]
-            row |= _denominator_columns("baseline_throughput", measurements[entry.baseline_identity])
-            row |= scaling_columns(speedup.factor, speedup.factor_interval(), devices[identity], baseline_devices)
+            speedup, baseline = speedups[identity], entries[entry.baseline_identity].configuration
+            devices = entry.configuration.world_size
+            row |= _denominator_columns("baseline", rate, measurements[entry.baseline_identity])
+            row |= scaling_columns(speedup.factor, speedup.factor_interval(), devices, baseline.world_size)
             row |= _verdict_columns("baseline", baseline_verdicts.get(identity))
             row |= _ratio_columns(parts.factors(entry))
         if identity in relative_throughputs:
             verdict = reference_verdicts.get(identity)
-            row |= _denominator_columns("reference_throughput", measurements[str(entry.reference_identity)])
+            row |= _denominator_columns("reference", "throughput", measurements[str(entry.reference_identity)])
             row |= _ratio_columns({"relative_throughput": relative_throughputs[identity]})
             row |= _verdict_columns("reference", verdict)
             row |= parts.columns(entry, verdict.word if verdict else None)
@@ -100,11 +99,16 @@ def _kinds_of_device(runs: pd.DataFrame) -> dict[Any, str | None]:
     return {identity: levels[0] if len(levels) == 1 else None for identity, levels in kinds.items()}
 
 
+def rate_column(rows: pd.DataFrame) -> str:
+    """Return the column that ratios of runs or configurations are of: tokens/s if these are all that is known."""
+    is_in_tokens = rows["throughput"].isna().all() and rows["token_throughput"].notna().any()
+    return "token_throughput" if is_in_tokens else "throughput"
+
+
 def throughputs_of(runs: pd.DataFrame, plan: Plan) -> Throughputs:
     """Return the throughputs of the completed runs, in samples/s, or in tokens/s if no run has others, by identity."""
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
-    column = "throughput" if completed["throughput"].notna().any() else "token_throughput"
-    return samples_of(completed[column], completed["identity"], rounds_of(completed, plan))
+    return samples_of(completed[rate_column(completed)], completed["identity"], rounds_of(completed, plan))
 
 
 def _measurements(completed: pd.DataFrame) -> dict[Any, dict[Any, Any]]:
@@ -202,10 +206,10 @@ def _planned_columns(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _denominator_columns(name: str, measurements: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the throughput of a baseline or reference with its interval."""
-    suffixes = ("", "_low", "_high")
-    return {f"{name}{suffix}": measurements.get(f"throughput{suffix}") for suffix in suffixes}
+def _denominator_columns(role: Denominator, rate: str, measurements: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the rate of a baseline or reference with its interval."""
+    names = (f"{rate}{suffix}" for suffix in ("", "_low", "_high"))
+    return {f"{role}_{name}": measurements.get(name) for name in names}
 
 
 def _verdict_columns(role: Denominator, verdict: Verdict | None) -> dict[str, Any]:
@@ -229,9 +233,7 @@ class _StepParts:
         rounds = rounds_of(completed, plan)
         self._seconds, self._factors = step_samples(completed, rounds), factor_samples(completed, rounds)
         self._runs = completed["identity"].value_counts().to_dict()
-        self._global_batches = {
-            entry.configuration.identity: entry.configuration.global_batch for entry in plan.entries
-        }
+        self._entries = plan.by_identity
         self._uneven = uneven
 
     def factors(self, entry: Entry) -> dict[str, Estimate]:
@@ -243,8 +245,9 @@ class _StepParts:
     def columns(self, entry: Entry, decided: str | None) -> dict[str, Any]:
         """Return the differences with their intervals, and which of them explains the verdict."""
         identity, reference_identity = entry.configuration.identity, str(entry.reference_identity)
+        reference = self._entries[reference_identity].configuration
         # Where the global batches differ a step is not the same work.
-        is_same_work = self._global_batches[identity] == self._global_batches[reference_identity]
+        is_same_work = entry.configuration.global_batch == reference.global_batch
         parts = differences(self._seconds, identity, reference_identity) if is_same_work else {}
         if entry.is_reference:
             parts = dict.fromkeys(parts, of_itself(self._runs[identity]))

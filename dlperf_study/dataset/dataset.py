@@ -15,7 +15,7 @@ from dlperf_study.analysis.steady_state import steadiness_tolerance
 from dlperf_study.arrays import Integers
 from dlperf_study.columns import TableName
 from dlperf_study.dataset import tables
-from dlperf_study.dataset.configuration_table import configurations_table, throughputs_of
+from dlperf_study.dataset.configuration_table import configurations_table, rate_column, throughputs_of
 from dlperf_study.dataset.precision import precision_diagnostics
 from dlperf_study.dataset.rounds import with_shared_rounds
 from dlperf_study.dataset.run_diagnostics import UNEVEN, run_diagnostics
@@ -56,6 +56,11 @@ class Dataset:
     def steps(self) -> pd.DataFrame:
         """The table of steps, read where it is asked for: a study may have millions of them."""
         return tables.read(TableName.STEPS, self.folder)
+
+    @cached_property
+    def rate(self) -> str:
+        """The column that its ratios are of: ``throughput``, or ``token_throughput`` if nothing else is known."""
+        return rate_column(self.configurations)
 
     @cached_property
     def configuration_rows(self) -> Mapping[str, Any]:
@@ -110,7 +115,7 @@ def collect(paths: StudyPaths) -> Dataset:
     # The steps replace the old ones when all else is computed: an interrupted command leaves no tables of two moments.
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
         evidence = _Evidence(steadiness_tolerance(plan.precision), steps)
-        for identity in _identities(plan):
+        for identity in plan.by_identity:
             evidence.read_all(identity, paths.configuration(identity))
         dataset = _dataset(plan, paths, evidence)
     for table in TABLES_IN_MEMORY:
@@ -163,7 +168,7 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
     reports = read_nccl_reports(plan, paths)
     uncounted = (traces.columns, batches.columns, reports.columns)
     separate: dict[str, dict[str, Any]] = {}
-    for name in _identities(plan):
+    for name in plan.by_identity:
         separate[name] = {}
         for columns in uncounted:
             separate[name].update(columns.get(name, {}))
@@ -220,13 +225,9 @@ def runs_and_steps(paths: ConfigurationPaths) -> tuple[pd.DataFrame, pd.DataFram
     return tables.frame_of_rows(TableName.RUNS, rows), tables.joined(TableName.STEPS, steps).to_pandas()
 
 
-def _identities(plan: Plan) -> list[str]:
-    return [entry.configuration.identity for entry in plan.entries]
-
-
 def _unplanned_configurations(paths: StudyPaths, plan: Plan, trials: Collection[str]) -> Iterator[Diagnostic]:
     """Yield a diagnostic for every measured configuration that is not in the plan any more, and no trial of it."""
-    planned = {*_identities(plan), *trials}
+    planned = {*plan.by_identity, *trials}
     for folder in sorted(paths.configurations.glob("*")):
         if folder.name not in planned:
             yield Diagnostic("plan", "measured, but not in the plan: not counted", identity=folder.name)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dlperf_study.analysis.communication import communication_of
-from dlperf_study.analysis.resources import resources_of
+from dlperf_study.analysis.resources import if_complete, resources_of
 from dlperf_study.analysis.steady_state import TOLERANCE, Steadiness, settled_at, steadiness
 from dlperf_study.analysis.throughput import slowest_training, throughput, throughput_of
 from dlperf_study.analysis.utilisation import utilisation_of
@@ -137,7 +137,7 @@ def _steadiness_columns(run: Run, tolerance: float) -> dict[str, str | int | Non
 
 
 def _compile_seconds(run: Run) -> float | None:
-    """Return how long the first steps of a compiled network took; None without a compiler, or if a rank lacks it."""
+    """Return how long the first steps of a compiled network took; None without a compiler, or if a rank has none."""
     seconds: list[float] = [log.facts["first_steps_seconds"] for log in run.ranks if "first_steps_seconds" in log.facts]
     is_complete = run.configuration.compiler != NO_COMPILER and len(seconds) == len(run.ranks)
     return max(seconds) if is_complete else None
@@ -154,12 +154,11 @@ def _window_columns(run: Run) -> dict[str, Any]:
 
 def _peak_memory(run: Run) -> dict[str, int | None]:
     """Return the peaks of the rank that has most; None where a rank has not recorded it, for that may be the most."""
-    columns: dict[str, int | None] = dict.fromkeys(column.name for column in PEAKS)
+    columns: dict[str, int | None] = {}
     for column in PEAKS:
         kind = column.name.removeprefix("peak_")
-        peaks = [cast(dict[str, int], log.end.get("peak_memory", {})).get(kind) for log in run.ranks]
-        if None not in peaks:
-            columns[column.name] = max(filter(None, peaks))
+        peaks = (cast(dict[str, int], log.end.get("peak_memory", {})).get(kind) for log in run.ranks)
+        columns[column.name] = max(if_complete(peaks), default=None)
     return columns
 
 
@@ -189,7 +188,7 @@ def step_rows(run: Run) -> pa.Table:
         "repetition": np.full(sum(counts), run.repetition),
         "rank": np.repeat(ranks, counts),
         "window": (np.repeat([names.index(window.name) for window in windows], counts), names),
-        "step": np.concatenate([np.arange(count) for count in counts]),
+        "step": np.concatenate(list(map(np.arange, counts))),
         "seconds": np.concatenate([window.step_seconds for window in windows]),
         "loss": np.concatenate(losses),
     }

@@ -99,9 +99,8 @@ def far_runs(completed: pd.DataFrame) -> Iterator[Diagnostic]:
 
 def _far_rates(completed: pd.DataFrame, column: str) -> Iterator[Diagnostic]:
     unit = COLUMNS[column].unit
-    repetitions = {identity: runs.tolist() for identity, runs in completed.groupby("identity")["repetition"]}
-    for identity, throughputs in completed.groupby("identity")[column]:
-        rates = throughputs.to_numpy(np.float64)
+    for identity, runs in completed.groupby("identity"):
+        rates, repetitions = runs[column].to_numpy(np.float64), runs["repetition"].tolist()
         far = list(far_from_other_runs(rates))
         if far and rates.size == 2:
             message = f"its two runs reach {' and '.join(map(rate_text, rates))} {unit}"
@@ -110,7 +109,7 @@ def _far_rates(completed: pd.DataFrame, column: str) -> Iterator[Diagnostic]:
             continue
         for position, median in far:
             message = f"{rate_text(rates[position])} {unit}, but the median of the other runs is {rate_text(median)}"
-            yield Diagnostic(column, message, identity=str(identity), repetition=repetitions[identity][position])
+            yield Diagnostic(column, message, identity=str(identity), repetition=repetitions[position])
 
 
 def far_from_other_runs(rates: Floats) -> Iterator[tuple[int, float]]:

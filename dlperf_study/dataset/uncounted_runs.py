@@ -89,7 +89,7 @@ def _read_trace(identity: str, paths: RunPaths, counted_runs: pd.DataFrame, trac
 
 def longest_steps(run: Run) -> Floats:
     """Return, of each training step, the seconds from the first rank that begins it to the last that ends it."""
-    steps = np.stack([window.step_seconds for window in run.windows(TRAINING)])
+    steps = np.stack(run.step_seconds(TRAINING))
     ends = steps.cumsum(axis=1)
     longest: Floats = ends.max(axis=0) - (ends - steps).min(axis=0)
     return longest

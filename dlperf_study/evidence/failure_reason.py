@@ -8,6 +8,7 @@ from pathlib import Path
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.job import JobResult, Outcome
 from dlperf_study.supervision.processes import PASSED_ON_SIGNALS
+from dlperf_study.writing import existing_folder
 
 #: Logs and evidence of one run are far smaller; less than this is a disk about to be full.
 FREE_BYTES = 20_000_000
@@ -77,8 +78,7 @@ def last_log_lines(paths: RunPaths) -> dict[str, list[str]]:
 
 def disk_shortage(folder: Path) -> str:
     """Return that the disk of ``folder``, which may not exist yet, has too little free space, or nothing."""
-    existing = next(path for path in (folder, *folder.resolve().parents) if path.exists())
-    free = shutil.disk_usage(existing).free
+    free = shutil.disk_usage(existing_folder(folder)).free
     if free >= FREE_BYTES:
         return ""
     return f"{folder}: only {free / 1e6:.0f} MB free on this disk; a run needs {FREE_BYTES / 1e6:.0f}"

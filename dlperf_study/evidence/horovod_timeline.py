@@ -91,8 +91,8 @@ def _mean_times(tensors: list[Tensor], run: TracedRun) -> Timeline:
         step = run.steps_before + index
         negotiations = [tensor.spans[NEGOTIATION][step] for tensor in tensors]
         all_reduces = [tensor.spans[ALL_REDUCE][step] for tensor in tensors]
-        spans = [*negotiations, *all_reduces]
-        seconds = (max(stop for _, stop in spans) - min(start for start, _ in spans)) * MICROSECOND
+        starts, stops = zip(*negotiations, *all_reduces, strict=True)
+        seconds = (max(stops) - min(starts)) * MICROSECOND
         if seconds > step_seconds * (1 + STEP_TOLERANCE):
             lengths = f"the exchange of step {step} lasts {seconds:.4g} s, but the step {step_seconds:.4g} s"
             raise EvidenceError(f"is not of this run: {lengths}")

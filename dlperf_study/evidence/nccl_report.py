@@ -21,7 +21,7 @@ VARIABLES = {
 FILES = "nccl-*.log"
 #: The paths between GPUs of a machine, the fastest first.
 PATHS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "P2C", "PHB", "SYS")
-SOCKET, RDMA = "Socket", "IB"
+SOCKET = "Socket"
 _MESSAGE = re.compile(r"NCCL INFO (.*?)\s*$", re.MULTILINE)
 _VERSION = re.compile(r"NCCL version (\S+)")
 _NETWORK = re.compile(r"Using network (\S+)")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dlperf_study.arrays import Floats
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import EvidenceError, StudyFileError
 from dlperf_study.evidence.rank_agreement import complete_logs, contradiction
@@ -47,6 +48,10 @@ class Run:
     def windows(self, name: str) -> list[Window]:
         """Return the window of that name of every rank that has it, in order of rank."""
         return [log.windows[name] for log in self.ranks if name in log.windows]
+
+    def step_seconds(self, name: str) -> list[Floats]:
+        """Return the seconds of the steps of these windows."""
+        return [window.step_seconds for window in self.windows(name)]
 
     def slowest(self, name: str) -> Window | None:
         """Return the longest window of that name among the ranks, or None where there is none."""

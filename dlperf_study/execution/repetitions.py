@@ -108,8 +108,7 @@ def out_of_memory_reason(states: Sequence[RunState]) -> str:
 
 def run_names(runs: Sequence[RequestedRun]) -> str:
     """Return runs of one configuration as messages name them: ``run 2``, ``3 runs and the traced one``."""
-    repetitions = [run.repetition for run in runs if run.is_measured]
-    unmeasured = [run.purpose for run in runs if not run.is_measured]
+    repetitions, unmeasured = _repetitions_and_purposes(runs)
     if not repetitions:
         return " and ".join(f"the {purpose} run" for purpose in unmeasured)
     names = f"run {repetitions[0]}" if len(repetitions) == 1 else counted(len(repetitions), "run")
@@ -118,9 +117,20 @@ def run_names(runs: Sequence[RequestedRun]) -> str:
 
 def driver_request(runs: Sequence[RequestedRun], device: str) -> str:
     """Return the request of a driver that these runs of one turn, and no others, are performed now on this device."""
-    measured = [run.repetition for run in runs if run.is_measured]
-    unmeasured, turn = [run.purpose for run in runs if not run.is_measured], asdict(runs[0].turn)
-    return json.dumps({"repetitions": measured, "unmeasured": unmeasured, "turn": turn, "device": device})
+    repetitions, unmeasured = _repetitions_and_purposes(runs)
+    turn = asdict(runs[0].turn)
+    return json.dumps({"repetitions": repetitions, "unmeasured": unmeasured, "turn": turn, "device": device})
+
+
+def _repetitions_and_purposes(runs: Sequence[RequestedRun]) -> tuple[list[int], list[str]]:
+    """Return which repetitions are among runs, and what the unmeasured ones are for."""
+    repetitions, purposes = [], []
+    for run in runs:
+        if run.is_measured:
+            repetitions.append(run.repetition)
+        else:
+            purposes.append(run.purpose)
+    return repetitions, purposes
 
 
 class ConfigurationRuns:

@@ -8,8 +8,9 @@ import pandas as pd
 
 from dlperf_study.analysis.published_points import Published
 from dlperf_study.dataset.configuration_table import MEANS, RATES
-from dlperf_study.errors import DlperfStudyError
+from dlperf_study.errors import DlperfStudyError, EvidenceError
 from dlperf_study.history.measurements import find_measurement, measurement_names
+from dlperf_study.report import context
 from dlperf_study.study.configuration import PARAMETERS
 from dlperf_study.study.study import source_names
 from dlperf_study.wording import unknown_name
@@ -18,9 +19,9 @@ from dlperf_study.wording import unknown_name
 PUBLISHED = "published: "
 #: Numbers with an interval, in the order of the menu.
 METRICS = (
-    *("throughput", "speedup", "efficiency", "relative_throughput"),
+    *("throughput", "token_throughput", "speedup", "efficiency", "relative_throughput"),
     *MEANS,
-    *(name for name in RATES if name != "throughput"),
+    *(name for name in RATES if name not in ("throughput", "token_throughput")),
 )
 #: What varies besides the parameters of a configuration.
 _FURTHER_FACTORS = ("world_size", "global_batch", "table", "program", "mode")
@@ -72,12 +73,14 @@ def data_names() -> list[str]:
 def results_of(name: str) -> Results:
     """Return the results of a study or of a published source, by a name of ``data_names``.
 
-    Raises EvidenceError or PublishedError, with the names there are, for another name.
+    Raises EvidenceError or PublishedError, with the names there are, for another name, or if nothing was measured.
     """
     if name.startswith(PUBLISHED):
         return Results(name, Published.read((name.removeprefix(PUBLISHED),)).points)
-    rows = find_measurement(name).dataset.configurations
-    return Results(name, rows[rows["throughput"].notna()])
+    rows = context.measured(find_measurement(name).dataset)
+    if rows.empty:
+        raise EvidenceError(f"{name}: no configuration has a completed run with a rate, so there is nothing to explore")
+    return Results(name, rows)
 
 
 def require(name: str, choices: Sequence[str], kind: str) -> None:

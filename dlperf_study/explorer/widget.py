@@ -1,5 +1,6 @@
 """The menus of the notebook: what is chosen, its chart, its searchable table, and the code that makes the chart."""
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -80,8 +81,8 @@ class _Explorer:
         self._is_offering = True
         results = self._results
         factors = results.factors or ["world_size"]
-        named = [(label_of(name), name) for name in factors]
-        _offer(self._metric, [(label_of(name), name) for name in results.metrics], results.metrics[0])
+        named = _with_labels(factors)
+        _offer(self._metric, _with_labels(results.metrics), results.metrics[0])
         _offer(self._x, named, factors[0])
         _offer(self._colour, [(NO_FACTOR, ""), *named], results.independent_factor(factors[0]))
         _offer(self._panel, [(NO_FACTOR, ""), *named], "")
@@ -129,6 +130,10 @@ class _Explorer:
         return {"metric": self._metric, "x": self._x, "colour_by": self._colour, "panel_by": self._panel}
 
 
+def _with_labels(names: Iterable[str]) -> list[tuple[str, str]]:
+    return [(label_of(name), name) for name in names]
+
+
 def _offer(menu: ipywidgets.Dropdown, options: list[tuple[str, str]], value: str) -> None:
     """Give a menu other choices, and keep the present one where there still is."""
     kept = menu.value if menu.value in dict(options).values() else value
@@ -140,8 +145,5 @@ def printed_rows(results: Results, metric: str) -> pd.DataFrame:
     """Return the rows as the report prints them: the factors, the metric and its interval."""
     rows = results.rows[results.rows[metric].notna()]
     printed = [with_interval(*bounded_value(row, metric)) for row in rows.itertuples()]
-    names = [name for name in results.factors if name in rows]
-    table = rows[names].rename(columns={name: label_of(name) for name in names}).reset_index(drop=True)
-    table[label_of(metric)] = [value for value, _ in printed]
-    table["95 % interval"] = [interval for _, interval in printed]
-    return table
+    factors = rows[results.factors].rename(columns=label_of).reset_index(drop=True)
+    return factors.join(pd.DataFrame(printed, columns=[label_of(metric), "95 % interval"]))

@@ -1,47 +1,19 @@
 """The interface of a framework and its trainer. Standard library only: every training process imports this."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Protocol
 
-from dlperf_study import data_sources, models
-from dlperf_study.errors import StudyFileError, UnsupportedError
 from dlperf_study.frameworks._allocators import Allocator
 from dlperf_study.frameworks._gpu_support import GpuSupport
-from dlperf_study.study.configuration import PARAMETERS, Configuration, parameters_of
-from dlperf_study.study.job import DEVICE_ORDER, PCI_BUS_ORDER, VISIBLE_DEVICES, Job
-from dlperf_study.study.parameter import Scalar, Scope
-from dlperf_study.wording import level
+from dlperf_study.frameworks._obstacles import Compilers
+from dlperf_study.frameworks._stopwatches import Stopwatch
+from dlperf_study.study.configuration import Configuration
+from dlperf_study.study.job import Job
 
 CONFIGURATION_VARIABLE = "DLPERF_STUDY_CONFIGURATION"
 RUN_VARIABLE = "DLPERF_STUDY_RUN"
-
-#: The levels of each parameter that are built; all others are listed as unsupported, never replaced.
-Levels = dict[str, tuple[Scalar | None, ...]]
-#: Compilers by level: what returns why the library can't compile so here, or nothing; None: it always can.
-Compilers = Mapping[str, Callable[[], str] | None]
-#: What is built for every framework: of each parameter with levels the default, unless this names more.
-BUILT_LEVELS: Levels = {
-    **{name: (parameter.default,) for name, parameter in PARAMETERS.items() if parameter.levels},
-    "optimizer": ("sgd", "momentum"),
-    "classifier": ("replicated", "sharded"),
-}
-#: Parameters without levels that every framework reads, itself or by its model.
-READ_BY_ALL = frozenset(
-    (
-        *("image_size", "classes", "nodes", "devices_per_node", "servers", "batch_per_device", "sample_ratio"),
-        *("threads_per_device", "memory_limit_mib", "cpu_limit", "seed", "data_source"),
-    )
-)
-#: All others without levels, each with its default: the only value that is supported where nothing reads it.
-DEFAULT_SETTINGS = {
-    name: parameter.default
-    for name, parameter in parameters_of(Scope.WORKLOAD, Scope.NETWORK).items()
-    if not parameter.levels and parameter.default is not None and name not in READ_BY_ALL
-}
 
 
 class ClusterView(Protocol):
@@ -61,16 +33,6 @@ class ClusterView(Protocol):
 
     def python_for(self, framework: str) -> str:
         """Return the Python interpreter that has the framework's library."""
-
-
-class Stopwatch(Protocol):
-    """Marks times without waiting for the device, and reads them afterwards."""
-
-    def mark(self) -> None:
-        """Mark the current position in the device's stream of work."""
-
-    def seconds(self) -> list[float]:
-        """Return the seconds between successive marks; waits until the work is done."""
 
 
 @dataclass(frozen=True)
@@ -208,143 +170,3 @@ class Framework:
         version = next((versions[name] for name in self.packages if name in versions), None)
         further = [f"{name} {versions.get(name)}" for name in self.further_packages]
         return " with ".join([version, *further]) if version else None
-
-
-class HostStopwatch:
-    """A stopwatch for devices that finish an operation before they return: the CPU."""
-
-    def __init__(self) -> None:
-        self._marks: list[int] = []
-
-    def mark(self) -> None:
-        """Read the monotonic clock."""
-        self._marks.append(time.perf_counter_ns())
-
-    def seconds(self) -> list[float]:
-        """Return the seconds between successive marks."""
-        return [(end - start) / 1e9 for start, end in zip(self._marks, self._marks[1:], strict=False)]
-
-
-class EventStopwatch:
-    """A stopwatch for GPUs: events in the stream of the device, so that timing a step costs no synchronisation.
-
-    ``new_event`` makes a library's event that records time.
-    """
-
-    def __init__(self, new_event: Callable[[], Any]) -> None:
-        self._new_event = new_event
-        self._events: list[Any] = []
-
-    def mark(self) -> None:
-        """Record an event after the work queued so far."""
-        event = self._new_event()
-        event.record()
-        self._events.append(event)
-
-    def seconds(self) -> list[float]:
-        """Wait for the last event, then return the seconds between successive events."""
-        self._events[-1].synchronize()
-        return [a.elapsed_time(b) / 1e3 for a, b in zip(self._events, self._events[1:], strict=False)]
-
-
-def unbuilt_levels(
-    configuration: Configuration,
-    levels: Levels,
-    settings: tuple[str, ...] = (),
-    refused: Mapping[Any, str] = MappingProxyType({}),
-) -> Iterator[str]:
-    """Yield each level that a configuration requests and that no code here implements.
-
-    ``settings`` are the names in ``DEFAULT_SETTINGS`` that the framework reads; ``refused`` are the levels that it
-    refuses for a specific reason.
-    """
-    framework = configuration.framework
-    for name, built in levels.items():
-        value = getattr(configuration, name)
-        if value not in built:
-            choices = ", ".join(map(level, built))
-            yield refused.get(value) or f"{name} {level(value)} is not built for {framework} (built: {choices})"
-    model, source = configuration.model, configuration.data_source
-    read_by_model = models.load(model).settings if model in models.names() else ()
-    read_by_source = data_sources.load(source).settings if source in data_sources.names() else ()
-    for name, default in DEFAULT_SETTINGS.items():
-        value = getattr(configuration, name)
-        if value != default and name not in (*settings, *read_by_model, *read_by_source):
-            yield f"{name} is {level(value)}, but none of {framework}, {model} and {source} has such a setting"
-
-
-def require_compiler(configuration: Configuration, compilers: Compilers) -> None:
-    """Raise UnsupportedError with the library's reason if the compiler of a configuration does not work here."""
-    why = compilers.get(configuration.compiler)
-    if why and (obstacle := why()):
-        raise UnsupportedError(f"compiler {configuration.compiler}: {obstacle}")
-
-
-def model_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
-    """Yield each reason why the model can't be built with the library as configured."""
-    try:
-        model = models.load(configuration.model)
-    except StudyFileError as error:
-        yield str(error)
-    else:
-        yield from model.obstacles(configuration, library)
-
-
-def data_source_obstacles(configuration: Configuration, library: str) -> Iterator[str]:
-    """Yield each reason why the data source can't make batches for tensors of the library as configured."""
-    try:
-        source = data_sources.load(configuration.data_source)
-    except StudyFileError as error:
-        yield str(error)
-        return
-    if source.libraries and library not in source.libraries:
-        yield f"data_source {source.name} is not built for {library} (built: {', '.join(source.libraries)})"
-    yield from source.obstacles(configuration, library)
-
-
-def missing_library(
-    library: str, version: str | None, remedy: str = "pip install -r requirements.lock"
-) -> Iterator[str]:
-    """Yield that a library is not installed, if its version is None, and the command that installs it."""
-    if version is None:
-        here = f"`{remedy}` installs it in this project's own environment"
-        yield f"{library} is not installed in the Python that the cluster file names for it; {here}"
-
-
-def network_environment(configuration: Configuration, cluster: ClusterView, node: int) -> dict[str, str]:
-    """Return the variables that make libraries exchange over the network interface by which nodes reach each other.
-
-    By default, gloo uses the address of the host's name, which often is a loopback address. NCCL finds better links
-    than sockets by itself, so its interface is set only if the cluster file names one.
-    """
-    if configuration.nodes == 1:
-        return {}
-    variables = {"GLOO_SOCKET_IFNAME": f"{{interface_{node}}}"}
-    if cluster.network_interface:
-        variables["NCCL_SOCKET_IFNAME"] = cluster.network_interface
-    return variables
-
-
-def gpus_per_node(configuration: Configuration, cluster: ClusterView) -> int:
-    """Return how many GPUs the ranks of a node share."""
-    return configuration.devices_per_node if cluster.device == "gpu" else 0
-
-
-def gpu_environment(cluster: ClusterView, node: int) -> dict[str, str]:
-    """Return the variables that name the GPUs which the ranks of a node may use; none on a CPU."""
-    if cluster.device != "gpu":
-        return {}
-    return {DEVICE_ORDER: PCI_BUS_ORDER, VISIBLE_DEVICES: f"{{devices_{node}}}"}
-
-
-def common_environment(configuration: Configuration) -> dict[str, str]:
-    """Return the environment of every training process: the folder of its run, and its number of threads."""
-    threads = str(configuration.threads_per_device)
-    return {
-        CONFIGURATION_VARIABLE: "{run}/configuration.json",
-        RUN_VARIABLE: "{run}",
-        "OMP_NUM_THREADS": threads,
-        "MKL_NUM_THREADS": threads,
-        "OPENBLAS_NUM_THREADS": threads,
-        "PYTHONUNBUFFERED": "1",
-    }

@@ -3,7 +3,8 @@
 import math
 from collections.abc import MutableMapping
 
-from dlperf_study.frameworks._base import ClusterView, gpus_per_node
+from dlperf_study.frameworks._base import ClusterView
+from dlperf_study.frameworks._tasks import gpus_per_node
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
 

@@ -1,6 +1,6 @@
 """Number formats of a computation: which ones are supported, and what float32 products are really computed in."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,16 @@ def format_of_float32(products: Products) -> str:
     for computed, exact in zip(single, double, strict=True):
         error = max(error, float(np.linalg.norm(computed - exact) / np.linalg.norm(exact)))
     return next((name for name, largest in LARGEST_ERRORS.items() if error <= largest), "bfloat16")
+
+
+def first_product(layers: Iterable[Any], *kinds: type) -> Any:
+    """Return the first layer of the first of these kinds that there is, or None."""
+    candidates = list(layers)
+    for kind in kinds:
+        for layer in candidates:
+            if isinstance(layer, kind):
+                return layer
+    return None
 
 
 def observed_format(outputs: list[Output], products: Products) -> str:

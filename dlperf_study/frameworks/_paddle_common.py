@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from dlperf_study import models
-from dlperf_study.frameworks._base import EventStopwatch, HostStopwatch, Stopwatch
 from dlperf_study.frameworks._common import model_facts
 from dlperf_study.frameworks._gpu_support import GpuSupport, nccl_version, obstacle_of
+from dlperf_study.frameworks._stopwatches import EventStopwatch, HostStopwatch, Stopwatch
 from dlperf_study.study.configuration import Configuration
 
 PACKAGES = ("paddlepaddle-gpu", "paddlepaddle")

@@ -1,7 +1,7 @@
 """Paddle's own synchronous communicator, which its runtime no longer makes, used without its thread.
 
 Paddle 3.0.0's servers average: a table of a synchronous job adds the gradients that it gets, and when all trainers are
-in its barrier, it applies their mean once. What lacks is the trainer's side. The program of a step ends with
+in its barrier, it applies their mean once. What is missing is the trainer's side. The program of a step ends with
 ``send_barrier``, whose communicator the runtime makes for other modes only: hence the segmentation fault. Made here,
 it would run a thread that looks every 10 ms whether a step has ended, so it is not started. Its function that pushes
 the gradients of a table, and returns when the servers have them, has no Python name; it is called by its symbol.

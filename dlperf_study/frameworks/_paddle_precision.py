@@ -102,13 +102,15 @@ def observed_outputs(layer: Any) -> Iterator[list[Output]]:
 
     Of a network without convolutions, of its first fully connected layer.
     """
+    from paddle import nn
+
     outputs: list[Output] = []
 
     def observe(product: Any, inputs: Any, output: Any) -> None:
         channels = getattr(product, "_out_channels", 0)
         outputs.append(Output(format_name(output.dtype), memory_format(output, channels)))
 
-    product = _first_product(layer)
+    product = _number_formats.first_product(layer.sublayers(), nn.Conv2D, nn.Linear)
     hook = product.register_forward_post_hook(observe) if product else None
     yield outputs
     if hook:
@@ -128,11 +130,3 @@ def products(images: Any, weights: Any, number_format: str) -> list[Any]:
 def format_name(dtype: Any) -> str:
     """Return the name of a number format: Paddle has two classes of them."""
     return str(dtype).rpartition(".")[2].lower()
-
-
-def _first_product(layer: Any) -> Any:
-    from paddle import nn
-
-    convolutions = [part for part in layer.sublayers() if isinstance(part, nn.Conv2D)]
-    linear_layers = [part for part in layer.sublayers() if isinstance(part, nn.Linear)]
-    return next(iter(convolutions or linear_layers), None)

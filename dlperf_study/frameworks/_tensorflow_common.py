@@ -10,16 +10,16 @@ from typing import Any
 
 from dlperf_study import models
 from dlperf_study.frameworks import _common, _number_formats, _tensorflow_devices, _tensorflow_precision, _tuning
-from dlperf_study.frameworks._base import (
+from dlperf_study.frameworks._base import ClusterView
+from dlperf_study.frameworks._number_formats import Output
+from dlperf_study.frameworks._obstacles import (
     BUILT_LEVELS,
-    ClusterView,
     Levels,
-    Stopwatch,
     data_source_obstacles,
     model_obstacles,
     unbuilt_levels,
 )
-from dlperf_study.frameworks._number_formats import Output
+from dlperf_study.frameworks._stopwatches import Stopwatch
 from dlperf_study.models._tensorflow_layers import CHANNELS_LAST
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
@@ -94,7 +94,7 @@ class TensorflowTrainer:
         """Return the fields of the rank log about library, device and model."""
         import tensorflow as tf
 
-        elements = sum(parameter.shape.num_elements() for parameter in self.network.parameters)
+        elements = sum(self.parameter_counts())
         is_exchanging = self.exchange_kind != "none"
         return {
             "library": "tensorflow",
@@ -128,6 +128,10 @@ class TensorflowTrainer:
         """Return, after the first step, the levels of what tunes TensorFlow; cuDNN is for GPUs only."""
         levels = {"cudnn_autotune": _tensorflow_devices.autotuning(os.environ)} if _tensorflow_devices.on_gpu() else {}
         return levels | _tuning.observed_memory_format(self._first_outputs)
+
+    def parameter_counts(self) -> list[int]:
+        """Return the numbers of elements of the parameters."""
+        return [parameter.shape.num_elements() for parameter in self.network.parameters]
 
     def build_network(self) -> Any:
         """Return the network of the configuration, with the same initial parameters on every rank."""

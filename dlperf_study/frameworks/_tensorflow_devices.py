@@ -8,14 +8,10 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.metadata import PackageNotFoundError, version
 
 from dlperf_study.frameworks import _number_formats
-from dlperf_study.frameworks._base import (
-    ClusterView,
-    HostStopwatch,
-    Stopwatch,
-    common_environment,
-    gpu_environment,
-)
+from dlperf_study.frameworks._base import ClusterView
 from dlperf_study.frameworks._gpu_support import GpuSupport
+from dlperf_study.frameworks._stopwatches import HostStopwatch, Stopwatch
+from dlperf_study.frameworks._tasks import common_environment, gpu_environment
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES
 from dlperf_study.study.training_parameters import LIBRARYS_CHOICE

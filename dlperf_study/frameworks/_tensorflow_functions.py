@@ -70,6 +70,14 @@ class FunctionTrainer(TensorflowTrainer, ABC):
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
 
+    def leading_tensors(self, size: int) -> list[Any]:
+        """Return tensors of zeros as large as the gradients, the first ``size`` bytes of them: the last one is cut."""
+        import tensorflow as tf
+
+        counts = _common.leading_counts(self.parameter_counts(), size // self.element_bytes)
+        with tf.device(self.device):
+            return [tf.zeros([count]) for count in counts]
+
     def barrier(self) -> None:
         """Wait for all ranks, each with its device idle."""
         _tensorflow_devices.synchronise(self.device)

@@ -8,26 +8,21 @@ from typing import Any
 
 from dlperf_study import models
 from dlperf_study.frameworks import _common, _number_formats, _torch_compiler, _torch_precision, _torch_tuning, _tuning
-from dlperf_study.frameworks._base import (
+from dlperf_study.frameworks._base import ClusterView, Drain, LossScaling
+from dlperf_study.frameworks._gpu_support import GpuSupport, cudnn_version, exchange_library, obstacle_of
+from dlperf_study.frameworks._number_formats import Output
+from dlperf_study.frameworks._obstacles import (
     BUILT_LEVELS,
-    ClusterView,
     Compilers,
-    Drain,
-    EventStopwatch,
-    HostStopwatch,
     Levels,
-    LossScaling,
-    Stopwatch,
-    common_environment,
     data_source_obstacles,
-    gpu_environment,
     missing_library,
     model_obstacles,
     require_compiler,
     unbuilt_levels,
 )
-from dlperf_study.frameworks._gpu_support import GpuSupport, cudnn_version, exchange_library, obstacle_of
-from dlperf_study.frameworks._number_formats import Output
+from dlperf_study.frameworks._stopwatches import EventStopwatch, HostStopwatch, Stopwatch
+from dlperf_study.frameworks._tasks import common_environment, gpu_environment
 from dlperf_study.frameworks._torch_compiler import CompiledFormats
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES

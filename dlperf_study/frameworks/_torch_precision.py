@@ -5,7 +5,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from dlperf_study.frameworks._base import LossScaling
-from dlperf_study.frameworks._number_formats import FIRST_LOSS_SCALE, GROWTH_STEPS, STATIC_LOSS_SCALE, Output
+from dlperf_study.frameworks._number_formats import (
+    FIRST_LOSS_SCALE,
+    GROWTH_STEPS,
+    STATIC_LOSS_SCALE,
+    Output,
+    first_product,
+)
 from dlperf_study.frameworks._torch_tuning import memory_format
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.precision import COMPUTED_IN, FULL
@@ -76,12 +82,14 @@ def observed_outputs(layer: Any) -> Iterator[list[Output]]:
 
     Of a network without convolutions, of its first fully connected layer.
     """
+    from torch import nn
+
     outputs: list[Output] = []
 
     def observe(_: Any, inputs: Any, output: Any) -> None:
         outputs.append(observed(output))
 
-    product = _first_product(layer)
+    product = first_product(layer.modules(), nn.Conv2d, nn.Linear)
     hook = product.register_forward_hook(observe) if product else None
     yield outputs
     if hook:
@@ -105,11 +113,3 @@ def products(device: Any) -> Callable[[Any, Any, str], list[Any]]:
         return [tensor.double().cpu().numpy() for tensor in (convolution, product)]
 
     return computed
-
-
-def _first_product(layer: Any) -> Any:
-    from torch import nn
-
-    convolutions = [part for part in layer.modules() if isinstance(part, nn.Conv2d)]
-    linear_layers = [part for part in layer.modules() if isinstance(part, nn.Linear)]
-    return next(iter(convolutions or linear_layers), None)

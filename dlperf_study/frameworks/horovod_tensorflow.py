@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from dlperf_study.frameworks import _common, _horovod, _tensorflow_common, _tensorflow_devices
+from dlperf_study.frameworks import _horovod, _tensorflow_common, _tensorflow_devices
 from dlperf_study.frameworks._allocators import TensorflowAllocator
 from dlperf_study.frameworks._base import ClusterView, Framework
 from dlperf_study.frameworks._gpu_support import GpuSupport, exchange_library, nccl_version
@@ -99,9 +99,7 @@ class HorovodTensorflowTrainer(FunctionTrainer):
         """Return what all-reduces tensors of the gradients' sizes; Horovod fuses them as it does in a step."""
         import tensorflow as tf
 
-        counts = [parameter.shape.num_elements() for parameter in self.network.parameters]
-        with tf.device(self.device):
-            tensors = [tf.zeros([count]) for count in _common.leading_counts(counts, size // self.element_bytes)]
+        tensors = self.leading_tensors(size)
         # A name belongs to one shape: Horovod remembers what was negotiated about it.
         averages = tf.function(lambda: self._averaged(tensors, f"exchange.{size}"))
 

@@ -16,27 +16,21 @@ from dlperf_study.frameworks import (
     _tuning,
 )
 from dlperf_study.frameworks._allocators import PaddleAllocator
-from dlperf_study.frameworks._base import (
+from dlperf_study.frameworks._base import ClusterView, Drain, Framework, LossScaling
+from dlperf_study.frameworks._gpu_support import exchange_library
+from dlperf_study.frameworks._number_formats import Output
+from dlperf_study.frameworks._obstacles import (
     BUILT_LEVELS,
-    ClusterView,
     Compilers,
-    Drain,
-    Framework,
     Levels,
-    LossScaling,
-    Stopwatch,
-    common_environment,
     data_source_obstacles,
-    gpu_environment,
-    gpus_per_node,
     missing_library,
     model_obstacles,
-    network_environment,
     require_compiler,
     unbuilt_levels,
 )
-from dlperf_study.frameworks._gpu_support import exchange_library
-from dlperf_study.frameworks._number_formats import Output
+from dlperf_study.frameworks._stopwatches import Stopwatch
+from dlperf_study.frameworks._tasks import common_environment, gpu_environment, gpus_per_node, network_environment
 from dlperf_study.models._base import replicated_parameters, trainable_parameters
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
@@ -277,8 +271,10 @@ class CollectiveTrainer:
     def _buckets(self) -> list["Bucket"]:
         if self.world_size == 1:
             return []
-        exchanged = replicated_parameters(self._layer)
-        return [Bucket.of([exchanged[index] for index in group]) for group in self._model.group_indices]
+        exchanged, buckets = replicated_parameters(self._layer), []
+        for indices in self._model.group_indices:
+            buckets.append(Bucket.of([exchanged[index] for index in indices]))
+        return buckets
 
 
 def _join(rank: int) -> None:

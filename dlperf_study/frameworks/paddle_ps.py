@@ -23,21 +23,24 @@ from typing import Any
 from dlperf_study.errors import RunError
 from dlperf_study.frameworks import _common, _number_formats, _paddle_common, _paddle_precision, _tuning
 from dlperf_study.frameworks._allocators import PaddleAllocator
-from dlperf_study.frameworks._base import (
+from dlperf_study.frameworks._base import ClusterView, Drain, Framework
+from dlperf_study.frameworks._obstacles import (
     BUILT_LEVELS,
-    ClusterView,
-    Drain,
-    Framework,
-    Stopwatch,
-    common_environment,
     data_source_obstacles,
     missing_library,
     model_obstacles,
-    network_environment,
     unbuilt_levels,
 )
 from dlperf_study.frameworks._paddle_client import connect
 from dlperf_study.frameworks._paddle_static import StaticProgram
+from dlperf_study.frameworks._stopwatches import Stopwatch
+from dlperf_study.frameworks._tasks import (
+    addresses,
+    common_environment,
+    network_environment,
+    server_nodes,
+    trainer_nodes,
+)
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import VISIBLE_DEVICES, Job, Task, TaskRole
 
@@ -97,27 +100,20 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """
     if configuration.strategy == "local":
         return Job((_task(configuration, cluster, "trainer-0", TaskRole.TRAINER, 0, {}),))
-    servers, trainers = _endpoints(configuration)
+    nodes = {TaskRole.SERVER: server_nodes(configuration), TaskRole.TRAINER: trainer_nodes(configuration)}
+    servers = addresses("server_host", nodes[TaskRole.SERVER])
+    trainers = addresses("host", nodes[TaskRole.TRAINER], first_port=len(servers))
     shared = {
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(servers),
         "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
         "PADDLE_TRAINERS_NUM": str(len(trainers)),
         "PADDLE_WITH_GLOO": "1",
     } | _rendezvous(configuration, port=len(servers) + len(trainers))
-    server_tasks = (_member(configuration, cluster, TaskRole.SERVER, k, e, shared) for k, e in enumerate(servers))
-    trainer_tasks = (_member(configuration, cluster, TaskRole.TRAINER, k, e, shared) for k, e in enumerate(trainers))
-    tasks = (*server_tasks, *trainer_tasks)
-    return Job(tasks, nodes=configuration.nodes, ports=len(servers) + len(trainers) + 1)
-
-
-def _endpoints(configuration: Configuration) -> tuple[list[str], list[str]]:
-    """Return the endpoints of servers and trainers; servers are spread over the nodes in turn."""
-    servers = [f"{{server_host_{k % configuration.nodes}}}:{{port_{k}}}" for k in range(configuration.servers)]
-    trainers = [
-        f"{{host_{k // configuration.devices_per_node}}}:{{port_{k + configuration.servers}}}"
-        for k in range(configuration.world_size)
-    ]
-    return servers, trainers
+    tasks = []
+    for role, endpoints in ((TaskRole.SERVER, servers), (TaskRole.TRAINER, trainers)):
+        for index, (node, endpoint) in enumerate(zip(nodes[role], endpoints, strict=True)):
+            tasks.append(_member(configuration, cluster, role, index, node, endpoint, shared))
+    return Job(tuple(tasks), nodes=configuration.nodes, ports=len(tasks) + 1)
 
 
 def _rendezvous(configuration: Configuration, port: int) -> dict[str, str]:
@@ -136,11 +132,11 @@ def _member(
     cluster: ClusterView,
     role: TaskRole,
     index: int,
+    node: int,
     endpoint: str,
     shared: dict[str, str],
 ) -> Task:
     host, port = endpoint.split(":")
-    node = int(host.removesuffix("}").rpartition("_")[2])
     variables = {
         "POD_IP": host,
         "PADDLE_PORT": port,

@@ -11,7 +11,9 @@ from typing import Any
 
 from dlperf_study.frameworks import _common, _tensorflow_common, _tensorflow_devices
 from dlperf_study.frameworks._allocators import TensorflowAllocator
-from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node, missing_library, network_environment
+from dlperf_study.frameworks._base import ClusterView, Framework
+from dlperf_study.frameworks._obstacles import missing_library
+from dlperf_study.frameworks._tasks import addresses, gpus_per_node, network_environment, trainer_nodes
 from dlperf_study.frameworks._tensorflow_common import update
 from dlperf_study.frameworks._tensorflow_functions import FunctionTrainer
 from dlperf_study.study.configuration import Configuration
@@ -33,9 +35,8 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return one task per rank, each with the addresses of all."""
     argv = (cluster.python_for("tensorflow_mirrored"), "-u", "-m", "dlperf_study.worker")
-    nodes = [rank // configuration.devices_per_node for rank in range(configuration.world_size)]
-    workers = [f"{{host_{node}}}:{{port_{rank}}}" for rank, node in enumerate(nodes)]
-    tasks = []
+    nodes = trainer_nodes(configuration)
+    workers, tasks = addresses("host", nodes), []
     for rank, node in enumerate(nodes):
         position = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
         environment = _tensorflow_devices.environment(configuration, cluster, node)
@@ -67,9 +68,7 @@ class MirroredTrainer(FunctionTrainer):
         """Return what averages tensors of the gradients' shapes, the last one cut, in packs as a step does."""
         import tensorflow as tf
 
-        counts = [parameter.shape.num_elements() for parameter in self.network.parameters]
-        with tf.device(self.device):
-            tensors = [tf.zeros([count]) for count in _common.leading_counts(counts, size // self.element_bytes)]
+        tensors = self.leading_tensors(size)
         averages = tf.function(lambda: self._strategy.run(self._averages, args=(tensors,)))
 
         def exchange() -> None:

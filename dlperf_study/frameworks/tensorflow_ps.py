@@ -9,7 +9,9 @@ from typing import Any
 
 from dlperf_study.frameworks import _common, _tensorflow_common, _tensorflow_devices
 from dlperf_study.frameworks._allocators import TensorflowAllocator
-from dlperf_study.frameworks._base import ClusterView, Drain, Framework, gpus_per_node, missing_library
+from dlperf_study.frameworks._base import ClusterView, Drain, Framework
+from dlperf_study.frameworks._obstacles import missing_library
+from dlperf_study.frameworks._tasks import addresses, gpus_per_node, server_nodes, trainer_nodes
 from dlperf_study.frameworks._tensorflow_common import TensorflowTrainer
 from dlperf_study.frameworks._tensorflow_served import ServedGraph
 from dlperf_study.study.configuration import Configuration
@@ -41,33 +43,31 @@ def obstacles(configuration: Configuration, cluster: ClusterView, version: str |
 def job(configuration: Configuration, cluster: ClusterView) -> Job:
     """Return one task per server and per trainer, each with the addresses of all.
 
-    Servers are spread over the nodes in turn. They never exit by themselves; the launcher ends them.
+    Servers never exit by themselves; the launcher ends them.
     """
-    server_nodes = [server % configuration.nodes for server in range(configuration.servers)]
-    trainer_nodes = [rank // configuration.devices_per_node for rank in range(configuration.world_size)]
-    first = len(server_nodes)
-    addresses = {
-        "ps": [f"{{server_host_{node}}}:{{port_{k}}}" for k, node in enumerate(server_nodes)],
-        "worker": [f"{{host_{node}}}:{{port_{first + k}}}" for k, node in enumerate(trainer_nodes)],
+    servers, trainers = server_nodes(configuration), trainer_nodes(configuration)
+    processes = {
+        "ps": addresses("server_host", servers),
+        "worker": addresses("host", trainers, first_port=len(servers)),
     }
-    task = partial(_task, configuration, cluster, addresses)
-    servers = [task(TaskRole.SERVER, k, node) for k, node in enumerate(server_nodes)]
-    trainers = [task(TaskRole.TRAINER, k, node) for k, node in enumerate(trainer_nodes)]
-    gpus = gpus_per_node(configuration, cluster)
-    return Job((*servers, *trainers), configuration.nodes, ports=len(servers) + len(trainers), gpus_per_node=gpus)
+    tasks = []
+    for role, nodes in ((TaskRole.SERVER, servers), (TaskRole.TRAINER, trainers)):
+        for index, node in enumerate(nodes):
+            tasks.append(_task(configuration, cluster, processes, role, index, node))
+    return Job(tuple(tasks), configuration.nodes, ports=len(tasks), gpus_per_node=gpus_per_node(configuration, cluster))
 
 
 def _task(
     configuration: Configuration,
     cluster: ClusterView,
-    addresses: dict[str, list[str]],
+    processes: dict[str, list[str]],
     role: TaskRole,
     index: int,
     node: int,
 ) -> Task:
     argv = (cluster.python_for("tensorflow_ps"), "-u", "-m", "dlperf_study.worker")
     kind, worker_role = ("ps", "PSERVER") if role is TaskRole.SERVER else ("worker", "TRAINER")
-    position = {"cluster": addresses, "task": {"type": kind, "index": index}}
+    position = {"cluster": processes, "task": {"type": kind, "index": index}}
     environment = _tensorflow_devices.environment(configuration, cluster, node)
     if role is TaskRole.SERVER:
         environment[VISIBLE_DEVICES] = ""

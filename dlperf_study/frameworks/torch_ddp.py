@@ -10,7 +10,8 @@ from typing import Any
 from dlperf_study.errors import RunError
 from dlperf_study.frameworks import _common, _torch_common
 from dlperf_study.frameworks._allocators import TorchAllocator
-from dlperf_study.frameworks._base import ClusterView, Framework, gpus_per_node, network_environment
+from dlperf_study.frameworks._base import ClusterView, Framework
+from dlperf_study.frameworks._tasks import gpus_per_node, network_environment
 from dlperf_study.frameworks._torch_common import TorchTrainer
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job, Task, TaskRole

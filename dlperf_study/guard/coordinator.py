@@ -115,7 +115,7 @@ def _prepare(run: ConductedRun, guards: Guards) -> None:
     try:
         run.ready = guards.gather("ready", range(len(run.nodes)), seconds)
     except NodeTimeout as timeout:
-        titles = ", ".join(run.nodes[index].title for index in timeout.node_indices)
+        titles = run.titles_of(timeout.node_indices)
         raise RunFailed(Outcome.FAILED, f"{titles}: not ready within {seconds:g} s{READY_REMEDY}") from timeout
     reports = [run.ready[index] for index in sorted(run.ready)]
     if mismatch := version_mismatch(reports, [node.name for node in run.nodes], submission.python):
@@ -147,7 +147,7 @@ def _result(
         exit_codes.update({name: code for name, code in report["exit_codes"].items() if name in exit_codes})
         if report["busy_cores"] is not None:
             busy_cores.append(report["busy_cores"])
-    silent = ", ".join(run.nodes[index].title for index in lost if index != conclusion.node_index)
+    silent = run.titles_of(index for index in lost if index != conclusion.node_index)
     return JobResult(
         conclusion.outcome,
         conclusion.reason + (f"; {silent} did not answer any more" if silent else ""),

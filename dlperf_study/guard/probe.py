@@ -31,6 +31,7 @@ from dlperf_study.guard.requests import CANDIDATES, PORTS
 from dlperf_study.guard.submission import Node
 from dlperf_study.image_sets.opening import class_names
 from dlperf_study.supervision.processes import new_mark
+from dlperf_study.writing import existing_folder
 
 MODULE = "dlperf_study.guard.probe"
 ANSWER_SECONDS = 90.0
@@ -127,7 +128,7 @@ def facts(request: Message) -> dict[str, Any]:
     folder = Path(request["work_folder"] or tempfile.gettempdir())
     interface = request["network_interface"]
     # A run creates the rest of the path.
-    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    existing = existing_folder(folder)
     address = _or_error(lambda: dict(zip(("address", "interface"), own_address(interface), strict=True)))
     software = {}
     for framework, python in request["pythons"].items():

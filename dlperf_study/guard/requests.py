@@ -3,7 +3,7 @@
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -32,6 +32,10 @@ class ConductedRun:
     started_nodes: set[int] = field(default_factory=set)
     start_time: float = field(default_factory=time.monotonic)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def titles_of(self, node_indices: Iterable[int]) -> str:
+        """Return what messages call some nodes."""
+        return ", ".join(self.nodes[index].title for index in node_indices)
 
     def commands_on(self, node_index: int) -> list[Command]:
         """Return the commands of one node."""

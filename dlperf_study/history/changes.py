@@ -17,6 +17,7 @@ from dlperf_study.analysis.comparison import (
 )
 from dlperf_study.analysis.dates import changes, departures, ratio_changes
 from dlperf_study.analysis.statistics import Estimate
+from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import BaselineError, EvidenceError
 from dlperf_study.history.measurements import Measurement
 from dlperf_study.study.job import Outcome
@@ -83,10 +84,13 @@ class MeasurementComparison:
 def compare_measurements(before: Measurement, after: Measurement) -> MeasurementComparison:
     """Return what changed from one measurement to another.
 
-    Raises EvidenceError when both are the same measurement.
+    Raises EvidenceError when both are the same measurement, or their rates have different units.
     """
     if before.dataset.folder.resolve() == after.dataset.folder.resolve():
         raise EvidenceError(f"{before.name} and {after.name} are the same measurement; name two")
+    units = [COLUMNS[measurement.dataset.rate].unit for measurement in (before, after)]
+    if units[0] != units[1]:
+        raise EvidenceError(f"the rates of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")
     parameters = _parameters(before).to_frame("before").join(_parameters(after).rename("after"), how="inner")
     other_networks = tuple(parameters.index[parameters["before"] != parameters["after"]])
     ratios = _without(changes(before.throughputs, after.throughputs), other_networks)
@@ -144,7 +148,7 @@ def _parameters(measurement: Measurement) -> pd.Series:
 def _condition_changes(before: Measurement, after: Measurement) -> tuple[ConditionChange, ...]:
     """Return what is recorded of the completed runs that both measured and is not the same in both.
 
-    What only one of them recorded, as older evidence lacks some, is no change.
+    What only one of them recorded is no change: older evidence has no record of some.
     """
     differing = []
     for column in CONDITIONS:

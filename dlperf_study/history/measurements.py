@@ -38,7 +38,7 @@ class Measurement:
 
     @cached_property
     def throughputs(self) -> Throughputs:
-        """The throughputs of its completed runs, in samples/s, by identity."""
+        """The rates of its completed runs, in the unit of ``dataset.rate``, by identity."""
         return throughputs_of(self.dataset.runs, self.dataset.plan)
 
 

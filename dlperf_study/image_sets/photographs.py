@@ -39,7 +39,7 @@ def make_photographs(folder: Path) -> tuple[Path, Path]:
     import numpy as np
 
     generator = np.random.default_rng(SEED)
-    photographs = [_photograph(name) for name in PHOTOGRAPHS]
+    photographs = list(map(_photograph, PHOTOGRAPHS))
     training = [_cuts(photograph, IMAGES_PER_CLASS, generator) for photograph in photographs]
     validation = [_cuts(photograph, VALIDATION_IMAGES_PER_CLASS, generator) for photograph in photographs]
     with _replaced(folder / AS_JPEGS) as as_jpegs:

@@ -55,7 +55,7 @@ def _allowed_sizes(metadata: LogMetadata) -> dict[str, list[int]]:
     """Return the integers that a log may state, by the name of the fact."""
     parameters, ranks = metadata.parameters, metadata.job_size.world_size
     nodes, devices_per_node = int(parameters["nodes"]), int(parameters["devices_per_node"])
-    batch, world_size = int(parameters["batch_per_device"]), nodes * devices_per_node
+    batch, world_size = int(parameters["batch_per_device"]), metadata.devices
     # Devices that share a model also share its samples: a log may then state any part of the batch.
     batches = {
         "batch_per_device": [batch],

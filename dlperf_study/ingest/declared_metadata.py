@@ -154,7 +154,7 @@ def _read_configuration_file(file: LogFile, logs: Sequence[LogFile]) -> LogMetad
         raise IdentityError(f"{file.source}: is a {type(content).__name__}; it must be an object of names and values")
     repetition = content.pop("repetition", None)
     if repetition is not None and (type(repetition) is not int or repetition < 1):
-        raise IdentityError(f"{file.source}: repetition is {repetition!r}, which is not a whole number above 0")
+        raise IdentityError(f"{file.source}: repetition is {repetition!r}, which is not an integer above 0")
     metadata = _parse_metadata(content, file.relative_path)
     devices = int(metadata.parameters.get("nodes", 1)) * int(metadata.parameters.get("devices_per_node", 1))
     repetitions: dict[int, list[tuple[str, LogFile]]] = defaultdict(list)

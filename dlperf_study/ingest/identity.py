@@ -36,8 +36,8 @@ class Extras:
     ``format``: of logs with several formats. ``global_batch``: of one update, where devices have no whole number of its
     samples each. ``steps_planned``: how many steps were requested of every run.
     ``tokens_per_sample``: for programs that print tokens. ``samples_per_epoch``: for programs that print the time of an
-    epoch. ``devices_per_process``: how many devices one process drives
-    that prints for all of them; one if it is not declared. The rest as in the columns of the same name.
+    epoch. ``devices_per_process``: how many devices one process drives that prints for all of them; one if it is not
+    declared. The rest as in the columns of the same name.
     """
 
     format: str = ""
@@ -88,11 +88,10 @@ class LogMetadata:
     @property
     def job_size(self) -> JobSize:
         """The size of the job that printed its logs; a process is a rank, with the batch of all devices it drives."""
-        nodes, devices = int(self.parameters["nodes"]), int(self.parameters["devices_per_node"])
+        nodes, devices_per_node = int(self.parameters["nodes"]), int(self.parameters["devices_per_node"])
         per_process = self.extras.devices_per_process or 1
-        batch_per_process = self.global_batch * per_process / self.devices
-        whole = int(batch_per_process) if batch_per_process.is_integer() else batch_per_process
-        return JobSize(nodes, devices // per_process, whole, per_process)
+        batch = self.global_batch * per_process / self.devices
+        return JobSize(nodes, devices_per_node // per_process, int(batch) if batch.is_integer() else batch, per_process)
 
     @property
     def key(self) -> tuple[tuple[str, Scalar], ...]:

@@ -1,6 +1,5 @@
 """Writes the tables of a study from identified logs, and its plan: the configurations and their baselines."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -15,7 +14,6 @@ from dlperf_study.dataset.dataset import diagnostics_table
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import IdentityError
-from dlperf_study.ingest.declared_metadata import STUDY_NAME
 from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, LogMetadata, shared_batch
 from dlperf_study.ingest.ingested_rows import run_diagnostics, run_row, step_rows
 from dlperf_study.ingest.log_files import LogFile
@@ -72,14 +70,6 @@ def ingest(
     return plan
 
 
-def is_ingested(study: str) -> bool:
-    """Return whether a study of this name was ingested into the outputs folder."""
-    if not re.fullmatch(STUDY_NAME, study):
-        return False
-    plan_file = StudyPaths.of(study).plan_file
-    return plan_file.exists() and bool(Plan.read(plan_file).ingested_from)
-
-
 def refuse_others(paths: StudyPaths, folder: Path) -> None:
     """Raise IdentityError if the outputs are of a measured study, or were ingested from a different folder."""
     ingested_from = Plan.read(paths.plan_file).ingested_from if paths.plan_file.exists() else str(folder)
@@ -100,7 +90,7 @@ def ingested_plan(identity: Identity, folder: Path) -> Plan:
         about=f"Rates that other programs printed; baseline: {format_values(identity.baseline) or 'none declared'}.",
         scaling=identity.scaling,
         questions=QUESTIONS,
-        factors=varying([entry.configuration for entry in entries], ()),
+        factors=varying(entries, ()),
         published=(),
         quick=False,
         entries=entries,

@@ -81,12 +81,7 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
     step = cumulative_steps(elements(series.step, usable))
     devices = extras.devices_per_process or 1
     fixed_steps = logs[0].format.dlperf_steps
-    if not series.metric.cumulative:
-        steady = steady_part(step, rate)
-    elif series.metric.restarts_each_epoch:
-        steady = _last_epoch(rate, elements(series.step, usable))
-    else:
-        steady = _one_line(rate, rate.size - 1, _LAST_LINE)
+    steady = _part_that_counts(series, usable, step, rate)
     # The batch is in samples.
     has_samples = unit == _SAMPLES
     wall = wall_rate(step, elements(series.time_seconds, usable), steady, global_batch) if has_samples else None
@@ -103,6 +98,15 @@ def rates_of(logs: Sequence[ParsedLog], series: JobSeries, extras: Extras, globa
         fixed=fixed_window(step, rate, *fixed_steps),
         fixed_steps=fixed_steps,
     )
+
+
+def _part_that_counts(series: JobSeries, usable: Mask, step: Integers, rate: Floats) -> SteadyPart:
+    """Return which of the usable lines count: the steady ones, or of running means one; ``step`` is from the start."""
+    if not series.metric.cumulative:
+        return steady_part(step, rate)
+    if series.metric.restarts_each_epoch:
+        return _last_epoch(rate, elements(series.step, usable))
+    return _one_line(rate, rate.size - 1, _LAST_LINE)
 
 
 def mean_since_start(series: JobSeries, rates: Rates) -> str:

@@ -91,10 +91,10 @@ def _mlflow_runs(files: Sequence[LogFile]) -> dict[Names, LogFile]:
                 metrics[file.parts[:index]].append(file)
     runs = {}
     for folder, meta_file in meta_files.items():
-        is_named_as_run = _MLFLOW_RUN.fullmatch(folder[-1]) and folder[-2:-1] not in [
-            (name,) for name in _MLFLOW_NO_RUNS
-        ]
-        if is_named_as_run or (metrics[folder] and not _MLFLOW_MODEL.fullmatch(folder[-1])):
+        # A file alone is in no folder.
+        *above, name = folder or ("",)
+        is_named_as_run = _MLFLOW_RUN.fullmatch(name) and not {*above[-1:]} & {*_MLFLOW_NO_RUNS}
+        if is_named_as_run or (metrics[folder] and not _MLFLOW_MODEL.fullmatch(name)):
             runs[folder] = _mlflow_run(meta_file, metrics[folder])
     return runs
 

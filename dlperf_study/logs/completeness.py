@@ -54,7 +54,7 @@ def exceeds_chance(count: int, total: int) -> bool:
 
 
 def _missing_close(log: ParsedLog) -> Iterator[Diagnostic]:
-    """Yield that the log lacks what its program prints when it is done; what people publish is often a part."""
+    """Yield that the log does not have what its program prints when it is done; people often publish a part."""
     name = log.format.closing_metric
     if name and not len(log.series(name)):
         absence = f"it has no {name.replace('_', ' ')}, which {log.format.title} prints when it is done"

@@ -22,7 +22,9 @@ _FILE_NAME = ".tfevents."
 _HEADER_BYTES, _CHECKSUM_BYTES = 12, 4
 #: The polynomial of CRC-32C with its bits reversed, and what masks a checksum of stored data.
 _POLYNOMIAL, _MASK = 0x82F63B78, 0xA282EAD8
-#: Fields of a TensorProto that contain numbers, and the format of one of them.
+#: Fields of an Event; of a value in its summary; of a TensorProto, some of which contain numbers of one format.
+_WALL_TIME, _STEP, _SUMMARY = 1, 2, 5
+_TAG, _SIMPLE_VALUE, _TENSOR = 1, 2, 8
 _DTYPE, _CONTENT, _FLOATS, _DOUBLES = 1, 4, 5, 6
 _PACKED = {_FLOATS: "<f4", _DOUBLES: "<f8"}
 #: Values of ``dtype``: float and double.
@@ -102,11 +104,11 @@ def _event(data: bytes) -> Scalars:
     values: dict[str, float] = {}
     step, wall_time = 0, float("nan")
     for field, value in fields(data):
-        if field == 1 and isinstance(value, float):
+        if field == _WALL_TIME and isinstance(value, float):
             wall_time = value
-        elif field == 2 and isinstance(value, int):
+        elif field == _STEP and isinstance(value, int):
             step = value
-        elif field == 5 and isinstance(value, bytes):
+        elif field == _SUMMARY and isinstance(value, bytes):
             values |= _scalars(value)
     return Scalars(step, wall_time, values)
 
@@ -117,11 +119,11 @@ def _scalars(summary: bytes) -> dict[str, float]:
     for _, content in fields(summary):
         tag, scalar = "", None
         for field, value in fields(content) if isinstance(content, bytes) else ():
-            if field == 1 and isinstance(value, bytes):
+            if field == _TAG and isinstance(value, bytes):
                 tag = value.decode(errors="replace")
-            elif field == 2 and isinstance(value, float):
+            elif field == _SIMPLE_VALUE and isinstance(value, float):
                 scalar = value
-            elif field == 8 and isinstance(value, bytes):
+            elif field == _TENSOR and isinstance(value, bytes):
                 scalar = _only_number(value)
         if scalar is not None:
             scalars[tag] = scalar

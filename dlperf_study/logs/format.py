@@ -75,7 +75,7 @@ class Metric:
     @property
     def number(self) -> str:
         """An expression for its number."""
-        return rf"(?:{_THOUSANDS}|{NUMBER}+)" if self.has_thousands else rf"{NUMBER}+"
+        return rf"(?:{THOUSANDS}|{NUMBER}+)" if self.has_thousands else rf"{NUMBER}+"
 
     @property
     def rejected_suffix(self) -> str:
@@ -252,7 +252,7 @@ LINE_START = r"^(?:\s*+(?:\[[^\]]*\](?:<\w+>)?:?|\d++: |\([^)]*\)))*+\s*+"
 #: Characters of a number; converting it shows whether it is one.
 NUMBER = r"[-+.\dEeNnAaIiFf]+"
 #: A number with commas between its thousands.
-_THOUSANDS = r"\d{1,3}(?:,\d{3})++(?:\.\d++)?"
+THOUSANDS = r"\d{1,3}(?:,\d{3})++(?:\.\d++)?"
 _SCOPES = {MetricScope.RANK: "one process", MetricScope.DEVICE: "each device", MetricScope.JOB: "the job"}
 #: What changes the number before it: a comma with thousands or decimals, and a multiple.
 _COMMA, _MULTIPLES = r",\d[\d.,]*+", "[kKMGT]"

@@ -20,7 +20,7 @@ from dlperf_study.arrays import Floats, Integers, Mask, any_of, concatenated
 from dlperf_study.logs.blocks import Block
 from dlperf_study.logs.format import TRAINING, JsonLine, JsonRecord
 from dlperf_study.logs.layouts import EXACT_DIGITS, ZERO, Layout, byte_windows, read_numbers
-from dlperf_study.logs.records import POSITION_COLUMNS, Matches, Records, make_records, merge_records
+from dlperf_study.logs.records import POSITION_COLUMNS, Matches, Records, make_records
 
 #: With fewer lines of a layout, trials take longer than reading each line.
 WORTH_TRIALS = 8
@@ -76,7 +76,7 @@ def read_json_lines(line: JsonLine, block: Block, layouts: Sequence[Layout]) -> 
     def read_line(text: bytes) -> JsonRecord | None:
         return line.record(parse_json_object(line.needles, text))
 
-    needles = [needle.encode() for needle in line.needles]
+    needles = list(map(str.encode, line.needles))
     parts, unread = [], []
     for layout in layouts:
         if any(needle in layout.text for needle in needles):
@@ -85,13 +85,8 @@ def read_json_lines(line: JsonLine, block: Block, layouts: Sequence[Layout]) -> 
             unread.append(remaining)
     parts.append(_read_one_by_one(read_line, block, np.sort(concatenated(unread))))
     # Sorted, so that the metrics are in the order of the lines.
-    records = sorted((part.records for part in parts if len(part.records)), key=lambda part: int(part.line[0]))
-    return Matches(
-        merge_records(records),
-        used=np.sort(concatenated(part.used for part in parts)),
-        candidates=np.sort(concatenated(part.candidates for part in parts)),
-        nan_lines=np.sort(concatenated(part.nan_lines for part in parts)),
-    )
+    parts.sort(key=lambda part: part.records.line[0] if len(part.records) else 0)
+    return Matches.merged(parts)
 
 
 def _read_one_by_one(read_line: ReadLine, block: Block, lines: Integers) -> Matches:

@@ -6,9 +6,10 @@ spaces next to a number, and that a digit stands for any digit: lines that diffe
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from dataclasses import dataclass
+from itertools import pairwise
 
-from dlperf_study.logs.format import VALIDATION, Line, Metric
+from dlperf_study.logs.format import THOUSANDS, VALIDATION, Line, Metric
 from dlperf_study.logs.records import POSITION_COLUMNS
 
 #: The name of any text.
@@ -17,7 +18,6 @@ _PLACEHOLDER = re.compile(r"\{(\w+|\*)\}")
 _IN_BRACES = re.compile(r"\{([^{}]*)\}")
 #: Unlike those of programs, where a letter may directly follow: ``2.5it/s``.
 _DIGITS = r"\d++(?:\.\d++)?|\.\d++"
-_THOUSANDS = r"\d{1,3}(?:,\d{3})++(?:\.\d++)?"
 _NUMBER = r"[-+]?(?:(?:{digits})(?:[eE][-+]?\d++)?|[nN]a[nN]|[iI]nf(?:inity)?)"
 #: What would make a number, or a literal, a part of something longer.
 _NUMBER_END, _WORD_END = r"(?![\w%]|[.,]\d)", r"(?!\w|/\w)"
@@ -35,11 +35,15 @@ def literal_text(template: str) -> str:
 
 def needle(template: str) -> str:
     """Return the longest text that appears once in the lines of a template; empty if there is none."""
-    literals = _PLACEHOLDER.split(template)[::2]
-    digit_free = chain.from_iterable(re.split(r"\d+", literal) for literal in literals)
-    candidates = set(map(str.strip, digit_free)) - {""}
-    unique = [part for part in sorted(candidates) if sum(literal.count(part) for literal in literals) == 1]
+    literals = _PLACEHOLDER.sub("\n", template)
+    candidates = set(map(str.strip, re.split(r"\d+|\n", literals))) - {""}
+    unique = [part for part in sorted(candidates) if literals.count(part) == 1]
     return max(unique, key=len, default="")
+
+
+def sample_line(template: str) -> str:
+    """Return a line as templates read them, with a number for each name."""
+    return _PLACEHOLDER.sub(lambda name: "text" if name[1] == _ANY_TEXT else "1", template)
 
 
 def template_problems(template: str) -> Iterator[str]:
@@ -60,7 +64,24 @@ def template_problems(template: str) -> Iterator[str]:
         yield f"no text is between {first} and {second}"
 
 
-def template_line(template: str, metrics: Mapping[str, Metric], evaluation: Sequence[str] = ()) -> Line:
+@dataclass(frozen=True)
+class TemplateLine(Line):
+    """The lines of ``template``; ``named`` are its metrics, with the names in braces."""
+
+    template: str = ""
+    named: tuple[tuple[str, Metric], ...] = ()
+
+    def matched_beginning(self, text: str) -> str:
+        """Return the template up to the last text or name in braces that a line has; empty if it has none."""
+        ends = [end for name in _PLACEHOLDER.finditer(self.template) for end in name.span()]
+        for end in reversed(ends):
+            beginning = self.template[:end].strip()
+            if beginning and re.search(template_line(beginning, dict(self.named)).head, text):
+                return beginning
+        return ""
+
+
+def template_line(template: str, metrics: Mapping[str, Metric], evaluation: Sequence[str] = ()) -> TemplateLine:
     """Return the lines of a template that contain none of the words of ``evaluation``.
 
     ``metrics``: by the names in braces; those of no metric are positions, as ``step``.
@@ -74,8 +95,9 @@ def template_line(template: str, metrics: Mapping[str, Metric], evaluation: Sequ
         head += _WORD_END
     if evaluation:
         head = rf"^(?!.*?{_one_of(evaluation)}).*?{head}"
-    captured = [metrics[name] for name in names if name in metrics]
-    return Line((needle(template),), head, captured=tuple(captured))
+    named = tuple((name, metrics[name]) for name in names if name in metrics)
+    captured = tuple(metric for _, metric in named)
+    return TemplateLine((needle(template),), head, captured=captured, template=template, named=named)
 
 
 def evaluation_line(templates: Sequence[str], evaluation: Sequence[str]) -> Line:
@@ -103,7 +125,7 @@ def _number(name: str, metrics: Mapping[str, Metric]) -> str:
     if name in POSITION_COLUMNS:
         return r"\d++(?:\.\d++)?(?!,\d)"
     has_thousands = name in metrics and metrics[name].has_thousands
-    return _NUMBER.format(digits=f"{_THOUSANDS}|{_DIGITS}" if has_thousands else _DIGITS)
+    return _NUMBER.format(digits=f"{THOUSANDS}|{_DIGITS}" if has_thousands else _DIGITS)
 
 
 def _literal(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dlperf_study.arrays import any_of, concatenated
+from dlperf_study.arrays import any_of
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import LogError
 from dlperf_study.logs.blocks import Block, Blocks
@@ -32,9 +32,10 @@ from dlperf_study.logs.format_detection import (
 from dlperf_study.logs.formats import load, names
 from dlperf_study.logs.growing_records import GrowingRecords
 from dlperf_study.logs.json_lines import UNREADABLE, parse_json_object
+from dlperf_study.logs.line_template import TemplateLine
 from dlperf_study.logs.log_source import LogSource
 from dlperf_study.logs.parsed_log import ParsedLog
-from dlperf_study.logs.records import Matches, Records, merge_records
+from dlperf_study.logs.records import Matches, Records
 from dlperf_study.logs.text_lines import lines_with
 from dlperf_study.wording import counted
 
@@ -68,10 +69,11 @@ def _format_to_read(source: LogSource, name: str) -> Format | None:
 
 @dataclass
 class _LineExamples:
-    """Lines that one diagnostic is about: how many, and the first of them."""
+    """Lines that one diagnostic is about: how many, and the first of them; ``first`` is the text of the first."""
 
     count: int = 0
     shown: list[str] = field(default_factory=list)
+    first: str = ""
 
     def add(self, block: Block, indices: Sequence[int]) -> None:
         """Add lines of a block, counted from 0."""
@@ -79,6 +81,8 @@ class _LineExamples:
         for index in indices[: _SHOWN_LINES - len(self.shown)]:
             text = block.line(index)[:_SHOWN_CHARACTERS].decode(errors="replace")
             self.shown.append(f"line {block.first_line + index}: {text!r}")
+        if indices and not self.first:
+            self.first = block.line(indices[0]).decode(errors="replace")
 
     def message(self, singular: str, plural: str) -> Iterator[str]:
         """Yield what is true of these lines, if there are any, with the examples."""
@@ -113,13 +117,14 @@ class _LogReader:
             # A JSON object that could be parsed is complete; its lines may have different metrics.
             may_be_cut = block.is_cut and isinstance(line, Line)
             matches[kind] = self._without_cut_line(kind, matches[kind], may_be_cut)
-        self._records.append(merge_records([part.records for part in matches if len(part.records)]))
+        of_all_kinds = Matches.merged(matches)
+        self._records.append(of_all_kinds.records)
         is_unused = np.zeros(block.ends.size, dtype=bool)
-        is_unused[concatenated(part.candidates for part in matches)] = True
-        is_unused[concatenated(part.used for part in matches)] = False
+        is_unused[of_all_kinds.candidates] = True
+        is_unused[of_all_kinds.used] = False
         self._is_cut = block.is_cut and bool(is_unused.any())
         self._unusable.add(block, np.flatnonzero(is_unused).tolist())
-        self._nan_lines.add(block, concatenated(part.nan_lines for part in matches).tolist())
+        self._nan_lines.add(block, of_all_kinds.nan_lines.tolist())
 
     def _detect_format(self, block: Block) -> None:
         """Detect the format; raises LogError if there is a second one in the block."""
@@ -168,13 +173,21 @@ class _LogReader:
     def _unlike_own_format(self, format_: Format) -> str:
         """Describe how the lines differ from those that the user declared."""
         differing = next(self._unusable.message("has its text and differs", "have its text and differ"), "")
-        if differing or not self._first_block:
-            return differing or "the log is empty"
+        if differing:
+            return f"{differing}{self._where_it_differs(format_)}"
+        if not self._first_block:
+            return "the log is empty"
         wanted = "line with " + " or ".join(repr(needle) for line in format_.lines for needle in line.needles)
         if any(isinstance(line, JsonLine) for line in format_.lines):
             wanted = "row of a table (.csv) or of JSON objects (.json, .jsonl) with one of its columns"
         first = self._first_block.line(0)[:_SHOWN_CHARACTERS].decode(errors="replace")
         return f"no {wanted} has a number; line 1: {first!r}"
+
+    def _where_it_differs(self, format_: Format) -> str:
+        """Return up to where a declared line is like the first that differs; empty if it is not from its beginning."""
+        templates = (line for line in format_.lines if isinstance(line, TemplateLine))
+        beginning = max((line.matched_beginning(self._unusable.first) for line in templates), key=len, default="")
+        return f"; the first is as declared up to {beginning!r}" if beginning else ""
 
     def _completed(self, records: Records, format_: Format) -> Records:
         """Return the records with what lines have from others; raises LogError if all are of steps without a time."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedIOBase
+from itertools import starmap
 from operator import attrgetter
 
 import yaml
@@ -41,7 +42,7 @@ class MlflowRun(LogSource):
 
         """
         self._require_success()
-        values = heapq.merge(*(self._values(*metric) for metric in self.metrics), key=attrgetter("wall_time"))
+        values = heapq.merge(*starmap(self._values, self.metrics), key=attrgetter("wall_time"))
         yield io.BytesIO(b"".join(scalar_rows(str(self), METRIC_ROW, values)))
 
     def _require_success(self) -> None:

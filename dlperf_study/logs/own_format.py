@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, product
+from itertools import chain, combinations, product
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -15,6 +15,7 @@ from dlperf_study.logs.format import (
     ELAPSED,
     INTERVALS,
     LOSS,
+    THOUSANDS,
     UNIX_TIME,
     Format,
     JsonLine,
@@ -29,6 +30,7 @@ from dlperf_study.logs.line_template import (
     evaluation_line,
     literal_text,
     placeholders,
+    sample_line,
     template_line,
     template_problems,
 )
@@ -157,6 +159,8 @@ def read_own_format(data: bytes, file: str) -> Format:
     keys = {"": tuple(OwnFormat.model_fields), "numbers": tuple(OwnNumber.model_fields)}
     own_format = validate(OwnFormat, parse_mapping(data, file), file, keys)
     problems = [*_structure_problems(own_format), *_number_problems(own_format)]
+    # Of templates without any of these.
+    problems = problems or [*_overlaps(own_format)]
     if problems:
         raise StudyFileError("\n".join(f"{file}: {problem}" for problem in problems))
     return own_format.as_format(file)
@@ -179,6 +183,22 @@ def _structure_problems(own_format: OwnFormat) -> Iterator[str]:
         if excluded.strip() in literal_text(line):
             contradiction = f"which every line of lines[{line_index}] has: none would be read"
             yield f"evaluation[{index}] is {excluded!r}, {contradiction}"
+
+
+def _overlaps(own_format: OwnFormat) -> Iterator[str]:
+    """Yield which templates match lines of each other, whose numbers would count twice."""
+    templates = own_format.lines
+    lines = [template_line(template, own_format.metrics, own_format.evaluation) for template in templates]
+    for first, second in combinations(range(len(templates)), 2):
+        for sample in (sample_line(templates[first]), sample_line(templates[second])):
+            if _matches(lines[first], sample) and _matches(lines[second], sample):
+                remedy = "leave one out, or give both the text that tells their lines apart"
+                yield f"lines[{first}] and lines[{second}] both match {sample!r}, which would be read twice; {remedy}"
+                break
+
+
+def _matches(line: Line, text: str) -> bool:
+    return line.needles[0] in text and re.search(line.head, text) is not None
 
 
 def _number_problems(own_format: OwnFormat) -> Iterator[str]:
@@ -213,10 +233,17 @@ class _ColumnsReader:
         columns = {name: key for name, key in self.columns.items() if row.get(key) not in (None, "")}
         values = {}
         for name in filter(self.metrics.__contains__, columns):
-            values[self.metrics[name].name] = _in_unit(self.metrics[name], float(row[columns[name]]))
+            metric = self.metrics[name]
+            values[metric.name] = _in_unit(metric, _number(row[columns[name]], metric))
         time_seconds = values.pop(UNIX_TIME.name, float("nan"))
         epoch, step, rank = (int(float(row[columns[name]])) if name in columns else -1 for name in POSITION_COLUMNS)
         return JsonRecord(values, epoch, step, rank, time_seconds) if values else None
+
+
+def _number(value: Any, metric: Metric) -> float:
+    """Return a number as a cell has it, with commas between thousands if it is declared so."""
+    has_commas = metric.has_thousands and isinstance(value, str) and re.fullmatch(f"[-+]?{THOUSANDS}", value)
+    return float(value.replace(",", "") if has_commas else value)
 
 
 def _in_unit(metric: Metric, number: float) -> float:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 #: Wire types; the struct format of those of fixed size.
-_VARINT, _BYTES = 0, 2
-_FIXED = {1: "<d", 5: "<f"}
+_VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
+_FIXED = {_DOUBLE: "<d", _FLOAT: "<f"}
 
 
 class DamagedRecordError(OSError):
@@ -32,7 +32,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
             position += length
         elif kind in _FIXED:
             [fixed] = struct.unpack_from(_FIXED[kind], message, position)
-            yield key >> 3, shortest(np.float32(fixed)) if kind == 5 else fixed
+            yield key >> 3, shortest(np.float32(fixed)) if kind == _FLOAT else fixed
             position += struct.calcsize(_FIXED[kind])
         else:
             raise ValueError(f"unknown wire type {kind}")

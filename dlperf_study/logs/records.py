@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlperf_study.arrays import Floats, Integers, Mask, constant, elements, is_constant
+from dlperf_study.arrays import Floats, Integers, Mask, concatenated, constant, elements, is_constant
 from dlperf_study.logs.format import TRAINING
 
 
@@ -119,6 +119,15 @@ class Matches:
         """Return that none of the candidates could be used."""
         no_lines = candidates[:0]
         return cls(make_records(no_lines, {}), no_lines, candidates, no_lines)
+
+    @classmethod
+    def merged(cls, parts: Sequence["Matches"]) -> "Matches":
+        """Return what all parts contain, in the order of the lines."""
+        records = [part.records for part in parts if len(part.records)]
+        used, candidates, nan_lines = (
+            np.sort(concatenated(map(attrgetter(name), parts))) for name in ("used", "candidates", "nan_lines")
+        )
+        return cls(merge_records(records), used, candidates, nan_lines)
 
     @property
     def usual_metrics(self) -> set[str]:

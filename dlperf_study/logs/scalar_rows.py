@@ -16,6 +16,7 @@ from dlperf_study.logs.format import JOB_RATE, JOB_STEP, JOB_TOKENS, LOSS, UNITL
 DEVICE_TOKEN_RATE = Metric("device_token_throughput", "tokens/s", MetricScope.DEVICE)
 #: What a log must have one of, the best first.
 RATES = (JOB_RATE, JOB_STEP, JOB_TOKENS, DEVICE_TOKEN_RATE, UNITLESS_RATE)
+RATE_NAMES = tuple(metric.name for metric in RATES)
 #: By the end of a tag: the metric, and the factor that makes its unit.
 _MEANINGS = (
     (re.compile("(?:samples|images|imgs|examples|sequences)_per_s(?:ec|econd)?"), JOB_RATE.name, 1.0),
@@ -91,7 +92,7 @@ class _Tags:
                 both = f"the tags {tags[metric]} and {tag} are both {metric}"
                 raise LogError(f"{name}: {both}: which of them counts is not known")
             tags[metric] = tag
-        if not tags.keys() & {metric.name for metric in RATES}:
+        if tags.keys().isdisjoint(RATE_NAMES):
             there_are = ", ".join(self._metrics) or "none"
             reason = "no tag is known to be the rate of the job or the time of its steps"
             raise LogError(f"{name}: {reason}; its tags: {there_are}; known are tags that end as in {_KNOWN}")

@@ -76,7 +76,7 @@ def compile_line(line: Line) -> LinePattern:
 
 def read_lines(line: Line, block: Block, layouts: Sequence[Layout]) -> Matches:
     """Return what the lines of one kind contain, given the layouts of a block's candidate lines."""
-    needles = [needle.encode() for needle in line.needles]
+    needles = list(map(str.encode, line.needles))
     pattern = compile_line(line)
     with_needle, matched, matches = [], [], []
     for layout in layouts:

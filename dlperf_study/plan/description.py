@@ -85,9 +85,11 @@ def _runnable(plan: Plan, complete: bool) -> str:
     kinds = [kind for kind in DENOMINATORS if plan.declares(kind)]
     headings = ("#", *plan.factors, GLOBAL_BATCH.name, *kinds)
     entries, row_numbers = plan.runnable, _row_numbers(plan)
-    if complete or len(entries) <= LONGEST_LIST:
-        return text_table(headings, [_row(plan, entry, kinds, row_numbers) for entry in entries])
-    rows = [_row(plan, entry, kinds, row_numbers) for entry in (*entries[:ENDS], *entries[-ENDS:])]
+    is_whole = complete or len(entries) <= LONGEST_LIST
+    listed = entries if is_whole else (*entries[:ENDS], *entries[-ENDS:])
+    rows = [_row(plan, entry, kinds, row_numbers) for entry in listed]
+    if is_whole:
+        return text_table(headings, rows)
     rows.insert(ENDS, ("…",) * len(headings))
     omitted = f"{len(entries) - 2 * ENDS} configurations are not listed; plan with --all lists them."
     return "\n".join([text_table(headings, rows), omitted, *_without_denominator(entries, kinds, row_numbers)])

@@ -109,6 +109,11 @@ class Plan:
         """The entries that can't run here, each with its reason."""
         return tuple(entry for entry in self.entries if entry.unsupported is not None)
 
+    @property
+    def by_identity(self) -> dict[str, Entry]:
+        """The entries by the identity of their configuration, in order."""
+        return {entry.configuration.identity: entry for entry in self.entries}
+
     def declares(self, kind: Denominator) -> bool:
         """Return whether the study declares baselines, or references."""
         return any(entry.denominator(kind) for entry in self.entries)
@@ -190,7 +195,7 @@ def _plan(study: Study, cluster: Cluster, entries: Sequence[Entry]) -> Plan:
         about=study.about,
         scaling=study.scaling,
         questions=study.questions,
-        factors=varying([entry.configuration for entry in entries], list(study.factors)),
+        factors=varying(entries, list(study.factors)),
         published=study.published,
         quick=study.quick,
         entries=tuple(entries),
@@ -231,9 +236,9 @@ def _check_all_different(study: Study, points: Sequence[Point], configurations: 
             )
 
 
-def varying(configurations: Sequence[Configuration], factors: Sequence[str]) -> tuple[str, ...]:
+def varying(entries: Sequence[Entry], factors: Sequence[str]) -> tuple[str, ...]:
     """Return the parameters with more than one value: the study's factors first, in their order."""
-    names = []
+    configurations, names = [entry.configuration for entry in entries], []
     for name in dict.fromkeys((*factors, *FIELD_NAMES)):
         if name in FIELD_NAMES and len(set(map(attrgetter(name), configurations))) > 1:
             names.append(name)

@@ -1,6 +1,7 @@
 """The numbers of a figure in words, for who can't see it: those of the tables, printed alike."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 from dlperf_study.dataset.dataset import Dataset
@@ -9,15 +10,16 @@ from dlperf_study.report.tables.cells import measured_column
 from dlperf_study.report.tables.table import Cell, Table
 from dlperf_study.wording import in_sentence
 
-#: The columns that a figure of each name shows.
+#: The columns that a figure of each name shows, and which figures begin with the rate.
 _COLUMNS = {
-    "overview": ("throughput",),
-    "scaling": ("throughput", "speedup", "efficiency"),
+    "overview": (),
+    "scaling": ("speedup", "efficiency"),
     "communication": ("step_seconds", "computation_seconds", "exposed_seconds", "exchange_seconds"),
     "comparison": ("throughput", "relative_throughput", "step_seconds"),
     "steps": ("step_seconds",),
     "stragglers": ("load_balance",),
 }
+_OF_RATES = ("overview", "scaling")
 #: So many configurations are read out.
 MOST_CONFIGURATIONS = 30
 
@@ -44,7 +46,8 @@ def alt_text_of_table(title: str, table: Table) -> str:
 
 
 def _configurations(dataset: Dataset, name: str, lines: Sequence[Series]) -> Iterator[str]:
-    columns = [measured_column(dataset, column) for column in _COLUMNS[name]]
+    rate = (dataset.rate,) if name in _OF_RATES else ()
+    columns = list(map(partial(measured_column, dataset), (*rate, *_COLUMNS[name])))
     for line, label in zip(lines, short_labels(list(lines)), strict=True):
         for row in map(dataset.configuration_rows.__getitem__, line.measured["identity"]):
             values = []
@@ -55,4 +58,4 @@ def _configurations(dataset: Dataset, name: str, lines: Sequence[Series]) -> Ite
 
 
 def _printed(cell: Cell, unit: str) -> str:
-    return " ".join(filter(None, (cell.text, cell.interval, unit)))
+    return f"{cell.printed} {unit}".rstrip()

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
-from dlperf_study.report.formatting import display_name, is_missing, level_name, listed
-from dlperf_study.report.series import measured_rows
+from dlperf_study.report.formatting import display_name, distinct_levels, level_name, listed, listed_columns
 from dlperf_study.study.configuration import PARAMETERS, parameters_of
 from dlperf_study.study.job import Outcome
 from dlperf_study.study.parameter import Scope
 from dlperf_study.study.study import BATCH_OF_SCALING
+
+#: Columns in samples/s, and the same in tokens/s.
+_IN_TOKENS = {"throughput": "token_throughput", "baseline_throughput": "baseline_token_throughput"}
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def conditions(dataset: Dataset, model: str | None = None) -> str:
     for name in [*factors, "device", "link"]:
         values = rows[name] if name in factors else runs[name]
         label = COLUMNS[name].words
-        if not _levels(values):
+        if not distinct_levels(values):
             unknown.append(label)
         elif name != "device":
             parts.append(f"{label}: {levels(values)}")
@@ -135,18 +136,19 @@ def page_conditions(dataset: Dataset) -> str:
     rows, runs = measured(dataset), completed_runs(dataset)
     if rows.empty:
         return ""
-    wording, batch = page_wording(dataset), BATCH_OF_SCALING[dataset.plan.scaling][0]
-    where = [wording.origin + _on_devices(runs), f"link {levels(runs['link'])}" if _levels(runs["link"]) else ""]
+    where = page_wording(dataset).origin + _on_devices(runs)
+    batch, _ = BATCH_OF_SCALING[dataset.plan.scaling]
+    link = f"link {levels(runs['link'])}" if distinct_levels(runs["link"]) else ""
     names = ("precision", "data_source", "image_size", *departures(rows, _UNUSUAL), batch, "threads_per_device")
     training = []
     for name in names:
-        if len(_levels(rows[name])) == 1:
+        if len(distinct_levels(rows[name])) == 1:
             label = "" if name in _SAY_THEMSELVES else f"{COLUMNS[name].words} "
             training.append(f"{label}{levels(rows[name])}")
     of_workload = parameters_of(Scope.WORKLOAD, Scope.NETWORK)
-    varied = [COLUMNS[name].words for name in of_workload if len(_levels(rows[name])) > 1]
-    differing = f"varied: {listed(varied)}" if varied else ""
-    parts = [*where, *training, differing, versions(runs), f"{dataset.plan.scaling} scaling"]
+    varied = [name for name in of_workload if len(distinct_levels(rows[name])) > 1]
+    differing = f"varied: {listed_columns(varied)}" if varied else ""
+    parts = [where, link, *training, differing, versions(runs), f"{dataset.plan.scaling} scaling"]
     return f"{' · '.join(filter(None, parts))}. {_interval_line(rows)}{quick_label(dataset)}"
 
 
@@ -218,15 +220,21 @@ def only(dataset: Dataset, rows: pd.DataFrame) -> Dataset:
 
 
 def measured(dataset: Dataset) -> pd.DataFrame:
-    """Return the configurations with at least one completed run."""
-    return measured_rows(dataset.configurations)
+    """Return the configurations with a rate, of at least one completed run."""
+    return dataset.configurations.dropna(subset=dataset.rate)
 
 
 def known_rates(rows: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
     """Return columns of rates; where there are tokens/s, with these, and without those of which no row has a number."""
     if rows["token_throughput"].isna().all():
         return tuple(names)
-    return (*(name for name in names if rows[name].notna().any()), "token_throughput")
+    in_tokens = filter(None, map(_IN_TOKENS.get, names))
+    return tuple(known_columns(rows, (*names, *in_tokens)))
+
+
+def known_columns(rows: pd.DataFrame, names: Iterable[str]) -> list[str]:
+    """Return those columns of which a row has a value."""
+    return [name for name in names if rows[name].notna().any()]
 
 
 def completed_runs(dataset: Dataset) -> pd.DataFrame:
@@ -237,8 +245,8 @@ def completed_runs(dataset: Dataset) -> pd.DataFrame:
 def versions(runs: pd.DataFrame) -> str:
     """Return the framework libraries with their versions, and those of what they exchange with and of the GPUs."""
     pairs = runs[["library", "library_version"]].dropna().drop_duplicates().itertuples(index=False)
-    libraries = listed([f"{display_name(library)} {version}" for library, version in pairs])
-    below = [str(name) for name in runs["exchange_library"].dropna().unique()]
+    libraries = listed(f"{display_name(library)} {version}" for library, version in pairs)
+    below = list(runs["exchange_library"].dropna().unique())
     for column in ("cuda_version", "cudnn_version", "gpu_driver"):
         below += [f"{COLUMNS[column].label} {version}" for version in runs[column].dropna().unique()]
     return f"{libraries} ({', '.join(below)})" if below else libraries
@@ -246,21 +254,16 @@ def versions(runs: pd.DataFrame) -> str:
 
 def levels(values: pd.Series) -> str:
     """Return the distinct values of a column as a sentence lists them; numbers in order."""
-    distinct = _levels(values)
+    distinct = distinct_levels(values)
     if not any(isinstance(value, str) for value in distinct):
         distinct.sort()
-    return listed([level_name(str(values.name), value) for value in distinct]) or "not recorded"
-
-
-def _levels(values: pd.Series) -> list[Any]:
-    """Return the distinct values of a column, in order of appearance."""
-    return [value for value in values.unique() if not is_missing(value)]
+    return listed(level_name(str(values.name), value) for value in distinct) or "not recorded"
 
 
 def _on_devices(runs: pd.DataFrame) -> str:
     """Return the kinds and names of the devices that are known: `` on GPU (Tesla V100)``."""
-    kinds = levels(runs["device"]) if _levels(runs["device"]) else ""
-    names = levels(runs["device_name"]) if _levels(runs["device_name"]) else ""
+    kinds = levels(runs["device"]) if distinct_levels(runs["device"]) else ""
+    names = levels(runs["device_name"]) if distinct_levels(runs["device_name"]) else ""
     devices = f"{kinds} ({names})" if kinds and names else kinds or names
     return f" on {devices}" if devices else ""
 

@@ -96,14 +96,25 @@ def is_named_default(parameter: str, level: Any) -> bool:
     return entry is not None and bool(entry.default_name) and level == entry.default
 
 
-def listed(items: list[str]) -> str:
+def listed(items: Iterable[str]) -> str:
     """Join items as a sentence does: ``1, 2 and 4``."""
-    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+    parts = list(items)
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def listed_columns(names: Iterable[str]) -> str:
+    """Return what sentences call columns, as a sentence lists them: ``model and batch per device``."""
+    return listed(COLUMNS[name].words for name in names)
 
 
 def is_missing(value: Any) -> bool:
     """Return whether a cell of the dataset has no value: an empty string and an infinite number are none either."""
     return bool(pd.isna(value)) or value == "" or value in (math.inf, -math.inf)
+
+
+def distinct_levels(values: pd.Series) -> list[Any]:
+    """Return the distinct values of a column that are not missing, in order of appearance."""
+    return [value for value in values.unique() if not is_missing(value)]
 
 
 def plain(value: float) -> str:

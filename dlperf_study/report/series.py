@@ -7,6 +7,7 @@ published points are named here too: by what distinguishes them from the others 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import filterfalse
 from typing import Any
 
 import pandas as pd
@@ -51,16 +52,18 @@ class Series:
     """Configurations that differ only in how many devices they use, in the order of that number.
 
     The position is the same in every figure and for every model, so that a colour means one thing on all pages.
+    ``rate``: the column of the rates that are compared.
     """
 
     label: str
     position: int
     rows: pd.DataFrame
+    rate: str = "throughput"
 
     @property
     def measured(self) -> pd.DataFrame:
-        """The configurations with at least one completed run."""
-        return measured_rows(self.rows)
+        """The configurations with a rate, of at least one completed run."""
+        return self.rows[self.rows[self.rate].notna()]
 
 
 @lru_cache(DATASETS)
@@ -78,7 +81,7 @@ def all_series(dataset: Dataset) -> list[Series]:
         first = part.iloc[0]
         levels = tuple(level_label(factor, first[factor]) for factor in factors if factor != "model")
         position = positions.setdefault(levels, len(positions))
-        series.append(Series(label, position, part.sort_values("world_size", kind="stable")))
+        series.append(Series(label, position, part.sort_values("world_size", kind="stable"), dataset.rate))
     return series
 
 
@@ -102,11 +105,6 @@ def goes_without_saying(factor: str, level: Any) -> bool:
     return factor in _UNSAID_DEFAULTS and level == PARAMETERS[factor].default
 
 
-def measured_rows(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the configurations among ``rows`` that have at least one completed run."""
-    return rows[rows["throughput"].notna()]
-
-
 @lru_cache(DATASETS)
 def varying_factors(dataset: Dataset) -> list[str]:
     """Return the varying parameters that distinguish lines, as the analysis splits its curves."""
@@ -124,7 +122,7 @@ def short_labels(series: list[Series]) -> list[str]:
     """Return the labels of series without the parts that they all have in common."""
     labels = [line.label.split(SEPARATOR) for line in series]
     common = set.intersection(*map(set, labels)) if len(labels) > 1 else set()
-    return [SEPARATOR.join(part for part in label if part not in common) for label in labels]
+    return [SEPARATOR.join(filterfalse(common.__contains__, label)) for label in labels]
 
 
 @lru_cache(DATASETS)
@@ -200,7 +198,7 @@ class Group:
     @property
     def measured(self) -> pd.DataFrame:
         """The configurations with at least one completed run."""
-        return measured_rows(self.rows)
+        return self.rows[self.rows["throughput"].notna()]
 
 
 @lru_cache(DATASETS)
@@ -232,7 +230,7 @@ def _groups(rows: pd.DataFrame, factors: list[str]) -> list[Group]:
         differing = [name for name in factors if name not in shared]
         labels += _member_labels(needed[part], differing)
         other_factors = [name for name in differing if name not in ("framework", "strategy")]
-        other_differences += [_differences(row, needed[part][0], other_factors) for row in needed[part]]
+        other_differences += [_differences(row, reference, other_factors) for row in needed[part]]
     rows = rows.drop(columns="group").assign(label=labels, other_differences=other_differences)
     members = tuple(rows.itertuples())
     return [

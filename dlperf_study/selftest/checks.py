@@ -61,7 +61,7 @@ REQUIREMENTS = {
 def check_same_program(datasets: Sequence[Dataset]) -> CheckResult:
     """Check that one configuration under two names is hardly ever called faster or slower than itself."""
     comparisons = [_comparison(dataset, SAME, 0.0) for dataset in datasets]
-    distinguished = [comparison.label for comparison in comparisons if comparison.verdict in (FASTER, SLOWER)]
+    distinguished = _labels_of(comparisons, FASTER, SLOWER)
     observation = f"{len(distinguished)} of {len(comparisons)} told apart{_listed(distinguished)}"
     return _check_result(SAME, len(distinguished) <= allowed_misses(len(datasets)), observation, comparisons)
 
@@ -80,8 +80,8 @@ def check_slowdowns(datasets: Sequence[Dataset]) -> CheckResult:
     comparisons = list(map(_comparison, datasets, repeat(SLOWDOWNS), slowdowns))
     right_sign = sum(comparison.measured < 1 for comparison in comparisons)
     holding = sum(comparison.holds_truth for comparison in comparisons)
-    called_faster = [comparison.label for comparison in comparisons if comparison.verdict == FASTER]
-    half_width = float(np.median([_half_width(comparison) for comparison in comparisons]))
+    called_faster = _labels_of(comparisons, FASTER)
+    half_width = float(np.median(list(map(_half_width, comparisons))))
     observation = (
         f"right sign: {right_sign} of {cases}; truth inside the interval: {holding} of {cases}; called slower: "
         f"{_called_slower(slowdowns, comparisons)}; called faster: {len(called_faster)}{_listed(called_faster)}; "
@@ -128,6 +128,11 @@ def check_straggler(dataset: Dataset) -> CheckResult:
     )
     is_passed = named == runs and named_wrongly <= allowed_misses(equal_runs)
     return _check_result(STRAGGLER, is_passed, observation, [])
+
+
+def _labels_of(comparisons: Sequence[Comparison], *verdicts: str) -> list[str]:
+    """Return the labels of the comparisons that have one of these verdicts."""
+    return [comparison.label for comparison in comparisons if comparison.verdict in verdicts]
 
 
 def _called_slower(slowdowns: Sequence[float], comparisons: Sequence[Comparison]) -> str:

@@ -97,10 +97,14 @@ class SelftestResult:
         """The checks that were not skipped."""
         return tuple(check for check in self.checks if check.status is not Status.SKIPPED)
 
+    def names_of(self, status: Status) -> list[str]:
+        """Return the names of the checks that ended so."""
+        return [check.name for check in self.checks if check.status is status]
+
     @property
     def undecided(self) -> bool:
         """Whether a check has too few runs."""
-        return any(check.status is Status.UNDECIDED for check in self.checks)
+        return bool(self.names_of(Status.UNDECIDED))
 
     @property
     def passed(self) -> bool:

@@ -199,19 +199,18 @@ class Configuration(TrainingParameters):
 
         A parameter that is not in ``IDENTIFIED_BY_DEFAULT`` is left out while it has its default.
         """
-        values: dict[str, Scalar] = {}
-        for name, left_out_value in _LEFT_OUT_VALUES.items():
-            value = getattr(self, name)
-            if value != left_out_value:
-                values[name] = value
-        return values
+        return self._values_other_than(_LEFT_OUT_VALUES)
 
     def selftest_values(self) -> dict[str, Scalar]:
         """Return the parameters of the self-test that do not have their defaults; none in any other study."""
+        return self._values_other_than(_SELFTEST_DEFAULTS)
+
+    def _values_other_than(self, left_out: Mapping[str, Scalar | None]) -> dict[str, Scalar]:
+        """Return those of some parameters that do not have the value given for each."""
         values: dict[str, Scalar] = {}
-        for name, default in _SELFTEST_DEFAULTS.items():
+        for name, left_out_value in left_out.items():
             value = getattr(self, name)
-            if value != default:
+            if value != left_out_value:
                 values[name] = value
         return values
 

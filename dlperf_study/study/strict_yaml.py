@@ -24,6 +24,9 @@ MAX_BYTES = 1 << 22
 #: No number of a study or a cluster has more; Python itself converts no more than 4300.
 MAX_DIGITS = 40
 
+#: Why a text may be read as something else.
+NEEDS_QUOTES = "a text that begins with { or [, or contains a colon and a space, needs quotes"
+
 #: The keys and indices that lead to a value.
 Location = list[str | int]
 
@@ -69,7 +72,7 @@ def parse_mapping(data: bytes, file: str) -> dict[str, Any]:
         elif isinstance(error, yaml.constructor.ConstructorError):
             problem = str(error.problem)
         else:
-            problem = f"not YAML: {', '.join(filter(None, (error.context, error.problem)))}"
+            problem = f"not YAML: {', '.join(filter(None, (error.context, error.problem)))}; {NEEDS_QUOTES}"
         raise StudyFileError(f"{file}{position}: {problem}") from None
     except (UnicodeDecodeError, yaml.reader.ReaderError) as error:
         raise StudyFileError(f"{file}: not UTF-8: {error}") from None

@@ -128,30 +128,20 @@ class Study:
     def points(self) -> tuple[Point, ...]:
         """The grid, then the included points, without the excluded ones: complete and all different.
 
-        Raises StudyFileError for a duplicate point, an ``exclude`` that matches none, and when none is left.
+        Raises StudyFileError for a duplicate point, a condition that matches none, and when none is left.
         """
-        points: list[Point] = []
-        keys: dict[frozenset[tuple[str, Scalar]], str] = {}
-        for key, point in self._all_points():
-            values = frozenset(point.items())
-            if values in keys:
-                raise self._error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
-            keys[values] = key
-            points.append(point)
-        all_points = list(points)
+        all_points = self._different_points()
+        points = all_points
         for index, where in enumerate(self.exclude):
             # A point may match several.
-            if not any(matches(point, where) for point in all_points):
-                raise self._error(f"exclude[{index}] ({format_condition(where)}) matches no configuration of the study")
+            self._require_match(f"exclude[{index}]", where, all_points)
             points = [point for point in points if not matches(point, where)]
         if not points:
             raise self._error("exclude leaves no configuration")
         for index, where in enumerate(self.extras):
-            if not any(matches(point, where) for point in points):
-                raise self._error(f"extras[{index}] ({format_condition(where)}) matches no configuration of the study")
-        if self.largest_batch is not None and not any(map(self.is_searched, points)):
-            condition = format_condition(self.largest_batch_where)
-            raise self._error(f"largest_batch.where ({condition}) matches no configuration of the study")
+            self._require_match(f"extras[{index}]", where, points)
+        if self.largest_batch is not None:
+            self._require_match("largest_batch.where", self.largest_batch_where, points)
         return tuple(points)
 
     def is_searched(self, point: Point) -> bool:
@@ -215,11 +205,30 @@ class Study:
             raise self._error(f"{kind}: no rule's where matches {self._format(point)}")
         return denominator
 
+    def _different_points(self) -> list[Point]:
+        """Return every point; raises StudyFileError if two are the same."""
+        keys: dict[frozenset[tuple[str, Scalar]], str] = {}
+        points = []
+        for key, point in self._all_points():
+            values = frozenset(point.items())
+            if values in keys:
+                raise self._error(f"duplicate point in {key}: {self._format(point)} is already in {keys[values]}")
+            keys[values] = key
+            points.append(point)
+        return points
+
+    def _require_match(self, key: str, where: Levels, points: Sequence[Point]) -> None:
+        """Refuse a condition that no point meets."""
+        if not any(matches(point, where) for point in points):
+            raise self._error(f"{key} ({format_condition(where)}) matches no configuration of the study")
+
     def _all_points(self) -> Iterator[tuple[str, Point]]:
         """Yield every point with the key of the study file that it comes from."""
         _, derived_batch = BATCH_OF_SCALING[self.scaling]
-        defaults = {name: parameter.default for name, parameter in study_parameters().items()}
-        given = {name: value for name, value in defaults.items() if value is not None and name != derived_batch}
+        given = {}
+        for name, parameter in study_parameters().items():
+            if parameter.default is not None and name != derived_batch:
+                given[name] = parameter.default
         given |= self.fixed
         for levels in points_of(self.factors):
             yield "factors", {**given, **levels}

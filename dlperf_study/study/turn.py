@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 #: Every configuration once a round, shuffled within each; or all runs of a configuration, then those of the next.
 ROUNDS, BLOCKS = "rounds", "blocks"
-ORDERS = (ROUNDS, BLOCKS)
 #: The order of a run that no driver of a study started.
 BY_HAND = "by hand"
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dlperf_study.errors import StudyFileError
-from dlperf_study.study.strict_yaml import Location, key_path
+from dlperf_study.study.strict_yaml import NEEDS_QUOTES, Location, key_path
 from dlperf_study.wording import as_yaml, closest
 
 #: What a message says after the key, by pydantic's type of error.
@@ -74,7 +74,8 @@ def error_line(error: Any, content: Mapping[str, Any], keys: Mapping[str, Collec
         value = f"{value[:MAX_CHARACTERS]}…"
     message = MESSAGES.get(error["type"], "is {value}; pydantic says: {message}")
     details = {"value": value, "message": error["msg"], **error.get("ctx", {})}
-    return f"{key_path(location)} {message.format(**details)}"
+    remedy = f"; {NEEDS_QUOTES}" if error["type"] == "string_type" and isinstance(error["input"], (dict, list)) else ""
+    return f"{key_path(location)} {message.format(**details)}{remedy}"
 
 
 def _location_in_file(location: tuple[str | int, ...], content: Any) -> Location:

@@ -212,6 +212,12 @@ MADE_UP = {
     ),
     "batches on one device": ("batch_size,samples/s,step_time|32,2560.0,12.5|64,2655.6,24.1", None, []),
     "devices in the label of a row": ("config,tokens/s,tokens/s/GPU|8xH100,98304.0,12388.0", None, ["device_rates"]),
+    "comments above the header": (
+        "# DALI, on V100|# in March|GPUs,img/s,speedup|1,100.0,1.00|2,190.0,1.80",
+        None,
+        ["ratios"],
+    ),
+    "a header that begins with #": ("# GPUs,img/s,speedup|1,100.0,1.00|2,190.0,1.80", None, ["ratios"]),
     "a rate in thousands": ("GPUs,GBS,Step time (ms),img/s|8,2048,160.0,12.8k", None, []),
 }
 
@@ -232,6 +238,11 @@ def test_tables_as_people_write_them(tmp_path, text, table_format, checks):
             "GPUs,Throughput\n1,100 img/s\n2,200 img/s\n4,300 tok/s\n",
             "column Throughput has numbers in img/s and in tok/s",
         ),
+        (
+            'GPUs,img/s\n1,"1,000"\n8,7.200\n',
+            "column img/s has 1,000 and 7.200: one of the signs is before decimals, or both",
+        ),
+        ("On V100\nGPUs,img/s\n1,100\n2,190\n", "line 1 has 1 field, and all others have 2; put # before a text"),
         ("GPUs,img/s\n1,fast\n", "line 2: throughput is 'fast', which is not a number"),
         ("GPUs,note\n1,fast\n", "there is no column metric and no column of a metric; the columns are GPUs, note"),
     ],
@@ -241,6 +252,12 @@ def test_a_table_that_can_be_read_in_two_ways_or_none_is_refused(tmp_path, text,
     with pytest.raises(TableError, match=r"table\.csv: ") as raised:
         read_tables(tmp_path / "table.csv")
     assert message in str(raised.value)
+
+
+def test_runs_by_another_name_are_named(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("GPUs,throughput_run1,throughput_run2,avg\n1,100.0,102.0,101.0\n")
+    [*_, runs] = [each.unused_numbers for each in read_tables(tmp_path / "table.csv").columns if "run" in each.header]
+    assert runs == "call the columns of the runs of a result run1, run2, ..."
 
 
 def test_a_batch_of_unknown_scope_and_a_time_of_unknown_unit_are_not_used(tmp_path):

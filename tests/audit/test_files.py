@@ -125,7 +125,7 @@ def test_digits_beyond_the_ninth_are_no_rounding(write):
         ("world_size,throughput\n", "there is no row below the header"),
         ("world_size,throughput\n1,1,000\n", "line 2 has 3 fields, and the header has 2"),
         ("world_size,throughput\n1,1\n\n2\n", "line 4 has 1 field, and the header has 2"),
-        ("throughput,throughput\n1,1\n", "a column appears twice"),
+        ("throughput,throughput\n1,1\n", "column throughput appears twice"),
         (b"\xff\xfe\x00", "not a CSV table"),
         ('a,b\n1,"2\n', "not a CSV table"),
         ("devices,rate\n1,100\n", "there is no column metric and no column of a metric; the columns are devices, rate"),
@@ -153,7 +153,7 @@ def test_digits_beyond_the_ninth_are_no_rounding(write):
             "its fields seem to be separated by semicolons: declare them with --separator",
         ),
         ("metric,world_size\nspeedup,1\n", "column value is missing"),
-        ("cell,metric,value\na,speedup,1\na,speedup,2\n", "key twice"),
+        ("cell,metric,value\na,speedup,1\na,speedup,2\n", "column cell has 'a' twice"),
     ],
 )
 def test_an_error_is_named_with_its_line(write, text, message):

@@ -14,7 +14,7 @@ MISTAKES = [
     (("device: gpu", "device: tpu"), "device is 'tpu'; the choices are 'cpu', 'gpu' or 'auto'"),
     (
         ("devices_per_node: 8", "devices_per_node: many"),
-        "devices_per_node is 'many'; it must be a whole number from 1 to 4096, or auto",
+        "devices_per_node is 'many'; it must be an integer from 1 to 4096, or auto",
     ),
     (
         ("wait_seconds", "wait"),
@@ -34,7 +34,7 @@ MISTAKES = [
     (("wait_seconds: 60", "wait_seconds: 1e9"), "idle.wait_seconds is 1000000000.0; it must be at most 86400.0"),
     (
         ("devices_per_node: 8", "devices_per_node: 99999"),
-        "devices_per_node is 99999; it must be a whole number from 1 to 4096, or auto",
+        "devices_per_node is 99999; it must be an integer from 1 to 4096, or auto",
     ),
     (("/opt/horovod/bin/python", "3"), "python.horovod_torch is 3, which is not a string"),
     (

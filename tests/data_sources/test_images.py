@@ -171,8 +171,9 @@ def test_a_received_batch_stays_as_it_is_until_the_next_is_requested(folder: Pat
 @pytest.mark.timeout(20)
 def test_a_rank_that_waits_for_its_producer_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DLPERF_STUDY_PRODUCERS", "127.0.0.1:9")
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     batches = _open("zmq", configuration(), Consumer(0, 1, "none"))
     time.sleep(0.1)
     batches.close()
-    assert threading.active_count() == before
+    # Threads of earlier tests may end meanwhile.
+    assert {*threading.enumerate()} <= before

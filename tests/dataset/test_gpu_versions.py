@@ -7,7 +7,7 @@ import pytest
 from dlperf_study.dataset.run_table import run_row
 from dlperf_study.dataset.study_diagnostics import mixed_environments
 from dlperf_study.report import context
-from dlperf_study.report.tables import study_tables
+from dlperf_study.report.tables import about_tables
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import write_titled
 
@@ -43,7 +43,7 @@ def test_a_run_on_cpus_has_none(make_run):
 
 def test_captions_and_the_table_of_the_environment_show_them(paths):
     dataset = write_titled(paths, [Planned(configuration(devices_per_node=2), ON_GPUS)])
-    shown = {row[0].text: row[1].text for row in study_tables.environments(dataset).rows}
+    shown = {row[0].text: row[1].text for row in about_tables.environments(dataset).rows}
     assert (shown["GPU driver"], shown["CUDA"], shown["cuDNN"]) == ("570.86.15", "12.8", "9.10.2")
     versions = "Paddle 3.0.0 (NCCL 2.27.5, CUDA 12.8, cuDNN 9.10.2, GPU driver 570.86.15)"
     assert versions in context.conditions(dataset)
@@ -54,7 +54,7 @@ def test_runs_of_one_machine_are_in_one_column_whatever_their_devices_and_precis
     together = replace(alone, exchange_library="NCCL 2.27.5")
     half = configuration(precision="amp_bf16", devices_per_node=2)
     dataset = write_titled(paths, [Planned(configuration(), alone), Planned(half, together)])
-    rows = {row[0].text: [cell.text for cell in row[1:]] for row in study_tables.environments(dataset).rows}
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in about_tables.environments(dataset).rows}
     assert rows["Exchange library"] == ["NCCL 2.27.5"]
     assert rows["Device peak"] == ["67.0 TFLOP/s, 989 TFLOP/s"]
 

@@ -81,8 +81,11 @@ def test_processes_of_a_container_with_our_name_are_left_alone() -> None:
     apart = ["unshare", "--pid", "--fork", "--kill-child", "env", mark]
     with subprocess.Popen([*apart, "sleep", "61"]) as container:
         wait_for(lambda: _commands_below(container.pid) == [["sleep", "61"]], "the container")
+        (sleeper,) = psutil.Process(container.pid).children()
         assert not any("sleep 61" in name for name in end_survivors())
         container.kill()
+        # The kernel ends what is in the container after the command that started it.
+        sleeper.wait(PATIENCE_SECONDS)
 
 
 def test_what_another_machine_runs_here_lives_as_long_as_its_guard() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from dlperf_study.execution.support import load_cluster
 from dlperf_study.explorer import chart, data_names, explore, results_of
 from dlperf_study.paths import NOTEBOOKS, OUTPUTS_VARIABLE, StudyPaths
 from dlperf_study.study.configuration import FIELD_NAMES, Configuration
-from tests.evidence_factory import Planned, configuration, write_run, write_study
+from tests.evidence_factory import Planned, Recipe, configuration, write_run, write_study
 
 START_SECONDS, CELL_SECONDS = 90, 60
 #: Cells that are run before the kernel is ready are never run.
@@ -62,6 +63,13 @@ def test_measured_and_published_results_are_offered(study: str) -> None:
     assert {"throughput", "speedup"} <= set(published.metrics)
     with pytest.raises(EvidenceError, match="nothing: no measurement has this name"):
         results_of("nothing")
+
+
+def test_a_study_without_a_completed_run_has_nothing_to_explore(tmp_path: Path) -> None:
+    paths = StudyPaths(tmp_path / "failing")
+    write_study(paths, [Planned(configuration(), recipe=Recipe(outcome="failed"), runs=1)])
+    with pytest.raises(EvidenceError, match="no configuration has a completed run with a rate"):
+        results_of(str(paths.folder))
 
 
 def marks(figure: Any) -> list[int]:

@@ -11,8 +11,9 @@ from dlperf_study.cluster.library_answer import library_answer
 from dlperf_study.errors import UnsupportedError
 from dlperf_study.evidence.rank_log import read_rank_log
 from dlperf_study.frameworks import _torch_compiler
-from dlperf_study.frameworks._base import RUN_VARIABLE, require_compiler
+from dlperf_study.frameworks._base import RUN_VARIABLE
 from dlperf_study.frameworks._number_formats import Output
+from dlperf_study.frameworks._obstacles import require_compiler
 from dlperf_study.models._torch_layers import cross_entropy_module
 from dlperf_study.paths import StudyPaths
 from tests.command_line import LIMIT_SECONDS

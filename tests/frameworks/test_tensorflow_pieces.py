@@ -82,7 +82,7 @@ def test_a_mark_waits_for_the_gpu_before_it_reads_the_clock(monkeypatch: pytest.
         return len(events) * 10**9
 
     monkeypatch.setattr("dlperf_study.frameworks._tensorflow_devices.synchronise", events.append)
-    monkeypatch.setattr("dlperf_study.frameworks._base.time.perf_counter_ns", clock)
+    monkeypatch.setattr("dlperf_study.frameworks._stopwatches.time.perf_counter_ns", clock)
     stopwatch = IdleStopwatch("/GPU:0")
     stopwatch.mark()
     stopwatch.mark()

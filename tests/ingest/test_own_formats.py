@@ -109,6 +109,7 @@ def test_a_log_unlike_its_declared_format_is_refused_with_a_line_of_it(folder: P
     expected = "run_2.log: no line of training in the format our_trainer of log_format.yaml; 20 lines have its text"
     assert expected in reason(dataset, 2)
     assert "line 1: '[2026-03-01 10:00:01] it 20/400 loss: 6,71" in reason(dataset, 2)
+    assert reason(dataset, 2).endswith("; the first is as declared up to 'it {step}/{*} loss'")
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,10 @@ def test_a_log_unlike_its_declared_format_is_refused_with_a_line_of_it(folder: P
         (('- "it {step}/', '- "it {step:d}/'), "{step:d} is no name in braces: a name has letters, digits and _ only"),
         (("{*} loss", "{2nd} loss"), "{2nd} is no name in braces"),
         (("name: our_trainer", "name: our-trainer"), "name is 'our-trainer'; it must begin with a letter"),
+        (
+            ("numbers:", '- "loss {loss} |"\nnumbers:'),
+            "lines[0] and lines[1] both match 'it 1/text loss 1 | 1 img/s (mean 1) |', which would be read twice",
+        ),
         (("[eval]", "[eval, loss]"), "evaluation[1] is 'loss', which every line of lines[0] has"),
         (("[eval]", "['']"), "evaluation[0] is '', which every line of lines[0] has"),
         (("mean_since: start", "mean_since: epoch"), "a mean since each epoch began needs the number epoch"),
@@ -135,6 +140,7 @@ def test_a_log_unlike_its_declared_format_is_refused_with_a_line_of_it(folder: P
         (("  rate:", "  loss: {unit: s/step, of: job}\n  rate:"), "numbers.loss has a meaning of its own"),
         ((re.search("numbers:.*(?=evaluation)", EXAMPLE, re.DOTALL)[0], ""), "numbers is missing"),  # type: ignore[index]
         (("lines:", "lines"), "log_format.yaml, line 3"),
+        (('- "it', '- it {step}: loss {loss}\n- "it'), "which is not a string; a text that begins with { or [, or"),
     ],
 )
 def test_a_wrong_declaration_is_named_with_file_key_value_and_choices(
@@ -195,6 +201,19 @@ def test_a_table_whose_cells_are_in_quotes_after_a_mark_of_utf_8_is_the_same(fol
     series = parsed.series(parsed.rate_metric)
     assert series.step.tolist() == list(range(20))
     assert series.values["throughput"][:2].tolist() == [500.5, 501.5]
+
+
+@pytest.mark.parametrize(("thousands", "rate"), [("true", 1500.5), ("false", None)])
+def test_a_table_may_have_commas_between_thousands_where_that_is_declared(
+    folder: Path, thousands: str, rate: float | None
+) -> None:
+    number = f"{{unit: samples/s, of: job, thousands: {thousands}}}"
+    declaration = f"name: t\ncolumns: {{step: iter, rate: rate}}\nnumbers: {{rate: {number}}}\n"
+    log = folder / "metrics.csv"
+    log.write_text("iter,rate\n" + "".join(f'{step},"1,50{step}.5"\n' for step in range(9)) + "9,900\n")
+    parsed = read_log(LogSource(log, own_format=read_own_format(declaration.encode(), "log_format.yaml")))
+    rates = parsed.series("throughput").values["throughput"].tolist()
+    assert rates == [900] if rate is None else rates == [*(rate + step for step in range(9)), 900]
 
 
 @pytest.mark.parametrize("text", ["iter;rate\n1;500.0\n", "iter,speed\n1,500.0\n"])

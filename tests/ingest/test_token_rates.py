@@ -1,16 +1,25 @@
 """Logs with tokens/s, with and without the number of tokens in a sample."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from dlperf_study.audit.audit import audit
 from dlperf_study.audit.result_frames import results_of_dataset
+from dlperf_study.errors import EvidenceError
+from dlperf_study.explorer.results import results_of
+from dlperf_study.explorer.widget import printed_rows
+from dlperf_study.history.changes import compare_measurements
+from dlperf_study.history.measurements import Measurement
+from dlperf_study.report import figures
+from dlperf_study.report.figures.direct_labels import IDEAL
 from dlperf_study.report.sentences import scaling
 from dlperf_study.report.sentences.quality_sentences import on_missing_configurations
-from dlperf_study.report.tables import study_tables
+from dlperf_study.report.tables import history_tables, study_tables
 from dlperf_study.report.tables.missing import why_missing
 from dlperf_study.report.tables.quality_tables import stability
 from tests.ingest.conftest import Ingest, declare
@@ -49,18 +58,54 @@ def test_tokens_alone_have_a_speedup_and_no_samples(token_logs: Path, ingested: 
     assert dataset.diagnostics["message"].str.contains("state tokens_per_sample").sum() == 4
 
 
+def test_tokens_alone_can_be_explored(token_logs: Path, ingested: Ingest) -> None:
+    write(token_logs / "one", 1, 10_000)
+    write(token_logs / "four", 4, 9_000)
+    results = results_of(ingested().plan.study)
+    assert results.metrics[0] == "token_throughput"
+    assert printed_rows(results, "token_throughput").shape == (2, 2 + len(results.factors))
+
+
 def test_pages_show_tokens_without_columns_of_samples(token_logs: Path, ingested: Ingest) -> None:
     write(token_logs / "one", 1, 10_000)
     write(token_logs / "four", 4, 9_000)
     dataset = ingested()
-    [sentence] = on_missing_configurations(dataset)
-    assert sentence.startswith("The rates of 2 of 2 configurations are in tokens/s")
+    assert list(on_missing_configurations(dataset)) == ["All rates are in tokens/s."]
     for table in (study_tables.measured(dataset), study_tables.scaling(dataset), stability(dataset)):
         units = {heading.unit for heading in table.headings}
+        assert len({(heading.label, heading.unit) for heading in table.headings}) == len(table.headings)
         assert "tokens/s" in units
         assert "samples/s" not in units
     [row, _] = dataset.configurations.itertuples()
     assert why_missing(dataset, row, "throughput").startswith("its logs state tokens/s")
+
+
+def test_figures_are_of_tokens_where_nothing_else_is_known(token_logs: Path, ingested: Ingest) -> None:
+    write(token_logs / "one", 1, 10_000)
+    write(token_logs / "four", 4, 9_000)
+    dataset = ingested()
+    [overview], [scaled] = figures.overview(dataset), figures.scaling(dataset)
+    assert [axes.get_xlabel() for axes in overview.drawing.axes] == ["Token throughput (tokens/s)"]
+    throughput, speedup, _ = scaled.drawing.axes
+    assert throughput.get_title("left") == "Token throughput (tokens/s)"
+    assert [line.get_ydata().tolist() for line in speedup.lines if line.get_label() == IDEAL] == [[1.0, 4.0]]
+    assert re.search("1× = 10.000 tokens/s", " ".join(text.get_text() for text in scaled.drawing.findobj(Text)))
+    assert "tokens/s" in scaled.alt
+    assert "samples/s" not in scaled.alt
+    # Of tokens alone no step has a time.
+    assert [figure.drawing for figure in figures.steps(dataset)] == [None]
+
+
+def test_dates_are_compared_by_tokens_and_never_with_samples(token_logs: Path, ingested: Ingest) -> None:
+    measurements = []
+    for name, rate, metadata in (("a", 10_000, {}), ("b", 9_000, {}), ("c", 9_000, {"tokens_per_sample": 500})):
+        write(token_logs / "one", 1, rate, **metadata)
+        measurements.append(Measurement(name, replace(ingested(), folder=token_logs / name)))
+    in_tokens, later, in_samples = measurements
+    [[_, before, after, change, _]] = history_tables.throughput_changes(compare_measurements(in_tokens, later)).rows
+    assert (before.text[:2], after.text[:1], change.text[:3]) == ("10", "9", "0.9")
+    with pytest.raises(EvidenceError, match="the rates of b are in tokens/s, those of c in samples/s"):
+        compare_measurements(later, in_samples)
 
 
 def test_tokens_of_a_sample_make_both_rates(token_logs: Path, ingested: Ingest) -> None:
@@ -74,6 +119,8 @@ def test_tokens_are_not_compared_with_samples(token_logs: Path, ingested: Ingest
     write(token_logs / "four", 4, 9_000)
     dataset = ingested()
     four = dataset.configurations.set_index("devices_per_node").loc[4]
+    left_out = "The rates of 1 of 2 configurations are in tokens/s: ratios and figures, of samples/s, leave them out."
+    assert list(on_missing_configurations(dataset)) == [left_out]
     assert np.isnan(four["speedup"])
     assert four["token_throughput"] > 0
 

@@ -39,6 +39,12 @@ def mlruns(folder: Path) -> Path:
     return experiment
 
 
+def test_a_description_of_a_run_alone_is_no_run(folder: Path) -> None:
+    (folder / "meta.yaml").write_text("lifecycle_stage: active\nrun_id: 1\nstatus: 3\n")
+    with pytest.raises(IdentityError):
+        identify_logs(folder / "meta.yaml")
+
+
 def test_a_run_of_mlflow_is_one_log(folder: Path, mlruns: Path, ingested: Ingest) -> None:
     declare(folder)
     dataset = ingested()

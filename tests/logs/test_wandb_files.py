@@ -58,11 +58,10 @@ def test_the_scalars_are_those_that_were_recorded() -> None:
 def test_a_record_may_begin_in_one_block_and_end_in_another() -> None:
     """The rest of a block in which no piece fits is empty."""
     records = [history(_step=step, _timestamp=1.5, step_time=0.25) for step in range(2)]
-    filler = field(4, bytes(100))[:2]
     fill = 32768 - 7 - 3 * 7 - len(records[0]) - 20 - 4
     content = HEADER + piece(records[0]) + piece(b"\x22" + varint(fill) + bytes(fill))
     used = len(content) % 32768
-    content += piece(records[1][: 32768 - used - 7 - 3], 2) + bytes(3) if filler else b""
+    content += piece(records[1][: 32768 - used - 7 - 3], 2) + bytes(3)
     assert len(content) == 32768
     content += piece(records[1][32768 - used - 7 - 3 :], 4) + piece(ENDED)
     lines = list(history_rows(NAME, io.BytesIO(content)))
@@ -99,7 +98,7 @@ def test_a_changed_byte_is_damage_at_a_byte(tmp_path: Path, changed: int) -> Non
         (b"", "is empty"),
         (b":W&B\xe1\xbe\x01", "is no file of Weights & Biases that can be read"),
         (HEADER + piece(ENDED), "its tags: none"),
-        (HEADER + piece(field(18, b"")[:0] + b"\x92\x01\x02\x08\x03"), "the program ended with exit code 3"),
+        (HEADER + piece(b"\x92\x01\x02\x08\x03"), "the program ended with exit code 3"),
         (HEADER + piece(b"\x0f"), "the record at byte 7 is no record of Weights & Biases"),
         (HEADER + piece(history(_step=math.inf)), "the record at byte 7 is no record of Weights & Biases"),
         (HEADER + piece(ENDED, 4), "the record at byte 7 is cut"),

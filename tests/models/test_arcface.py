@@ -45,7 +45,8 @@ def loss_by_equation(features, centers, labels):
 @every_library
 @pytest.mark.parametrize("classifier", ["replicated", "sharded"])
 def test_the_loss_is_the_equation(classifier, library):
-    layer = reproducible(arcface(classifier=classifier, library=library), Shard.of(CLASSES, 0, 1), library)
+    layer = arcface(classifier=classifier, library=library)
+    layer.eval()
     images, labels = batch(4, CLASSES, library=library)
     features = layer.backbone(images).detach().numpy().astype("float64")
     expected = loss_by_equation(features, layer.head.centers.detach().numpy().astype("float64"), labels.numpy())

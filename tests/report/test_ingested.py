@@ -64,6 +64,7 @@ def test_stalls_are_drawn_although_they_do_not_count_and_the_start_is_grey(
     [made] = figures.steps(ingested())
     assert made.drawing is not None
     panel = made.drawing.axes[0]
+    assert len(panel.get_lines()) == 3
     assert all(max(line.get_ydata()[line.get_xdata() > 0]) > 10 for line in panel.get_lines())
     [grey] = panel.patches
     assert (grey.get_x(), grey.get_x() + grey.get_width()) == (-5.5, -0.5)

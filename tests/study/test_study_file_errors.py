@@ -18,7 +18,8 @@ ERRORS = [
     (
         "syntax error",
         ("[scaling]", "[scaling"),
-        ", line 4, column 8: not YAML: while parsing a flow sequence, expected ',' or ']', but got ':'",
+        ", line 4, column 8: not YAML: while parsing a flow sequence, expected ',' or ']', but got ':'; "
+        "a text that begins with { or [, or contains a colon and a space, needs quotes",
     ),
     ("tab", ("  model:", "\tmodel:"), ", line 7, column 1: a tab; YAML is indented with spaces"),
     (

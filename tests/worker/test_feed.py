@@ -10,7 +10,8 @@ import pytest
 from dlperf_study import data_sources
 from dlperf_study.data_sources._base import Consumer, DataSource
 from dlperf_study.errors import RunError
-from dlperf_study.frameworks._base import EventStopwatch, HostStopwatch, Trainer
+from dlperf_study.frameworks._base import Trainer
+from dlperf_study.frameworks._stopwatches import EventStopwatch, HostStopwatch
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.worker.feed import Feed
 from dlperf_study.worker.windows import measure, settle_in

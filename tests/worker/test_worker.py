@@ -17,7 +17,8 @@ import pytest
 from dlperf_study.errors import EvidenceError, RunError
 from dlperf_study.evidence.rank_log import read_rank_log
 from dlperf_study.evidence.rank_log_writer import FORMAT
-from dlperf_study.frameworks._base import Drain, Framework, HostStopwatch, LossScaling
+from dlperf_study.frameworks._base import Drain, Framework, LossScaling
+from dlperf_study.frameworks._stopwatches import HostStopwatch
 from dlperf_study.paths import RunPaths
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.job import Job

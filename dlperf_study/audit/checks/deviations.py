@@ -5,7 +5,7 @@ from math import sqrt
 from statistics import pstdev, stdev
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check, texts_phrase
-from dlperf_study.audit.result_cell import STANDARD_DEVIATION, ResultCell
+from dlperf_study.audit.result_cell import STANDARD_DEVIATION, ResultCell, values_of
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 
@@ -22,7 +22,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 def _compare(deviation: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
     """Compare a deviation with that of a sample and that of all runs there are: people print either."""
-    values = [run.value for run in runs]
+    values = values_of(runs)
     # Rounding each run by half a unit moves their deviation by at most this.
     rounding = max(run.printed.resolution for run in runs) / 2 * sqrt(len(runs) / (len(runs) - 1))
     tolerance = rounding + deviation.printed.resolution

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
+from dlperf_study.audit.result_cell import values_of
 from dlperf_study.audit.results import Results
 from dlperf_study.dataset.study_diagnostics import FAR_DEVIATIONS, FAR_SHARE, far_from_other_runs
 from dlperf_study.diagnostic import Severity
@@ -20,7 +21,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every list of at least two runs."""
     for runs in results.run_lists():
         far_runs, sentences = [], []
-        for position, median in far_from_other_runs(np.array([run.value for run in runs])):
+        for position, median in far_from_other_runs(np.array(values_of(runs))):
             if median > 0:
                 run = runs[position]
                 difference = f"{run.value / median - 1:+.1%}"

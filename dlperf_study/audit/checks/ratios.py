@@ -7,7 +7,15 @@ from operator import truediv
 from statistics import mean
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
-from dlperf_study.audit.result_cell import EFFICIENCY, RATES_OF_DEVICE, RELATIVE, SPEEDUP, ResultCell, quotient
+from dlperf_study.audit.result_cell import (
+    EFFICIENCY,
+    RATES_OF_DEVICE,
+    RELATIVE,
+    SPEEDUP,
+    ResultCell,
+    quotient,
+    values_of,
+)
 from dlperf_study.audit.results import Results, device_share, recomputed
 from dlperf_study.diagnostic import Severity
 
@@ -121,8 +129,8 @@ def _fitting_quotients(results: Results, ratio: ResultCell, rate: ResultCell, ba
             yield f"{rate.text} / {cell.text} ({cell.key})"
         if cell.table == rate.table and cell is not rate and _prints_like(ratio, cell, baseline, share):
             yield f"{cell.text} ({cell.key}) / {baseline.text}"
-    rate_runs = [run.value for run in results.runs.get(rate.key, ())]
-    baseline_runs = [run.value for run in results.runs.get(baseline.key, ())]
+    rate_runs = values_of(results.runs.get(rate.key, ()))
+    baseline_runs = values_of(results.runs.get(baseline.key, ()))
     quotients = {}
     if rate_runs and len(rate_runs) == len(baseline_runs) and min(baseline_runs) > 0:
         quotients["the mean of the ratios of the runs"] = Fraction(mean(map(truediv, rate_runs, baseline_runs)))

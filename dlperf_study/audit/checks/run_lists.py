@@ -45,7 +45,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
 
 def _compare_value(summary: ResultCell, runs: list[ResultCell]) -> AuditDiagnostic | None:
     name = summary.estimator if summary.estimator in ESTIMATORS else "median"
-    expected = Fraction(ESTIMATORS[name]([run.printed.exact for run in runs]))
+    expected = Fraction(ESTIMATORS[name](_rates(runs)))
     if summary.printed.roundings_from(expected) or _is_computed_from(summary, runs, ESTIMATORS[name]):
         return None
     computation = f"the {name} of {texts_phrase(runs)} is {float(expected):.7g}, printed {summary.text}"
@@ -60,13 +60,14 @@ def _is_computed_from(summary: ResultCell, runs: list[ResultCell], estimator: Es
 
     So is one that was never printed, and a mean: it is made of all runs, where a median is one of them.
     """
-    low, high = (Fraction(estimator([run.printed.bounds()[side] for run in runs])) for side in (0, 1))
+    all_bounds = [run.printed.bounds() for run in runs]
+    low, high = (Fraction(estimator(list(bounds))) for bounds in zip(*all_bounds, strict=True))
     return (summary.printed.computed or estimator is mean) and summary.printed.overlaps(low, high)
 
 
 def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Iterator[str]:
     """Yield what would print like the summary: the other estimator, one run, or the median without one run."""
-    rates = [run.printed.exact for run in runs]
+    rates = _rates(runs)
     for name in ("median", "mean"):
         if summary.printed.roundings_from(Fraction(ESTIMATORS[name](rates))):
             yield f"their {name}"
@@ -78,6 +79,10 @@ def _matching_alternatives(summary: ResultCell, runs: list[ResultCell]) -> Itera
         for remaining, run in zip(combinations(rates, len(rates) - 1), reversed(runs), strict=True):
             if summary.printed.roundings_from(Fraction(median(remaining))):
                 yield f"the median without run {_run_number(run)} ({run.text})"
+
+
+def _rates(runs: list[ResultCell]) -> list[Fraction]:
+    return [run.printed.exact for run in runs]
 
 
 def _run_number(run: ResultCell) -> str:

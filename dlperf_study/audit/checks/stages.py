@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
-from dlperf_study.audit.result_cell import ResultCell
+from dlperf_study.audit.result_cell import ResultCell, values_of
 from dlperf_study.audit.results import Results, grouped
 from dlperf_study.diagnostic import Severity
 
@@ -45,7 +45,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
                 continue
             # The same work per device takes equally long on any number of devices.
             cells.sort(key=lambda cell: cell.world_size or 0)
-            values = [cell.value for cell in cells]
+            values = values_of(cells)
             if max(values) <= MOST_CHANGE * min(values):
                 yield None
             else:

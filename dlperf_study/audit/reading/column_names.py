@@ -143,6 +143,8 @@ _CONDITIONS = (
     (r"mbs|micro batch(?: size)?", "micro batch"),
 )
 _RUN = re.compile(r"(?:run|trial|rep|repeat|repetition|seed|r) ?(?:number )?\d+")
+_NUMBERED_RUN = re.compile(r"\b(?:run|trial|repeat|repetition) ?\d+\b")
+_NAME_OF_RUNS = "call the columns of the runs of a result run1, run2, ..."
 _SUMMARIES = {"mean": "mean", "average": "mean", "avg": "mean", "median": "median"}
 _DEVIATIONS = {"std", "stdev", "stddev", "std dev", "standard deviation", "sd", "sigma"}
 DEVIATION = "std"
@@ -176,7 +178,7 @@ def meaning_of(name: str, fields: Sequence[str], unit: str) -> Meaning:
             # ``GPU`` may be a number of devices or their name.
             is_name = meaning.name == "world_size" and not all(map(written_number, fields))
             return Meaning(Use.CONDITION, "device_name") if is_name else meaning
-    return Meaning(Use.NONE)
+    return Meaning(Use.NONE, reason=_NAME_OF_RUNS if _NUMBERED_RUN.search(bare) else "")
 
 
 def _run(bare: str, everything: str, unit: str) -> Meaning | None:

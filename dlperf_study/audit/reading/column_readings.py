@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dlperf_study.audit.reading.column_names import DEVIATION, Meaning, Use, meaning_of, unit_in_name, words_of
 from dlperf_study.audit.reading.grid import Grid
-from dlperf_study.audit.reading.numbers import is_no_number, written_number
+from dlperf_study.audit.reading.numbers import is_no_number, require_one_sign, written_number
 from dlperf_study.audit.result_cell import CONFIGURATION, SAMPLES_OF_DEVICE, THROUGHPUT, TOKENS, TOKENS_OF_DEVICE
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
 from dlperf_study.columns import COLUMNS
@@ -77,11 +77,12 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
     ``decimal``: the declared sign of decimals; empty if none is.
 
     Raises:
-        TableError: the cells of a column have different units.
+        TableError: the cells of a column have different units, or signs before decimals.
 
     """
     readings = []
     for position, (header, fields) in enumerate(grid.columns()):
+        require_one_sign(header, fields, decimal)
         count = sum(map(bool, map(written_number, fields)))
         readings.append(ColumnReading(grid.name, header, position, _meaning(header, fields, count, decimal), count))
     has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)

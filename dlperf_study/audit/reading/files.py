@@ -77,14 +77,17 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     try:
         # The lines keep their ends: a field in quotes may hold one.
         reader = csv.reader(text.splitlines(keepends=True), strict=True, skipinitialspace=True, delimiter=separator)
-        lines = [GridRow(reader.line_num, tuple(field.strip() for field in fields)) for fields in reader if fields]
+        lines = [GridRow(reader.line_num, tuple(map(str.strip, fields))) for fields in reader if fields]
     except csv.Error as error:
         raise TableError(f"not a CSV table: {error}") from None
     if not lines:
         raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
-    header, *rows = lines
+    heading, (header, *rows) = _without_comments(lines)
     # Decimal commas would be reported as wrong numbers of fields, line by line.
     _require_separator(header)
+    if len(header.fields) == 1 and rows and all(len(row.fields) == len(rows[0].fields) > 1 for row in rows):
+        remedy = "put # before a text that is above the header, as a comment has it"
+        raise TableError(f"line {header.line} has 1 field, and all others have {len(rows[0].fields)}; {remedy}")
 
     def complete_row(row: GridRow) -> GridRow:
         if len(row.fields) != len(header.fields):
@@ -92,7 +95,18 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
             raise TableError(f"line {row.line} has {count}, and the header has {len(header.fields)}")
         return row
 
-    return Grid(1, "", header.fields, tuple(errors.parse_each(rows, complete_row)))
+    return Grid(1, heading, header.fields, tuple(errors.parse_each(rows, complete_row)))
+
+
+def _without_comments(lines: list[GridRow]) -> tuple[str, list[GridRow]]:
+    """Return the comments above the header, and the lines from the header on, which may itself begin with #."""
+    first = 0
+    while first + 1 < len(lines) and lines[first].fields[0].startswith("#"):
+        if len(lines[first].fields) == len(lines[first + 1].fields):
+            break
+        first += 1
+    comments = [", ".join(line.fields).lstrip("# ") for line in lines[:first]]
+    return "; ".join(comments), lines[first:]
 
 
 def _excel_grids(path: Path) -> list[Grid]:

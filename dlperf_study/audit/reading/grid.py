@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 #: The name of the column with the names of the columns of a table that is read across.
 COLUMN_NAME = "column of the table"
@@ -45,10 +46,7 @@ class Grid:
 
     def transposed(self, first_column: str) -> "Grid":
         """Return the table with its columns as rows; ``first_column`` is the name of the column with their names."""
-        names = [row.fields[0] for row in self.rows]
-        rows = [
-            GridRow(self.rows[0].line, (name, *(row.fields[position] for row in self.rows)))
-            for position, name in enumerate(self.header[1:], 1)
-        ]
+        (_, *names), *columns = zip(self.header, *map(attrgetter("fields"), self.rows), strict=True)
+        rows = [GridRow(self.rows[0].line, fields) for fields in columns]
         heading = f"{self.heading}: {self.header[0]}" if self.heading else self.header[0]
         return Grid(self.number, heading, (first_column, *names), tuple(rows), self.is_marked_up)

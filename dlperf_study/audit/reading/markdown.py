@@ -51,7 +51,7 @@ def _cells(line: str) -> tuple[str, ...]:
     stripped = line.strip().removeprefix("|")
     if stripped.endswith("|") and not stripped.endswith("\\|"):
         stripped = stripped[:-1]
-    return tuple(plain_text(cell) for cell in _BAR.split(stripped))
+    return tuple(map(plain_text, _BAR.split(stripped)))
 
 
 def _as_long_as(header: GridRow, row: GridRow) -> GridRow:

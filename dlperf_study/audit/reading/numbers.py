@@ -14,6 +14,8 @@ FACTORS = {**UNIT_FACTORS, "us": 1e6, "min": 1 / 60, "GFLOP/s": 1e-9, "PFLOP/s":
 #: A number with commas before every three digits; with one comma and no point it may be a decimal comma as well.
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 _POINT = re.compile(r"[-+]?\d+(?:,\d{3})*\.\d+")
+#: A number whose only sign may be before decimals as well as between thousands.
+_ONE_SIGN = re.compile(r"[-+]?\d{1,3}[.,]\d{3}")
 #: Spaces and apostrophes between thousands.
 _GAPS = re.compile(r"(?<=\d)[ \u00a0\u202f'’](?=\d{3}(?!\d))")
 _NUMBER = re.compile(
@@ -59,6 +61,17 @@ def decimal_sign(fields: Iterable[str], declared: str) -> str:
         return declared
     has_point = any(written and _POINT.fullmatch(written.digits) for written in map(written_number, fields))
     return "." if has_point else ""
+
+
+def require_one_sign(column: str, fields: Iterable[str], declared: str) -> None:
+    """Raise TableError if some numbers of a column have a comma before three digits, others a point, and none tells."""
+    numbers = [written.digits for written in map(written_number, fields) if written]
+    with_sign = [digits for digits in numbers if re.search(r"[.,]", digits)]
+    with_comma = next((digits for digits in with_sign if "," in digits), "")
+    with_point = next((digits for digits in with_sign if "." in digits), "")
+    if with_comma and with_point and not declared and all(map(_ONE_SIGN.fullmatch, with_sign)):
+        both = f"column {column} has {with_comma} and {with_point}"
+        raise TableError(f"{both}: one of the signs is before decimals, or both are between thousands; write all alike")
 
 
 def plain_digits(digits: str, decimal: str) -> str:

@@ -38,9 +38,9 @@ class RowReader:
         self._metrics = [reading for reading in readings if reading.meaning.use is Use.METRIC]
         self._conditions = [reading for reading in readings if reading.meaning.use is Use.CONDITION]
         columns = Counter(reading.meaning.name for reading in self._metrics)
-        self._has_variants = any(count > 1 for count in columns.values())
-        rates = [reading.meaning for reading in self._metrics if reading.meaning.name in RATES]
-        self._rate_labels = list(dict.fromkeys(rate.label for rate in rates))
+        self._has_variants = max(columns.values(), default=0) > 1
+        self._rates = [reading for reading in self._metrics if reading.meaning.name in RATES]
+        self._rate_labels = list(dict.fromkeys(rate.meaning.label for rate in self._rates))
         self._comparing = self._comparing_column()
         self._faster = self._compared_variant()
 
@@ -60,8 +60,7 @@ class RowReader:
         if self._comparing.meaning.label in self._rate_labels:
             return self._comparing.meaning.label
         first, second = self._rate_labels
-        rates = [reading for reading in self._metrics if reading.meaning.name in RATES]
-        positions = {reading.meaning.label: reading.position for reading in reversed(rates)}
+        positions = {rate.meaning.label: rate.position for rate in reversed(self._rates)}
         columns = (positions[first], positions[second], self._comparing.position)
         distances = []
         for row in self._grid.rows:

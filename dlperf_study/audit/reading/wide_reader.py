@@ -1,6 +1,6 @@
 """The tables of a file whose columns are metrics and conditions, as rows with one number each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,8 +20,6 @@ from dlperf_study.errors import TableError
 
 #: A table is read across if so many of its rows are named as columns of numbers are.
 _ENOUGH_NAMES = 2
-
-
 #: Columns that say which row a number is in, and nothing about how it was measured.
 _OF_TABLE = ("identity", "table")
 
@@ -37,14 +35,16 @@ class WideReader:
         self.columns: list[ColumnReading] = []
         self.tables_without_results: list[str] = []
 
-    def rows(self, grids: Sequence[Grid]) -> list[dict[str, Any]]:
+    def rows(self, grids: Sequence[Grid]) -> list[Mapping[Any, Any]]:
         """Return all numbers of all tables; raises TableError if no table has a column of results."""
-        rows = [row for grid in grids for row in self._rows_of_table(grid, len(grids) > 1)]
+        rows: list[Mapping[Any, Any]] = []
+        for grid in grids:
+            rows += self._rows_of_table(grid, len(grids) > 1)
         if not any(reading.is_metric for reading in self.columns):
             raise TableError(_without_metrics(grids))
         return rows
 
-    def _rows_of_table(self, table: Grid, is_one_of_several: bool) -> list[dict[str, Any]]:
+    def _rows_of_table(self, table: Grid, is_one_of_several: bool) -> list[Mapping[Any, Any]]:
         facts = facts_of_heading(table.heading)
         decimal = decimal_sign((field for _, fields in table.columns() for field in fields), self._declared_decimal)
         grid, readings = _upright(table, "world_size" in facts, self._declared_decimal)
@@ -53,7 +53,7 @@ class WideReader:
         reader = RowReader(grid, readings, facts, decimal)
         wide, long = self._parsed_rows(grid, readings, reader, decimal, is_one_of_several)
         if any(reading.is_metric for reading in readings):
-            return [*_records(long_frame(pd.DataFrame(wide), self._source)), *long]
+            return [*long_frame(pd.DataFrame(wide), self._source).to_dict("records"), *long]
         self.tables_without_results.append(grid.name)
         self._keep_settings(grid, wide)
         return []
@@ -91,11 +91,6 @@ class WideReader:
         for grid_row, row in zip(grid.rows, rows, strict=False):
             conditions = {name: value for name, value in row.items() if name in COLUMNS and name not in _OF_TABLE}
             self._settings.setdefault(grid_row.fields[0], {}).update(conditions)
-
-
-def _records(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for record in frame.to_dict("records"):
-        yield {str(name): value for name, value in record.items()}
 
 
 def _upright(grid: Grid, has_devices: bool, decimal: str) -> tuple[Grid, list[ColumnReading]]:

@@ -72,10 +72,9 @@ def open_cifar10(path: Path) -> Cifar10:
 
     folder, classes = _folder(path), class_names(path)
     batches = [_batch(folder / name, len(classes)) for name in TRAINING_BATCHES]
-    rows = np.concatenate([rows for rows, _ in batches])
-    labels = np.concatenate([labels for _, labels in batches])
-    files = [(folder / name, len(rows)) for name, (rows, _) in zip(TRAINING_BATCHES, batches, strict=True)]
-    return Cifar10(folder, classes, labels, rows, files)
+    rows, labels = zip(*batches, strict=True)
+    files = [(folder / name, len(images)) for name, images in zip(TRAINING_BATCHES, rows, strict=True)]
+    return Cifar10(folder, classes, np.concatenate(labels), np.concatenate(rows), files)
 
 
 def _folder(path: Path) -> Path:

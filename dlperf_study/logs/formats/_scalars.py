@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dlperf_study.logs.format import LOSS, Format, JsonLine, JsonRecord, Merge
-from dlperf_study.logs.scalar_rows import RATES, meaning
+from dlperf_study.logs.scalar_rows import RATE_NAMES, RATES, meaning
 
 _TRAP = (
     "programs choose the names of scalars: samples_per_sec and tokens_per_sec are read as those of the whole job, "
@@ -20,7 +20,7 @@ def scalar_format(name: str, title: str, program: str, marker: str, *traps: str)
         title=title,
         program=program,
         lines=(JsonLine((marker,), _record, metrics=(*RATES, LOSS)),),
-        rates=tuple(metric.name for metric in RATES),
+        rates=RATE_NAMES,
         merge=Merge.ONE,
         steps="what the program gives as its step",
         traps=(_TRAP, *traps),

@@ -6,6 +6,7 @@ from functools import partial
 
 from matplotlib.figure import Figure as Drawing
 
+from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.alt_text import alt_text
@@ -26,6 +27,7 @@ __all__ = ["communication", "comparison", "drift", "factors", "history", "overvi
 Draw = Callable[[Dataset, list[Series], Width], Drawing | None]
 
 _NOTHING_MEASURED = "No configuration of this model has a completed run."
+_NO_STEPS = "No completed run of this model has times of its steps."
 _ONE_SIZE = "Fewer than two numbers of devices were measured, so there is no scaling to show."
 _NO_EXCHANGE = "No exchange was measured for this model."
 _NOT_COMPARED = "No configuration of this model was measured that has a reference or is one."
@@ -42,16 +44,19 @@ _ON_COMPUTATION = ("communication", "comparison", "stragglers")
 def overview(dataset: Dataset) -> Iterator[Figure]:
     """Yield the throughput of every measured configuration, with its runs and its interval."""
     caption = _Caption("Dots: runs. Mark: their mean. Bar: its interval.", _summary(dataset))
-    return _per_model(dataset, "overview", "throughput", caption, drawings.overview, _NOTHING_MEASURED)
+    title = COLUMNS[dataset.rate].words
+    return _per_model(dataset, "overview", title, caption, drawings.overview, _NOTHING_MEASURED)
 
 
 def scaling(dataset: Dataset) -> Iterator[Figure]:
     """Yield throughput, speedup and efficiency against the number of devices, each with its ideal line."""
-    explanation = (
-        "Dotted: ideal scaling from the declared baseline, whose throughput is given. Dashed: the bound, a step "
-        "as long as its computation or, if longer, its exchange. Bars: intervals; an open marker has none."
+    has_bounds = dataset.configurations["exchange_seconds"].notna().any()
+    explanations = (
+        "Dotted: ideal scaling from the declared baseline, whose throughput is given.",
+        "Dashed: the bound, a step as long as its computation or, if longer, its exchange." if has_bounds else "",
+        "Bars: intervals; an open marker has none.",
     )
-    caption = _Caption(explanation, _summary(dataset, ratios=True))
+    caption = _Caption(" ".join(filter(None, explanations)), _summary(dataset, ratios=True))
     return _per_model(dataset, "scaling", "scaling", caption, draw_scaling, _ONE_SIZE)
 
 
@@ -88,7 +93,7 @@ def steps(dataset: Dataset) -> Iterator[Figure]:
         f"Of more than {2 * STEP_PIECES} steps a line has the extremes of {STEP_PIECES} pieces."
     )
     caption = _Caption(explanation)
-    return _per_model(dataset, "steps", "step by step", caption, draw_steps, _NOTHING_MEASURED)
+    return _per_model(dataset, "steps", "step by step", caption, draw_steps, _NO_STEPS)
 
 
 def stragglers(dataset: Dataset) -> Iterator[Figure]:

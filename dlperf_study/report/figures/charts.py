@@ -46,17 +46,17 @@ def category_panel(dataset: Dataset, width: Width, labels: Sequence[str]) -> tup
 
 
 def runs_and_means(dataset: Dataset, axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw throughputs at the ``y`` of each row: runs as dots, a mark for their mean, a bar for its interval."""
-    runs = at_same_height(completed_runs(dataset), rows)
+    """Draw rates at the ``y`` of each row: runs as dots, a mark for their mean, a bar for its interval."""
+    rate, runs = dataset.rate, at_same_height(completed_runs(dataset), rows)
     coloured = rows.assign(colour=rows["position"].map(colour))
-    with_interval = coloured.dropna(subset=["throughput_low", "throughput_high"])
-    ends = (with_interval["throughput_low"], with_interval["throughput_high"])
+    with_interval = coloured.dropna(subset=[f"{rate}_low", f"{rate}_high"])
+    ends = (with_interval[f"{rate}_low"], with_interval[f"{rate}_high"])
     axes.hlines(with_interval["y"], *ends, color=with_interval["colour"], linewidth=3.5, alpha=0.35)
     means: dict[str, Any] = {"s": 81, "marker": "|", "linewidths": 1.6, "zorder": 2}
-    axes.scatter(rows["throughput"], rows["y"], color=coloured["colour"], **means)
-    axes.plot(runs["throughput"], runs["y"], linestyle="none", marker="o", markersize=2.4, color=INK, alpha=0.7)
+    axes.scatter(rows[rate], rows["y"], color=coloured["colour"], **means)
+    axes.plot(runs[rate], runs["y"], linestyle="none", marker="o", markersize=2.4, color=INK, alpha=0.7)
     axes.set_xlim(left=0)
-    axes.set_xlabel(unit_of("throughput", rows["throughput"]).axis)
+    axes.set_xlabel(unit_of(rate, rows[rate]).axis)
 
 
 def at_same_height(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:

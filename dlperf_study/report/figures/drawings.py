@@ -95,7 +95,7 @@ def stragglers(dataset: Dataset, series: list[Series], width: Width) -> Drawing 
     axes.set_ylabel("")
     axes.axvline(1, color=SOFT, linewidth=0.8)
     axes.set_xlim(min(0.9, float(ranks["share"].min()) - 0.02), 1.01)
-    axes.set_xlabel("rank's computation / slowest rank's")
+    axes.set_xlabel("Rank's computation / slowest rank's")
     return drawing
 
 

@@ -25,9 +25,8 @@ _CAPTION = (
 )
 _MEANS = "Line: the mean of a round, as in the table below."
 _ROUNDS = (
-    f"{_MEANS} It says what differs by more than chance. These means are "
-    "over the rounds with a line; a round that lacks configurations has marks only. Ratios are taken within rounds, so "
-    "that what a round has in common cancels."
+    f"{_MEANS} It says what differs by more than chance. These means are over the rounds with a line; a round without "
+    "all configurations has marks only. Ratios are taken within rounds, so that what a round has in common cancels."
 )
 _INCOMPLETE_ROUNDS = "No two rounds have the same configurations, so no round has a line."
 _NO_ROUNDS = "These runs were not measured in rounds, so nothing takes a drift of the machine out of their ratios."
@@ -69,8 +68,8 @@ def _draw(dataset: Dataset, runs: pd.DataFrame, effects: list[RoundEffect], widt
         axes.plot(minutes[no_round], percent[no_round], "x", color=INK, label=_NO_ROUND)
         legend_below(drawing, [axes], width, named=[f"round {name}" for name in middles])
     quantity_axes(axes)
-    axes.set_xlabel("began after (min)")
-    axes.set_ylabel("change of throughput (%)")
+    axes.set_xlabel("Began after (min)")
+    axes.set_ylabel("Change of throughput (%)")
     _name_rounds(axes, middles, width)
     return drawing
 
@@ -86,6 +85,6 @@ def _name_rounds(axes: Axes, middles: dict[str, float], width: Width) -> None:
     if shown:
         top = axes.secondary_xaxis("top")
         top.set_xticks(list(shown.values()), list(shown))
-        top.set_xlabel("round")
+        top.set_xlabel("Round")
         top.tick_params(length=0)
         top.spines["top"].set_visible(False)

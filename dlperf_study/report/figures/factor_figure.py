@@ -1,6 +1,6 @@
 """Any number over the levels of any factor: of the report for each factor that a study varies, and of the explorer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -39,16 +39,16 @@ EXPLANATION = "Mark: a mean over runs; bar: its 95 % interval; an open mark has 
 
 
 def factors(dataset: Dataset) -> Iterator[Figure]:
-    """Yield the throughput over each factor but devices and model, of settings that were measured at several levels.
+    """Yield the rate over each factor but devices and model, of settings that were measured at several levels.
 
     A colour is a setting: the same levels of all other factors, and the same devices.
     """
     for name in filter("model".__ne__, varying_factors(dataset)):
         rows = _comparable_rows(dataset, name)
         if not rows.empty:
-            title = f"Throughput by {COLUMNS[name].words}"
+            title = f"{COLUMNS[dataset.rate].label} by {COLUMNS[name].words}"
             caption = f"{EXPLANATION} {context.repetition(dataset)} {context.conditions(dataset)}"
-            draw = partial(factor_drawing, rows, "throughput", name, _SETTING, "model")
+            draw = partial(factor_drawing, rows, dataset.rate, name, _SETTING, "model")
             alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."
             yield Figure(f"factor-{name}".replace("_", "-"), title, caption, draw, page_caption=EXPLANATION, alt=alt)
 
@@ -89,10 +89,7 @@ def _panels(rows: pd.DataFrame, x: str, colour_by: str, panel_by: str) -> "Itera
         for part in parted(shown):
             marks = {colours.index(level): _of(of_panel, colour_by, level) for level in part}
             title = level_label(panel_by, panel) if panel_by else ""
-            names = [
-                str(level) if colour_by == _SETTING else level_label(colour_by, level) for level in part if colour_by
-            ]
-            yield _Panel(title, marks, names, x, levels)
+            yield _Panel(title, marks, _names(colour_by, part), x, levels)
 
 
 @dataclass(frozen=True)
@@ -127,6 +124,13 @@ class _Panel:
             last = max(rows.index, key=lambda index: self.levels.index(rows.loc[index, self.x]))
             labels.append(EndLabel(float(rows.loc[last, metric]), position, name))
         return labels
+
+
+def _names(factor: str, levels: Sequence[Any]) -> list[str]:
+    """Return what levels of a factor are called; of no factor nothing."""
+    if factor in ("", _SETTING):
+        return list(levels) if factor else []
+    return [level_label(factor, level) for level in levels]
 
 
 def _are_long(names: list[str]) -> bool:
@@ -165,7 +169,7 @@ def _comparable_rows(dataset: Dataset, factor: str) -> pd.DataFrame:
 
 
 def _in_words(dataset: Dataset, rows: pd.DataFrame, factor: str) -> Iterator[str]:
-    column = measured_column(dataset, "throughput")
+    column = measured_column(dataset, dataset.rate)
     for row in rows.itertuples():
         cell = column.cell(row)
         level = level_label(factor, getattr(row, factor))

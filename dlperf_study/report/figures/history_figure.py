@@ -38,12 +38,13 @@ def history(measurements: Sequence[Measurement]) -> Figure:
 def _lines(measurements: Sequence[Measurement]) -> dict[str, Floats]:
     """Return [dates, 4] by the label of each configuration with several dates.
 
-    Position of the date, and mean throughput with its bounds in samples/s; bounds are NaN without an interval.
+    Position of the date, and mean rate with its bounds; bounds are NaN without an interval.
     """
     points: dict[str, list[tuple[float, ...]]] = {}
     for position, measurement in enumerate(measurements):
-        rows = measurement.dataset.configurations.dropna(subset="throughput")
-        columns = rows[["identity", "throughput", "throughput_low", "throughput_high"]]
+        rate = measurement.dataset.rate
+        rows = measurement.dataset.configurations.dropna(subset=rate)
+        columns = rows[["identity", rate, f"{rate}_low", f"{rate}_high"]]
         for identity, *rates in columns.itertuples(index=False):
             points.setdefault(identity, []).append((position, *rates))
     labels = configuration_labels(measurements[-1].dataset)
@@ -52,11 +53,13 @@ def _lines(measurements: Sequence[Measurement]) -> dict[str, Floats]:
 
 def _draw(measurements: Sequence[Measurement], lines: dict[str, np.ndarray], width: Width) -> Drawing:
     parts = parted(list(enumerate(lines.items())))
-    inches = max(_PANEL_INCHES, *(labels_inches([label for _, (label, _) in part], width) for part in parts))
+    inches = _PANEL_INCHES
+    for part in parts:
+        inches = max(inches, labels_inches((label for _, (label, _) in part), width))
     columns = min(len(parts), _COLUMNS[width.name])
     rows = math.ceil(len(parts) / columns)
     drawing, panels = charts.panels(measurements[-1].dataset, width, rows, columns, rows * (inches + 0.4), share_y=True)
-    drawing.supylabel("relative throughput (×)", fontsize=7)
+    drawing.supylabel("Relative throughput (×)", fontsize=7)
     for axes, part in zip(panels, parts, strict=False):
         axes.axhline(1, color=SOFT, linewidth=0.6)
         for order_in_panel, (position, (_, line)) in enumerate(part):

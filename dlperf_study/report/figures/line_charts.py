@@ -151,14 +151,15 @@ def shifts(count: int) -> list[float]:
 
 def baseline_label(line: Series) -> str:
     """Return the absolute throughput of the baseline of a line, as tables print it; of a published one, as printed."""
-    columns = ["baseline_throughput", "baseline_throughput_low", "baseline_throughput_high", "baseline_printed"]
+    baseline = f"baseline_{line.rate}"
+    columns = [baseline, f"{baseline}_low", f"{baseline}_high", "baseline_printed"]
     texts: dict[str, None] = {}
     for rate, low, high, printed in line.measured.reindex(columns=columns).itertuples(index=False):
         if not is_missing(rate):
             texts[with_interval(rate, low, high)[0] if is_missing(printed) else printed] = None
     if not texts:
         return "no baseline measured"
-    return f"1× = {' or '.join(texts)} {COLUMNS['throughput'].unit}"
+    return f"1× = {' or '.join(texts)} {COLUMNS[line.rate].unit}"
 
 
 def ideal_line(axes: Axes, devices: Sequence[int], values: Sequence[float], line_colour: str = SOFT) -> None:

@@ -94,7 +94,7 @@ def _our_lines(dataset: Dataset, published: list[Series]) -> list[Series]:
     """Return a line of ours for each published line that measured configurations match, relative to their own curve."""
     configurations = dataset.configurations
     unlike = differences_from_baseline(configurations, dataset.plan.scaling)
-    is_on_curve = ~configurations["identity"].map(unlike).fillna("").astype(bool)
+    is_on_curve = ~configurations["identity"].isin([identity for identity, names in unlike.items() if names])
     lines = []
     for line in published:
         identities = set[str]()

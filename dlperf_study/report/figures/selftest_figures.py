@@ -38,10 +38,10 @@ def ratios(result: SelftestResult) -> Figure:
 
 def _draw(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
     """Draw the panels of checks: next to each other on a page, below each other in a column of it."""
-    ordered = {}
+    ordered, rows = {}, []
     for name, comparisons in drawn.items():
         ordered[name] = sorted(comparisons, key=lambda comparison: -comparison.true)
-    rows = [CategoryRows([comparison.label for comparison in part], width) for part in ordered.values()]
+        rows.append(CategoryRows([comparison.label for comparison in ordered[name]], width))
     heights = [_MARGIN_INCHES + row.inches for row in rows]
     if width is PAGE:
         drawing = Drawing(figsize=(width.inches, max(heights)), layout="constrained")
@@ -54,7 +54,7 @@ def _draw(drawn: dict[str, list[Comparison]], width: Width) -> Drawing:
         for y, comparison in enumerate(comparisons):
             _draw_comparison(axes, comparison, y)
         axes.set_title(name)
-        axes.set_xlabel("throughput / reference (×)")
+        axes.set_xlabel("Throughput / reference (×)")
     return drawing
 
 

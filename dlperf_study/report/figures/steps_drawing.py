@@ -38,7 +38,7 @@ def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | Non
 
     Relative to the median of the run.
     """
-    rows = _most_varying(dataset, configuration_rows(series))
+    rows = _most_varying(dataset, configuration_rows(series).dropna(subset="step_seconds"))
     if rows.empty:
         return None
     titles = []
@@ -56,8 +56,8 @@ def steps(dataset: Dataset, series: list[Series], width: Width) -> Drawing | Non
         _relative_axes(panel)
     for panel in axes[len(rows) :]:
         panel.set_visible(False)
-    drawing.supxlabel("step (measured from 0)", fontsize=7)
-    drawing.supylabel("step time / median", fontsize=7)
+    drawing.supxlabel("Step (measured from 0)", fontsize=7)
+    drawing.supylabel("Step time / median", fontsize=7)
     return drawing
 
 

@@ -44,7 +44,7 @@ def result(runs: pd.DataFrame, steps: pd.DataFrame) -> Section:
 
 def run_table(runs: pd.DataFrame) -> Table:
     """Return one row per run of the table of runs."""
-    headings, rows = laid_out([run_column(runs, name) for name in RUN_COLUMNS], runs.itertuples())
+    headings, rows = laid_out(list(map(partial(run_column, runs), RUN_COLUMNS)), runs.itertuples())
     notes = tuple(map(defined, (*MEASURED, "steadiness")))
     return Table("runs", "Runs of this configuration", "One row per repetition.", headings, rows, notes)
 

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from dlperf_study.analysis.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
-from dlperf_study.columns import COLUMNS
 from dlperf_study.history.changes import Change, MeasurementComparison
-from dlperf_study.report.formatting import listed, value_text
+from dlperf_study.report.formatting import listed, listed_columns, value_text
 from dlperf_study.report.tables.history_tables import (
     NOTHING_RECORDED,
     WITHIN_DATES,
@@ -39,8 +38,8 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
         if named:
             sentences.append(f"{verdict.capitalize()}: {first_of(named, MOST_NAMED, '; ')}.")
     if comparison.conditions:
-        differing = [COLUMNS[change.column].words for change in comparison.conditions]
-        sentences.append(f"What is recorded of the two differs in {listed(differing)}.")
+        differing = listed_columns(change.column for change in comparison.conditions)
+        sentences.append(f"What is recorded of the two differs in {differing}.")
     else:
         sentences.append(NOTHING_RECORDED)
     return sentences
@@ -74,5 +73,7 @@ def describe(comparison: MeasurementComparison) -> str:
 
 def as_text(table: Table) -> str:
     """Return the rows of a table under their headings, with the notes below them, as text."""
-    rows = [[" ".join(filter(None, (cell.text, cell.interval))) for cell in row] for row in table.rows]
+    rows = []
+    for row in table.rows:
+        rows.append([cell.printed for cell in row])
     return "\n".join([text_table([heading.text for heading in table.headings], rows), *table.notes_without_footnotes])

@@ -47,21 +47,24 @@ def on_runs(dataset: Dataset) -> Iterator[str]:
 
 
 def on_missing_configurations(dataset: Dataset) -> Iterator[str]:
-    """Yield how many configurations have no number; nothing where all have one."""
-    rows = dataset.configurations
+    """Yield how many configurations have no number; nothing where all have one, or no run completed."""
+    rows, is_any_completed = dataset.configurations, len(context.completed_runs(dataset)) > 0
     unsupported, has_no_samples = int(rows["unsupported_reason"].notna().sum()), rows["throughput"].isna()
     in_tokens = int((has_no_samples & rows["token_throughput"].notna()).sum())
     missing = int(has_no_samples.sum()) - in_tokens
     wording = context.page_wording(dataset)
-    if missing:
+    if missing and (is_any_completed or unsupported):
         reason = "can't run here" if wording.is_measured else f"{_have(unsupported)} no log"
         unmeasured = missing - unsupported
         parts = [f"{unsupported} {reason}"] if unsupported else []
         parts += [f"{unmeasured} {_have(unmeasured)} no completed run"] if unmeasured > 0 else []
         yield f"{missing} of {counted(len(rows), 'configuration')} {_have(missing)} no number: {listed(parts)}."
     if in_tokens:
-        figures = "figures, which have samples/s, leave them out"
-        yield f"The rates of {in_tokens} of {counted(len(rows), 'configuration')} are in tokens/s: {figures}."
+        if in_tokens == len(rows) - missing:
+            yield "All rates are in tokens/s."
+        else:
+            subject = f"The rates of {in_tokens} of {counted(len(rows), 'configuration')}"
+            yield f"{subject} are in tokens/s: ratios and figures, of samples/s, leave them out."
 
 
 def _have(count: int) -> str:
@@ -74,8 +77,8 @@ def on_steadiness(dataset: Dataset) -> Iterator[str]:
     total = int(counts.sum())
     if not total:
         return
-    answers = {answer: int(counts.get(answer, 0)) for answer in Answer}
-    parts = [f"{count} {_steadiness(answer, count)}" for answer, count in answers.items() if count]
+    answers = {possible: int(counts.get(possible, 0)) for possible in Answer}
+    parts = [f"{count} {_steadiness(given, count)}" for given, count in answers.items() if count]
     if total == 1:
         yield f"The only run {_steadiness(Answer(counts.index[0]), 1)}."
     elif answers[Answer.CANT_TELL] == total:
@@ -86,10 +89,10 @@ def on_steadiness(dataset: Dataset) -> Iterator[str]:
         yield f"Of {total} runs, {listed(parts)}."
 
 
-def _steadiness(answer: Answer, count: int) -> str:
+def _steadiness(given: Answer, count: int) -> str:
     """Return what is said of as many runs: ``is steady``, ``are too short to tell whether they are steady``."""
     runs, are = ("it", "is") if count == 1 else ("they", "are")
-    return f"{are} too short to tell whether {runs} {are} steady" if answer == Answer.CANT_TELL else f"{are} {answer}"
+    return f"{are} too short to tell whether {runs} {are} steady" if given == Answer.CANT_TELL else f"{are} {given}"
 
 
 def on_drift(dataset: Dataset) -> Iterator[str]:

@@ -52,7 +52,7 @@ class Ratios:
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
         """The entries of the plan by identity."""
-        return {entry.configuration.identity: entry for entry in self.dataset.plan.entries}
+        return self.dataset.plan.by_identity
 
     @cached_property
     def throughputs(self) -> Throughputs:
@@ -185,8 +185,11 @@ def _without_verdict(undecided: Sequence[Claim], total: int) -> str:
     reasons = first_of(list(dict.fromkeys(claim.why_no_verdict for claim in undecided)), 1, "; ")
     if len(undecided) == total:
         return f"{NOTHING} on {_SUBJECTS[undecided[0].role]} ({reasons})."
-    names = first_of([claim.configuration for claim in undecided], MOST_NAMED, "; ")
-    return f"{NOTHING} on {names} ({reasons})."
+    return f"{NOTHING} on {_named(undecided)} ({reasons})."
+
+
+def _named(claims: Sequence[Claim]) -> str:
+    return first_of([claim.configuration for claim in claims], MOST_NAMED, "; ")
 
 
 def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
@@ -199,7 +202,7 @@ def _counted_sentences(claims: Sequence[Claim]) -> Iterator[str]:
 
 
 def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:
-    names = first_of([claim.configuration for claim in claims], MOST_NAMED, "; ")
+    names = _named(claims)
     limits = _KNOWN_OF.get(word, (0.0, math.inf))
     bounds = range_text([claim.log_ratio for claim in claims], total, is_ratio=True, limits=limits)
     ratios = f"ratios within {bounds}" if len(claims) > 1 else f"{bounds} times"

@@ -12,6 +12,7 @@ from dlperf_study.diagnostic import Severity
 from dlperf_study.report import context
 from dlperf_study.report.formatting import listed
 from dlperf_study.report.replications import NO_QUESTION, replications_of
+from dlperf_study.report.sentences.page_sentences import answer
 from dlperf_study.report.tables.question_differences import why_unanswered
 from dlperf_study.report.tables.replication_answers import answers
 from dlperf_study.selftest.result import SelftestResult, Status
@@ -29,7 +30,8 @@ def on_published(dataset: Dataset) -> Iterator[str]:
     answered = [bool(measured.intersection(match.identities)) for match in matches]
     total = f"{counted(len(answered), 'throughput')} of {counted(len(dataset.plan.published), 'source')}"
     if not any(answered):
-        yield f"Nothing comparable was measured here: none of {total} has one of ours of the same question next to it."
+        verdict = answer("Nothing comparable was measured here")
+        yield f"{verdict}: none of {total} has one of ours of the same question next to it."
     else:
         verb = "has" if sum(answered) == 1 else "have"
         yield f"Of {total}, {sum(answered)} {verb} one of ours of the same question next to it."
@@ -70,14 +72,13 @@ def _audited(results: Sequence[AuditResult], about: str) -> str:
 
 def on_selftest(result: SelftestResult) -> Iterator[str]:
     """Yield whether a self-test passed, and which of its checks did not."""
-    names = {status: [check.name for check in result.checks if check.status is status] for status in Status}
-    passed = len(names[Status.PASSED])
+    passed = len(result.names_of(Status.PASSED))
     if result.passed:
         yield f"The instrument passed: {passed} of {counted(len(result.done), 'check')} with known answers."
     else:
         yield f"The instrument did not pass: {passed} of {counted(len(result.done), 'check')} passed."
     for status in (Status.FAILED, Status.UNDECIDED, Status.SKIPPED):
-        if names[status]:
-            yield f"{status.capitalize()}: {listed(names[status])}."
+        if names := result.names_of(status):
+            yield f"{status.capitalize()}: {listed(names)}."
     if result.quick:
         yield "This was the short form: it shows that the checks work, not that the instrument is right."

@@ -1,6 +1,7 @@
 """Sentences on what a step waits for, gradients or its batch, and on what most of an efficiency is lost to."""
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from dlperf_study.analysis.statistics import CONFIDENCE
@@ -72,9 +73,13 @@ def _counted(all_waits: Sequence[Wait], what: str) -> Iterator[str]:
     All shares are judged together: each of these sentences holds in 95 % of cases.
     """
     confidence = together(CONFIDENCE, len(all_waits))
-    intervals = [wait.share.interval(confidence) for wait in all_waits]
-    more = [wait for wait, interval in zip(all_waits, intervals, strict=True) if interval and interval.low > MATERIAL]
-    less = [wait for wait, interval in zip(all_waits, intervals, strict=True) if interval and interval.high < MATERIAL]
+    more, less = [], []
+    for wait in all_waits:
+        interval = wait.share.interval(confidence)
+        if interval and interval.low > MATERIAL:
+            more.append(wait)
+        elif interval and interval.high < MATERIAL:
+            less.append(wait)
     total, limit = counted(len(all_waits), "configuration"), f"{100 * MATERIAL:g}{THIN_SPACE}%"
     if more:
         shares = range_text([wait.share for wait in more], len(all_waits), PERCENT)
@@ -115,17 +120,16 @@ def on_losses(dataset: Dataset) -> Iterator[str]:
 
 def dominant_factor(row: Any) -> str | None:
     """Return the factor of an efficiency whose interval is below 1 and below the intervals of all others, or None."""
-    bounds = {name: (getattr(row, f"{name}_low"), getattr(row, f"{name}_high")) for name in FACTORS}
-    values = {name: getattr(row, name) for name in FACTORS}
-    if any(is_missing(value) for value in values.values()):
+    values = dict(zip(FACTORS, attrgetter(*FACTORS)(row), strict=True))
+    if any(map(is_missing, values.values())):
         return None
-    smallest = min(values, key=lambda name: float(values[name]))
-    high = bounds[smallest][1]
+    smallest = min(values, key=values.__getitem__)
+    high = getattr(row, f"{smallest}_high")
     if is_missing(high) or high >= 1:
         return None
-    for name in FACTORS:
+    for name, value in values.items():
+        low = getattr(row, f"{name}_low")
         # A factor without an interval is the same in all runs: exact, as that of input where nothing is read.
-        low = values[name] if is_missing(bounds[name][0]) else bounds[name][0]
-        if name != smallest and low <= high:
+        if name != smallest and (value if is_missing(low) else low) <= high:
             return None
     return smallest

@@ -1,5 +1,6 @@
 """The tables of the report, as HTML and LaTeX: each function takes the dataset and returns one table."""
 
+from dlperf_study.report.tables.about_tables import about, environments
 from dlperf_study.report.tables.communication_tables import (
     communication,
     data_sources,
@@ -12,11 +13,9 @@ from dlperf_study.report.tables.quality_tables import rounds, stability, step_ti
 from dlperf_study.report.tables.resource_tables import devices, energy, memory, telemetry
 from dlperf_study.report.tables.run_tables import runs
 from dlperf_study.report.tables.study_tables import (
-    about,
     comparison,
     diagnostics,
     differences,
-    environments,
     failures,
     measured,
     scaling,

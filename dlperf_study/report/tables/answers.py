@@ -162,7 +162,7 @@ def _same_program_note(dataset: Dataset) -> str:
             ratios.append(f"{display_name(pair['model'].iloc[0])}: {times}")
     if not ratios:
         return ""
-    names = listed(list(map(display_name, _SAME_ALONE)))
+    names = listed(map(display_name, _SAME_ALONE))
     return (
         f"On one device {names} run the same program. What differs there ({', '.join(ratios)}) is not theirs, but how "
         "far apart one program is measured twice here; believe no smaller difference between other configurations."

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlperf_study.audit.audit import audit, cited_cells, severity_counts
-from dlperf_study.audit.audit_check import AuditDiagnostic, AuditResult, most_severe_first
+from dlperf_study.audit.audit_check import AuditDiagnostic, AuditResult, diagnostics_of, most_severe_first
 from dlperf_study.audit.result_frames import results_of_dataset, results_of_sources
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.context import NO_SOURCES, quick_label
@@ -35,7 +35,7 @@ def published(dataset: Dataset) -> Iterator[Table]:
     """Yield the same for the published sources that the study names."""
     names = dataset.plan.published
     results = _published_results(dataset)
-    caption = f"The sources {listed(list(names))}." if names else NO_SOURCES
+    caption = f"The sources {listed(names)}." if names else NO_SOURCES
     yield _check_table(results, "audit-published", "Checks of the published numbers", caption)
     empty = "The audit has no diagnostic about the published numbers." if names else NO_SOURCES
     diagnostics = _with_anchors(results, _PUBLISHED)
@@ -50,7 +50,7 @@ def _published_results(dataset: Dataset) -> Sequence[AuditResult]:
 
 def _with_anchors(results: Sequence[AuditResult], name: str) -> list[tuple[str, AuditDiagnostic]]:
     """Return all diagnostics, each with its anchor on the audit's page."""
-    diagnostics = most_severe_first(diagnostic for result in results for diagnostic in result.diagnostics)
+    diagnostics = most_severe_first(diagnostics_of(results))
     return [(f"{name}-{position}", diagnostic) for position, diagnostic in enumerate(diagnostics, 1)]
 
 
@@ -71,7 +71,7 @@ def _diagnostic_table(
     for anchor, diagnostic in diagnostics:
         explanations = "; or ".join(diagnostic.explanations)
         footnote = f"Possible explanations: {explanations}." if explanations else ""
-        # With spaces around them, the parts of a key may be on several lines.
+        # LaTeX breaks lines at spaces only.
         cells = cited_cells(diagnostic).replace("/", " / ")
         computation = Cell(diagnostic.computation, footnote=footnote)
         check = Cell(display_name(diagnostic.check))

@@ -10,7 +10,6 @@ import pandas as pd
 
 from dlperf_study.analysis.comparison import EQUAL, RATIOS
 from dlperf_study.columns import COLUMNS
-from dlperf_study.columns.memory import LARGEST_BATCH
 from dlperf_study.dataset.configuration_table import VERDICTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import formatting
@@ -22,6 +21,7 @@ from dlperf_study.report.tables.missing import (
     FACTORS,
     NCCL_COLUMNS,
     QUOTIENT,
+    SEARCHED_COLUMNS,
     why_missing,
     why_no_interval,
 )
@@ -29,8 +29,10 @@ from dlperf_study.report.tables.table import Cell, Heading
 from dlperf_study.study.grid import Denominator
 from dlperf_study.study.job import Outcome
 
+#: What ratios are of.
+RATES = ("throughput", "token_throughput")
 #: The columns that a row gives as the digits of its denominator: that has its interval in its own row.
-DENOMINATORS = ("baseline_throughput", "reference_throughput")
+DENOMINATORS = ("baseline_throughput", "baseline_token_throughput", "reference_throughput")
 #: The columns with the ends of each column's interval.
 BOUNDS = {name: (f"{name}_low", f"{name}_high") for name in COLUMNS if f"{name}_low" in COLUMNS}
 #: Those of the columns that are shown with their interval.
@@ -61,9 +63,9 @@ PARTS_OF |= dict.fromkeys(("negotiation_seconds", "all_reduce_seconds"), "traced
 #: The value of each ratio and difference at which neither is faster.
 DECISIONS = {"speedup": 1.0, "relative_throughput": 1.0, **dict.fromkeys(DIFFERENCES, 0.0)}
 #: Subjects whose diagnostics a number shows, besides those about itself.
-RELATED_SUBJECTS = {"throughput": ("steadiness", "busy_cores")}
+RELATED_SUBJECTS = dict.fromkeys(RATES, ("steadiness", "busy_cores"))
 #: Columns of configurations that are shown without a unit and an interval.
-UNITLESS = ("runs_completed", "difference_lies_in", *NCCL_COLUMNS, *(column.name for column in LARGEST_BATCH))
+UNITLESS = ("runs_completed", "difference_lies_in", *NCCL_COLUMNS, *SEARCHED_COLUMNS)
 RATE_UNIT = COLUMNS["throughput"].unit
 
 
@@ -158,7 +160,7 @@ def _diagnostics(dataset: Dataset, row: Any, name: str) -> Iterator[str]:
     for _, similar in about_it.groupby(about_it["message"].map(without_numbers), sort=False):
         runs, message = _runs_label(similar), merged(similar["message"])
         yield f"{runs}: {message}" if runs else message
-    if name == "throughput":
+    if name in RATES:
         # Diagnostics about logs may be long, and are listed with all others: here only their runs.
         about_logs = diagnostics[diagnostics["subject"].map(is_file).astype(bool)]
         about_logs = about_logs[about_logs["repetition"].isin(completed)]
@@ -171,7 +173,7 @@ def _runs_label(diagnostics: pd.DataFrame) -> str:
     runs = sorted(diagnostics["repetition"].dropna().astype(int).unique())
     if len(runs) > 2 and runs[-1] - runs[0] == len(runs) - 1:
         return f"runs {runs[0]} to {runs[-1]}"
-    return f"run{'s' * (len(runs) > 1)} {listed(list(map(str, runs)))}" if runs else ""
+    return f"run{'s' * (len(runs) > 1)} {listed(map(str, runs))}" if runs else ""
 
 
 def run_column(runs: pd.DataFrame, name: str) -> TableColumn:

@@ -81,7 +81,7 @@ def nccl(dataset: Dataset) -> Table:
     """Return how NCCL connects the GPUs of each configuration, next to the link that the cluster file states."""
     rows = dataset.configurations
     rows = rows[rows[list(NCCL_COLUMNS)].notna().any(axis="columns")]
-    columns = [name for name in NCCL_COLUMNS if rows[name].notna().any()]
+    columns = context.known_columns(rows, NCCL_COLUMNS)
     link = context.levels(context.completed_runs(dataset)["link"])
     notes = (f"The cluster file says link: {link}.", *map(defined, columns), _FROM_ONE_RUN)
     table = table_of_configurations(dataset, "nccl", "What NCCL chose", columns, notes, rows)

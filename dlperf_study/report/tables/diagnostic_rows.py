@@ -21,18 +21,19 @@ _OF_THE_RATE = ("busy_cores", "cores", "drain_seconds", "skipped_steps", "steadi
 _OF_THE_DEVICES = (
     *("foreign_processes", "gpu_utilisation", "clock_limited_share", "sm_clock", "mean_power", "telemetry"),
 )
+_RATES = ("throughput", "token_throughput")
 #: What is next to published numbers, on two pages.
-_NEXT_TO_PUBLISHED = {"throughput", "speedup", "efficiency", "computation_to_communication", *_OF_THE_RATE}
+_NEXT_TO_PUBLISHED = {*_RATES, "speedup", "efficiency", "computation_to_communication", *_OF_THE_RATE}
 #: The subjects of diagnostics that belong on a page; on that on quality belongs what has no other page.
 TOPICS = {
-    "scaling": {"throughput", "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu", *_OF_THE_RATE},
+    "scaling": {*_RATES, "mean_of_rates", "baseline_throughput", "speedup", "efficiency", "mfu", *_OF_THE_RATE},
     "communication": {
         *EXCHANGE_COLUMNS,
         *("computation_seconds", "input_seconds", "input_rate", "step_seconds", "exchange", "load_balance", "trace"),
         "nccl_transports",
     },
     "resources": {*_OF_THE_DEVICES},
-    "audit": {"throughput", "speedup", "efficiency", "mfu"},
+    "audit": {*_RATES, "speedup", "efficiency", "mfu"},
     PUBLISHED: _NEXT_TO_PUBLISHED,
     REPLICATION: _NEXT_TO_PUBLISHED,
     "comparison": {

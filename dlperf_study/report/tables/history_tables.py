@@ -43,7 +43,8 @@ def throughput_changes(comparison: MeasurementComparison) -> Table:
     rows = _change_rows(comparison, comparison.throughputs, rates, _NOT_ENOUGH_RUNS)
     caption = f"Before: {comparison.before.title}. After: {comparison.after.title}. {WITHIN_DATES}"
     notes = (TOGETHER, *_not_compared(comparison))
-    headings, title = _headings(("Before", "After"), COLUMNS["throughput"].unit), "Changes of throughput"
+    unit = COLUMNS[comparison.after.dataset.rate].unit
+    headings, title = _headings(("Before", "After"), unit), "Changes of throughput"
     return Table("throughput-changes", title, caption, headings, rows, notes, NOTHING_IN_COMMON)
 
 
@@ -93,7 +94,7 @@ def dates(measurements: Sequence[Measurement]) -> Table:
         "In brackets: 95 % intervals over the runs of a date. Change: the last date relative to the mean of all "
         "earlier ones; its interval holds what differs from date to date too, as far as the earlier dates tell."
     )
-    headings = _headings([measurement.begun for measurement in shown], COLUMNS["throughput"].unit)
+    headings = _headings([measurement.begun for measurement in shown], COLUMNS[shown[-1].dataset.rate].unit)
     return Table("dates", "All measurements", caption, headings, tuple(rows), (TOGETHER,))
 
 
@@ -140,7 +141,7 @@ def labels_of(comparison: MeasurementComparison) -> dict[str, str]:
 def _rates(measurement: Measurement) -> dict[str, Cell]:
     """Return the throughput of each measured configuration, by identity."""
     few = f"fewer than {MINIMUM_RUNS} completed runs, or equal ones: no interval"
-    return _cells(measurement, "throughput", few)
+    return _cells(measurement, measurement.dataset.rate, few)
 
 
 def _speedups(measurement: Measurement) -> dict[str, Cell]:

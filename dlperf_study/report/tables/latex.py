@@ -146,14 +146,14 @@ def _wrapped(table: "Table", size: _Type, stacked: bool) -> _Layout | None:
     wide.sort(key=lambda position: -widths[position])
     for count in range(1, len(wide) + 1):
         chosen = wide[:count]
-        left = sum(widths[position] for position in chosen) - excess
+        total = sum(widths[position] for position in chosen)
+        left = total - excess
         if left < count * _NARROWEST:
             continue
-        total = sum(widths[position] for position in chosen)
-        shares = [(position, max(_NARROWEST, left * widths[position] / total)) for position in chosen]
-        if sum(share for _, share in shares) <= left + 1e-6:
+        shares = {position: max(_NARROWEST, left * widths[position] / total) for position in chosen}
+        if sum(shares.values()) <= left + 1e-6:
             # The separation is outside the width of a paragraph.
-            narrower = {position: share - 2 * _SEPARATION for position, share in shares}
+            narrower = {position: share - 2 * _SEPARATION for position, share in shares.items()}
             return _Layout(size, PAGE_POINTS, stacked, narrower)
     return None
 
@@ -167,22 +167,20 @@ def _column_widths(table: "Table", size: _Type, stacked: bool) -> list[float]:
     """Return the width of each column in points, with its separation; an interval that is not stacked adds to it."""
     widths = []
     for position, heading in enumerate(table.headings):
-        cells = [row[position] for row in table.rows]
-        body = _body_width(cells, heading, size, stacked, table.marks)
+        body = _body_width(table, position, size, stacked)
         head = max(map(_text_width(size), _heading_lines(heading, body, size)), default=0.0)
         widths.append(max(body, head) + 2 * _SEPARATION)
     return widths
 
 
-def _body_width(
-    cells: "Sequence[Cell]", heading: "Heading", size: _Type, stacked: bool, marks: "Callable[[Cell], str]"
-) -> float:
-    width = _text_width(size)
+def _body_width(table: "Table", position: int, size: _Type, stacked: bool) -> float:
+    """Return the width of the cells of a column in points."""
+    width, cells = _text_width(size), [row[position] for row in table.rows]
 
     def marked(text: str, cell: "Cell") -> float:
-        return width(text) + _MARK * width(marks(cell))
+        return width(text) + _MARK * width(table.marks(cell))
 
-    if not heading.interval:
+    if not table.headings[position].interval:
         return max((marked(cell.text, cell) for cell in cells), default=0.0)
     values = max((width(cell.text) for cell in cells), default=0.0)
     intervals = max((marked(cell.interval, cell) for cell in cells), default=0.0)
@@ -258,8 +256,7 @@ def _columns(table: "Table", layout: _Layout) -> str:
 def _headings(table: "Table", layout: _Layout) -> str:
     labels = []
     for position, heading in enumerate(table.headings):
-        cells = [row[position] for row in table.rows]
-        body = layout.wrapped.get(position) or _body_width(cells, heading, layout.type, layout.stacked, table.marks)
+        body = layout.wrapped.get(position) or _body_width(table, position, layout.type, layout.stacked)
         lines = map(latex_escaped, _heading_lines(heading, body, layout.type))
         side = "r" if heading.numeric else "l"
         label = f"\\shortstack[{side}]{{{_LINE_BREAK.join(lines)}}}"

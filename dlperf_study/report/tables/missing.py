@@ -16,7 +16,7 @@ from dlperf_study.wording import counted
 
 #: The columns that are missing where the baseline or reference has no completed run.
 _DENOMINATOR_OF: dict[str, Denominator] = {
-    **dict.fromkeys(("baseline_throughput", "speedup", "efficiency"), "baseline"),
+    **dict.fromkeys(("baseline_throughput", "baseline_token_throughput", "speedup", "efficiency"), "baseline"),
     **dict.fromkeys(("reference_throughput", "relative_throughput"), "reference"),
 }
 DIFFERENCES = (

@@ -1,24 +1,31 @@
 """Tables of published results: next to ours where they answer the same question, and as their authors printed them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from dlperf_study.analysis.published_points import Published, exchange_points
-from dlperf_study.analysis.same_question import SameQuestion
+from dlperf_study.analysis.same_question import Match, SameQuestion
 from dlperf_study.analysis.scaling import differences_from_baseline
 from dlperf_study.columns import COLUMNS, PRODUCTS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.context import NO_SOURCES
-from dlperf_study.report.formatting import bounded_value, display_name, is_missing, listed, with_interval
+from dlperf_study.report.formatting import (
+    bounded_value,
+    display_name,
+    is_missing,
+    listed,
+    listed_columns,
+    with_interval,
+)
 from dlperf_study.report.series import configuration_labels, published_labels
 from dlperf_study.report.tables.audit_tables import AuditLinks
 from dlperf_study.report.tables.cells import TableColumn, defined, laid_out, measured_column
-from dlperf_study.report.tables.question_differences import differs_in, why_no_match, why_unmatched
-from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.report.tables.question_differences import common_differences, differs_in, why_no_match, why_unmatched
+from dlperf_study.report.tables.table import Cell, Heading, Link, Table
 from dlperf_study.wording import in_sentence
 
 #: Why a published number has no interval, by its estimator.
@@ -28,7 +35,7 @@ WITHOUT_RUNS = {
     "not stated": "no interval: one value printed, and how it was obtained is not stated",
 }
 #: What a source may state of how it measured.
-_CONDITIONS = ("mode", "device_name", "hardware", "software", "link")
+_CONDITIONS = ("program", "mode", "device_name", "hardware", "software", "link")
 #: The columns of ours that also say what differs although the question is the same.
 _WITH_DIFFERENCES = ("throughput", "computation_to_communication")
 _NO_BASELINE = "its source prints no single device of this line"
@@ -116,26 +123,26 @@ def next_to_ours(dataset: Dataset) -> Table:
     """Return every published throughput and its speedup, next to our configuration that answers the same question."""
     published = Published.read(dataset.plan.published)
     speedup = _with_links(_published_speedup(), AuditLinks.of(dataset))
-    ours = [_our_column(dataset, name) for name in ("throughput", "mean_of_rates", "speedup")]
-    columns = [*_KEYS, _published_throughput(), _BASELINE, speedup, _AS_PRINTED, *ours]
+    points = _matched(dataset, published.points)
+    ours = [_our_column(dataset, name, points["match"]) for name in ("throughput", "mean_of_rates", "speedup")]
+    columns = [*_keys(points), _published_throughput(), _BASELINE, speedup, _AS_PRINTED, *ours]
     notes = (_HOW, defined("mean_of_rates"), *differences(published))
     conditions = f"{context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
     caption = f"{_APART} {hardware(published)} Ours: {conditions}"
-    points = published.points
-    return _table(dataset, published, points, "published", "Published, and ours", columns, caption, notes)
+    return _table(published, points, "published", "Published, and ours", columns, caption, notes)
 
 
 def communication(dataset: Dataset) -> Table:
     """Return what sources print of the time of exchange, next to our computation and exposed communication."""
     published = Published.read(dataset.plan.published)
-    points = exchange_points(published.cells)
+    points = _matched(dataset, exchange_points(published.cells))
     printed = TableColumn(Heading("Communication, as published"), lambda row: Cell(row.communication))
-    ours = _our_column(dataset, "computation_to_communication")
-    columns = [*_KEYS, _with_links(printed, AuditLinks.of(dataset)), ours]
+    ours = _our_column(dataset, "computation_to_communication", points["match"])
+    columns = [*_keys(points), _with_links(printed, AuditLinks.of(dataset)), ours]
     caption = f"{_APART} {hardware(published)} Ours: {context.conditions(dataset)} {context.repetition(dataset)}"
     notes = ("Of stage times, the share is the printed time of the all-reduce over that of the task.",)
     name, title = "published-communication", "Communication, published and ours"
-    return _table(dataset, published, points, name, title, columns, caption, notes)
+    return _table(published, points, name, title, columns, caption, notes)
 
 
 def without_number(dataset: Dataset) -> Table:
@@ -172,30 +179,34 @@ def printed_grid(
     return headings, tuple(rows)
 
 
+def _matched(dataset: Dataset, points: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per point and per configuration of ours that answers its question, with its match."""
+    matches = SameQuestion(points, dataset.configurations).matches()
+    matched = points.assign(match=matches, identity=[match.identities for match in matches]).explode("identity")
+    return matched.assign(line=published_labels(matched))
+
+
 def _table(
-    dataset: Dataset,
     published: Published,
-    points: pd.DataFrame,
+    rows: pd.DataFrame,
     name: str,
     title: str,
     columns: list[TableColumn],
     caption: str,
     notes: tuple[str, ...],
 ) -> Table:
-    """Return a row per point and per configuration of ours that answers its question, grouped by published table."""
-    matches = SameQuestion(points, dataset.configurations).matches()
-    matched = points.assign(match=matches, identity=[match.identities for match in matches]).explode("identity")
-    rows = matched.assign(line=published_labels(matched))
+    """Return the matched points, grouped by published table."""
     groups = tuple(published.title_of(row.source, row.table) for row in rows.itertuples())
     headings, cells = laid_out(columns, rows.itertuples())
     empty = "Its sources print no such number." if published.sources else NO_SOURCES
     return Table(name, title, caption, headings, cells, notes, empty, groups, _COMPARED)
 
 
-_KEYS = (
-    TableColumn(Heading("Line"), lambda row: Cell(row.line)),
-    TableColumn(Heading(COLUMNS["world_size"].label, numeric=True), lambda row: Cell(str(row.world_size))),
-)
+def _keys(points: pd.DataFrame) -> list[TableColumn]:
+    """Return the columns that name a point: its line, unless all are of one, and its devices."""
+    line = TableColumn(Heading("Line"), lambda row: Cell(row.line))
+    devices = TableColumn(Heading(COLUMNS["world_size"].label, numeric=True), lambda row: Cell(str(row.world_size)))
+    return [line, devices] if points["line"].nunique() > 1 else [devices]
 
 
 def _published_throughput() -> TableColumn:
@@ -253,23 +264,26 @@ _AS_PRINTED = TableColumn(Heading("As printed", numeric=True), _printed_ratio)
 
 def _with_links(column: TableColumn, links: AuditLinks) -> TableColumn:
     """Return a column whose cells also lead to what the audit says of the published numbers of their row."""
-    return TableColumn(column.heading, lambda row: replace(column.cell(row), links=links.about(row.keys)))
+    return TableColumn(column.heading, lambda row: _with_further(column.cell(row), links.about(row.keys)))
 
 
-def _our_column(dataset: Dataset, name: str) -> TableColumn:
-    """Return a column of our own values, each in the row of a published number."""
-    rows = dataset.configuration_rows
+def _with_further(cell: Cell, links: tuple[Link, ...]) -> Cell:
+    return replace(cell, further=(*cell.further, *links))
+
+
+def _our_column(dataset: Dataset, name: str, matches: Iterable[Match]) -> TableColumn:
+    """Return a column of our own values, each in the row of a published number; ``matches``: of all these."""
+    rows, common = dataset.configuration_rows, common_differences(matches)
     column = measured_column(dataset, name)
     heading = replace(column.heading, label=f"Our {in_sentence(column.heading.label)}")
-
     unlike = differences_from_baseline(dataset.configurations, dataset.plan.scaling) if name == "speedup" else {}
 
     def cell(row: Any) -> Cell:
         if row.identity not in rows:
-            return Cell.missing(why_no_match(row.match))
+            return Cell.missing(*why_no_match(row.match, common))
         if parameters := unlike.get(row.identity):
-            labels = listed([COLUMNS[parameter].words for parameter in parameters])
-            return Cell.missing(f"our baseline differs from it in {labels}: not how one line scales")
+            differing = listed_columns(parameters)
+            return Cell.missing(f"our baseline differs from it in {differing}: not how one line scales")
         ours = column.cell(rows[row.identity])
         if name not in _WITH_DIFFERENCES:
             return ours

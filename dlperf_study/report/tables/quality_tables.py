@@ -18,8 +18,11 @@ from dlperf_study.wording import counted
 
 #: What is known of an ingested run: its rates, and about them.
 PRINTED_RATES = (
-    *("throughput", "mean_of_rates", "wall_throughput", "fixed_window_throughput", "fixed_window_mean_of_rates"),
-    "fixed_window",
+    "throughput",
+    "mean_of_rates",
+    "wall_throughput",
+    "fixed_window_throughput",
+    "fixed_window_mean_of_rates",
 )
 PRINTED = ("printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour")
 #: Shown where a run has a CPU limit.
@@ -48,7 +51,9 @@ def stability(dataset: Dataset) -> Table:
     """Return how steady each run was and what else the machine did meanwhile; of ingested runs, what they printed."""
     if dataset.plan.ingested_from:
         sources = [name for name in ("log_format", "printed_rate") if dataset.runs[name].nunique() > 1]
-        columns = (*sources, *context.known_rates(dataset.runs, PRINTED_RATES), *PRINTED)
+        rates = context.known_rates(dataset.runs, PRINTED_RATES)
+        windows = ("fixed_window",) if "fixed_window_throughput" in rates else ()
+        columns = (*sources, *rates, *windows, *PRINTED)
         notes = (*map(defined, columns), context.merging(dataset))
     else:
         variation = (
@@ -70,7 +75,7 @@ def _precision_columns(dataset: Dataset) -> tuple[str, ...]:
     """Return the columns on precision and compilation that say something of these runs."""
     runs = dataset.runs
     is_reduced = (runs["precision"] != PARAMETERS["precision"].default).any()
-    names = [name for name in ("loss_scale", "skipped_steps", "compile_seconds") if runs[name].notna().any()]
+    names = context.known_columns(runs, ("loss_scale", "skipped_steps", "compile_seconds"))
     return ("computed_in", *names) if is_reduced else tuple(names)
 
 

@@ -1,14 +1,14 @@
 """In words: why a configuration of ours is not next to a published number, and what differs where one is."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dlperf_study.analysis.same_question import Difference, Match, SameQuestion
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, is_missing, listed
+from dlperf_study.report.formatting import display_name, is_missing, listed, listed_columns
 from dlperf_study.study.configuration import PARAMETERS
 
 NO_CONFIGURATION = "the study has no configuration"
@@ -16,11 +16,23 @@ NO_CONFIGURATION = "the study has no configuration"
 _NAMED = ("device_name", "link")
 
 
-def why_no_match(match: Match) -> str:
-    """Return why nothing of ours is next to a published number: in what the most similar configuration differs."""
+def why_no_match(match: Match, common: Sequence[Difference] = ()) -> tuple[str, ...]:
+    """Return why nothing of ours is next to a published number: in what the most similar configuration differs.
+
+    ``common``: what all such configurations of a table differ in, which is apart from the rest.
+    """
     if not match.differences:
-        return NO_CONFIGURATION
-    return f"no configuration answers the same question; the most similar differs in {_listed(match.differences)}"
+        return (NO_CONFIGURATION,)
+    further = [difference for difference in match.differences if difference not in common]
+    reason = f"no configuration answers the same question; the most similar differs in {_listed(common or further)}"
+    return (reason, f"and also in {_listed(further)}") if common and further else (reason,)
+
+
+def common_differences(matches: Iterable[Match]) -> list[Difference]:
+    """Return what the most similar configurations of all published numbers without one of ours differ in."""
+    unanswered = [match.differences for match in matches if not match.identities]
+    first = unanswered[0] if unanswered else ()
+    return [difference for difference in first if all(difference in differences for differences in unanswered)]
 
 
 def _listed(differences: Iterable[Difference]) -> str:
@@ -38,14 +50,14 @@ def why_unanswered(matches: Iterable[Match]) -> str:
     unanswered = [match for match in matches if not match.identities]
     if not unanswered:
         return ""
-    if not any(match.differences for match in unanswered):
-        return f"{NO_CONFIGURATION.capitalize()}."
     counts = Counter(difference.name for match in unanswered for difference in match.differences)
-    common = [COLUMNS[name].words for name, count in counts.items() if count == len(unanswered)]
-    further = [COLUMNS[name].words for name, count in counts.items() if count < len(unanswered)]
+    if not counts:
+        return f"{NO_CONFIGURATION.capitalize()}."
+    common = [name for name in counts if counts[name] == len(unanswered)]
+    further = listed_columns(name for name in counts if name not in common)
     if not common:
-        return f"The most similar of ours differs from each of these in one or more of {listed(further)}."
-    differing = f"{listed(common)}; from some also in {listed(further)}" if further else listed(common)
+        return f"The most similar of ours differs from each of these in one or more of {further}."
+    differing = listed_columns(common) + (f"; from some also in {further}" if further else "")
     return f"The most similar of ours differs from {'all of these' if len(unanswered) > 1 else 'it'} in {differing}."
 
 

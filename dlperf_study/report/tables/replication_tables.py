@@ -101,16 +101,15 @@ def _our_cells(replication: Replication, of_row: pd.DataFrame, columns: Iterable
     """Yield what ours gives for each printed cell of a row; a cell may hold several numbers."""
     for column in columns:
         cells = [_our_cell(replication, result) for result in of_row[of_row["column"] == column].itertuples()]
-        values = [" ".join(filter(None, (cell.text, cell.interval))) for cell in cells]
         footnotes = dict.fromkeys(cell.footnote for cell in cells if cell.footnote)
-        yield Cell(" / ".join(values), footnote="; ".join(footnotes))
+        yield Cell(" / ".join(cell.printed for cell in cells), footnote="; ".join(footnotes))
 
 
 def _our_cell(replication: Replication, result: Any) -> Cell:
     """Return ours for one printed result."""
     row = replication.measured(result.match)
     if not result.match.identities:
-        return Cell.missing(why_no_match(result.match))
+        return Cell.missing(*why_no_match(result.match))
     if row is None:
         configurations = replication.dataset.configurations
         [planned] = configurations[configurations["identity"] == result.match.identities[0]].itertuples()

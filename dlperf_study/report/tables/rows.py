@@ -1,6 +1,7 @@
 """Tables with a row per configuration, per member of a group or per run, under the columns that are requested."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -32,7 +33,7 @@ def table_of_configurations(
 ) -> Table:
     """Return a row for every configuration, or for those of the rows ``selected``."""
     identities = set((dataset.configurations if selected is None else selected)["identity"])
-    columns = [*map(factor_column, _keys(dataset)), *(measured_column(dataset, column) for column in shown)]
+    columns = [*map(factor_column, _keys(dataset)), *map(partial(measured_column, dataset), shown)]
     rows, groups = [], []
     for label, configurations in labelled_series(dataset):
         for identity in filter(identities.__contains__, configurations["identity"]):
@@ -52,7 +53,7 @@ def table_of_groups(
     notes: tuple[str, ...],
 ) -> Table:
     """Return a row for every configuration that is compared with a reference, and for the reference itself."""
-    columns = [*keys, *(measured_column(dataset, column) for column in shown)]
+    columns = [*keys, *map(partial(measured_column, dataset), shown)]
     rows, groups = list[Any](), list[str]()
     for group in all_groups(dataset):
         rows += group.members
@@ -72,7 +73,7 @@ def table_of_runs(
     empty: str = "No run was found.",
 ) -> Table:
     """Return a row for each of the rows ``runs``, by series, number of devices and repetition."""
-    columns = [run_column(runs, column) for column in (*_keys(dataset), "repetition")]
+    columns = list(map(partial(run_column, runs), (*_keys(dataset), "repetition")))
     for name in shown:
         column = run_column(runs, name)
         columns.append(with_evidence(dataset, column) if column.heading.numeric else column)

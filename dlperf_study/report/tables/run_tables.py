@@ -1,5 +1,6 @@
 """Every run of every configuration with its numbers, and where its evidence is: to this page, numbers lead."""
 
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -26,17 +27,16 @@ _NO_RUN = "No run was found."
 def runs(dataset: Dataset) -> Table:
     """Return every run below the name of its configuration and the folder of its evidence."""
     numbers = [name for name in _NUMBERS if dataset.runs[name].fillna(0).any()]
-    columns = [_run_number(), _outcome(), _started(), *(run_column(dataset.runs, name) for name in numbers)]
+    columns = [_run_number(), _outcome(), _started(), *map(partial(run_column, dataset.runs), numbers)]
     labels = configuration_labels(dataset)
     positions = {identity: position for position, identity in enumerate(labels)}
     # A tuple of all columns would take most of the time of this page.
     shown = dataset.runs[["identity", "repetition", "outcome", "reason", "started", *numbers]]
     ordered = shown.assign(position=shown["identity"].map(positions)).sort_values(["position", "repetition"])
-    groups = [labels[identity] for identity in ordered["identity"]]
+    groups = ordered["identity"].map(labels)
     if not dataset.plan.ingested_from:
         # Logs stay where they were read.
-        folder = f"outputs/{dataset.plan.study}/configurations"
-        groups = [f"{labels[identity]}: {folder}/{identity}/runs" for identity in ordered["identity"]]
+        groups += f": outputs/{dataset.plan.study}/configurations/" + ordered["identity"] + "/runs"
     headings, cells = laid_out(columns, ordered.itertuples())
     caption = f"{_CAPTION} {context.conditions(dataset)}"
     notes = tuple(map(defined, numbers))

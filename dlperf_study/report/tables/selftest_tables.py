@@ -101,7 +101,7 @@ def _note_on_machine(results: Sequence[SelftestResult], machine: Machine, codes:
     if passed is None:
         return NEVER.format(machine.host, f"; {_failure(failure)}" if failure else "")
     count = f"{len(passed.done)} of {counted(len(passed.done), 'check')}"
-    skipped = [check.name for check in passed.checks if check.status is Status.SKIPPED]
+    skipped = passed.names_of(Status.SKIPPED)
     parts = [count, *([f"skipped: {listed(skipped)}"] if skipped else []), *(["short form"] if passed.quick else [])]
     measuring = "this" if codes == {passed.code} else "other"
     analysing = "this" if passed.analysis_code == analysis_code() else "other"

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import string
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +16,9 @@ from dlperf_study.report.formatting import MISSING, with_interval
 from dlperf_study.report.links import anchor_link, downloads, evidence_link
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.writing import write_atomically
+
+#: What may be on several lines: the parts of a path.
+_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+){2,}")
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,8 @@ Footnote = str | Link
 class Cell:
     """One printed value; ``interval`` has a sub-column of its own.
 
-    ``footnote`` and ``links`` are shown below the table. ``code``: the value is the name of a file, and is set as
-    such. ``anchor``: the name by which other pages lead to the cell. ``evidence``: the anchor of the runs that the
+    ``footnote`` and ``further`` ones are shown below the table. ``code``: the value is the name of a file, and is set
+    as such. ``anchor``: the name by which other pages lead to the cell. ``evidence``: the anchor of the runs that the
     value was computed from.
     """
 
@@ -58,19 +62,24 @@ class Cell:
     interval: str = ""
     footnote: str = ""
     code: bool = False
-    links: tuple[Link, ...] = ()
+    further: tuple[Footnote, ...] = ()
     anchor: str = ""
     evidence: str = ""
 
     @property
+    def printed(self) -> str:
+        """The value with its interval."""
+        return " ".join(filter(None, (self.text, self.interval)))
+
+    @property
     def footnotes(self) -> tuple[Footnote, ...]:
         """All its footnotes."""
-        return (self.footnote, *self.links) if self.footnote else self.links
+        return (self.footnote, *self.further) if self.footnote else self.further
 
     @classmethod
-    def missing(cls, reason: str) -> "Cell":
-        """Return the dash of a missing value; the reason is a footnote."""
-        return cls(MISSING, footnote=reason)
+    def missing(cls, reason: str, *further: str) -> "Cell":
+        """Return the dash of a missing value; the reason is a footnote, and each further one."""
+        return cls(MISSING, footnote=reason, further=further)
 
     @classmethod
     def of(cls, value: Bounded, no_interval: str, decision: float | None = None) -> "Cell":
@@ -251,14 +260,16 @@ def _html_grid(table: Table) -> str:
             rows.append(f'<tr class="group"><th scope="rowgroup" colspan="{table.width}">{escape(group)}</th></tr>')
         cells = map(_html_cell, row, table.headings, map(table.marks, row), repeat(table.is_saved))
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
+    # JupyterLab, which cuts off what is wider, has no style sheet of the report.
+    return f'<div class="scroll" style="overflow-x:auto"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
 
 
 def _html_cell(cell: Cell, heading: Heading, marks: str, is_saved: bool) -> str:
     kind = ' class="number"' if heading.numeric else ""
     anchor = f' id="{escape(cell.anchor)}"' if cell.anchor else ""
     mark = f"<sup>{marks}</sup>" if marks else ""
-    value = f"<code>{escape(cell.text)}</code>" if cell.code else escape(cell.text)
+    escaped = _PATH.sub(lambda path: path[0].replace("/", "/<wbr>"), escape(cell.text))
+    value = f"<code>{escaped}</code>" if cell.code else escaped
     if cell.evidence and is_saved:
         value = evidence_link(cell.evidence, value)
     if not heading.interval:

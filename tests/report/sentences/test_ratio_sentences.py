@@ -78,6 +78,7 @@ def test_with_fewer_than_three_runs_the_first_sentence_says_that_nothing_can_be_
 def test_without_a_completed_run_that_is_the_finding(paths: StudyPaths) -> None:
     dataset = write_titled(paths, [Planned(ONE, Recipe(outcome="failed", reason="exit 1"), runs=1)])
     assert sentences.summary(dataset).sentences[0] == "Nothing can be concluded: no run completed (1 failed)."
+    assert not any("no number" in sentence for sentence in sentences.summary(dataset).sentences)
 
 
 def test_a_study_in_blocks_concludes_nothing_on_scaling_and_says_why(paths: StudyPaths) -> None:

@@ -7,6 +7,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
+from dlperf_study.analysis.same_question import Difference, Match
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.paths import StudyPaths
 from dlperf_study.published import read_source
@@ -17,7 +18,8 @@ from dlperf_study.report.figures.published_figures import OURS
 from dlperf_study.report.formatting import MISSING, display_name
 from dlperf_study.report.pages.pages import Page
 from dlperf_study.report.tables import audit_tables, published_tables
-from dlperf_study.report.tables.table import Table
+from dlperf_study.report.tables.question_differences import common_differences, why_no_match
+from dlperf_study.report.tables.table import Link, Table
 from dlperf_study.study.study import question_names
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
@@ -60,10 +62,13 @@ def published_study(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 def row(table: Table, group: str, devices: str, line: str = "") -> dict[str, tuple[str, str, str]]:
     """Return one row of a table by its group, its devices and its line: text, interval and note by label."""
-    grouped = zip(table.groups, table.rows, strict=True)
-    [found] = [cells for name, cells in grouped if group in name and cells[1].text == devices and line in cells[0].text]
-    labels = [heading.label for heading in table.headings]
-    return {label: (cell.text, cell.interval, cell.footnote) for label, cell in zip(labels, found, strict=True)}
+    rows = []
+    for name, cells in zip(table.groups, table.rows, strict=True):
+        values = {heading.label: cell for heading, cell in zip(table.headings, cells, strict=True)}
+        if group in name and values["Devices"].text == devices and line in cells[0].text:
+            rows.append({label: (cell.text, cell.interval, cell.footnote) for label, cell in values.items()})
+    [only_row] = rows
+    return only_row
 
 
 def test_every_published_throughput_has_a_row(published_study: Dataset) -> None:
@@ -114,6 +119,17 @@ def test_what_was_not_measured_says_why(published_study: Dataset) -> None:
     assert minikube == f"{nearest}threads per device (published 1, ours 4) and CPU limit (published 0.3, ours 0.0)"
 
 
+def test_what_all_numbers_lack_is_apart_from_what_one_lacks() -> None:
+    device, nodes = Difference("device", "gpu", "cpu"), Difference("nodes", 4, 1)
+    matches = [Match((), (device,), ()), Match((), (nodes, device), ()), Match(("ours",), (), ())]
+    common = common_differences(matches)
+    assert common == [device]
+    reason = "no configuration answers the same question; the most similar differs in device (published GPU, ours CPU)"
+    assert why_no_match(matches[0], common) == (reason,)
+    assert why_no_match(matches[1], common) == (reason, "and also in nodes (published 4, ours 1)")
+    assert common_differences(matches[2:]) == []
+
+
 def test_what_differs_although_the_question_is_the_same_is_at_our_throughput(published_study: Dataset) -> None:
     cells = row(published_tables.next_to_ours(published_study), "ArcFace", "1")
     note = cells["Our throughput"][2]
@@ -149,7 +165,7 @@ def test_a_number_leads_to_the_audits_diagnostic_about_it(published_study: Datas
 def _links(table: Table, group: str, devices: str) -> list[str]:
     grouped = zip(table.groups, table.rows, strict=True)
     [found] = [cells for name, cells in grouped if group in name and cells[1].text == devices]
-    return [link.text for cell in found for link in cell.links]
+    return [link.text for cell in found for link in cell.further if isinstance(link, Link)]
 
 
 def test_every_link_to_the_audit_arrives(published_study: Dataset) -> None:

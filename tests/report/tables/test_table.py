@@ -29,7 +29,9 @@ def test_many_notes_all_have_a_mark() -> None:
 
 def test_a_cell_may_have_several_notes_and_one_may_lead_elsewhere() -> None:
     links = (Link("audit & more", "audit.html#audit-1"), Link("no page", ""))
-    table = Table("t", "T", "", (Heading("A"),), ((Cell("1", footnote="x", links=links),), (Cell("2", anchor="here"),)))
+    table = Table(
+        "t", "T", "", (Heading("A"),), ((Cell("1", footnote="x", further=links),), (Cell("2", anchor="here"),))
+    )
     html = table._repr_html_()
     assert "<td>1<sup>a,b,c</sup></td>" in html
     assert '<sup>b</sup>&nbsp;<a href="audit.html#audit-1">audit &amp; more</a>' in html

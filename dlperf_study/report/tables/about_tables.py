@@ -1,0 +1,143 @@
+"""The tables on a study itself: what it asks and how it measures, and on which hardware and software its runs were."""
+
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from dlperf_study.columns import COLUMNS
+from dlperf_study.dataset.dataset import Dataset
+from dlperf_study.plan.plan import Plan
+from dlperf_study.report import context
+from dlperf_study.report.formatting import display_name, distinct_levels, is_named_default, listed, plain, unit_of
+from dlperf_study.report.tables.selftest_tables import selftest_note
+from dlperf_study.report.tables.table import Cell, Heading, Table
+from dlperf_study.study.configuration import FIELD_NAMES, parameters_of
+from dlperf_study.study.parameter import Scope
+from dlperf_study.study.turn import ROUNDS
+from dlperf_study.wording import counted
+
+#: Parameters that are elsewhere on the page or limit a run only.
+_OF_THE_PLAN = (*parameters_of(Scope.PLAN), "timeout_seconds")
+#: How each configuration was measured.
+_MEASUREMENT = tuple(name for name in parameters_of(Scope.MEASUREMENT) if name not in _OF_THE_PLAN)
+ENVIRONMENT = (
+    *("cluster", "launcher", "host", "addresses", "device", "device_name", "device_peak_flops", "device_peak_source"),
+    "link",
+    *("cpu_model", "cores", "memory_bytes"),
+    *("library", "library_version", "exchange_library", "gpu_driver", "cuda_version", "cudnn_version"),
+    *("python_version", "library_settings", "git_commit", "git_dirty"),
+)
+#: What depends on precision and devices, so that runs in one environment have several.
+_OF_CONFIGURATIONS = ("device_peak_flops", "device_peak_source", "exchange_library")
+#: Rows that only runs on GPUs, or on several devices, have.
+_IF_KNOWN = ("exchange_library", "gpu_driver", "cuda_version", "cudnn_version")
+#: What a table shows as it is, and how many letters of it; twelve identify a commit.
+_VERBATIM: dict[str, int | None] = {
+    **dict.fromkeys(("cluster", "launcher", "host", "addresses", "library_settings")),
+    "git_commit": 12,
+}
+_NO_RUN = "No run completed."
+_NO_PEAK = "neither the cluster file nor the table of data sheets has it"
+SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the global batch is fixed"}
+
+
+def about(dataset: Dataset) -> Table:
+    """Return what the study asks and how each configuration is measured."""
+    plan, rows = dataset.plan, dataset.configurations
+    facts = {"About": plan.about, "Questions": listed(plan.questions) or "none", "Scaling": SCALING[plan.scaling]}
+    departures = context.departures(rows, FIELD_NAMES)
+    fixed = [name for name in departures if name not in (*_OF_THE_PLAN, *plan.factors)]
+    for name in dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *_MEASUREMENT)):
+        if rows[name].notna().any():
+            facts[COLUMNS[name].label] = _levels_text(name, rows[name])
+    facts |= _course(plan)
+    if note := selftest_note(dataset):
+        facts["Self-test"] = note
+    cells = tuple((Cell(name), Cell(value)) for name, value in facts.items())
+    runs = context.page_wording(dataset).runs.format(counted(int(rows["runs_planned"].sum()), "run"))
+    caption = f"{counted(len(rows), 'configuration')}, {runs}{_added_runs(dataset)}.{context.quick_label(dataset)}"
+    return Table("about", plan.title, caption, _no_headings(2), cells)
+
+
+def _levels_text(name: str, values: pd.Series) -> str:
+    """Return the levels of a parameter with their unit, unless the label has it; a batch per device of 0 is none."""
+    if name == "batch_per_device" and (values == 0).any():
+        shared = f"{_levels_text(name, values[values > 0])}; " if (values > 0).any() else ""
+        return f"{shared}none where the global batch can't be shared equally"
+    unit = COLUMNS[name].unit
+    is_named = any(is_named_default(name, value) for value in values)
+    has_no_unit = not unit or unit in COLUMNS[name].words.split() or not is_numeric_dtype(values) or is_named
+    levels = context.levels(values)
+    if has_no_unit:
+        return levels
+    # Units that are nouns are in the plural.
+    return (
+        counted(1, unit.removesuffix("s"))
+        if levels == "1" and unit in ("runs", "steps", "samples", "exchanges")
+        else f"{levels} {unit}"
+    )
+
+
+def _course(plan: Plan) -> dict[str, str]:
+    """Return in which order the runs are measured and what adds rounds; nothing for ingested logs."""
+    facts = {}
+    if plan.order:
+        shuffled = f", shuffled with order_seed {plan.order_seed}" if plan.order == ROUNDS else ""
+        facts["Order of the runs"] = f"{plan.order}{shuffled}"
+    if plan.precision is not None:
+        facts["Precision of the intervals"] = f"± {100 * plan.precision:g} %"
+        budget = f", within {plan.time_budget_minutes:g} min" if plan.time_budget_minutes is not None else ""
+        facts["Rounds added for it"] = f"until there are {plan.max_repeats}{budget}"
+    if plan.largest_batch is not None:
+        facts["Largest batch per device"] = f"searched up to {plan.largest_batch}"
+    return facts
+
+
+def _added_runs(dataset: Dataset) -> str:
+    """Return how many runs were measured beyond the plan, as a part of a sentence; empty where none was."""
+    planned = dataset.configurations.set_index("identity")["runs_planned"]
+    measured_runs = dataset.runs["identity"].value_counts().reindex(planned.index, fill_value=0)
+    added = int((measured_runs - planned).clip(lower=0).sum())
+    reason = " for precision" if dataset.plan.precision is not None else ""
+    return f", {added} added{reason}" if added else ""
+
+
+def environments(dataset: Dataset) -> Table:
+    """Return the hardware and software of the completed runs: a column for each distinct combination."""
+    runs, wording = context.completed_runs(dataset), context.page_wording(dataset)
+    always = set(ENVIRONMENT) - set(_IF_KNOWN) if wording.is_measured else set()
+    names = [name for name in ENVIRONMENT if name in always or runs[name].notna().any()]
+    compared = [name for name in names if name not in _OF_CONFIGURATIONS]
+    groups = [runs] if names and not compared else []
+    if compared and len(runs):
+        groups = [group for _, group in runs.groupby(compared, dropna=False, sort=False)]
+    rows = []
+    for name in names if len(runs) else ():
+        cells = [_environment_cell(name, group[name], wording) for group in groups]
+        rows.append((Cell(COLUMNS[name].label), *cells))
+    environment = wording.environment.format(counted(len(runs), "completed run"))
+    caption = f"{environment if rows or wording.is_measured else ''}{context.quick_label(dataset)}"
+    empty = wording.no_environment if len(runs) else _NO_RUN
+    headings = _no_headings(1 + len(groups))
+    return Table("environments", wording.environment_title, caption, headings, tuple(rows), empty=empty)
+
+
+def _environment_cell(name: str, values: pd.Series, wording: context.PageWording) -> Cell:
+    """Return the value of runs in one environment; several where it depends on the configuration."""
+    distinct = distinct_levels(values)
+    if not distinct:
+        is_peak = wording.is_measured and name in ("device_peak_flops", "device_peak_source")
+        return Cell.missing(_NO_PEAK if is_peak else wording.unknown)
+    return Cell(", ".join(_environment_level(name, value) for value in distinct))
+
+
+def _environment_level(name: str, value: object) -> str:
+    if name in _VERBATIM:
+        return str(value)[: _VERBATIM[name]]
+    if not COLUMNS[name].unit:
+        return display_name(value)
+    unit = unit_of(name, [value])
+    return f"{plain(float(str(value)) / unit.size)} {unit.symbol}"
+
+
+def _no_headings(count: int) -> tuple[Heading, ...]:
+    return (Heading(""),) * count
