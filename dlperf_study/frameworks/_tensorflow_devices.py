@@ -20,6 +20,9 @@ from dlperf_study.study.training_parameters import LIBRARYS_CHOICE
 MEMORY_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
 #: Read by TensorFlow at its first convolution, and by nothing that Python could ask: it is on unless this says 0.
 AUTOTUNING = "TF_CUDNN_USE_AUTOTUNE"
+#: TensorFlow 2.16 and later imports Keras 3 with itself, and pandas and matplotlib with that, for a third of its start;
+#: Keras 2 would be imported at its first use. The networks here use neither.
+WITHOUT_KERAS_3 = {"TF_USE_LEGACY_KERAS": "1"}
 #: What TensorFlow prints, after the file and the line, of a driver or a library that it can't use.
 _LOG_LINE = re.compile(r"\.cc:\d+\] (.*(?:cuda|GPU).*)", re.IGNORECASE)
 NCCL_PACKAGE = "nvidia-nccl-cu12"

@@ -42,7 +42,7 @@ def job(configuration: Configuration, cluster: ClusterView) -> Job:
         environment = _tensorflow_devices.environment(configuration, cluster, node)
         if cluster.device == "gpu":
             environment |= network_environment(configuration, cluster, node)
-        environment |= {"TF_CONFIG": json.dumps(position)}
+        environment |= {"TF_CONFIG": json.dumps(position)} | _tensorflow_devices.WITHOUT_KERAS_3
         tasks.append(Task(f"trainer-{rank}", TaskRole.TRAINER, node, argv, environment))
     gpus = gpus_per_node(configuration, cluster)
     return Job(tuple(tasks), nodes=configuration.nodes, ports=len(workers), gpus_per_node=gpus)

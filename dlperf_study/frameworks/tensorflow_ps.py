@@ -72,6 +72,7 @@ def _task(
     if role is TaskRole.SERVER:
         environment[VISIBLE_DEVICES] = ""
     environment |= {"TF_CONFIG": json.dumps(position), "TRAINING_ROLE": worker_role}
+    environment |= _tensorflow_devices.WITHOUT_KERAS_3
     return Task(f"{role}-{index}", role, node, argv, environment)
 
 

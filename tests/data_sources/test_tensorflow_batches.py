@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dlperf_study.frameworks._tensorflow_devices import WITHOUT_KERAS_3
 from dlperf_study.paths import PROJECT
 from tests.image_sets import tiny
 
@@ -35,7 +36,7 @@ def results(folder: Path) -> dict[str, Any]:
     folders = [str(folder / name) for name in (*FORMATS, "broken")]
     done = subprocess.run(
         [sys.executable, str(PROGRAM), *folders],
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        env={**os.environ, **WITHOUT_KERAS_3, "PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
     )

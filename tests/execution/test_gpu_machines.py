@@ -14,7 +14,7 @@ from dlperf_study.plan.plan import Plan
 from dlperf_study.study.configuration import Configuration
 from dlperf_study.study.study_file import load_study
 from tests.nvidia_smi import A100, two_a100
-from tests.study.examples import write
+from tests.study.examples import STUDY, write
 
 ON_GPUS = """\
 launcher: local
@@ -57,9 +57,9 @@ def test_a_plan_for_gpus_has_nothing_to_run(tmp_path: Path) -> None:
     }
 
 
-def test_the_device_depends_on_the_frameworks_of_the_study() -> None:
-    study = load_study("vgg16_parameter_server", quick=True)
-    cluster = cluster_for([study], "local")
+def test_the_device_depends_on_the_frameworks_of_the_study(tmp_path: Path) -> None:
+    servers = STUDY.replace("paddle_collective, strategy: all_reduce", "paddle_ps, strategy: async")
+    cluster = cluster_for([load_study(write(tmp_path, servers))], "local")
     assert "runs are measured on its CPU: paddle_ps trains on CPUs only" in cluster.why_not_gpu
 
 
@@ -68,7 +68,7 @@ def test_a_run_on_another_device_than_planned_is_refused(
 ) -> None:
     file = write(tmp_path, ON_GPUS.replace("device: gpu", "device: auto"), "any")
     wanted = replace(three_runs, cluster=str(file))
-    runs = requested_runs(wanted, load_cluster(file))
+    runs = requested_runs(wanted, load_cluster(file, [wanted.framework]))
     monkeypatch.setenv(REQUEST_VARIABLE, driver_request(runs, "gpu"))
     with pytest.raises(RunError, match=f"planned for device gpu, but now it is cpu: this machine has 2 × {A100}"):
         ConfigurationRuns(wanted)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlperf_study.frameworks._tensorflow_devices import IdleStopwatch, obstacle_in, show_own_gpu
+from dlperf_study.frameworks._tensorflow_devices import WITHOUT_KERAS_3, IdleStopwatch, obstacle_in, show_own_gpu
 from dlperf_study.paths import PROJECT
 
 PROGRAM = Path(__file__).with_name("tensorflow_pieces.py")
@@ -28,7 +28,7 @@ INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)
 @pytest.fixture(scope="module")
 def pieces() -> dict[str, Any]:
     """What the program prints."""
-    environment = {**os.environ, VISIBLE: "", "PYTHONPATH": str(PROJECT)}
+    environment = {**os.environ, **WITHOUT_KERAS_3, VISIBLE: "", "PYTHONPATH": str(PROJECT)}
     done = subprocess.run([sys.executable, str(PROGRAM)], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))

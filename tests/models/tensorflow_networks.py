@@ -1,10 +1,7 @@
-"""Builds TensorFlow's networks, in a process without Paddle, and prints what is asked of them as JSON.
+"""Builds TensorFlow's networks, in a process without Paddle: ``tensorflow_networks.py FOLDER MODEL...``.
 
-    tensorflow_networks.py counts MODEL...
-    tensorflow_networks.py step FOLDER MODEL...
-
-``step`` gives the networks the parameters in FOLDER/MODEL.npz, does one step without dropout on the batch of the tests,
-and writes loss, gradients and running means to FOLDER/MODEL-tensorflow.npz.
+It prints their numbers of parameters as JSON. It gives a network that has a FOLDER/MODEL.npz the parameters in it, does
+one step without dropout on its batch, and writes loss, gradients and running means to FOLDER/MODEL-tensorflow.npz.
 """
 
 import json
@@ -58,8 +55,7 @@ def step(folder: Path, name: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "counts":
-        print(json.dumps({name: count(name) for name in sys.argv[2:]}))
-    else:
-        for model_name in sys.argv[3:]:
-            step(Path(sys.argv[2]), model_name)
+    for model_name in sys.argv[2:]:
+        if (Path(sys.argv[1]) / f"{model_name}.npz").exists():
+            step(Path(sys.argv[1]), model_name)
+    print(json.dumps({name: count(name) for name in sys.argv[2:]}))

@@ -12,6 +12,7 @@ import paddle
 import pytest
 
 from dlperf_study import models
+from dlperf_study.frameworks._tensorflow_devices import WITHOUT_KERAS_3
 from dlperf_study.models._tensorflow_layers import pooling_weights
 from tests.models.networks import batch, built_with, gradients, parts, seeded, values
 from tests.models.test_torch_networks import running_means
@@ -28,30 +29,36 @@ SAMPLES, CLASSES = 4, 10
 SIGMAS = 5
 
 
-def in_tensorflow(*arguments):
-    """Run the program in a process of its own; return what it prints."""
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    command = [sys.executable, PROGRAM, *arguments]
-    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
-    assert finished.returncode == 0, finished.stderr[-3000:]
-    return finished.stdout
-
-
-@pytest.mark.needs("tensorflow")
-def test_the_built_networks_have_the_published_numbers_of_parameters():
-    counts = json.loads(in_tensorflow("counts", *NAMES).splitlines()[-1])
-    for name in NAMES:
-        published = {str(classes): parameters for classes, parameters in models.load(name).parameters.items()}
-        assert counts[name] == published, name
-
-
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory):
+def compared(tmp_path_factory):
     """What both libraries computed with each network: the same parameters, the same batch, one step."""
     folder = tmp_path_factory.mktemp("networks")
     by_paddle = {name: step_in_paddle(folder, name) for name in COMPARED}
-    in_tensorflow("step", str(folder), *COMPARED)
-    return {name: (by_paddle[name], numpy.load(folder / f"{name}-tensorflow.npz")) for name in COMPARED}
+    counts = in_tensorflow(str(folder))
+    pairs = {name: (by_paddle[name], numpy.load(folder / f"{name}-tensorflow.npz")) for name in COMPARED}
+    return counts, pairs
+
+
+def in_tensorflow(folder):
+    """Run the program in a process of its own; return the numbers of parameters that it prints."""
+    environment = {**os.environ, **WITHOUT_KERAS_3, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    command = [sys.executable, PROGRAM, folder, *NAMES]
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    return json.loads(finished.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def pairs(compared):
+    return compared[1]
+
+
+@pytest.mark.needs("tensorflow")
+def test_the_built_networks_have_the_published_numbers_of_parameters(compared):
+    counts, _ = compared
+    for name in NAMES:
+        published = {str(classes): parameters for classes, parameters in models.load(name).parameters.items()}
+        assert counts[name] == published, name
 
 
 def step_in_paddle(folder, name):
