@@ -100,7 +100,7 @@ def test_one_mirrored_process_exchanges_nothing_and_learns_its_batch(tmp_path: P
 def test_a_killed_server_or_trainer_fails_the_run_and_leaves_nothing(tmp_path: Path, role: str) -> None:
     """TensorFlow itself goes on without a trainer, and waits for a server."""
     with ThreadPoolExecutor() as pool:
-        run = pool.submit(launch, served("async"), tmp_path, (str(TINY),))
+        run = pool.submit(launch, served("async", servers=1), tmp_path, (str(TINY),))
         wait_for(lambda: len(list(tmp_path.glob("trains-*"))) == 2, "two ranks that train", seconds=100)
         os.kill(one_with_role(role, tmp_path).pid, signal.SIGKILL)
         ending = run.result(timeout=15)
