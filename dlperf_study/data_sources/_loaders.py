@@ -59,6 +59,8 @@ def batches_per_worker(prefetch: int, workers: int) -> int:
     return math.ceil(prefetch / workers)
 
 
+#: What ends the workers of an iterator, in Paddle and in PyTorch; neither has a public name for it.
+_ENDS_WORKERS = ("_try_shutdown_all", "_shutdown_workers")
 #: Of samples that Python makes, and of images, which TensorFlow decodes itself.
 LOADERS: dict[str, Loader] = {"paddle": paddle_loader, "torch": torch_loader, "tensorflow": load_samples}
 IMAGE_LOADERS: dict[str, Loader] = LOADERS | {"tensorflow": load_images}
@@ -105,10 +107,14 @@ class LoadedBatches:
         return images, labels
 
     def close(self) -> None:
-        """End the worker processes; Paddle's are kept alive by a thread that refers to the iterator."""
-        end_workers = getattr(self._batches, "_try_shutdown_all", None)
-        if end_workers:
-            end_workers()
+        """End the worker processes now.
+
+        A thread refers to the iterator of Paddle, and an error that was raised to that of PyTorch: neither goes when
+        this source does.
+        """
+        for name in _ENDS_WORKERS:
+            if end_workers := getattr(self._batches, name, None):
+                end_workers()
         self._batches = None
 
 

@@ -134,8 +134,13 @@ def test_a_broken_image_is_named_by_the_process_that_trains(
     for file in (path / "train").rglob("*.JPEG"):
         file.write_bytes(b"x")
     message = rf"^{path}/train/\w+/\w+\.JPEG can't be decoded: it is no image$"
-    with opened("files", library, data_workers=workers) as batches, pytest.raises(ImageSetError, match=message):
+    before = set(psutil.Process().children())
+    with (
+        opened("files", library, data_workers=workers) as batches,
+        pytest.raises(ImageSetError, match=message) as error,
+    ):
         batches.next()
+    assert set(psutil.Process().children()) <= before, f"workers outlive their source, as long as {error.value!r} does"
 
 
 @pytest.mark.parametrize("library", ["paddle", pytest.param("torch", marks=pytest.mark.needs("torch"))])

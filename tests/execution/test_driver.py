@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +23,7 @@ SMALL, LARGE = configuration(), configuration(devices_per_node=2)
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time in seconds, which passes when a test says so."""
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 
