@@ -1,14 +1,15 @@
-"""FLOP/s of a device, compared with its share of the peak and with the rate or time it comes from."""
+"""FLOP/s of a device and shares of its peak, compared with each other and with the rate or time they come from."""
 
 from collections.abc import Iterator
 from fractions import Fraction
 from statistics import median
 
 from dlperf_study.audit.audit_check import AuditDiagnostic, Check
-from dlperf_study.audit.limits import peak_of, required_flops, work_of
+from dlperf_study.audit.limits import Work, peak_of, required_flops, work_of
 from dlperf_study.audit.result_cell import SAMPLES_OF_DEVICE, THROUGHPUT, TOKENS, TOKENS_OF_DEVICE, ResultCell
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
+from dlperf_study.study.device_peaks import DevicePeak
 from dlperf_study.wording import counted
 
 SHARE, FLOPS, STEP = "mfu", "device_flops", "step_seconds"
@@ -17,26 +18,29 @@ NEAR = 0.01
 #: Data sheets and programs round the same peak differently: 989, 989.4 and 989.5 TFLOP/s.
 PEAK_ROUNDING = Fraction(1, 1000)
 _PEAK = "the share may be of another peak than the one assumed"
+_MEANINGS = {
+    FLOPS: "FLOP/s of a device / its {item}s/s is the FLOPs of a {item}, the same in every row of a network",
+    SHARE: "the share of the peak / {item}s/s of a device is the same in every row of a network",
+}
 _COUNT = "FLOPs may be counted in another way: with recomputed activations, without the vocabulary"
 
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
-    """Yield a result for every share of a peak, and for the FLOPs of a sample or token of every network of a source."""
+    """Yield a result for every share of a known peak, and for the rows of every network, which must fit together."""
     for share in results.of(SHARE):
-        flops, rate = results.at_same_point(share, FLOPS), results.at_same_point(share, THROUGHPUT)
-        if flops is not None:
-            yield _compare_with_flops(share, flops)
-        elif rate is not None:
-            yield _compare_with_rate(share, rate)
-    for network, flops_of_samples in _flops_by_network(results).items():
-        if len(flops_of_samples) > 1:
-            yield _compare_rows(flops_of_samples, network[-1])
+        flops, rate, peak = results.at_same_point(share, FLOPS), results.at_same_point(share, THROUGHPUT), peak_of(share)
+        if peak and flops is not None:
+            yield _compare_with_flops(share, flops, peak)
+        elif peak and rate is not None and share.get("flops_per_sample") and rate.world_size:
+            if work := work_of(rate, None):
+                yield _compare_with_rate(share, rate, work, peak)
+    for metric in (FLOPS, SHARE):
+        for network, quotients in _quotients_by_network(results, metric).items():
+            if len(quotients) > 1:
+                yield _compare_rows(quotients, metric, network[-1])
 
 
-def _compare_with_flops(share: ResultCell, flops: ResultCell) -> AuditDiagnostic | None:
-    peak = peak_of(share)
-    if peak is None:
-        return None
+def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) -> AuditDiagnostic | None:
     low, high = (bound / Fraction(peak.flops) for bound in flops.printed.bounds())
     if share.printed.overlaps(low * (1 - PEAK_ROUNDING), high * (1 + PEAK_ROUNDING)):
         return None
@@ -45,10 +49,7 @@ def _compare_with_flops(share: ResultCell, flops: ResultCell) -> AuditDiagnostic
     return AuditDiagnostic(Severity.ERROR, (share, flops), f"{expected}, printed {share.text}", (_PEAK,))
 
 
-def _compare_with_rate(share: ResultCell, rate: ResultCell) -> AuditDiagnostic | None:
-    peak, work = peak_of(share), work_of(rate, None)
-    if peak is None or work is None or not share.get("flops_per_sample") or not rate.world_size:
-        return None
+def _compare_with_rate(share: ResultCell, rate: ResultCell, work: Work, peak: DevicePeak) -> AuditDiagnostic | None:
     expected = required_flops(rate, work) / peak.flops
     if share.printed.overlaps(Fraction(expected), Fraction(expected)):
         return None
@@ -56,18 +57,22 @@ def _compare_with_rate(share: ResultCell, rate: ResultCell) -> AuditDiagnostic |
     return AuditDiagnostic(Severity.ERROR, (share, rate), f"{formula}, printed {share.text}", (_PEAK, _COUNT))
 
 
-def _flops_by_network(results: Results) -> dict[tuple[str, ...], dict[ResultCell, float]]:
-    """Return the FLOPs of a sample, or of a token, by the cell they are computed from.
+def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...], dict[ResultCell, float]]:
+    """Return each cell / the samples or tokens that a device processes in a second.
 
-    They are compared within one source, network and size of a sample: each of these is a group.
+    Of FLOP/s it is the FLOPs of a sample or token; of a share of a peak it is these / the peak. They are the same within
+    one source, network and size of a sample, shares also within one device and precision: each of these is a group.
     """
+    conditions = ("source", "model", "sequence_length", "image_size")
+    if metric == SHARE:
+        conditions += ("device_name", "instance", "precision", "device_peak_flops")
     networks: dict[tuple[str, ...], dict[ResultCell, float]] = {}
-    for flops in results.of(FLOPS):
-        if not flops.printed.is_positive:
+    for cell in results.of(metric):
+        if not cell.printed.is_positive:
             continue
-        network = [str(flops.get(name)) for name in ("source", "model", "sequence_length", "image_size")]
-        for item, rate_of_device in _rates_of_device(results, flops).items():
-            networks.setdefault((*network, item), {})[flops] = flops.value / rate_of_device
+        network = [str(cell.get(name)) for name in conditions]
+        for item, rate_of_device in _rates_of_device(results, cell).items():
+            networks.setdefault((*network, item), {})[cell] = cell.value / rate_of_device
     return networks
 
 
@@ -88,18 +93,19 @@ def _rates_of_device(results: Results, flops: ResultCell) -> dict[str, float]:
     return rates
 
 
-def _compare_rows(flops_of_samples: dict[ResultCell, float], item: str) -> AuditDiagnostic | None:
-    """Find the rows with other FLOPs of a sample or token of the same network, beyond what rounding explains."""
-    middle = median(flops_of_samples.values())
+def _compare_rows(quotients: dict[ResultCell, float], metric: str, item: str) -> AuditDiagnostic | None:
+    """Find the rows with another quotient than most rows of the same network have, beyond what rounding explains."""
+    middle = median(quotients.values())
     different, rows = [], []
-    for cell, flops in flops_of_samples.items():
+    unit = " FLOP" if metric == FLOPS else ""
+    for cell, quotient in quotients.items():
         allowed = NEAR + float(cell.printed.step / cell.printed.exact)
-        if abs(flops / middle - 1) > allowed:
+        if abs(quotient / middle - 1) > allowed:
             different.append(cell)
-            rows.append(f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({flops:.4g} FLOP)")
+            rows.append(f"{cell.text} on {counted(cell.world_size or 0, 'device')} ({quotient:.4g}{unit})")
     if not different:
         return None
-    formula = f"FLOP/s of a device / its {item}s/s is the FLOPs of a {item}: {middle:.4g} in most rows"
+    formula = f"{_MEANINGS[metric].format(item=item)}: the median is {middle:.4g}"
     return AuditDiagnostic(Severity.ERROR, tuple(different), f"{formula}, but {', '.join(rows)}", (_COUNT,))
 
 

@@ -48,7 +48,7 @@ def test_a_row_in_which_it_takes_others():
     rows = [*row("49.43", "0.40616", 1), *row("48.03", "0.41795", 8), *row("51", "0.48967", 16)]
     [diagnostic] = found("utilisation", rows)
     assert diagnostic.severity is Severity.ERROR
-    assert "1.004e+13 in most rows, but 51 on 16 devices (1.249e+13 FLOP)" in diagnostic.computation
+    assert "the median is 1.004e+13, but 51 on 16 devices (1.249e+13 FLOP)" in diagnostic.computation
 
 
 def test_one_row_is_compared_with_none_and_two_are_with_each_other():
@@ -91,4 +91,17 @@ KNOWN = {"flops_per_sample": 2e9, "device_peak_flops": 1e12}
 )
 def test_a_share_from_a_rate_takes_its_flops_peak_and_devices(of_rate, of_share, devices):
     rows = [rate("100", devices, **of_rate), number("mfu", "0.20", devices, **of_share)]
+    assert examined("utilisation", rows) == []
+
+
+def share_and_rate(share, printed_rate, world_size):
+    return [number("mfu", share, world_size, **V100), rate(printed_rate, world_size, **V100)]
+
+
+def test_a_share_without_a_peak_grows_as_the_rate_of_a_device():
+    rows = [*share_and_rate("0.310", "2600", 1), *share_and_rate("0.299", "20100", 8)]
     assert examined("utilisation", rows) == [None]
+    [diagnostic] = found("utilisation", [*rows, *share_and_rate("0.620", "40200", 16)])
+    assert diagnostic.severity is Severity.ERROR
+    assert "but 0.620 on 16 devices (0.0002468)" in diagnostic.computation
+    assert examined("utilisation", share_and_rate("0.31", "2600", 1)) == []
