@@ -316,3 +316,27 @@ def test_a_table_may_be_in_the_unicode_of_excel(tmp_path: Path, encoding: str) -
     mark = "\ufeff" if encoding == "utf-16-le" else ""
     (tmp_path / "table.csv").write_bytes((mark + text).encode(encoding))
     assert [cell.value for cell in read_tables(tmp_path / "table.csv").results.of("throughput")] == [100, 195]
+
+
+OWN = """\
+Group,Devices,Runs completed,Throughput (samples/s),"Throughput, interval",Baseline throughput (samples/s),Speedup (×),\
+"Speedup, interval",Efficiency,Against baseline,Notes
+local,1,3 of 3,40.1,"[39.0, 41.2]",40.1,1,,1,,
+async,1,3 of 3,50.2,"[49.0, 51.0]",40.1,1.25,"[1.20, 1.31]",1.25,faster,a remark
+async,2,2 of 3,70.4,"[69.0, 71.9]",40.1,1.76,"[1.70, 1.81]",0.878,faster,1 run failed
+"""
+
+
+def test_a_column_with_the_rate_of_the_baseline_says_what_ratios_are_relative_to(tmp_path):
+    """Remarks, intervals and counts of runs tell no curves apart."""
+    (tmp_path / "own.csv").write_text(OWN)
+    tables = read_tables(tmp_path / "own.csv")
+    checked = {result.name: result for result in audit(tables.results)}
+    assert checked["ratios"].examined == 6
+    assert not [result for result in checked.values() if result.count(Severity.ERROR) + result.count(Severity.WARNING)]
+    assert "throughput of the baseline" in describe_columns(tables)
+    (tmp_path / "own.csv").write_text(OWN.replace("1.76", "1.86"))
+    [damaged] = [result for result in audit(read_tables(tmp_path / "own.csv").results) if result.name == "ratios"]
+    assert [diagnostic.computation for diagnostic in damaged.diagnostics if diagnostic.severity is Severity.ERROR] == [
+        "70.4 / 40.1 = 1.7556, printed 1.86: it fits no rounding"
+    ]

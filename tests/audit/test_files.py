@@ -162,10 +162,17 @@ def test_an_error_is_named_with_its_line(write, text, message):
     assert message in str(raised.value)
 
 
+@pytest.mark.parametrize("text", ["{}", '[{"gpus": 8, "speedup": 7.5}]'])
+def test_json_is_no_table(tmp_path, text):
+    (tmp_path / "table.json").write_text(text)
+    with pytest.raises(TableError, match="is JSON: tables are read from CSV, Markdown and Excel files"):
+        read_tables(tmp_path / "table.json")
+
+
 def test_a_column_that_parts_a_curve_is_named(write):
     rows = ("2020-01-01,1,100,1.00,first", "2020-01-02,2,198,1.98,", "2020-01-02,4,380,3.90,busy")
-    ratios = [one for one in found(write("\n".join(("date,world_size,throughput,speedup,note", *rows, "")))) if one]
-    parted = "no row of the same date and note has a ratio of 1. Rows of a curve differ in devices alone"
+    ratios = [one for one in found(write("\n".join(("date,world_size,throughput,speedup,site", *rows, "")))) if one]
+    parted = "no row of the same date and site has a ratio of 1. Rows of a curve differ in devices alone"
     assert [one.computation for one in ratios] == [
         f"{printed} is a ratio, but the table does not say to which rate: {parted}" for printed in ("1.98", "3.90")
     ]

@@ -7,6 +7,11 @@ from dlperf_study.audit.audit_check import AuditDiagnostic, Check, chance_phrase
 from dlperf_study.audit.results import Results
 from dlperf_study.diagnostic import Severity
 
+#: No spread of runs that is worth printing makes one rate half of another.
+LARGEST_BY_CHANCE = 0.5
+#: The largest fall that one digit after the point does not round to all.
+HIGHEST_PRINTED = 0.999
+
 
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every step to more devices."""
@@ -15,11 +20,13 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
             yield None
             continue
         is_certain = (fewer.cell.key, more.cell.key) in results.unexplained
-        severity = Severity.WARNING if is_certain else Severity.NOTE
         fall = 1 - more.cell.value / fewer.cell.value
-        computation = f"{step_phrase(fewer, more)}, a fall of {fall:.1%}; "
-        computation += chance_phrase(is_certain, fewer, more)
-        computation += "" if is_certain else ", but not that nothing was gained"
+        severity = Severity.WARNING if is_certain or fall > LARGEST_BY_CHANCE else Severity.NOTE
+        fall_text = f"{fall:.1%}" if fall < HIGHEST_PRINTED else f"more than {HIGHEST_PRINTED:.1%}"
+        computation = f"{step_phrase(fewer, more)}, a fall of {fall_text}"
+        if is_certain or fall <= LARGEST_BY_CHANCE:
+            computation += f"; {chance_phrase(is_certain, fewer, more)}"
+        computation += "" if severity is Severity.WARNING else ", but not that more devices gained nothing"
         yield AuditDiagnostic(severity, (fewer.cell, more.cell), computation, FALLING)
 
 

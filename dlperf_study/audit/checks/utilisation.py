@@ -28,7 +28,11 @@ _COUNT = "FLOPs may be counted in another way: with recomputed activations, with
 def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
     """Yield a result for every share of a known peak, and for the rows of every network, which must fit together."""
     for share in results.of(SHARE):
-        flops, rate, peak = results.at_same_point(share, FLOPS), results.at_same_point(share, THROUGHPUT), peak_of(share)
+        flops, rate, peak = (
+            results.at_same_point(share, FLOPS),
+            results.at_same_point(share, THROUGHPUT),
+            peak_of(share),
+        )
         if peak and flops is not None:
             yield _compare_with_flops(share, flops, peak)
         elif peak and rate is not None and share.get("flops_per_sample") and rate.world_size:

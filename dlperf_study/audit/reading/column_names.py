@@ -22,9 +22,10 @@ from dlperf_study.audit.result_cell import (
 
 
 class Use(StrEnum):
-    """What a column is for: a result, the condition it was measured under, one repetition, or nothing here."""
+    """What a column is for: a result, the rate its ratios are relative to, a condition, a repetition, or nothing."""
 
     METRIC = "metric"
+    BASELINE = "baseline"
     CONDITION = "condition"
     RUN = "run"
     SUMMARY = "summary"
@@ -221,7 +222,8 @@ def _ratio(bare: str, everything: str, unit: str) -> Meaning | None:
     for pattern, metric in _RATIOS:
         if pattern.search(bare):
             sign = "%" if "%" in unit or bare.endswith("%") else ""
-            return _of_training(Meaning(Use.METRIC, metric, sign, "", pattern.sub(" ", everything).replace("%", "")))
+            label = re.sub("[%×]", "", pattern.sub(" ", everything))
+            return _of_training(Meaning(Use.METRIC, metric, sign, "", label))
     return None
 
 

@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 from dlperf_study.audit.reading.column_names import DEVIATION, Meaning, Use, meaning_of, unit_in_name, words_of
 from dlperf_study.audit.reading.grid import Grid
 from dlperf_study.audit.reading.numbers import is_no_number, require_one_sign, written_number
-from dlperf_study.audit.result_cell import CONFIGURATION, SAMPLES_OF_DEVICE, THROUGHPUT, TOKENS, TOKENS_OF_DEVICE
+from dlperf_study.audit.result_cell import (
+    CONFIGURATION,
+    EFFICIENCY,
+    RATES,
+    SAMPLES_OF_DEVICE,
+    SPEEDUP,
+    THROUGHPUT,
+    TOKENS,
+    TOKENS_OF_DEVICE,
+)
 from dlperf_study.audit.result_frames import METRIC_COLUMNS
 from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import TableError
@@ -21,6 +30,9 @@ _USED = {
 }
 #: Names with a meaning of their own that are no columns of the dataset.
 _RESERVED = ("baseline_identity", "reference_identity", "tokens_per_sample", "tokens_per_step")
+#: The ratios that are relative to a baseline.
+BASELINE_RATIOS = (SPEEDUP, EFFICIENCY)
+_BASELINE_WORDS = {"baseline", "base", "reference"}
 _SEVERAL_MEANINGS = (
     "it does not say whether it is of one device or of the job: call it batch_per_device or global_batch"
 )
@@ -35,6 +47,9 @@ _OTHER_RESULTS = {
     *("runtime", "duration", "time", "hours", "minutes", "flops", "macs", "gmacs", "params", "param", "utilization"),
     *("std", "stdev", "stddev", "deviation", "error", "cost", "price", "seen", "time-to-train", "energy"),
 }
+#: Columns about the results of a row, as this package and people write them: their words tell no rows apart.
+_ABOUT_RESULTS = re.compile(r"notes?|remarks?|comments?|verdict|against baseline|runs completed")
+_INTERVAL_NAME, _INTERVAL_FIELD = re.compile(r".*\b(?:interval|ci)"), re.compile(r"[\[(].*[\])]|")
 #: The rate of a device by that of the job, and the names of one that do not say what is counted.
 _RATES_OF_DEVICE = {THROUGHPUT: SAMPLES_OF_DEVICE, TOKENS: TOKENS_OF_DEVICE}
 _UNNAMED_RATE_OF_DEVICE = re.compile(r"(?:train(?:ing)? )?(?:throughput|speed|rate|perf(?:ormance)?) per device")
@@ -66,7 +81,8 @@ class ColumnReading:
     @property
     def unused_numbers(self) -> str:
         """Why no check computes with the numbers of the column; empty if one does, or if it has none."""
-        if not self.numbers or self.is_metric or self.meaning.name in ("parallel", "micro batch"):
+        is_used = self.is_metric or self.meaning.use is Use.BASELINE
+        if not self.numbers or is_used or self.meaning.name in ("parallel", "micro batch"):
             return ""
         return self.meaning.reason or ("" if self.meaning.use is Use.CONDITION else "no check knows what it is")
 
@@ -88,6 +104,8 @@ def read_columns(grid: Grid, has_devices: bool, decimal: str = "") -> list[Colum
     has_devices = has_devices or any(reading.meaning.name in ("world_size", "nodes") for reading in readings)
     readings = [replace(reading, meaning=_with_batch(reading.meaning, has_devices)) for reading in readings]
     readings = [_with_rate_of_device(reading, readings) for reading in readings]
+    if any(reading.meaning.name in BASELINE_RATIOS for reading in readings if reading.is_metric):
+        readings = [_as_baseline(reading) for reading in readings]
     if not any(reading.meaning.use is Use.RUN for reading in readings):
         readings = [_without_runs(reading) for reading in readings]
     if _EVALUATION & {*words_of(f"{grid.heading} {grid.header[0]}").split()}:
@@ -105,6 +123,8 @@ def is_canonical(name: str) -> bool:
 def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> Meaning:
     if is_canonical(header) and (header != "device" or {*fields} <= _DEVICES):
         return _canonical_meaning(header)
+    if _is_about_results(words_of(header), fields):
+        return Meaning(Use.NONE)
     meaning = meaning_of(header, fields, unit_in_name(header) or _unit_of_cells(header, fields))
     if meaning.name == "step_seconds" and not meaning.unit:
         return replace(meaning, unit="", reason=_UNIT_MISSING)
@@ -118,6 +138,18 @@ def _meaning(header: str, fields: Sequence[str], numbers: int, decimal: str) -> 
     if any(re.search(rf"\d{re.escape(decimal or '.')}\d", field) for field in fields):
         return meaning
     return Meaning(Use.CONDITION, header, reason=OWN_NUMBERS)
+
+
+def _is_about_results(name: str, fields: Sequence[str]) -> bool:
+    """Return whether a column has remarks, or intervals, whose bounds are read from columns of their own alone."""
+    is_interval = _INTERVAL_NAME.fullmatch(name) and all(map(_INTERVAL_FIELD.fullmatch, fields))
+    return bool(is_interval or _ABOUT_RESULTS.fullmatch(name))
+
+
+def _as_baseline(reading: ColumnReading) -> ColumnReading:
+    """Return a column of the baseline's rate as that: no rate of its row, but what the ratios of the row divide by."""
+    is_baseline = reading.meaning.name in RATES and bool({*reading.meaning.label.split()} & _BASELINE_WORDS)
+    return replace(reading, meaning=replace(reading.meaning, use=Use.BASELINE)) if is_baseline else reading
 
 
 def _canonical_meaning(name: str) -> Meaning:

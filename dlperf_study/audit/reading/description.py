@@ -60,6 +60,8 @@ def read_as(column: ColumnReading) -> str:
         return "condition" if is_own else meaning.name
     if meaning.use is Use.NONE:
         return str(meaning.use)
+    if meaning.use is Use.BASELINE:
+        return f"{meaning.name} of the baseline"
     return f"{meaning.name} of the runs" if meaning.use is Use.SUMMARY else "one run"
 
 

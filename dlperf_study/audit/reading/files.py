@@ -82,6 +82,8 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
         raise TableError(f"not a CSV table: {error}") from None
     if not lines:
         raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
+    if lines[0].fields[0].startswith(("{", "[")):
+        raise TableError("is JSON: tables are read from CSV, Markdown and Excel files")
     heading, (header, *rows) = _without_comments(lines)
     # Decimal commas would be reported as wrong numbers of fields, line by line.
     _require_separator(header)

@@ -1,13 +1,14 @@
 """The rows of a table with the columns of this package: one row, or one of each variant that has columns of its own."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
 from dlperf_study.audit.reading.column_names import Use, words_of
-from dlperf_study.audit.reading.column_readings import NO_DEVICES, ColumnReading, is_canonical
+from dlperf_study.audit.reading.column_readings import BASELINE_RATIOS, NO_DEVICES, ColumnReading, is_canonical
 from dlperf_study.audit.reading.context import facts_of_label
 from dlperf_study.audit.reading.grid import Grid, GridRow
 from dlperf_study.audit.reading.numbers import FACTORS, is_no_number, number_of, plain_digits, written_number
@@ -25,8 +26,12 @@ NUMBER_CONDITIONS = ("tokens_per_sample", "tokens_per_step")
 #: Units after a number of a condition: ``8 GPUs``.
 _COUNTED = {"samples", "tokens", "device", "node", "second", "steps"}
 _SCALES = {"k": "k", "K": "k", "M": "M"}
-#: The column that names the row a ratio of two variants is relative to.
-_REFERENCE = "reference_identity"
+#: The columns that name the row a ratio is relative to: one of two variants, and a speedup or an efficiency.
+_REFERENCE, _BASELINE = "reference_identity", "baseline_identity"
+#: The key of a row for the rate of its baseline, until the row with that rate is known.
+_BASELINE_RATE = "rate of the baseline"
+#: A ratio of 1 as tables print it.
+_ONE = re.compile(r"1(?:\.0*)?(?: ?[x×])?|100(?:\.0*)?%")
 
 
 class RowReader:
@@ -37,6 +42,7 @@ class RowReader:
         self._grid, self._facts, self._decimal = grid, facts, decimal
         self._metrics = [reading for reading in readings if reading.meaning.use is Use.METRIC]
         self._conditions = [reading for reading in readings if reading.meaning.use is Use.CONDITION]
+        self._baselines_of_rows = [reading for reading in readings if reading.meaning.use is Use.BASELINE]
         columns = Counter(reading.meaning.name for reading in self._metrics)
         self._has_variants = max(columns.values(), default=0) > 1
         self._rates = [reading for reading in self._metrics if reading.meaning.name in RATES]
@@ -74,6 +80,8 @@ class RowReader:
         """Yield a row with its conditions, its line and its results, for each variant; ``label`` is its identity."""
         conditions = self._conditions_of(row)
         conditions |= {LINE: row.line, "identity": conditions.get("identity", label)}
+        for reading in self._baselines_of_rows:
+            conditions[_BASELINE_RATE] = self._metric_field(reading, row.fields[reading.position])
         metrics: dict[str, dict[str, str]] = {}
         for reading in self._metrics:
             field = row.fields[reading.position]
@@ -152,3 +160,21 @@ class RowReader:
             return plain_digits(digits, self._decimal)
         except TableError as error:
             raise TableError(f"{self._grid.name}: {name} is {error}") from None
+
+
+def with_baselines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table with the row that the ratios of each are relative to, where a column has its rate.
+
+    It is the only row with this rate whose own ratios are 1.
+    """
+    identities: dict[str, set[str]] = {}
+    for row in rows:
+        if any(_ONE.fullmatch(row.get(name, "")) for name in BASELINE_RATIOS):
+            for rate in filter(None, map(row.get, RATES)):
+                identities.setdefault(rate, set()).add(row["identity"])
+    named = []
+    for row in rows:
+        baselines = identities.get(row.get(_BASELINE_RATE, ""), set())
+        baseline = {_BASELINE: next(iter(baselines))} if len(baselines) == 1 else {}
+        named.append({name: field for name, field in row.items() if name != _BASELINE_RATE} | baseline)
+    return named

@@ -10,7 +10,7 @@ from dlperf_study.audit.reading.column_readings import ColumnReading, is_canonic
 from dlperf_study.audit.reading.context import facts_of_heading
 from dlperf_study.audit.reading.grid import COLUMN_NAME, Grid, GridRow
 from dlperf_study.audit.reading.numbers import decimal_sign
-from dlperf_study.audit.reading.rows import RowReader
+from dlperf_study.audit.reading.rows import RowReader, with_baselines
 from dlperf_study.audit.reading.runs import metric_of_runs, run_cells
 from dlperf_study.audit.reading.table_errors import TableErrors
 from dlperf_study.audit.reading.time_units import with_time_unit
@@ -78,7 +78,7 @@ class WideReader:
         for rows, runs in self._errors.parse_each(enumerate(grid.rows, 1), read_row):
             wide += [row | {"table": grid.name} for row in rows] if is_one_of_several else rows
             long += runs
-        return wide, long
+        return with_baselines(wide), long
 
     def _settings_of(self, grid: Grid, row: GridRow) -> dict[str, str]:
         """Return what earlier tables that are read across say about the column of this name."""

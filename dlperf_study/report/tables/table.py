@@ -186,8 +186,8 @@ class Table:
             values = [group] if self.groups else []
             for heading, cell in zip(self.headings, row, strict=True):
                 values += [cell.text, cell.interval] if heading.interval else [cell.text]
-            notes = "; ".join(str(footnote) for cell in row for footnote in cell.footnotes)
-            writer.writerow([*values, notes])
+            notes = dict.fromkeys(str(footnote) for cell in row for footnote in cell.footnotes)
+            writer.writerow([*values, "; ".join(notes)])
         return file.getvalue()
 
     def html(self) -> str:

@@ -21,7 +21,13 @@ def test_a_fall_without_runs_is_worth_a_note(before, after, fall):
     [diagnostic] = found("falling", [rate(before, 8), rate(after, 16)])
     assert diagnostic.severity is Severity.NOTE
     assert f"a fall of {fall}; without runs of both, chance may explain it" in diagnostic.computation
-    assert diagnostic.computation.endswith(", but not that nothing was gained")
+    assert diagnostic.computation.endswith(", but not that more devices gained nothing")
+
+
+def test_a_rate_that_more_than_halves_does_so_by_no_chance():
+    [diagnostic] = found("falling", [rate("9000", 2), rate("3", 4)])
+    assert diagnostic.severity is Severity.WARNING
+    assert diagnostic.computation.endswith(", a fall of more than 99.9%")
 
 
 def test_a_fall_within_the_intervals_of_runs_is_worth_a_note():
