@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlperf_study.arrays import Mask
+from dlperf_study.arrays import Integers, Mask
 from dlperf_study.published.source import MADE_UP, READ
 from dlperf_study.study.configuration import PARAMETERS
 
@@ -33,7 +33,7 @@ class Match:
 
     Attributes:
         identities: of the configurations that answer its question, in the order of the plan.
-        differences: between it and the configuration that is most like it, where none answers its question.
+        differences: between it and the measured configuration that is most like it, where none answers its question.
         unstated: the names of ``SAME`` of which its source says nothing, so that ours may have any level.
 
     """
@@ -46,7 +46,8 @@ class Match:
 class SameQuestion:
     """The rule applied to published numbers and configurations: a row of ``columns_of(PUBLISHED)``, and one of ours.
 
-    Configurations have the parameters, ``identity`` and ``device``.
+    Configurations have the parameters, ``identity`` and ``device``; of those with ``runs_completed`` the ones that
+    were measured are similar to a published number, and one that was not is only where none was.
     """
 
     def __init__(self, numbers: pd.DataFrame, configurations: pd.DataFrame) -> None:
@@ -58,13 +59,14 @@ class SameQuestion:
             self._published[name], self._ours[name] = _published_levels(numbers, name), _known(ours[name])
             self._differs[name] = _differs(self._published[name], self._ours[name])
         self._count = np.sum(list(self._differs.values()), axis=0)
+        self._measured = np.flatnonzero(ours.get("runs_completed", pd.Series(1, ours.index)).to_numpy() > 0)
 
     def matches(self) -> list[Match]:
         """Return what the rule says of each published number."""
         matches = []
         for row, counts in enumerate(self._count):
             identities = tuple(self._identities[column] for column in np.flatnonzero(counts == 0))
-            nearest = () if identities or not counts.size else self._differences(row, int(counts.argmin()))
+            nearest = () if identities or not counts.size else self._differences(row, self._most_similar(counts))
             unstated = tuple(name for name in SAME if self._published[name][row] is None)
             matches.append(Match(identities, nearest, unstated))
         return matches
@@ -77,6 +79,11 @@ class SameQuestion:
             if counts.size and counts.min():
                 unmatched[identity] = self._differences(int(counts.argmin()), column)
         return unmatched
+
+    def _most_similar(self, counts: Integers) -> int:
+        """Return the column with the fewest differences, of configurations that were measured if there are any."""
+        candidates = self._measured if self._measured.size else np.arange(counts.size)
+        return int(candidates[counts[candidates].argmin()])
 
     def _differences(self, row: int, column: int) -> tuple[Difference, ...]:
         names = [name for name, differs in self._differs.items() if differs[row, column]]

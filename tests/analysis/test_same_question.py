@@ -81,6 +81,16 @@ def test_a_number_without_a_match_has_the_differences_to_the_most_similar_config
     assert {difference.name for difference in others[-1].differences} >= {"nodes", "devices_per_node"}
 
 
+def test_the_most_similar_configuration_is_one_that_was_measured():
+    near, far = configurations("arcface").head(1), configurations("arcface").head(1)
+    pair = [near.assign(device="cpu", runs_completed=0), far.assign(device="cpu", classes=10, runs_completed=3)]
+    numbers = throughputs(PLSC).head(1)
+    [match] = SameQuestion(numbers, pd.concat(pair, ignore_index=True)).matches()
+    assert match.differences == (Difference("device", "gpu", "cpu"), Difference("classes", 85742, 10))
+    [match] = SameQuestion(numbers, pair[0]).matches()
+    assert match.differences == (Difference("device", "gpu", "cpu"),)
+
+
 def test_what_a_source_does_not_state_is_named():
     [match, *_] = SameQuestion(throughputs(PLSC), configurations("arcface")).matches()
     assert "data_source" in match.unstated

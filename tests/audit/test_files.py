@@ -162,7 +162,7 @@ def test_an_error_is_named_with_its_line(write, text, message):
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("text", ["{}", '[{"gpus": 8, "speedup": 7.5}]'])
+@pytest.mark.parametrize("text", ["{}", '[{"gpus": 8}]', '[\n  {"gpus": 8, "speedup": 7.5}\n]'])
 def test_json_is_no_table(tmp_path, text):
     (tmp_path / "table.json").write_text(text)
     with pytest.raises(TableError, match="is JSON: tables are read from CSV, Markdown and Excel files"):

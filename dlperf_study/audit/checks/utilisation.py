@@ -35,9 +35,8 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
         )
         if peak and flops is not None:
             yield _compare_with_flops(share, flops, peak)
-        elif peak and rate is not None and share.get("flops_per_sample") and rate.world_size:
-            if work := work_of(rate, None):
-                yield _compare_with_rate(share, rate, work, peak)
+        elif peak and rate is not None and rate.world_size and (work := _stated_work(share, rate)):
+            yield _compare_with_rate(share, rate, work, peak)
     for metric in (FLOPS, SHARE):
         for network, quotients in _quotients_by_network(results, metric).items():
             if len(quotients) > 1:
@@ -53,6 +52,11 @@ def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) 
     return AuditDiagnostic(Severity.ERROR, (share, flops), f"{expected}, printed {share.text}", (_PEAK,))
 
 
+def _stated_work(share: ResultCell, rate: ResultCell) -> Work | None:
+    """Return the FLOPs of a sample if the table states them: tables of networks may count them in another way."""
+    return work_of(rate, None) if share.get("flops_per_sample") else None
+
+
 def _compare_with_rate(share: ResultCell, rate: ResultCell, work: Work, peak: DevicePeak) -> AuditDiagnostic | None:
     expected = required_flops(rate, work) / peak.flops
     if share.printed.overlaps(Fraction(expected), Fraction(expected)):
@@ -64,10 +68,10 @@ def _compare_with_rate(share: ResultCell, rate: ResultCell, work: Work, peak: De
 def _quotients_by_network(results: Results, metric: str) -> dict[tuple[str, ...], dict[ResultCell, float]]:
     """Return each cell / the samples or tokens that a device processes in a second.
 
-    Of FLOP/s it is the FLOPs of a sample or token; of a share of a peak it is these / the peak. They are the same within
-    one source, network and size of a sample, shares also within one device and precision: each of these is a group.
+    Of FLOP/s it is the FLOPs of a sample or token; of a share of a peak it is these / the peak. They are the same
+    within one source, network and size of a sample, shares also within one device and precision: each is a group.
     """
-    conditions = ("source", "model", "sequence_length", "image_size")
+    conditions: tuple[str, ...] = ("source", "model", "sequence_length", "image_size")
     if metric == SHARE:
         conditions += ("device_name", "instance", "precision", "device_peak_flops")
     networks: dict[tuple[str, ...], dict[ResultCell, float]] = {}

@@ -74,6 +74,8 @@ def _with_rows(grids: list[Grid], wanted: str) -> list[Grid]:
 
 def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
     """Return the table of a CSV file; a row with too few or too many fields is one of its errors."""
+    if text.lstrip()[:1] in ("{", "["):
+        raise TableError("is JSON: tables are read from CSV, Markdown and Excel files")
     try:
         # The lines keep their ends: a field in quotes may hold one.
         reader = csv.reader(text.splitlines(keepends=True), strict=True, skipinitialspace=True, delimiter=separator)
@@ -82,8 +84,6 @@ def _csv_grid(text: str, separator: str, errors: TableErrors) -> Grid:
         raise TableError(f"not a CSV table: {error}") from None
     if not lines:
         raise TableError("is empty: a header with the names of the columns was expected, and rows below it")
-    if lines[0].fields[0].startswith(("{", "[")):
-        raise TableError("is JSON: tables are read from CSV, Markdown and Excel files")
     heading, (header, *rows) = _without_comments(lines)
     # Decimal commas would be reported as wrong numbers of fields, line by line.
     _require_separator(header)

@@ -8,7 +8,7 @@ from dlperf_study.analysis.same_question import Difference, Match, SameQuestion
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, is_missing, listed, listed_columns
+from dlperf_study.report.formatting import is_missing, level_name, listed, listed_columns
 from dlperf_study.study.configuration import PARAMETERS
 
 NO_CONFIGURATION = "the study has no configuration"
@@ -39,9 +39,9 @@ def _listed(differences: Iterable[Difference]) -> str:
     """Return differences as a sentence lists them: ``device (published GPU, ours CPU) and batch per device (…)``."""
     parts = []
     for difference in differences:
-        ours = "not known" if difference.ours is None else display_name(difference.ours)
+        ours = "not known" if difference.ours is None else level_name(difference.name, difference.ours)
         label = COLUMNS[difference.name].words
-        parts.append(f"{label} (published {display_name(difference.published)}, ours {ours})")
+        parts.append(f"{label} (published {level_name(difference.name, difference.published)}, ours {ours})")
     return listed(parts)
 
 
@@ -86,7 +86,7 @@ def _left_open(row: Any, match: Match) -> Iterator[str]:
     for name in match.unstated:
         level = getattr(row, name, None)
         if name == "data_source" or (name in PARAMETERS and level != PARAMETERS[name].default):
-            yield f"its source does not state {COLUMNS[name].words}, ours {display_name(level)}"
+            yield f"its source does not state {COLUMNS[name].words}, ours {level_name(name, level)}"
 
 
 def why_unmatched(question: SameQuestion) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.configuration_table import throughputs_of
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
-from dlperf_study.report.formatting import display_name, is_missing, listed, value_text
+from dlperf_study.report.formatting import is_missing, level_name, listed, value_text
 from dlperf_study.report.replications import NO_QUESTION, Replication, replications_of
 from dlperf_study.report.tables.answers import Answer
 from dlperf_study.report.tables.question_differences import why_unanswered
@@ -86,7 +86,7 @@ def _sentence(first: Any, last: Any, ours: Estimate) -> str:
     for name in _FACTORS:
         levels = [getattr(point, name) for point in (first, last)]
         if not any(map(is_missing, levels)) and levels[0] != levels[1]:
-            names = [display_name(level) for level in levels]
+            names = [level_name(name, level) for level in levels]
             changes.append(f"{COLUMNS[name].words} from {names[0]} to {names[1]}")
     published, bounds = last.value / first.value, _published_interval(first, last)
     interval = ours.factor_interval()
