@@ -24,6 +24,8 @@ from dlperf_study.wording import rounded
 
 #: A rise of more than this many times linear is not explained by a cache, input workers or a busy machine.
 IMPOSSIBLE_GAIN = 2.0
+#: By how much of linear a rate may exceed it before that is said of rates without intervals.
+LARGEST_EXCESS_WITHOUT_INTERVAL = 0.03
 #: Parameters that may change along a scaling curve; one that varies at the same number of devices splits the curve.
 _ALONG_CURVE = ("servers", "nodes", "devices_per_node")
 #: Parameters that do not change what is measured.
@@ -201,6 +203,11 @@ def _step_diagnostics(identity: str, step: CurveStep, is_unexplained: bool) -> I
         yield Diagnostic("speedup", message, Severity.ERROR, identity=identity)
     elif is_unexplained and step.log_ratio.mean > 0:
         yield Diagnostic("speedup", f"above linear: {text}. {_explanations(ABOVE_LINEAR)}", identity=identity)
+    elif step.log_ratio.error is None and step.gain > 1 + LARGEST_EXCESS_WITHOUT_INTERVAL:
+        message = (
+            f"above linear: {text}; without intervals of both, chance may explain it. {_explanations(ABOVE_LINEAR)}"
+        )
+        yield Diagnostic("speedup", message, Severity.NOTE, identity=identity)
     elif is_unexplained:
         yield Diagnostic("throughput", f"falls: {text}. {_explanations(FALLING)}", identity=identity)
 

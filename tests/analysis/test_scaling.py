@@ -130,10 +130,17 @@ def test_a_point_that_falls_is_diagnosed(paths):
     assert f"Possible explanations: {explanations}" in diagnostic.message
 
 
-@pytest.mark.parametrize("seconds", [0.3, 0.06])
-def test_points_without_intervals_support_no_statement(paths, seconds):
-    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, seconds), runs=2)
+def test_points_without_intervals_support_no_warning(paths):
+    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.3), runs=2)
     assert list(of_curves(dataset)) == []
+
+
+def test_a_point_above_linear_without_an_interval_has_a_note(paths):
+    dataset = measured(paths, ({}, 0.1), ({"devices_per_node": 2}, 0.06), runs=2)
+    (diagnostic,) = of_curves(dataset)
+    assert diagnostic.severity is Severity.NOTE
+    assert "above linear: from 1 to 2 devices" in diagnostic.message
+    assert "without intervals of both, chance may explain it" in diagnostic.message
 
 
 def test_a_fall_that_the_runs_explain_is_not_diagnosed():

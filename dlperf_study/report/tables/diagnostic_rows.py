@@ -33,7 +33,7 @@ TOPICS = {
         "nccl_transports",
     },
     "resources": {*_OF_THE_DEVICES},
-    "audit": {*_RATES, "speedup", "efficiency", "mfu"},
+    "audit": {*_RATES, "speedup", "efficiency", "mfu", *_OF_THE_RATE},
     PUBLISHED: _NEXT_TO_PUBLISHED,
     REPLICATION: _NEXT_TO_PUBLISHED,
     "comparison": {

@@ -45,11 +45,12 @@ def test_every_subject_has_a_page_and_diagnostics_about_rates_have_several():
         "scaling",
         "comparison",
         "published",
+        "audit",
         "quality",
         "replication",
     ]
 
 
 def test_diagnostics_about_a_log_are_about_every_rate_that_was_read_from_it():
-    pages = ["scaling", "comparison", "published", "quality", "replication"]
+    pages = ["scaling", "comparison", "published", "audit", "quality", "replication"]
     assert [question for question in question_names() if belongs("1n8g/r50_b128_fp32_1.log", question)] == pages
