@@ -67,7 +67,7 @@ def configurations_table(
     completed = runs[runs["outcome"] == Outcome.COMPLETED]
     measurements, throughputs, rate = _measurements(completed), throughputs_of(runs, plan), rate_column(completed)
     kinds_of_device = _kinds_of_device(runs)
-    speedups, missing_baselines = _ratios(plan.entries, "baseline", throughputs)
+    speedups, missing_baselines = _ratios(plan.entries if plan.has_speedups else (), "baseline", throughputs)
     relative_throughputs, missing_references = _ratios(plan.entries, "reference", throughputs)
     baseline_verdicts = _verdicts(plan, "baseline", speedups)
     reference_verdicts = _verdicts(plan, "reference", relative_throughputs)

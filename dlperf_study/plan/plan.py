@@ -100,6 +100,11 @@ class Plan:
     why_not_gpu: str = ""
 
     @property
+    def has_speedups(self) -> bool:
+        """Whether a configuration has another one as its baseline; the ratio of each to itself would tell nothing."""
+        return not all(entry.is_baseline for entry in self.entries)
+
+    @property
     def runnable(self) -> tuple[Entry, ...]:
         """The entries that can run here."""
         return tuple(entry for entry in self.entries if entry.unsupported is None)

@@ -10,6 +10,7 @@ from scipy.stats import t
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.configuration_table import FACTS, MEANS, RATES
 from dlperf_study.dataset.dataset import collect
+from dlperf_study.report.tables.missing import why_missing
 from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_lines, write_study
 
 ONE, FOUR = configuration(), configuration(devices_per_node=4)
@@ -139,3 +140,11 @@ def change_end(run, rank, **changes):
     """Write other values into the last line of a rank's log."""
     *lines, end = run.rank_log(rank).read_text().splitlines()
     write_lines(run.rank_log(rank), [*map(json.loads, lines), json.loads(end) | changes])
+
+
+def test_a_study_in_which_nothing_has_another_baseline_has_no_speedup(paths):
+    write_study(paths, [Planned(FOUR, RECIPE, 3)])
+    alone = collect(paths)
+    assert row(alone, FOUR)[["speedup", "efficiency", "baseline_throughput"]].isna().all()
+    reason = "no configuration has another one as its baseline"
+    assert why_missing(alone, next(alone.configurations.itertuples()), "speedup") == reason

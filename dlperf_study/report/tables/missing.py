@@ -175,6 +175,8 @@ def _why_no_ratio(dataset: Dataset, row: Any, denominator: Denominator) -> str:
     denominator_row = _denominator_row(dataset, row, denominator)
     if denominator_row is None:
         return f"no {denominator} is declared"
+    if denominator == "baseline" and not dataset.plan.has_speedups:
+        return "no configuration has another one as its baseline"
     reason = why_not_measured(dataset, denominator_row)
     return f"its {denominator} {denominator_row.identity} has no value: {reason}"
 
