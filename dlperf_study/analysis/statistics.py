@@ -238,10 +238,11 @@ def distinguishable(p_values: Sequence[float | None]) -> list[bool]:
 def equal_within(log_ratio: Estimate, count: int = 1) -> float | None:
     """Return the share x within which two rates are equal: their ratio is between 1/(1+x) and 1+x.
 
-    The larger bound of the 90 % interval of the logarithm of the ratio, which two one-sided tests of 5 % make. None
-    without an error. ``count``: of how many ratios the bounds are to hold at once, by Bonferroni.
+    The larger bound of the 95 % interval of the logarithm of the ratio, as two one-sided tests of 2.5 % make it: the
+    interval that is printed next to it. None without an error. ``count``: of how many ratios the bounds are to hold at
+    once, by Bonferroni.
     """
-    interval = log_ratio.interval(1 - 2 * (1 - CONFIDENCE) / count)
+    interval = log_ratio.interval(1 - (1 - CONFIDENCE) / count)
     return math.expm1(max(abs(interval.low), abs(interval.high))) if interval else None
 
 

@@ -22,9 +22,7 @@ _RATIO = "of the ratio: from ratios within common rounds, of independent runs fr
 
 def _equal_within(name: str, label: str, role: str) -> Column:
     """Return the column on how far a configuration may be from its baseline or reference at most."""
-    definition = (
-        f"x: the throughput is between 1/(1+x) and 1+x times that of the declared {role}, by two one-sided tests of 5 %"
-    )
+    definition = f"x: the throughput is between 1/(1+x) and 1+x times that of the declared {role}, by its 95 % interval"
     return Column(f"{name}_equal_within", f"{label}, equal within", "", FLOAT, definition, C)
 
 

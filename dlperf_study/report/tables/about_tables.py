@@ -43,7 +43,12 @@ SCALING = {"weak": "weak: the batch per device is fixed", "strong": "strong: the
 def about(dataset: Dataset) -> Table:
     """Return what the study asks and how each configuration is measured."""
     plan, rows = dataset.plan, dataset.configurations
-    facts = {"About": plan.about, "Questions": listed(plan.questions) or "none", "Scaling": SCALING[plan.scaling]}
+    of_full_study = "The full study: " if plan.quick else ""
+    facts = {
+        "About": f"{of_full_study}{plan.about}",
+        "Questions": listed(plan.questions) or "none",
+        "Scaling": SCALING[plan.scaling],
+    }
     departures = context.departures(rows, FIELD_NAMES)
     fixed = [name for name in departures if name not in (*_OF_THE_PLAN, *plan.factors)]
     for name in dict.fromkeys((*plan.factors, "image_size", *fixed, "repeats", *_MEASUREMENT)):

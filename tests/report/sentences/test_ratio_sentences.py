@@ -149,7 +149,7 @@ def test_the_conditions_are_one_line_with_what_is_varied(paths: StudyPaths) -> N
 
 def test_words_of_one_statement_are_judged_together() -> None:
     """Each bound of equality holds in 95 % of cases; that all of many hold is said only of wider ones."""
-    close = {f"c{number}": Estimate(0.0, 0.02, 4) for number in range(20)}
+    close = {f"c{number}": Estimate(0.0, 0.016, 4) for number in range(20)}
     assert {verdict.word for verdict in verdicts(close).values()} == {EQUAL}
     assert set(verdicts_together(close).values()) == {NOT_DISTINGUISHABLE}
     assert verdicts_together({"a": Estimate(0.5, 0.01, 4)}) == {"a": FASTER}
