@@ -46,8 +46,10 @@ def test_refused_runs_are_printed_with_their_reason_and_none_usable_is_an_error(
     logs = sorted(folder.rglob("*.log"))
     logs[0].write_text(logs[0].read_text()[:2000])
     assert main(["ingest", str(folder), "--no-report", "--accept"]) == 0
-    refused = [line for line in capsys.readouterr().out.splitlines() if line.startswith("refused: ")]
-    assert len(refused) == 1
+    output = capsys.readouterr().out.splitlines()
+    [refused] = [line for line in output if line.startswith("refused: ")]
+    assert logs[0].relative_to(folder).as_posix() in refused
+    assert any(line.startswith("warning: ") and line.endswith(" runs completed") for line in output)
     for log in logs:
         log.write_text(log.read_text()[:2000])
     assert main(["ingest", str(folder), "--no-report", "--accept"]) == 1

@@ -8,12 +8,13 @@ from dlperf_study.commands.output import print_error, print_json, print_line
 from dlperf_study.commands.reading import dataset_summary
 from dlperf_study.diagnostic import Severity
 from dlperf_study.paths import StudyPaths
+from dlperf_study.wording import counted, first_of
 
 if TYPE_CHECKING:
     from dlperf_study.ingest.identification import IdentifiedLogs
 
-#: How many runs that are refused for one reason are named at most.
-MOST_REFUSED = 3
+#: How many runs that are refused for one reason, and how many diagnostics of one severity, are printed at most.
+MOST_REFUSED, MOST_DIAGNOSTICS = 3, 10
 
 
 def audit(options: argparse.Namespace) -> int:
@@ -48,7 +49,8 @@ def ingest(options: argparse.Namespace) -> int:
     paths = StudyPaths.of(logs.identity.study)
     _read_logs(logs, paths)
     print_line(f"{dataset_summary(paths)}: {paths.dataset}")
-    is_usable = _print_refusals(paths)
+    is_usable = _print_refusals(logs, paths)
+    _print_diagnostics(paths)
     if options.like_dlperf:
         for line in write_like_dlperf(paths):
             print_line(line)
@@ -76,18 +78,34 @@ def _read_logs(logs: "IdentifiedLogs", paths: StudyPaths) -> None:
         ingest(logs.identity, logs.files, logs.folder, paths, partial(display.advance, task))
 
 
-def _print_refusals(paths: StudyPaths) -> bool:
-    """Print why runs are not counted, each reason with its runs; return whether any run is."""
+def _print_refusals(logs: "IdentifiedLogs", paths: StudyPaths) -> bool:
+    """Print why runs are not counted, each reason with a log of its runs; return whether any run is."""
     from dlperf_study.columns import TableName
     from dlperf_study.dataset import tables
     from dlperf_study.study.job import Outcome
-    from dlperf_study.wording import first_of
 
-    runs = tables.read(TableName.RUNS, paths.dataset)
+    runs, names_of_logs = tables.read(TableName.RUNS, paths.dataset), logs.identity.first_logs
     is_refused = runs["outcome"] != Outcome.COMPLETED
     for reason, refused in runs[is_refused].groupby("reason", sort=False):
-        names = [f"{run.identity}, run {run.repetition}" for run in refused.itertuples()]
-        print_line(f"refused: {reason}: {first_of(names, MOST_REFUSED, '; ')}")
+        names = [names_of_logs[run.identity, run.repetition] for run in refused.itertuples()]
+        prefix = "" if names[0] in reason else f"{first_of(names, MOST_REFUSED)}: "
+        print_line(f"refused: {prefix}{reason}")
     if is_refused.all():
         print_error("no run can be used")
     return not is_refused.all()
+
+
+def _print_diagnostics(paths: StudyPaths) -> None:
+    """Print the errors and warnings that are about no single run, each with the configuration that it is about."""
+    from dlperf_study.columns import TableName
+    from dlperf_study.dataset import tables
+
+    diagnostics = tables.read(TableName.DIAGNOSTICS, paths.dataset)
+    diagnostics = diagnostics[diagnostics["repetition"].isna()].fillna({"identity": ""})
+    for severity in (Severity.ERROR, Severity.WARNING):
+        of_severity = diagnostics[diagnostics["severity"] == severity]
+        for row in of_severity.head(MOST_DIAGNOSTICS).itertuples():
+            print_line(f"{severity}: {f'{row.identity}: ' if row.identity else ''}{row.message}")
+        if len(of_severity) > MOST_DIAGNOSTICS:
+            file = paths.dataset / f"{TableName.DIAGNOSTICS}.csv"
+            print_line(f"{counted(len(of_severity) - MOST_DIAGNOSTICS, severity.value)} more: {file}")

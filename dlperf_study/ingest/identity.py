@@ -128,6 +128,15 @@ class Identity:
         """The paths of all logs that it names."""
         return list(chain.from_iterable(metadata.logs for metadata in self.configurations))
 
+    @property
+    def first_logs(self) -> dict[tuple[str, int], str]:
+        """The path of the first log of each run, by the identity of its configuration and its repetition."""
+        logs: dict[tuple[str, int], str] = {}
+        for metadata in self.configurations:
+            identity = metadata.configuration(self.study).identity
+            logs |= {(identity, run.repetition): run.logs[0] for run in metadata.runs}
+        return logs
+
     def without_run(self, files: Iterable[LogFile]) -> list[str]:
         """Return the paths of the files that it names in no run."""
         named = set(self.logs)

@@ -14,6 +14,7 @@ from dlperf_study.dataset.dataset import diagnostics_table
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import IdentityError
+from dlperf_study.ingest.copies import copies_of_other_configurations
 from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, LogMetadata, shared_batch
 from dlperf_study.ingest.ingested_rows import run_diagnostics, run_row, step_rows
 from dlperf_study.ingest.log_files import LogFile
@@ -61,10 +62,12 @@ def ingest(
     paths.plan_file.unlink(missing_ok=True)
     with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
         ingested = _IngestedTables(steps)
-        _read_configurations(plan, tasks, ingested, report_bytes)
+        copies = copies_of_other_configurations(identity, {file.relative_path: file for file in files})
+        _read_configurations(plan, tasks, ingested, DuplicateLogs(copies), report_bytes)
     unused = identity.without_run(files)
     if unused:
-        message = f"{counted(len(unused), 'file')} of no run, not read: {first_of(unused)}"
+        remedy = "a configuration.json in the folder of a log says which configuration it is of"
+        message = f"{counted(len(unused), 'file')} of no run, not read: {first_of(unused)}; {remedy}"
         ingested.diagnostics.append(Diagnostic("logs", message))
     _write(plan, ingested, _global_batches(identity), paths)
     return plan
@@ -138,10 +141,14 @@ def _runs_to_read(identity: Identity, files: Sequence[LogFile]) -> list[RunToRea
 
 
 def _read_configurations(
-    plan: Plan, tasks: Sequence[RunToRead], ingested: _IngestedTables, report_bytes: Callable[[int], object]
+    plan: Plan,
+    tasks: Sequence[RunToRead],
+    ingested: _IngestedTables,
+    duplicates: DuplicateLogs,
+    report_bytes: Callable[[int], object],
 ) -> None:
     """Read one configuration after the other, because the runs of each are compared."""
-    duplicates, entries = DuplicateLogs(), iter(plan.entries)
+    entries = iter(plan.entries)
     for _, group in groupby(read_runs(tasks), key=lambda pair: id(pair[0].metadata)):
         runs: list[PrintedRun] = []
         for task, run in group:

@@ -182,13 +182,23 @@ def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
 
 
 class DuplicateLogs:
-    """The logs of all configurations read so far, so that a log that is there twice is counted once."""
+    """The logs of all configurations read so far, so that a log that is there twice is counted once at most.
 
-    def __init__(self) -> None:
+    ``copies``: logs with the bytes of a log of another configuration, by path; neither counts.
+    """
+
+    def __init__(self, copies: Mapping[str, str]) -> None:
+        self._copies = copies
         self._logs: dict[bytes, str] = {}
 
     def checked(self, run: PrintedRun) -> PrintedRun:
-        """Return a run, refused if one of its logs prints the same numbers as a log of an earlier run."""
+        """Return a run, refused if one of its logs is a copy or prints the same numbers as a log of an earlier run."""
+        for log in run.logs:
+            if log in self._copies:
+                wrong = "one of the two is in the wrong place, and neither counts"
+                return _refuse(
+                    run, f"{log} has the same bytes as {self._copies[log]}, of another configuration: {wrong}"
+                )
         if run.refusal:
             return run
         for fingerprint in run.fingerprints:

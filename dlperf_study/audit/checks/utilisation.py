@@ -35,7 +35,7 @@ def examine(results: Results) -> Iterator[AuditDiagnostic | None]:
         )
         if peak and flops is not None:
             yield _compare_with_flops(share, flops, peak)
-        elif peak and rate is not None and rate.world_size and (work := _stated_work(share, rate)):
+        elif peak and rate is not None and rate.world_size and (work := _declared_work(share, rate)):
             yield _compare_with_rate(share, rate, work, peak)
     for metric in (FLOPS, SHARE):
         for network, quotients in _quotients_by_network(results, metric).items():
@@ -52,7 +52,7 @@ def _compare_with_flops(share: ResultCell, flops: ResultCell, peak: DevicePeak) 
     return AuditDiagnostic(Severity.ERROR, (share, flops), f"{expected}, printed {share.text}", (_PEAK,))
 
 
-def _stated_work(share: ResultCell, rate: ResultCell) -> Work | None:
+def _declared_work(share: ResultCell, rate: ResultCell) -> Work | None:
     """Return the FLOPs of a sample if the table states them: tables of networks may count them in another way."""
     return work_of(rate, None) if share.get("flops_per_sample") else None
 
