@@ -27,10 +27,10 @@ def _equal_within(name: str, label: str, role: str) -> Column:
 
 
 def _factor(part: str, definition: str) -> tuple[Column, ...]:
-    """Return the columns of one of the three factors of an efficiency."""
+    """Return the columns of one of the four factors of an efficiency."""
     name, label = f"{part}_factor", f"{part.capitalize()} factor"
     return with_interval(
-        Column(name, label, "", FLOAT, f"{definition}; one of three factors of the efficiency", C), _RATIO
+        Column(name, label, "", FLOAT, f"{definition}; one of four factors of the efficiency", C), _RATIO
     )
 
 

@@ -25,4 +25,6 @@ def chart(results: Results, metric: str, x: str, colour_by: str = "", panel_by: 
     title = f"{results.name}: {COLUMNS[metric].words}"
     if rows.empty:
         return Figure("exploration", title, EXPLANATION, None, _NOTHING)
-    return Figure("exploration", title, EXPLANATION, partial(factor_drawing, rows, metric, x, colour_by, panel_by))
+    is_quick = "quick" in rows and bool(rows["quick"].eq(True).any())
+    draw = partial(factor_drawing, rows, metric, x, colour_by, panel_by, is_quick=is_quick)
+    return Figure("exploration", title, EXPLANATION, draw)

@@ -224,6 +224,7 @@ class TrainingParameters:
         "Memory limit",
         "memory that a training process may hold; 0: as much as there is",
         unit="MiB",
+        default_name="no limit",
         bounds=(256, 16_777_216),
         note="on CPUs only; what needs more [does not fit](#memory)",
     )
@@ -232,6 +233,7 @@ class TrainingParameters:
         "CPU limit",
         "cores that a training process may use from its warm-up on; 0: as many as there are",
         unit="cores",
+        default_name="no limit",
         bounds=(0.01, MAX_DEVICES_PER_NODE),
         published=True,
         note="by [control groups](clusters.md#a-share-of-a-core), as Kubernetes does; servers have no limit",

@@ -30,9 +30,13 @@ def panels(
 
 def page(dataset: Dataset, width: Width, height_inches: float) -> Drawing:
     """Return a drawing without panels; that of a quick study says that it is one."""
-    quick_inches = QUICK_INCHES if dataset.plan.quick else 0
-    drawing = Drawing(figsize=(width.inches, height_inches + quick_inches), layout="constrained")
-    if dataset.plan.quick:
+    return labelled_page(dataset.plan.quick, width, height_inches)
+
+
+def labelled_page(is_quick: bool, width: Width, height_inches: float) -> Drawing:
+    """Return a drawing without panels, with the label of a quick study if its numbers are of one."""
+    drawing = Drawing(figsize=(width.inches, height_inches + QUICK_INCHES * is_quick), layout="constrained")
+    if is_quick:
         drawing.suptitle(QUICK, x=0.995, ha="right", color=SOFT)
     return drawing
 

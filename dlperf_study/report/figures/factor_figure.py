@@ -13,6 +13,7 @@ from matplotlib.figure import Figure as Drawing
 from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
+from dlperf_study.report.figures.charts import labelled_page
 from dlperf_study.report.figures.direct_labels import EndLabel, draw_end_labels, labels_inches, parted
 from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.style import Width, colour, marker, quantity_axes
@@ -33,6 +34,8 @@ _PANEL_INCHES, _MARGIN_INCHES, _COLUMNS = 1.6, 0.5, {"page": 2, "column": 1}
 _SPREAD, _LETTERS_OF_LEVELS = 0.5, 25
 #: By how much a letter makes an oblique name higher.
 _LETTER_HEIGHT_INCHES = 0.03
+#: The room above the highest mark, as a share of the axis.
+_HEADROOM = 0.04
 #: What the other factors of a row are, in words.
 _SETTING = "setting"
 EXPLANATION = "Mark: a mean over runs; bar: its 95 % interval; an open mark has none. Levels are at equal distances."
@@ -48,12 +51,14 @@ def factors(dataset: Dataset) -> Iterator[Figure]:
         if not rows.empty:
             title = f"{COLUMNS[dataset.rate].label} by {COLUMNS[name].words}"
             caption = f"{EXPLANATION} {context.repetition(dataset)} {context.conditions(dataset)}"
-            draw = partial(factor_drawing, rows, dataset.rate, name, _SETTING, "model")
+            draw = partial(factor_drawing, rows, dataset.rate, name, _SETTING, "model", is_quick=dataset.plan.quick)
             alt = f"{title}. {'; '.join(_in_words(dataset, rows, name))}."
             yield Figure(f"factor-{name}".replace("_", "-"), title, caption, draw, page_caption=EXPLANATION, alt=alt)
 
 
-def factor_drawing(rows: pd.DataFrame, metric: str, x: str, colour_by: str, panel_by: str, width: Width) -> Drawing:
+def factor_drawing(
+    rows: pd.DataFrame, metric: str, x: str, colour_by: str, panel_by: str, width: Width, is_quick: bool = False
+) -> Drawing:
     """Return a drawing of the column ``metric`` over the levels of ``x``: a mark for each row, a bar for its interval.
 
     ``colour_by``, ``panel_by``: columns whose levels have a colour or a panel of their own; empty for none. Of more
@@ -66,7 +71,7 @@ def factor_drawing(rows: pd.DataFrame, metric: str, x: str, colour_by: str, pane
     inches = max(_PANEL_INCHES, *(labels_inches(panel.names, width) for panel in panels))
     names = [level_name(x, level) for level in _levels(rows, x)]
     height = inches + _MARGIN_INCHES + (_LETTER_HEIGHT_INCHES * max(map(len, names)) if _are_long(names) else 0.0)
-    drawing = Drawing(figsize=(width.inches, height * lines), layout="constrained")
+    drawing = labelled_page(is_quick, width, height * lines)
     grid = drawing.subplots(lines, columns, squeeze=False, sharey=True).ravel()
     for axes, panel in zip(grid, panels, strict=False):
         panel.draw(axes, metric)
@@ -74,7 +79,9 @@ def factor_drawing(rows: pd.DataFrame, metric: str, x: str, colour_by: str, pane
         axes.remove()
     drawing.supxlabel(label_of(x), fontsize=7)
     drawing.supylabel(label_of(metric), fontsize=7)
-    grid[0].set_ylim(bottom=min(0.0, grid[0].get_ylim()[0]))
+    lowest, highest = grid[0].get_ylim()
+    # An open mark has no interval whose bar would keep it away from the edge.
+    grid[0].set_ylim(min(0.0, lowest), highest + _HEADROOM * (highest - min(0.0, lowest)))
     for axes, panel in zip(grid, panels, strict=False):
         draw_end_labels(axes, panel.end_labels(metric), inches, width)
     return drawing

@@ -68,7 +68,7 @@ def exchange(dataset: Dataset) -> Table:
 
 
 def factors(dataset: Dataset) -> Table:
-    """Return why a configuration is not as efficient as its baseline: three factors whose product is the efficiency."""
+    """Return why a configuration is not as efficient as its baseline: four factors whose product is the efficiency."""
     columns = ("efficiency", *FACTORS)
     notes, rows = (*map(defined, columns), _PRODUCT), dataset.configurations
     # A baseline has no other efficiency than 1.
