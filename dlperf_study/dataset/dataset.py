@@ -20,7 +20,7 @@ from dlperf_study.dataset.precision import precision_diagnostics
 from dlperf_study.dataset.rounds import with_shared_rounds
 from dlperf_study.dataset.run_diagnostics import UNEVEN, run_diagnostics
 from dlperf_study.dataset.run_table import run_row, step_rows
-from dlperf_study.dataset.study_diagnostics import study_diagnostics
+from dlperf_study.dataset.study_diagnostics import longer_than_the_exchange, study_diagnostics
 from dlperf_study.dataset.uncounted_runs import read_largest_batches, read_nccl_reports, read_traces
 from dlperf_study.diagnostic import Diagnostic, Severity
 from dlperf_study.errors import EvidenceError
@@ -184,6 +184,7 @@ def _dataset(plan: Plan, paths: StudyPaths, evidence: _Evidence) -> Dataset:
         *study_diagnostics(plan, runs),
         *ratio_diagnostics,
         *network_diagnostics(configurations),
+        *longer_than_the_exchange(configurations),
         *curve_diagnostics(configurations, throughputs, plan.scaling),
         *precision_diagnostics(plan, runs, throughputs),
     ]

@@ -164,3 +164,16 @@ def short_windows(completed: pd.DataFrame, tolerance: float) -> Iterator[Diagnos
     if for_half < for_all:
         remedy = f"{for_half} more steps would probably tell for half of them, {for_all} for all"
     yield Diagnostic("steadiness", f"{message}: raise measured_steps or measured_seconds; {remedy}", Severity.NOTE)
+
+
+def longer_than_the_exchange(configurations: pd.DataFrame) -> Iterator[Diagnostic]:
+    """The exposed communication of a configuration is longer than its exchange alone, as far as intervals tell."""
+    for row in configurations.itertuples():
+        exposed, alone = row.exposed_seconds_low, row.exchange_seconds_high
+        if pd.isna(exposed) or pd.isna(alone):
+            exposed, alone = row.exposed_seconds, row.exchange_seconds
+        if exposed > alone:
+            exposed_text, alone_text = f"{row.exposed_seconds:.3g} s", f"{row.exchange_seconds:.3g} s"
+            lengths = f"{exposed_text} are exposed, and the exchange alone takes {alone_text}"
+            reason = "a step also waits for the slower of its ranks, and threads that exchange share its cores"
+            yield Diagnostic("exposed_seconds", f"{lengths}: {reason}", Severity.NOTE, row.identity)

@@ -6,7 +6,7 @@ import pytest
 from dlperf_study.dataset.dataset import collect
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.wording import rate_text
-from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run
+from tests.evidence_factory import Planned, Recipe, configuration, write_plan, write_run, write_study
 
 ASKED = configuration()
 SMOOTH = Recipe(noise=0.001)
@@ -137,3 +137,14 @@ def test_gpus_that_were_not_used_are_one_note(paths, diagnostics):
 )
 def test_rates_of_one_sentence_have_the_same_decimals(rate: float, text: str) -> None:
     assert rate_text(rate) == text
+
+
+@pytest.mark.parametrize(("exposed", "count"), [(0.03, 1), (0.01, 0)])
+def test_an_exposed_communication_longer_than_the_exchange_alone_says_how_that_can_be(paths, exposed, count):
+    write_study(paths, [Planned(configuration(devices_per_node=2), Recipe(exposed_seconds=exposed), 3)])
+    diagnostics = collect(paths).diagnostics
+    notes = diagnostics.loc[diagnostics["subject"] == "exposed_seconds", ["severity", "message"]]
+    assert len(notes) == count
+    for severity, message in notes.itertuples(index=False):
+        assert severity == "note"
+        assert "the exchange alone takes" in message
