@@ -124,9 +124,12 @@ def next_to_ours(dataset: Dataset) -> Table:
     published = Published.read(dataset.plan.published)
     speedup = _with_links(_published_speedup(), AuditLinks.of(dataset))
     points = _matched(dataset, published.points)
-    ours = [_our_column(dataset, name, points["match"]) for name in ("throughput", "mean_of_rates", "speedup")]
+    is_any_measured = points["identity"].isin(context.measured(dataset)["identity"]).any()
+    # Where nothing is measured, one column says why.
+    names = ("throughput", "mean_of_rates", "speedup") if is_any_measured else ("throughput",)
+    ours = [_our_column(dataset, name, points["match"]) for name in names]
     columns = [*_keys(points), _published_throughput(), _BASELINE, speedup, _AS_PRINTED, *ours]
-    notes = (_HOW, defined("mean_of_rates"), *differences(published))
+    notes = (_HOW, *((defined("mean_of_rates"),) if is_any_measured else ()), *differences(published))
     conditions = f"{context.conditions(dataset)} {context.repetition(dataset, ratios=True)}"
     caption = f"{_APART} {hardware(published)} Ours: {conditions}"
     return _table(published, points, "published", "Published, and ours", columns, caption, notes)

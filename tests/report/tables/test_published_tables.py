@@ -301,3 +301,14 @@ def test_a_speedup_over_a_different_program_is_next_to_none(paths: StudyPaths) -
     reason = "our baseline differs from it in batch per device: not how one line scales"
     assert cells["Our speedup"] == (MISSING, "", reason)
     assert published_figures.speedups(dataset).draw is None
+
+
+def our_labels(dataset: Dataset) -> list[str]:
+    labels = [heading.label for heading in published_tables.next_to_ours(dataset).headings]
+    return [label for label in labels if label.startswith("Our ")]
+
+
+def test_where_nothing_of_ours_is_measured_one_column_says_why(published_study: Dataset) -> None:
+    assert our_labels(published_study) == ["Our throughput", "Our mean of rates", "Our speedup"]
+    nothing = published_study.configurations.assign(throughput=float("nan"), runs_completed=0)
+    assert our_labels(replace(published_study, configurations=nothing)) == ["Our throughput"]
