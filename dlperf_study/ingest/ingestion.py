@@ -1,6 +1,6 @@
 """Writes the tables of a study from identified logs, and its plan: the configurations and their baselines."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -23,7 +23,8 @@ from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.plan import Entry, Plan, varying
 from dlperf_study.study.grid import format_values
 from dlperf_study.study.parameter import Scalar
-from dlperf_study.wording import counted, first_of
+from dlperf_study.study.precision import COMPUTED_IN, canonical_precision
+from dlperf_study.wording import closest, counted, first_of, unknown_name
 
 #: What printed rates can answer; they do not say what part of a step is communication.
 QUESTIONS = ("scaling", "audit", "quality")
@@ -69,8 +70,18 @@ def ingest(
         remedy = "a configuration.json in the folder of a log says which configuration it is of"
         message = f"{counted(len(unused), 'file')} of no run, not read: {first_of(unused)}; {remedy}"
         ingested.diagnostics.append(Diagnostic("logs", message))
+    ingested.diagnostics.extend(_misspelt_precisions(identity))
     _write(plan, ingested, _global_batches(identity), paths)
     return plan
+
+
+def _misspelt_precisions(identity: Identity) -> Iterator[Diagnostic]:
+    """Yield a warning for each precision that is nearly a known one; logs of others may have any."""
+    for metadata in identity.configurations:
+        precision = str(metadata.parameters["precision"])
+        if canonical_precision(precision) not in COMPUTED_IN and closest(precision, COMPUTED_IN):
+            message = unknown_name(f"{metadata.source}: precision is", precision, "known precisions", COMPUTED_IN)
+            yield Diagnostic("precision", message, identity=metadata.configuration(identity.study).identity)
 
 
 def refuse_others(paths: StudyPaths, folder: Path) -> None:

@@ -402,3 +402,16 @@ def test_a_mean_since_the_start_is_a_steady_rate_only_without_a_startup(
     (folder / "run_1.log").write_text("\n".join(lines) + "\n")
     messages = ingested().diagnostics["message"]
     assert list(messages[messages.str.contains("since the start")]) == ([warning] if warning else [])
+
+
+@pytest.mark.parametrize(("precision", "count"), [("fp31", 1), ("fp32", 0), ("FP16", 0), ("int8", 0)])
+def test_a_precision_that_is_nearly_a_known_one_has_a_warning(
+    folder: Path, ingested: Ingest, precision: str, count: int
+) -> None:
+    declare(folder / "case", precision=precision)
+    lines = (f"Epoch[0] Batch [{step}]\tSpeed: {350 + step % 3:.2f} samples/sec\n" for step in range(100))
+    (folder / "case/run_1.log").write_text("".join(lines))
+    messages = ingested().diagnostics["message"]
+    [*warnings] = messages[messages.str.contains("precision is")]
+    assert len(warnings) == count
+    assert all("precision is 'fp31'; did you mean fp32? the known precisions are fp32" in text for text in warnings)

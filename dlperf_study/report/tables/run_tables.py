@@ -67,6 +67,6 @@ def _started() -> TableColumn:
 
     def cell(row: Any) -> Cell:
         started = str(row.started)[:_TO_THE_SECOND].replace("T", " ")
-        return Cell(started) if isinstance(row.started, str) else Cell.missing("the log states no time")
+        return Cell(started) if isinstance(row.started, str) else Cell.missing("not read from logs")
 
     return TableColumn(Heading("Started", "UTC", numeric=True), cell)
