@@ -5,8 +5,10 @@ since every further digit is noise.
 """
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from statistics import median
 from typing import Any
 
@@ -94,6 +96,11 @@ def is_named_default(parameter: str, level: Any) -> bool:
     """Return whether a level is a default that is no number, as -1."""
     entry = PARAMETERS.get(parameter)
     return entry is not None and bool(entry.default_name) and level == entry.default
+
+
+def html_text(text: str) -> str:
+    """Return a text as HTML; what is between backticks, as messages name commands, is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def listed(items: Iterable[str]) -> str:

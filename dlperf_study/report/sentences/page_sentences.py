@@ -7,6 +7,7 @@ from html import escape
 
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
+from dlperf_study.report.formatting import html_text
 
 #: A reader who opens a page reads no more than these before the figure.
 MOST_SENTENCES = 5
@@ -54,7 +55,7 @@ class PageSentences:
         return cls(tuple(distinct)[:MOST_SENTENCES], context.page_conditions(dataset))
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li>{escape(_INTERVAL.sub(_unbroken, sentence))}</li>" for sentence in self.marked)
+        items = "".join(f"<li>{html_text(_INTERVAL.sub(_unbroken, sentence))}</li>" for sentence in self.marked)
         items = items.replace(_BEGIN, "<b>").replace(_END, "</b>")
         conditions = f'<p class="conditions">{escape(self.conditions)}</p>' if self.conditions else ""
         return f'<div class="findings"><ul>{items}</ul>{conditions}</div>'

@@ -10,7 +10,7 @@ from dlperf_study.columns import COLUMNS
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.diagnostic import Severity
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report.formatting import display_name, listed
+from dlperf_study.report.formatting import display_name, html_text, listed
 from dlperf_study.report.series import configuration_labels
 from dlperf_study.report.tables.diagnostic_rows import QUALITY, belongs, diagnostic_rows, is_file
 from dlperf_study.report.tables.study_tables import diagnostics
@@ -43,7 +43,7 @@ class DiagnosticGroup:
         return f'<details class="diagnostic {self.severity}"><summary>{head}</summary><ul>{items}</ul></details>'
 
     def _item(self, row: tuple[Cell, ...]) -> str:
-        _, configurations, runs, subject, message = (escape(cell.text) for cell in row)
+        _, configurations, runs, subject, message = (html_text(cell.text) for cell in row)
         about = f"{configurations}, {'all runs' if runs == 'all' else f'run {runs}'}"
         return f"{about}, {subject}: {message}" if self.subject == _LOGS else f"{about}: {message}"
 

@@ -12,7 +12,7 @@ from itertools import chain, count, product, repeat
 
 from dlperf_study.analysis.statistics import Bounded
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report.formatting import MISSING, with_interval
+from dlperf_study.report.formatting import MISSING, html_text, with_interval
 from dlperf_study.report.links import anchor_link, downloads, evidence_link
 from dlperf_study.report.tables.latex import latex_table
 from dlperf_study.writing import write_atomically
@@ -205,7 +205,7 @@ class Table:
 
     def _figure(self, caption: str, notes: str, links: str = "") -> str:
         heading = f"<b>{escape(self.title)}.</b> {escape(caption)}".rstrip() + links
-        body = _html_grid(self) + notes if self.rows else f'<p class="nothing">{escape(self.empty)}</p>'
+        body = _html_grid(self) + notes if self.rows else f'<p class="nothing">{html_text(self.empty)}</p>'
         return f'<figure class="table" id="table-{self.name}"><figcaption>{heading}</figcaption>{body}</figure>'
 
     def definition_anchor(self, heading: Heading) -> str:
@@ -222,12 +222,12 @@ class Table:
         lines = []
         for note in self.notes_without_footnotes:
             anchor = anchors.get(note.partition(": ")[0])
-            lines.append(f'<span id="{anchor}">{escape(note)}</span>' if anchor else escape(note))
+            lines.append(f'<span id="{anchor}">{html_text(note)}</span>' if anchor else html_text(note))
         return lines
 
     def _footnote_lines(self) -> Iterator[str]:
         for footnote, mark in self.footnotes.items():
-            line = escape(str(footnote))
+            line = html_text(str(footnote))
             if isinstance(footnote, Link) and footnote.target:
                 line = f'<a href="{escape(footnote.target)}">{line}</a>'
             yield f"<sup>{mark}</sup>&nbsp;{line}"
@@ -268,7 +268,7 @@ def _html_cell(cell: Cell, heading: Heading, marks: str, is_saved: bool) -> str:
     kind = ' class="number"' if heading.numeric else ""
     anchor = f' id="{escape(cell.anchor)}"' if cell.anchor else ""
     mark = f"<sup>{marks}</sup>" if marks else ""
-    escaped = _PATH.sub(lambda path: path[0].replace("/", "/<wbr>"), escape(cell.text))
+    escaped = _PATH.sub(lambda path: path[0].replace("/", "/<wbr>"), html_text(cell.text))
     value = f"<code>{escaped}</code>" if cell.code else escaped
     if cell.evidence and is_saved:
         value = evidence_link(cell.evidence, value)

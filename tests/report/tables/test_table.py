@@ -121,3 +121,8 @@ def test_a_heading_leads_to_the_note_that_defines_its_column() -> None:
         ("Rate", notes[0]),
         ("Rate of ranks", notes[1]),
     ]
+
+
+def test_what_is_between_backticks_is_code() -> None:
+    commands = Table("a", "A", "", (Heading("Self-test"),), ((Cell("`make selftest` runs <it>"),),))
+    assert "<td><code>make selftest</code> runs &lt;it&gt;</td>" in commands.html()
