@@ -231,8 +231,9 @@ TIMES = (
         "Further steps",
         "",
         MAYBE_INT,
-        "how many more steps, of ingested logs printed lines, would probably tell whether the window is steady; 0 if "
-        "it is, missing if it is not, or if no number of lines would tell",
+        "how many more steps, of ingested logs printed lines, would probably tell whether the window is steady; of "
+        "fewer than 9 steps, whose noise is not known, those up to 50; 0 if it is steady, missing if it is not, or if no "
+        "number of lines would tell",
         R,
     ),
     Column(
