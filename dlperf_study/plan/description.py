@@ -14,6 +14,8 @@ from dlperf_study.wording import counted, duration, level
 
 #: A longer list is shortened to so many of its first and of its last rows.
 LONGEST_LIST, ENDS = 200, 10
+#: Of more configurations that can't run, most for the same reasons, these are counted.
+MOST_UNSUPPORTED = 12
 NO_SEARCH: Mapping[str, BatchSearch] = MappingProxyType({})
 #: Whose devices train: a study made for GPUs may be planned where there are none.
 _DEVICES = {"cpu": "the CPUs of ", "gpu": "the GPUs of "}
@@ -36,8 +38,8 @@ def describe(
     ``run_seconds``: the mean seconds of an earlier run here, by the identity of its configuration. ``not_fitting``: why
     a configuration does not fit in memory, as an earlier run showed, by identity. ``searches``: what is known of the
     largest batches, by identity. ``unmeasured``: how many runs no number comes from, by what they are for.
-    ``complete``: list every configuration. Without it, of more than LONGEST_LIST only the
-    first and the last are listed, and of those that can't run how many there are for each reason.
+    ``complete``: list every configuration. Without it, of more than LONGEST_LIST only the first and the last are
+    listed, and of more than MOST_UNSUPPORTED that can't run how many there are for each reason.
     """
     parts = [_head(plan, run_seconds, not_fitting)]
     if unmeasured:
@@ -138,7 +140,7 @@ def _without_denominator(
 def _unsupported(plan: Plan, complete: bool) -> str:
     """Return a row for each configuration that can't run, or for each reason how many there are."""
     entries = plan.unsupported
-    if complete or len(entries) <= LONGEST_LIST:
+    if complete or len(entries) <= MOST_UNSUPPORTED:
         rows = [(*_levels(plan, entry), str(entry.unsupported)) for entry in entries]
         return text_table((*plan.factors, "reason"), rows)
     counts = Counter(str(entry.unsupported) for entry in entries)
