@@ -232,8 +232,8 @@ TIMES = (
         "",
         MAYBE_INT,
         "how many more steps, of ingested logs printed lines, would probably tell whether the window is steady; of "
-        "fewer than 9 steps, whose noise is not known, those up to 50; 0 if it is steady, missing if it is not, or if no "
-        "number of lines would tell",
+        "fewer than 9 steps, whose noise is not known, those up to 50; 0 if it is steady, missing if it is not, or if "
+        "no number of lines would tell",
         R,
     ),
     Column(
