@@ -205,7 +205,7 @@ def _counted_sentence(claims: Sequence[Claim], total: int, word: str) -> str:
     names = _named(claims)
     limits = _KNOWN_OF.get(word, (0.0, math.inf))
     bounds = range_text([claim.log_ratio for claim in claims], total, is_ratio=True, limits=limits)
-    ratios = f"ratios within {bounds}" if len(claims) > 1 else f"{bounds} times"
+    ratios = f"all ratios together are within {bounds}" if len(claims) > 1 else f"{bounds} times"
     share = f"{len(claims)} of {counted(total, 'configuration')}"
     if word == NOT_DISTINGUISHABLE and len(claims) == total:
         return _none_distinguishable(claims, ratios)

@@ -177,7 +177,7 @@ def test_what_only_the_table_decides_is_not_called_undecided(paths: StudyPaths) 
     judged = replace(dataset, plan=planned, configurations=dataset.configurations.assign(verdict=words))
     [last] = sentences.comparison(judged).sentences
     assert last.startswith(
-        "None of 5 configurations is shown to be faster or slower than its reference (ratios within ["
+        "None of 5 configurations is shown to be faster or slower than its reference (all ratios together are within ["
     )
     assert re.search("; judged alone, Seed [1-5] is equal within [0-9.]+\u202f%", last)
 
