@@ -62,8 +62,10 @@ def scaling(dataset: Dataset) -> Iterator[Figure]:
 
 def communication(dataset: Dataset) -> Iterator[Figure]:
     """Yield what a step consists of, next to the pure time of its exchange."""
+    has_intervals = dataset.configurations["exposed_seconds_low"].notna().any()
+    interval = "; pale line: the 95 % interval of what is exposed" if has_intervals else ""
     explanation = (
-        "Bars: the step, its parts in the order of the legend; pale line: the 95 % interval of what is exposed. "
+        f"Bars: the step, its parts in the order of the legend{interval}. "
         "Thin line: the pure communication, as long as if nothing hid it."
     )
     caption = _Caption(explanation, f"{context.MEANS} {context.merging(dataset)}")

@@ -47,7 +47,8 @@ def communication(dataset: Dataset, series: list[Series], width: Width) -> Drawi
     style: dict[str, Any] = {"color": EXCHANGE, "linewidth": 1, "label": unit_of("exchange_seconds", []).label}
     axes.hlines(rows["y"], exchange_start, exchange_start + exchange, **style)
     interval: dict[str, Any] = {"color": SOFT, "linewidth": 3, "alpha": 0.6, "label": "Interval of what is exposed"}
-    axes.hlines(rows["y"] + layout.bar_height / 3, *interval_ends, **interval)
+    if not np.isnan(bounds).all():
+        axes.hlines(rows["y"] + layout.bar_height / 3, *interval_ends, **interval)
     legend_below(drawing, [axes], width)
     return drawing
 

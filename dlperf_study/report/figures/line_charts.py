@@ -132,7 +132,9 @@ def interval_line(axes: Axes, series: Series, column: str, dashes: str = "-", sh
     has_interval = ~np.isnan(low)
     ends = (rows["world_size"][has_interval], low[has_interval], high[has_interval])
     axes.vlines(*ends, color=style["color"], linewidth=1.4, alpha=0.6, transform=moved, label=f"_{series.label}")
-    without_interval = rows[np.isnan(low) & ~rows["is_baseline"].to_numpy(bool)]
+    # The ratios of a baseline are 1 by definition, its rate is measured.
+    is_exact = rows["is_baseline"].to_numpy(bool) & (column != series.rate)
+    without_interval = rows[np.isnan(low) & ~is_exact]
     axes.plot(
         without_interval["world_size"],
         without_interval[column],

@@ -23,6 +23,7 @@ from dlperf_study.report.tables.missing import (
     QUOTIENT,
     SEARCHED_COLUMNS,
     why_missing,
+    why_missing_of_run,
     why_no_interval,
 )
 from dlperf_study.report.tables.table import Cell, Heading
@@ -184,7 +185,7 @@ def run_column(runs: pd.DataFrame, name: str) -> TableColumn:
     def cell(row: Any) -> Cell:
         value = getattr(row, name)
         if is_missing(value):
-            return Cell.missing(defined(name) if row.outcome == Outcome.COMPLETED else "the run does not count")
+            return Cell.missing(why_missing_of_run(row, name))
         footnote = ""
         if name in EXPLAINED_BY and not is_missing(explanation := getattr(row, EXPLAINED_BY[name])):
             footnote = f"{COLUMNS[EXPLAINED_BY[name]].words}: {explanation}"

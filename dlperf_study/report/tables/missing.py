@@ -6,6 +6,9 @@ import pandas as pd
 
 from dlperf_study.analysis.comparison import EQUAL, NOT_DISTINGUISHABLE
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
+from dlperf_study.analysis.steady_state import Answer
+from dlperf_study.columns import COLUMNS
+from dlperf_study.columns.cpu_limit import CPU_LIMIT
 from dlperf_study.columns.memory import LARGEST_BATCH
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report.formatting import display_name, is_missing
@@ -45,6 +48,9 @@ ENERGY = ("energy_per_sample", "mean_power")
 NCCL_COLUMNS = ("nccl_transports", "nccl_path", "nccl_network", "nccl_channels", "nccl_rings", "nccl_trees")
 #: The columns that come from the traced run.
 TRACED_COLUMNS = ("traced_step_seconds", "negotiation_seconds", "all_reduce_seconds")
+#: The columns of a run with a CPU limit, and how a run says that it exchanges nothing.
+LIMITED = tuple(column.name for column in CPU_LIMIT)
+NO_EXCHANGE = "none"
 #: The columns of the search for the largest batch.
 SEARCHED_COLUMNS = tuple(column.name for column in LARGEST_BATCH)
 #: Why rates and times have no value where logs state tokens, and which these are.
@@ -101,11 +107,26 @@ def why_missing(dataset: Dataset, row: Any, column: str) -> str:
     if column in FACTORS and not is_missing(row.efficiency):
         return "computation without exchange was not measured of it and of its baseline"
     exchanges = set(_completed_runs_of(dataset, row.identity)["exchange"])
-    if column in EXCHANGE_COLUMNS and exchanges == {"none"}:
+    if column in EXCHANGE_COLUMNS and exchanges == {NO_EXCHANGE}:
         return "nothing to exchange"
     if column in _OF_SAMPLES and _is_in_tokens(row):
         return _IN_TOKENS
     return _OTHER_REASONS.get(column, "not recorded")
+
+
+def why_missing_of_run(row: Any, column: str) -> str:
+    """Return why a run has no value in ``column``; where that is not known, what the column is."""
+    if row.outcome != Outcome.COMPLETED:
+        return "the run does not count"
+    if column in LIMITED and not row.cpu_limit:
+        return "no CPU limit was set"
+    if column == "exchange_seconds" and row.exchange == NO_EXCHANGE:
+        return "nothing to exchange"
+    if column == "further_steps" and row.steadiness == Answer.NOT_STEADY:
+        return "the window is not steady: more steps are no help"
+    if column == "wall_throughput":
+        return "its lines have no times, or these are too coarse or don't fit the printed rates"
+    return f"{COLUMNS[column].label}: {COLUMNS[column].definition}."
 
 
 def _is_in_tokens(row: Any) -> bool:

@@ -6,11 +6,11 @@ from dlperf_study.analysis.comparison import NOT_DISTINGUISHABLE
 from dlperf_study.analysis.drift import round_effects
 from dlperf_study.analysis.statistics import MINIMUM_RUNS
 from dlperf_study.columns import COLUMNS
-from dlperf_study.columns.cpu_limit import CPU_LIMIT
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.report import context
 from dlperf_study.report.tables.cells import defined
 from dlperf_study.report.tables.communication_tables import computation_notes
+from dlperf_study.report.tables.missing import LIMITED
 from dlperf_study.report.tables.rows import table_of_configurations, table_of_runs
 from dlperf_study.report.tables.table import Cell, Heading, Table
 from dlperf_study.study.configuration import PARAMETERS
@@ -25,8 +25,6 @@ PRINTED_RATES = (
     "fixed_window_mean_of_rates",
 )
 PRINTED = ("printed_lines", "steady_lines", "settled_at_step", "steadiness", "behaviour")
-#: Shown where a run has a CPU limit.
-LIMITED = tuple(column.name for column in CPU_LIMIT)
 STEP_PERCENTILES = ("step_p50_seconds", "step_p95_seconds", "step_p99_seconds")
 _NO_STEPS = "Programs print rates over several steps, so percentiles of single steps are not known."
 _EFFECTS = "Mean over {} of the throughput relative to the mean of its configuration over these rounds."

@@ -31,7 +31,7 @@ def runs(dataset: Dataset) -> Table:
     labels = configuration_labels(dataset)
     positions = {identity: position for position, identity in enumerate(labels)}
     # A tuple of all columns would take most of the time of this page.
-    shown = dataset.runs[["identity", "repetition", "outcome", "reason", "started", *numbers]]
+    shown = dataset.runs[["identity", "repetition", "outcome", "reason", "started", "exchange", *numbers]]
     ordered = shown.assign(position=shown["identity"].map(positions)).sort_values(["position", "repetition"])
     groups = ordered["identity"].map(labels)
     if not dataset.plan.ingested_from:

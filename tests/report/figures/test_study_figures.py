@@ -113,6 +113,22 @@ def test_points_without_an_interval_are_open(mixed: Dataset) -> None:
     assert [float(x) for line in opened for x in line.get_xdata()] == [4.0]
 
 
+def test_without_intervals_the_baseline_is_open_and_no_interval_is_named(paths: StudyPaths) -> None:
+    configurations = [configuration(devices_per_node=count) for count in (1, 2)]
+    planned = [Planned(each, TOGETHER, baseline=configurations[0], runs=1) for each in configurations]
+    dataset = write_titled(paths, planned)
+    throughput, speedup, _ = axes_of(only(figures.scaling(dataset)))
+    opened = []
+    for axes in (throughput, speedup):
+        open_marks = [line for line in axes.get_lines() if to_rgba(line.get_markerfacecolor()) == to_rgba("white")]
+        opened.append([float(x) for line in open_marks for x in line.get_xdata()])
+    assert opened == [[1.0, 2.0], [2.0]]
+    communication = only(figures.communication(dataset))
+    legends = [text.get_text() for text in communication.drawing.legends[0].get_texts()]
+    assert "Interval of what is exposed" not in legends
+    assert "pale line" not in communication.caption
+
+
 def test_categories_are_never_connected(mixed: Dataset) -> None:
     overview = axes_of(only(figures.overview(mixed)))[0]
     intervals, means = overview.collections
