@@ -12,7 +12,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 def copies_of_other_configurations(identity: Identity, files: Mapping[str, LogFile]) -> dict[str, str]:
-    """Return, by the path of a log, that of a log of another configuration with the same bytes.
+    """Return, by the path of a log, of which log of another configuration it has the bytes.
 
     ``files`` are by path. Only files of one size are compared. What can't be read is left to its reader.
     """
@@ -24,7 +24,7 @@ def copies_of_other_configurations(identity: Identity, files: Mapping[str, LogFi
         for log in identical:
             elsewhere = [copy for copy in identical if configurations[copy] != configurations[log]]
             if elsewhere:
-                copies[log] = elsewhere[0]
+                copies[log] = f"has the same bytes as {elsewhere[0]}"
     return copies
 
 

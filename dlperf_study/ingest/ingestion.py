@@ -61,10 +61,8 @@ def ingest(
     tasks = _runs_to_read(identity, files)
     plan = ingested_plan(identity, folder)
     paths.plan_file.unlink(missing_ok=True)
-    with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
-        ingested = _IngestedTables(steps)
-        copies = copies_of_other_configurations(identity, {file.relative_path: file for file in files})
-        _read_configurations(plan, tasks, ingested, DuplicateLogs(copies), report_bytes)
+    copies = copies_of_other_configurations(identity, {file.relative_path: file for file in files})
+    ingested = _read_without(copies, plan, tasks, paths, report_bytes)
     unused = identity.without_run(files)
     if unused:
         remedy = "a configuration.json in the folder of a log says which configuration it is of"
@@ -151,6 +149,27 @@ def _runs_to_read(identity: Identity, files: Sequence[LogFile]) -> list[RunToRea
     return runs
 
 
+def _read_without(
+    copies: Mapping[str, str],
+    plan: Plan,
+    tasks: Sequence[RunToRead],
+    paths: StudyPaths,
+    report_bytes: Callable[[int], object],
+) -> _IngestedTables:
+    """Read all configurations and write their steps; the runs of ``copies`` do not count.
+
+    A copy that was packed, or has other ends of lines, is known only when both logs are read, and the first one's
+    steps are written by then: everything is read again, without either.
+    """
+    duplicates = DuplicateLogs(copies)
+    with tables.growing_table(TableName.STEPS, paths.dataset) as steps:
+        ingested = _IngestedTables(steps)
+        _read_configurations(plan, tasks, ingested, duplicates, report_bytes)
+    if duplicates.further_copies:
+        return _read_without({**duplicates.further_copies, **copies}, plan, tasks, paths, lambda read: None)
+    return ingested
+
+
 def _read_configurations(
     plan: Plan,
     tasks: Sequence[RunToRead],
@@ -162,10 +181,10 @@ def _read_configurations(
     entries = iter(plan.entries)
     for _, group in groupby(read_runs(tasks), key=lambda pair: id(pair[0].metadata)):
         runs: list[PrintedRun] = []
-        for task, run in group:
-            runs.append(duplicates.checked(run))
-            report_bytes(task.bytes)
         entry = next(entries)
+        for task, run in group:
+            runs.append(duplicates.checked(run, entry.configuration.identity))
+            report_bytes(task.bytes)
         for run in check_runs(runs, task.metadata.extras.steps_planned):
             ingested.runs.append(run_row(entry, task.metadata, run))
             ingested.diagnostics.extend(run_diagnostics(entry, run))

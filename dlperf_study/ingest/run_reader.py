@@ -184,28 +184,44 @@ def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
 class DuplicateLogs:
     """The logs of all configurations read so far, so that a log that is there twice is counted once at most.
 
-    ``copies``: logs with the bytes of a log of another configuration, by path; neither counts.
+    ``copies``: what logs have in common with a log of another configuration, by path; neither of the two counts.
+    ``further_copies``: those that reading revealed, after the first of the two was counted.
     """
 
     def __init__(self, copies: Mapping[str, str]) -> None:
         self._copies = copies
-        self._logs: dict[bytes, str] = {}
+        self._logs: dict[bytes, tuple[str, str]] = {}
+        self.further_copies: dict[str, str] = {}
 
-    def checked(self, run: PrintedRun) -> PrintedRun:
-        """Return a run, refused if one of its logs is a copy or prints the same numbers as a log of an earlier run."""
+    def checked(self, run: PrintedRun, identity: str) -> PrintedRun:
+        """Return a run of a configuration, refused if a log of it is a copy, or has the numbers of an earlier log."""
+        if reason := self._why_misplaced(run):
+            # Another copy in the same configuration is no better.
+            self._add(run, identity)
+            return _refuse(run, reason)
+        if run.refusal:
+            return run
+        for fingerprint, log in run.fingerprints.items():
+            if fingerprint in self._logs:
+                earlier_log, earlier_identity = self._logs[fingerprint]
+                if earlier_identity != identity:
+                    self.further_copies[log] = f"prints the same numbers as {earlier_log}"
+                    self.further_copies[earlier_log] = f"prints the same numbers as {log}"
+                return _refuse(run, f"duplicate run: prints the same numbers as {earlier_log}")
+        self._add(run, identity)
+        return run
+
+    def _why_misplaced(self, run: PrintedRun) -> str:
+        """Return which log of a run is also in another configuration; empty if none is."""
         for log in run.logs:
             if log in self._copies:
                 wrong = "one of the two is in the wrong place, and neither counts"
-                return _refuse(
-                    run, f"{log} has the same bytes as {self._copies[log]}, of another configuration: {wrong}"
-                )
-        if run.refusal:
-            return run
-        for fingerprint in run.fingerprints:
-            if fingerprint in self._logs:
-                return _refuse(run, f"duplicate run: prints the same numbers as {self._logs[fingerprint]}")
-        self._logs.update(run.fingerprints)
-        return run
+                return f"{log} {self._copies[log]}, of another configuration: {wrong}"
+        return ""
+
+    def _add(self, run: PrintedRun, identity: str) -> None:
+        for fingerprint, log in run.fingerprints.items():
+            self._logs.setdefault(fingerprint, (log, identity))
 
 
 def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[PrintedRun]:

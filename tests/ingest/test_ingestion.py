@@ -3,6 +3,7 @@
 import gzip
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -242,14 +243,26 @@ def test_a_log_of_two_configurations_counts_in_neither(ingested: Ingest, write_l
     assert reason(dataset, 2) == reason(dataset, 2, devices_per_node=8) == ""
 
 
-def test_the_numbers_of_a_log_of_one_configuration_do_not_count_in_a_second_one(
-    ingested: Ingest, write_log: WriteLog
+@pytest.mark.parametrize(
+    "changed", [gzip.compress, lambda content: content.replace(b"\n", b"\r\n")], ids=["packed", "other ends of lines"]
+)
+def test_a_changed_copy_in_another_configuration_counts_no_more_than_its_log(
+    ingested: Ingest, write_log: WriteLog, changed: Callable[[bytes], bytes]
 ) -> None:
-    first = write_log("1n1g/r50_b128_fp32_1.log")
-    second = write_log("1n8g/r50_b128_fp32_1.log")
-    second.write_text(f"{first.read_text()}\n")
-    refusal = "duplicate run: prints the same numbers as 1n1g/r50_b128_fp32_1.log"
-    assert reason(ingested(), 1, devices_per_node=8) == refusal
+    copy, same_configuration = (write_log(f"1n1g/r50_b128_fp32_{repetition}.log") for repetition in (1, 3))
+    log = write_log("1n8g/r50_b128_fp32_1.log", 8)
+    for misplaced in (copy, same_configuration):
+        misplaced.write_bytes(changed(log.read_bytes()))
+    for path in ("1n1g/r50_b128_fp32_2.log", "1n8g/r50_b128_fp32_2.log"):
+        write_log(path)
+    dataset = ingested()
+    same = "1n1g/r50_b128_fp32_1.log prints the same numbers as 1n8g/r50_b128_fp32_1.log, of another configuration"
+    assert reason(dataset, 1).startswith(same)
+    assert reason(dataset, 3).startswith("duplicate run: prints the same numbers as 1n1g/r50_b128_fp32_1.log")
+    assert "prints the same numbers as 1n1g/r50_b128_fp32_1.log" in reason(dataset, 1, devices_per_node=8)
+    assert "and neither counts" in reason(dataset, 1, devices_per_node=8)
+    assert reason(dataset, 2) == reason(dataset, 2, devices_per_node=8) == ""
+    assert set(dataset.steps["repetition"]) == {2}
 
 
 def test_the_log_of_a_node_is_of_one_run(ingested: Ingest, write_log: WriteLog) -> None:
