@@ -9,8 +9,11 @@ from operator import attrgetter
 from pathlib import Path
 
 from dlperf_study.errors import LogError
-from dlperf_study.logs.log_source import LogSource, log_sources
+from dlperf_study.logs.blocks import why_no_text
+from dlperf_study.logs.log_source import DAMAGE, LogSource, log_sources
 
+#: The first bytes of an archive with members; the list of its members is at its end.
+_ZIP_MAGIC = b"PK\x03\x04"
 CONFIGURATION_FILE, IDENTITY_FILE = "configuration.json", "identity.yaml"
 #: Suffixes that say how a log is stored, not which run it is.
 _STORAGE_SUFFIXES = re.compile(r"(\.(gz|log|txt|out|err|json|jsonl))+$", re.IGNORECASE)
@@ -47,12 +50,14 @@ def find_log_files(path: Path) -> list[LogFile]:
     Links to nothing, pipes and sockets are included, so that reading them reports that they can't be read.
 
     Raises:
-        LogError: there is no such folder or file, or a folder below it can't be listed.
+        LogError: there is no such folder or file, it is a damaged archive, or a folder below it can't be listed.
 
     """
     path = path.resolve()
     if not path.exists():
         raise LogError(f"{path}: there is no such folder or file")
+    if _is_damaged_archive(path):
+        raise LogError(f"{path}: can't be read as an archive: it is damaged or incomplete")
 
     def refuse(error: OSError) -> None:
         raise LogError(f"{error.filename}: can't be listed and may contain logs: {error.strerror}") from error
@@ -91,6 +96,19 @@ def _log_files_in(file: Path, root: Path) -> Iterator[LogFile]:
         parts = (*above, *(part for part in source.member.split("/") if part))
         source = replace(source, display_name=_relative_path(parts))
         yield LogFile(source, parts, sizes.get(source.member, 0))
+
+
+def _is_damaged_archive(path: Path) -> bool:
+    """Return whether a file is named like an archive, and is none, and no log with the name of one."""
+    if path.suffix.lower() != ".zip" or not path.is_file() or zipfile.is_zipfile(path):
+        return False
+    source = LogSource(path)
+    try:
+        with source.open() as file:
+            begins_as_archive = file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
+    except DAMAGE:
+        return True
+    return begins_as_archive or bool(why_no_text(source))
 
 
 def _relative_path(parts: tuple[str, ...]) -> str:

@@ -52,6 +52,14 @@ def test_a_folder_that_cannot_be_listed_is_an_error(half_closed: Path) -> None:
         find_log_files(half_closed)
 
 
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"\x1f\x8b", bytes(range(256)) * 9])
+def test_an_archive_that_cannot_be_read_is_an_error(tmp_path: Path, content: bytes) -> None:
+    archive = tmp_path / "logs.zip"
+    archive.write_bytes(content)
+    with pytest.raises(LogError, match=r"logs\.zip: can't be read as an archive: it is damaged or incomplete"):
+        identify_logs(archive)
+
+
 def test_event_files_are_logs_and_their_last_number_is_no_repetition(folder: Path, ingested: Ingest) -> None:
     content = (SAMPLES / "today" / "tensorboard_constructed.out.tfevents.1795407924").read_bytes()
     for batch, damaged in ((128, content), (64, content[:-1]), (32, b"")):
