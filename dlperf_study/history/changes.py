@@ -20,6 +20,7 @@ from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import BaselineError, EvidenceError
 from dlperf_study.history.measurements import Measurement
+from dlperf_study.history.same_setup import with_identities_of
 from dlperf_study.study.job import Outcome
 
 #: Regressions first, and last what nothing can be said of.
@@ -88,6 +89,7 @@ def compare_measurements(before: Measurement, after: Measurement) -> Measurement
     """
     if before.dataset.folder.resolve() == after.dataset.folder.resolve():
         raise EvidenceError(f"{before.name} and {after.name} are the same measurement; name two")
+    after = with_identities_of(before, after)
     units = [COLUMNS[measurement.dataset.rate].unit for measurement in (before, after)]
     if units[0] != units[1]:
         raise EvidenceError(f"the rates of {before.name} are in {units[0]}, those of {after.name} in {units[1]}")

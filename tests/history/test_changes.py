@@ -121,7 +121,8 @@ def test_studies_without_a_common_configuration_are_refused(
     measure(paths, SOONER)
     write_study(StudyPaths.of("other"), [Planned(configuration(batch_per_device=64))])
     assert main(["compare", "example", "other"]) == 1
-    assert "have no measured configuration in common" in capsys.readouterr().err
+    message = "have no measured configuration in common: the two most similar differ in batch_per_device (32 and 64)"
+    assert message in capsys.readouterr().err
 
 
 def test_the_page_of_a_study_whose_earlier_measurement_failed_says_so(paths: StudyPaths) -> None:

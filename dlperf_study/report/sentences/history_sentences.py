@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dlperf_study.analysis.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
 from dlperf_study.history.changes import Change, MeasurementComparison
+from dlperf_study.history.same_setup import differences_of_most_similar
 from dlperf_study.report.formatting import listed, listed_columns, value_text
 from dlperf_study.report.tables.history_tables import (
     NOTHING_RECORDED,
@@ -15,7 +16,7 @@ from dlperf_study.report.tables.history_tables import (
 )
 from dlperf_study.report.tables.table import Table
 from dlperf_study.terminal import text_table
-from dlperf_study.wording import counted, first_of
+from dlperf_study.wording import counted, first_of, level
 
 #: How many changes a sentence names.
 MOST_NAMED = 3
@@ -46,8 +47,14 @@ def change_sentences(comparison: MeasurementComparison) -> list[str]:
 
 
 def nothing_in_common(comparison: MeasurementComparison) -> str:
-    """Return that two measurements can't be compared."""
-    return f"{comparison.before.title} and {comparison.after.title} have no measured configuration in common."
+    """Return that two measurements can't be compared, and in what the most similar of their configurations differ."""
+    names = f"{comparison.before.title} and {comparison.after.title}"
+    differing = []
+    for name, values in differences_of_most_similar(comparison.before, comparison.after).items():
+        before, after = ("not stated" if value is None else level(value) for value in values)
+        differing.append(f"{name} ({before} and {after})")
+    similar = f": the two most similar differ in {listed(differing)}" if differing else ""
+    return f"{names} have no measured configuration in common{similar}."
 
 
 def _counts(changes: Sequence[Change]) -> str:
