@@ -54,6 +54,7 @@ SLOW_FILES = {
     "models/test_tensorflow_networks.py",
     "models/test_torch_networks.py",
     "paper/test_paper.py",
+    "report/figures/test_every_figure.py",
     "report/figures/test_study_figures.py",
     "report/pages/test_notebooks.py",
     "report/pages/test_pages.py",

@@ -1,59 +1,24 @@
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
-from matplotlib.lines import Line2D
-from matplotlib.text import Text
 
-from dlperf_study.analysis.drift import round_effects
 from dlperf_study.columns import TableName
 from dlperf_study.dataset.dataset import Dataset
 from dlperf_study.dataset.tables import write
 from dlperf_study.paths import StudyPaths
-from dlperf_study.report import figures, tables
-from dlperf_study.report.context import completed_runs
+from dlperf_study.report import figures
 from dlperf_study.report.figures import style
 from dlperf_study.report.figures.direct_labels import BOUND, IDEAL
 from dlperf_study.report.figures.drawings import MOST_ROWS
-from dlperf_study.report.figures.figure import Figure
 from dlperf_study.report.figures.steps_drawing import MOST_PANELS, STEP_PIECES
 from dlperf_study.report.figures.style import PAGE, WIDTHS, Width
 from tests.evidence_factory import Planned, Recipe, configuration
 from tests.report.conftest import ALONE, TOGETHER, write_titled
-
-EVERY = (
-    *(
-        figures.overview,
-        figures.scaling,
-        figures.communication,
-        figures.steps,
-        figures.stragglers,
-    ),
-    figures.comparison,
-)
-
-
-def only(built: object) -> Figure:
-    [figure] = built
-    return figure
-
-
-def axes_of(figure: Figure) -> list[Axes]:
-    assert figure.drawing is not None
-    return figure.drawing.axes
-
-
-def lines(axes: Axes, label: str) -> list[Line2D]:
-    return [line for line in axes.get_lines() if line.get_label() == label]
-
-
-def curve(axes: Axes, label: str) -> Line2D:
-    [line] = [line for line in axes.get_lines() if label in str(line.get_label())]
-    return line
+from tests.report.figures.drawn import axes_of, curve, lines, only
 
 
 def test_a_curve_holds_the_medians_at_their_devices(mixed: Dataset) -> None:
@@ -215,76 +180,6 @@ def test_one_number_of_devices_is_no_scaling(paths: StudyPaths) -> None:
     assert "no scaling to show" in figure._repr_html_()
 
 
-@pytest.mark.parametrize("build", EVERY)
-def test_a_study_without_completed_runs_has_no_drawing_but_a_reason(paths: StudyPaths, build: object) -> None:
-    dataset = write_titled(paths, [Planned(configuration(), Recipe(outcome="failed", reason="exit 1"), runs=1)])
-    figure = only(build(dataset))
-    assert (figure.drawing, bool(figure.empty)) == (None, True)
-
-
-@pytest.mark.parametrize("build", EVERY)
-def test_a_quick_study_is_labelled_in_the_drawing_itself(paths: StudyPaths, build: object) -> None:
-    configurations = [configuration(devices_per_node=count, quick=True) for count in (1, 2)]
-    planned = [Planned(one, TOGETHER, reference=one) for one in configurations]
-    figure = only(build(write_titled(paths, planned, quick=True)))
-    assert figure.drawing is not None
-    assert figure.drawing.get_suptitle() == "quick: not for publication"
-    assert "not for publication" in figure.caption
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("build", EVERY)
-def test_no_text_is_cut_off(mixed: Dataset, build: object, width: Width) -> None:
-    drawing = only(build(mixed)).drawn(width)
-    assert drawing is not None
-    with style.publication_style():
-        drawing.draw_without_rendering()
-        box = drawing.get_tightbbox()
-    width, height = drawing.get_size_inches()
-    assert (box.x0 > -0.02, box.y0 > -0.02, box.x1 < width + 0.02, box.y1 < height + 0.02) == (True,) * 4
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("build", EVERY)
-def test_texts_are_of_one_size_and_none_is_on_another(mixed: Dataset, build: object, width: Width) -> None:
-    drawing = only(build(mixed)).drawn(width)
-    assert drawing is not None
-    assert drawing.get_figwidth() == width.inches
-    with style.publication_style():
-        drawing.draw_without_rendering()
-    texts = [text for text in drawing.findobj(Text) if text.get_visible() and text.get_text().strip()]
-    shown = [text for text in texts if not is_left_out(text)]
-    assert {text.get_fontsize() for text in shown} == {7.0}
-    boxes = [(text.get_text(), text.get_window_extent().shrunk(0.9, 0.8)) for text in shown]
-    overlapping = []
-    for (first, box), (second, other) in combinations(boxes, 2):
-        if box.overlaps(other):
-            overlapping.append((first, second))
-    assert overlapping == []
-
-
-def is_left_out(text: Text) -> bool:
-    """Whether it is in a hidden panel, or the label of a tick that is outside of its panel."""
-    axes = text.axes
-    if axes is None:
-        return False
-    for axis in (axes.xaxis, axes.yaxis):
-        low, high = sorted(axis.get_view_interval())
-        for tick in axis.get_major_ticks():
-            if text in (tick.label1, tick.label2):
-                return not low <= tick.get_loc() <= high
-    return not axes.get_visible()
-
-
-def test_saved_twice_the_files_are_the_same(mixed: Dataset, tmp_path: Path) -> None:
-    for folder in ("first", "second"):
-        only(figures.scaling(mixed)).save(StudyPaths(tmp_path / folder))
-    first, second = (sorted((tmp_path / folder / "figures").iterdir()) for folder in ("first", "second"))
-    stems = ("scaling-resnet50-column", "scaling-resnet50")
-    assert [path.name for path in first] == [f"{stem}.{kind}" for stem in stems for kind in ("pdf", "svg")]
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-
-
 def test_colour_and_marker_tell_many_series_apart() -> None:
     looks = {(style.colour(position), style.marker(position)) for position in range(49)}
     assert len(looks) == 49
@@ -359,46 +254,3 @@ def test_of_many_configurations_those_whose_ranks_differ_most_have_a_row(paths: 
         "Batch per device 5",
     }
     assert f"the {MOST_ROWS} whose ranks differ most are shown." in figure.caption
-
-
-def test_the_drift_has_a_mark_for_every_run_and_a_line_for_every_round(paths: StudyPaths) -> None:
-    counts = (1, 2, 4)
-    dataset = write_titled(paths, [Planned(configuration(devices_per_node=count), ALONE) for count in counts])
-    [axes] = axes_of(only(figures.drift(dataset)))
-    marks = [lines(axes, f"round {number}") for number in (1, 2, 3)]
-    assert [len(mark.get_xdata()) for [mark] in marks] == [3, 3, 3]
-    assert [set(mark.get_xdata()) for [mark] in marks] == [{0.0}, {1.0}, {2.0}]
-    assert len(axes.get_lines()) == 1 + 2 * 3
-    table = tables.rounds(dataset)
-    assert table.column("Round") == ["1", "2", "3"]
-    intervals = [cell.interval for row in table.rows for cell in row if "." in cell.text]
-    assert len(intervals) == 3
-    assert all(intervals)
-
-
-def test_without_repetitions_there_is_no_drift_to_show(paths: StudyPaths) -> None:
-    dataset = write_titled(paths, [Planned(configuration(), ALONE, runs=1)])
-    assert only(figures.drift(dataset)).drawing is None
-    assert tables.rounds(dataset).rows == ()
-
-
-def test_a_round_that_lacks_configurations_has_marks_and_no_line(paths: StudyPaths) -> None:
-    runs = {1: 4, 2: 3, 4: 3}
-    dataset = write_titled(
-        paths, [Planned(configuration(devices_per_node=n), ALONE, runs=count) for n, count in runs.items()]
-    )
-    figure = only(figures.drift(dataset))
-    [axes] = axes_of(figure)
-    assert len(lines(axes, "round 4")) == 1
-    means = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "-"][1:]
-    changes = [100 * (effect.log_rate.factor - 1) for effect in round_effects(completed_runs(dataset))]
-    assert means == pytest.approx(changes)
-    assert len(means) == 3
-    assert "a round without all configurations has marks only" in figure.caption
-
-
-def test_no_line_is_drawn_longer_than_its_interval(mixed: Dataset) -> None:
-    drawn = [line for build in EVERY for figure in build(mixed) for axes in axes_of(figure) for line in axes.lines]
-    assert {line.get_solid_capstyle() for line in drawn if line.get_linestyle() == "-"} == {"butt"}
-    bars = [bar for build in EVERY for figure in build(mixed) for axes in axes_of(figure) for bar in axes.collections]
-    assert {bar.get_capstyle() for bar in bars} <= {None, "butt"}
