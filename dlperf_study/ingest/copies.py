@@ -1,4 +1,8 @@
-"""Logs whose bytes are also those of a log of another configuration: one of the two is in the wrong place."""
+"""Logs that are there twice.
+
+Of two in one configuration one counts. Of two in different configurations one is in the wrong place, nobody can tell
+which, and neither counts. Logs with the same bytes are known before anything is read, others by the numbers they print.
+"""
 
 import hashlib
 from collections import defaultdict
@@ -7,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dlperf_study.errors import LogError
 from dlperf_study.ingest.identity import Identity
 from dlperf_study.ingest.log_files import LogFile
+from dlperf_study.ingest.run_reader import PrintedRun
 
 _BLOCK_BYTES = 1 << 20
 
@@ -52,3 +57,46 @@ def _digest(file: LogFile) -> bytes:
     except (OSError, EOFError, LogError):
         return b""
     return b"" if is_empty else digest.digest()
+
+
+class DuplicateLogs:
+    """The logs of all configurations read so far, so that a log that is there twice is counted once at most.
+
+    ``copies``: what logs have in common with a log of another configuration, by path; neither of the two counts.
+    ``further_copies``: those that reading revealed, after the first of the two was counted.
+    """
+
+    def __init__(self, copies: Mapping[str, str]) -> None:
+        self._copies = copies
+        self._logs: dict[bytes, tuple[str, str]] = {}
+        self.further_copies: dict[str, str] = {}
+
+    def checked(self, run: PrintedRun, identity: str) -> PrintedRun:
+        """Return a run of a configuration, refused if a log of it is a copy, or has the numbers of an earlier log."""
+        if reason := self._why_misplaced(run):
+            # Another copy in the same configuration is no better.
+            self._add(run, identity)
+            return run.refused(reason)
+        if run.refusal:
+            return run
+        for fingerprint, log in run.fingerprints.items():
+            if fingerprint in self._logs:
+                earlier_log, earlier_identity = self._logs[fingerprint]
+                if earlier_identity != identity:
+                    self.further_copies[log] = f"prints the same numbers as {earlier_log}"
+                    self.further_copies[earlier_log] = f"prints the same numbers as {log}"
+                return run.refused(f"duplicate run: prints the same numbers as {earlier_log}")
+        self._add(run, identity)
+        return run
+
+    def _why_misplaced(self, run: PrintedRun) -> str:
+        """Return which log of a run is also in another configuration; empty if none is."""
+        for log in run.logs:
+            if log in self._copies:
+                wrong = "one of the two is in the wrong place, and neither counts"
+                return f"{log} {self._copies[log]}, of another configuration: {wrong}"
+        return ""
+
+    def _add(self, run: PrintedRun, identity: str) -> None:
+        for fingerprint, log in run.fingerprints.items():
+            self._logs.setdefault(fingerprint, (log, identity))

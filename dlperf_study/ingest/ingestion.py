@@ -14,11 +14,11 @@ from dlperf_study.dataset.dataset import diagnostics_table
 from dlperf_study.dataset.study_diagnostics import study_diagnostics
 from dlperf_study.diagnostic import Diagnostic
 from dlperf_study.errors import IdentityError
-from dlperf_study.ingest.copies import copies_of_other_configurations
+from dlperf_study.ingest.copies import DuplicateLogs, copies_of_other_configurations
 from dlperf_study.ingest.identity import UNSTATED, Extras, Identity, LogMetadata, shared_batch
 from dlperf_study.ingest.ingested_rows import run_diagnostics, run_row, step_rows
 from dlperf_study.ingest.log_files import LogFile
-from dlperf_study.ingest.run_reader import DuplicateLogs, PrintedRun, RunToRead, check_runs, read_runs
+from dlperf_study.ingest.run_reader import PrintedRun, RunToRead, check_runs, read_runs
 from dlperf_study.paths import StudyPaths
 from dlperf_study.plan.plan import Entry, Plan, varying
 from dlperf_study.study.grid import format_values

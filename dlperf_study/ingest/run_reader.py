@@ -64,6 +64,10 @@ class PrintedRun:
     diagnostics: tuple[Diagnostic, ...] = ()
     fingerprints: Mapping[bytes, str] = field(default_factory=dict)
 
+    def refused(self, reason: str) -> "PrintedRun":
+        """Return the run with one more reason why it can't be counted."""
+        return replace(self, refusal="; ".join(filter(None, [self.refusal, reason])))
+
 
 def read_runs(tasks: Sequence[RunToRead]) -> Iterator[tuple[RunToRead, PrintedRun]]:
     """Yield every run after it was read, in order.
@@ -181,49 +185,6 @@ def _fingerprints(logs: Sequence[ParsedLog]) -> dict[bytes, str]:
     return fingerprints
 
 
-class DuplicateLogs:
-    """The logs of all configurations read so far, so that a log that is there twice is counted once at most.
-
-    ``copies``: what logs have in common with a log of another configuration, by path; neither of the two counts.
-    ``further_copies``: those that reading revealed, after the first of the two was counted.
-    """
-
-    def __init__(self, copies: Mapping[str, str]) -> None:
-        self._copies = copies
-        self._logs: dict[bytes, tuple[str, str]] = {}
-        self.further_copies: dict[str, str] = {}
-
-    def checked(self, run: PrintedRun, identity: str) -> PrintedRun:
-        """Return a run of a configuration, refused if a log of it is a copy, or has the numbers of an earlier log."""
-        if reason := self._why_misplaced(run):
-            # Another copy in the same configuration is no better.
-            self._add(run, identity)
-            return _refuse(run, reason)
-        if run.refusal:
-            return run
-        for fingerprint, log in run.fingerprints.items():
-            if fingerprint in self._logs:
-                earlier_log, earlier_identity = self._logs[fingerprint]
-                if earlier_identity != identity:
-                    self.further_copies[log] = f"prints the same numbers as {earlier_log}"
-                    self.further_copies[earlier_log] = f"prints the same numbers as {log}"
-                return _refuse(run, f"duplicate run: prints the same numbers as {earlier_log}")
-        self._add(run, identity)
-        return run
-
-    def _why_misplaced(self, run: PrintedRun) -> str:
-        """Return which log of a run is also in another configuration; empty if none is."""
-        for log in run.logs:
-            if log in self._copies:
-                wrong = "one of the two is in the wrong place, and neither counts"
-                return f"{log} {self._copies[log]}, of another configuration: {wrong}"
-        return ""
-
-    def _add(self, run: PrintedRun, identity: str) -> None:
-        for fingerprint, log in run.fingerprints.items():
-            self._logs.setdefault(fingerprint, (log, identity))
-
-
 def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[PrintedRun]:
     """Return the runs of one configuration, refused if they do not fit the others.
 
@@ -237,7 +198,7 @@ def check_runs(runs: Sequence[PrintedRun], steps_planned: int | None) -> list[Pr
     mixed_formats = _mixed_formats(runs)
     checked = []
     for run in runs:
-        run = _refuse(run, mixed_formats) if mixed_formats else run
+        run = run.refused(mixed_formats) if mixed_formats else run
         run = _check_last_step(run, expected, why_expected)
         if len(runs) > 1 and len(run.logs) != usual_logs:
             message = f"has {counted(len(run.logs), 'log')}, other repetitions have {usual_logs}: is one missing?"
@@ -263,12 +224,7 @@ def _check_last_step(run: PrintedRun, expected: int, why_expected: str) -> Print
     if abs(last_step - expected) <= ALLOWED_STEPS_APART * usual_distance:
         return run
     prefix = "truncated: " if last_step < expected else ""
-    return _refuse(run, f"{prefix}ends at step {last_step}, but {why_expected}")
-
-
-def _refuse(run: PrintedRun, reason: str) -> PrintedRun:
-    """Return a run with one more reason why it can't be counted."""
-    return replace(run, refusal="; ".join(filter(None, [run.refusal, reason])))
+    return run.refused(f"{prefix}ends at step {last_step}, but {why_expected}")
 
 
 def _last_step(rates: Rates) -> int:
