@@ -173,7 +173,7 @@ def longer_than_the_exchange(configurations: pd.DataFrame) -> Iterator[Diagnosti
         if pd.isna(exposed) or pd.isna(alone):
             exposed, alone = row.exposed_seconds, row.exchange_seconds
         if exposed > alone:
-            exposed_text, alone_text = f"{row.exposed_seconds:.3g} s", f"{row.exchange_seconds:.3g} s"
-            lengths = f"{exposed_text} are exposed, and the exchange alone takes {alone_text}"
-            reason = "a step also waits for the slower of its ranks, and threads that exchange share its cores"
+            exposed_ms, alone_ms = 1e3 * row.exposed_seconds, 1e3 * row.exchange_seconds
+            lengths = f"{exposed_ms:.3g} ms are exposed, and the exchange alone takes {alone_ms:.3g} ms"
+            reason = "a step also waits for the slower of its ranks, and may share cores with the threads that exchange"
             yield Diagnostic("exposed_seconds", f"{lengths}: {reason}", Severity.NOTE, row.identity)

@@ -20,7 +20,7 @@ from dlperf_study.analysis.statistics import Estimate
 from dlperf_study.columns import COLUMNS
 from dlperf_study.errors import BaselineError, EvidenceError
 from dlperf_study.history.measurements import Measurement
-from dlperf_study.history.same_setup import with_identities_of
+from dlperf_study.history.same_configurations import with_identities_of
 from dlperf_study.study.job import Outcome
 
 #: Regressions first, and last what nothing can be said of.

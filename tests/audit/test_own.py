@@ -6,6 +6,8 @@ from dlperf_study.audit.audit import audit
 from dlperf_study.audit.result_frames import results_of_dataset
 from dlperf_study.audit.table_file import read_tables
 from dlperf_study.dataset.dataset import collect
+from dlperf_study.diagnostic import Severity
+from dlperf_study.report import tables
 from tests.evidence_factory import Planned, Recipe, configuration, example_study, write_plan, write_run, write_study
 
 ONE, TWO = configuration(), configuration(devices_per_node=2)
@@ -29,6 +31,16 @@ def test_a_sound_study_has_no_diagnostic(dataset):
         assert checked[name].examined > 0, name
     for name in ("world_size", "global_batch"):
         assert checked[name].examined == 0, f"{name} was reckoned, not measured"
+
+
+@pytest.mark.parametrize("name", ["measured", "scaling"])
+def test_the_tables_of_a_report_are_read_and_sound(dataset, tmp_path, name):
+    file = tmp_path / f"{name}.csv"
+    file.write_text(getattr(tables, name)(dataset).csv())
+    checked = {result.name: result for result in audit(read_tables(file).results)}
+    assert checked["ratios"].examined > 0
+    severities = {diagnostic.severity for result in checked.values() for diagnostic in result.diagnostics}
+    assert severities <= {Severity.NOTE}
 
 
 def test_every_completed_run_belongs_to_its_configuration(dataset):

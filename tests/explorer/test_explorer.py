@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,8 @@ def test_a_chart_has_a_mark_for_each_row_and_a_bar_for_each_interval(study: str)
     assert "95 % interval" in figure.caption
     assert len(chart(results, "speedup", x="model", panel_by="world_size").drawing.axes) == 2
     assert sum(marks(chart(results.where({"model": ["resnet50"]}), "throughput", x="world_size"))) == 2
+    quick = replace(results, rows=results.rows.assign(quick=True))
+    assert chart(quick, "throughput", x="world_size").drawing.get_suptitle() == "quick: not for publication"
 
 
 @pytest.mark.parametrize(

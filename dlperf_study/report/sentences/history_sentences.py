@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dlperf_study.analysis.comparison import EQUAL, FASTER, NOT_DISTINGUISHABLE, SLOWER
 from dlperf_study.history.changes import Change, MeasurementComparison
-from dlperf_study.history.same_setup import differences_of_most_similar
+from dlperf_study.history.same_configurations import differences_of_most_similar
 from dlperf_study.report.formatting import listed, listed_columns, value_text
 from dlperf_study.report.tables.history_tables import (
     NOTHING_RECORDED,

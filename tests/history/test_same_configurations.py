@@ -37,7 +37,7 @@ def compared(logs: Path, before: dict[str, Any], after: dict[str, Any]) -> Measu
     return compare_measurements(find_measurement("before"), find_measurement("after"))
 
 
-def test_two_ingestions_of_one_setup_are_compared(logs: Path) -> None:
+def test_two_ingestions_of_the_same_configurations_are_compared(logs: Path) -> None:
     comparison = compared(logs, {}, {})
     assert len(comparison.throughputs) == 2
     assert len(comparison.speedups) == 1

@@ -18,45 +18,47 @@ _IDENTIFYING = tuple(name for name, entry in PARAMETERS.items() if entry.in_iden
 _IDENTITIES = ("identity", "baseline_identity", "reference_identity")
 
 #: What tells a configuration apart, by name; None where it is not stated.
-Setup = Mapping[str, Scalar | None]
+IdentifyingValues = Mapping[str, Scalar | None]
 
 
 def with_identities_of(before: Measurement, after: Measurement) -> Measurement:
     """Return ``after`` with the identities of ``before`` for configurations that differ in the study's name only."""
     if before.dataset.plan.study == after.dataset.plan.study:
         return after
-    identities = {tuple(setup.items()): identity for identity, setup in setups(before).items()}
+    identities = {tuple(values.items()): identity for identity, values in identifying_values(before).items()}
     renamed = {}
-    for identity, setup in setups(after).items():
-        renamed[identity] = identities.get(tuple(setup.items()), identity)
+    for identity, values in identifying_values(after).items():
+        renamed[identity] = identities.get(tuple(values.items()), identity)
     return _renamed(after, renamed, before.dataset.plan.study)
 
 
 def differences_of_most_similar(before: Measurement, after: Measurement) -> dict[str, tuple[Scalar | None, ...]]:
     """Return in what the two most similar configurations with completed runs differ, and the values of each."""
-    measured = []
-    for measurement in (before, after):
-        measured.append([setup for key, setup in setups(measurement).items() if key in measurement.throughputs])
-    differences = [_differences(*pair) for pair in product(*measured)]
-    return min(differences, key=len, default={})
+    pairs = product(_of_completed_runs(before), _of_completed_runs(after))
+    return min((_differences(*pair) for pair in pairs), key=len, default={})
 
 
-def setups(measurement: Measurement) -> dict[str, Setup]:
+def _of_completed_runs(measurement: Measurement) -> list[IdentifyingValues]:
+    by_identity = identifying_values(measurement)
+    return [by_identity[identity] for identity in measurement.throughputs]
+
+
+def identifying_values(measurement: Measurement) -> dict[str, IdentifyingValues]:
     """Return what tells each configuration of a measurement apart, by identity."""
     rows = measurement.dataset.configuration_rows
     by_identity = measurement.dataset.plan.by_identity
-    return {identity: _setup(entry, rows.get(identity)) for identity, entry in by_identity.items()}
+    return {identity: _identifying_values(entry, rows.get(identity)) for identity, entry in by_identity.items()}
 
 
-def _setup(entry: Entry, row: Any) -> Setup:
+def _identifying_values(entry: Entry, row: Any) -> IdentifyingValues:
     """Return what tells one configuration apart; ``row``: of the table of configurations.
 
     A batch that devices can't share equally is 0 whatever it is, and samples of different lengths are not compared.
     """
     values = entry.configuration.as_dict() | dict.fromkeys(entry.unstated)
-    setup = {name: values[name] for name in _IDENTIFYING}
-    setup["global_batch"] = None if row is None else int(row.global_batch)
-    return setup | {"tokens_per_sample": _tokens_per_sample(row)}
+    identifying = {name: values[name] for name in _IDENTIFYING}
+    identifying["global_batch"] = None if row is None else int(row.global_batch)
+    return identifying | {"tokens_per_sample": _tokens_per_sample(row)}
 
 
 def _tokens_per_sample(row: Any) -> int | None:
@@ -67,7 +69,7 @@ def _tokens_per_sample(row: Any) -> int | None:
     return tokens
 
 
-def _differences(before: Setup, after: Setup) -> dict[str, tuple[Scalar | None, ...]]:
+def _differences(before: IdentifyingValues, after: IdentifyingValues) -> dict[str, tuple[Scalar | None, ...]]:
     return {name: (before[name], after[name]) for name in before if before[name] != after[name]}
 
 
